@@ -1,0 +1,54 @@
+import { z } from "zod";
+
+const port = z.coerce.number().int().min(0).max(65_535);
+const url = (...protocols: string[]) =>
+  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
+    message: `expected a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
+  });
+
+export const providerNames = ["sandbox", "serper"] as const;
+export type ProviderName = (typeof providerNames)[number];
+
+const settings = z.object({
+  /** Where the ledger is. One database, Postgres 15 or newer. */
+  DATABASE_URL: url("postgres:", "postgresql:"),
+  /** Where holds, rate windows and the queue are. Redis 7 or newer, or Valkey. */
+  REDIS_URL: url("redis:", "rediss:"),
+  /** The interface of every listener. Containers set 0.0.0.0. */
+  HOST: z.string().min(1).default("127.0.0.1"),
+  API_PORT: port.default(3000),
+  API_OPS_PORT: port.default(3001),
+  WORKER_OPS_PORT: port.default(3002),
+  /** Searches that one worker process runs at once. Waiting for a provider costs a worker next to nothing. */
+  WORKER_CONCURRENCY: z.coerce.number().int().min(1).max(1000).default(32),
+  /** Milliseconds from the arrival of a search to its last possible answer. */
+  SEARCH_DEADLINE_MS: z.coerce.number().int().min(500).max(120_000).default(30_000),
+  /** Whom to ask, in order of preference. */
+  SERP_PROVIDERS: z
+    .string()
+    .default("sandbox")
+    .transform((text) => text.split(",").map((name) => name.trim()))
+    .pipe(z.array(z.enum(providerNames)).min(1)),
+  SERPER_API_KEY: z.string().min(1).optional(),
+  SERPER_BASE_URL: url("http:", "https:").default("https://google.serper.dev"),
+  /** Where a caller without credits is sent. */
+  TOPUP_URL: z.string().default("/billing"),
+  LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
+});
+
+export type Config = Readonly<z.infer<typeof settings>>;
+
+/** The environment names a setting that is missing or wrong. The message lists each with what was expected. */
+export class ConfigError extends Error {}
+
+/**
+ * Reads and checks the settings once. An empty value counts as absent, so that a compose file may pass all through.
+ * @throws {ConfigError} naming every wrong setting; values are never repeated, since some are secrets.
+ */
+export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
+  const read = settings.safeParse(given);
+  if (read.success) return Object.freeze(read.data);
+  const lines = read.error.issues.map((issue) => `  ${issue.path.slice(0, 1).join("")}: ${issue.message}`);
+  throw new ConfigError(`These settings are missing or wrong:\n${lines.join("\n")}`);
+}
