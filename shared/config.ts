@@ -46,8 +46,20 @@ export class ConfigError extends Error {}
  * @throws {ConfigError} naming every wrong setting; values are never repeated, since some are secrets.
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+  return read(settings, environment);
+}
+
+/** Reads only where the database is: a migration needs nothing else. @throws {ConfigError} like {@link readConfig}. */
+export function readDatabaseUrl(environment: NodeJS.ProcessEnv = process.env): string {
+  return read(settings.pick({ DATABASE_URL: true }), environment).DATABASE_URL;
+}
+
+function read<Shape extends z.ZodType<object>>(
+  schema: Shape,
+  environment: NodeJS.ProcessEnv,
+): Readonly<z.infer<Shape>> {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
-  const read = settings.safeParse(given);
+  const read = schema.safeParse(given);
   if (read.success) return Object.freeze(read.data);
   const lines = read.error.issues.map((issue) => `  ${issue.path.slice(0, 1).join("")}: ${issue.message}`);
   throw new ConfigError(`These settings are missing or wrong:\n${lines.join("\n")}`);

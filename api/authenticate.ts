@@ -1,0 +1,55 @@
+import type { IncomingMessage } from "node:http";
+import { LRUCache } from "lru-cache";
+import { within } from "../shared/closing.ts";
+import type { Context } from "../shared/context.ts";
+import { CallerError } from "../shared/errors.ts";
+import { type Caller, findCaller, identityChannel } from "../shared/organizations/organizations.ts";
+import { hashToken, isTokenShaped } from "../shared/organizations/tokens.ts";
+import { openBlocking } from "../shared/redis/connect.ts";
+import { unavailable } from "./errors.ts";
+
+// With the second that a look-up may take, nothing known is ever older than the 2 s that the contract gives a revocation.
+const knownMs = 1_000;
+const lookUpMsMax = 1_000;
+const knownMax = 10_000;
+
+const bearer = /^bearer ([^ ]+)$/i;
+
+/** @throws {CallerError} `unauthenticated`, the same for every reason; `unavailable` where Postgres cannot be asked. */
+export type Authenticate = (request: IncomingMessage) => Promise<Caller>;
+
+/**
+ * Token to organization. What was found is kept for a moment, forgotten at once when the operator's commands announce a
+ * change, and looked up once however many requests wait for it. A token without the right checksum costs no look-up.
+ */
+export function openAuthentication(context: Context): Authenticate {
+  const { config, database, log, closing } = context;
+  const known = new LRUCache<string, { caller: Caller | undefined }>({
+    max: knownMax,
+    ttl: knownMs,
+    fetchMethod: async (token) => ({ caller: await within(lookUpMsMax, findCaller(database, hashToken(token))) }),
+  });
+  const changes = openBlocking({ url: config.REDIS_URL, name: "identity", log, closing });
+  changes.on("message", () => known.clear());
+  changes.on("ready", () => void changes.subscribe(identityChannel).catch(() => known.clear()));
+
+  return async (request) => {
+    const token = readToken(request);
+    if (!token || !isTokenShaped(token)) throw new CallerError("unauthenticated");
+    const found = await known.fetch(token).catch(() => undefined);
+    if (!found) throw unavailable("postgres_unreachable");
+    if (!found.caller) throw new CallerError("unauthenticated");
+    return found.caller;
+  };
+}
+
+/** The token of a request that has exactly one Authorization header in exactly the form `Bearer <token>`. */
+function readToken(request: IncomingMessage): string | undefined {
+  const given = request.headersDistinct.authorization ?? [];
+  return given.length === 1 ? bearer.exec(given[0] ?? "")?.[1] : undefined;
+}
+
+/** Whether a request tried to identify itself, which is what `error="invalid_token"` answers to (RFC 6750, 3.1). */
+export function hasToken(request: IncomingMessage): boolean {
+  return bearer.test(request.headers.authorization ?? "");
+}

@@ -1,0 +1,21 @@
+import type { Queue } from "bullmq";
+import type { Context } from "../shared/context.ts";
+import type { Settlement } from "../shared/credits/settlement.ts";
+import type { Authenticate } from "./authenticate.ts";
+import type { Deliveries } from "./deliveries.ts";
+import type { Inbox } from "./inbox.ts";
+import type { KeyWaits } from "./key-waits.ts";
+import type { Shedding } from "./shedding.ts";
+
+/** What the API has open beside what every process has. */
+export interface ApiContext extends Context {
+  authenticate: Authenticate;
+  shedding: Shedding;
+  queue: Queue;
+  inbox: Inbox;
+  keyWaits: KeyWaits;
+  settlement: Settlement;
+  deliveries: Deliveries;
+  /** Aborted when the process begins to stop: everything is served still, and each connection ends with its answer. */
+  draining: AbortSignal;
+}

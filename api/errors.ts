@@ -1,0 +1,34 @@
+import type { Plan } from "../shared/credits/plans.ts";
+import type { WindowState } from "../shared/credits/holds.ts";
+import { CallerError } from "../shared/errors.ts";
+
+export type UnavailableReason =
+  | "redis_unreachable"
+  | "postgres_unreachable"
+  | "no_workers"
+  | "queue_too_long"
+  | "shutting_down";
+
+/** 503 with the time after which a retry makes sense. */
+export function unavailable(reason: UnavailableReason, retryAfterMs = 1_000): CallerError {
+  return new CallerError("unavailable", { reason, retryAfterMs });
+}
+
+const retryCrowdedMs = 1_000;
+
+/** 429 with where the window stands, for the RateLimit headers. */
+export class RateLimited extends CallerError {
+  readonly plan: Plan;
+  readonly window: WindowState;
+
+  constructor(reason: "window" | "concurrency", plan: Plan, window: WindowState) {
+    super(
+      "rate_limited",
+      reason === "window"
+        ? { reason, retryAfterMs: window.leftMs, limit: plan.windowLimit, windowSeconds: plan.windowSeconds }
+        : { reason, retryAfterMs: retryCrowdedMs, limit: plan.concurrency },
+    );
+    this.plan = plan;
+    this.window = window;
+  }
+}

@@ -1,0 +1,40 @@
+import type { ServerResponse } from "node:http";
+import type { Context } from "../../shared/context.ts";
+import { newId } from "../../shared/ids.ts";
+
+/** One request and its answer, as the log and the metrics know it. */
+export class Exchange {
+  readonly requestId = newId("req");
+  readonly receivedAtMs = performance.now();
+  /** The route's path as it is declared, never what the caller sent: it is a metric's label. */
+  route = "none";
+  /** What the one log line tells beside method, route, status and time. */
+  readonly notes: Record<string, unknown> = {};
+}
+
+const exchanges = new WeakMap<ServerResponse, Exchange>();
+
+/** The exchange of a response. @throws where {@link openExchange} was not called for it. */
+export function exchangeOf(response: ServerResponse): Exchange {
+  const exchange = exchanges.get(response);
+  if (!exchange) throw new Error("the response has no exchange");
+  return exchange;
+}
+
+/** Begins an exchange: the request id on the answer, one metric and one log line at its end. */
+export function openExchange(context: Context, response: ServerResponse): Exchange {
+  const exchange = new Exchange();
+  exchanges.set(response, exchange);
+  response.setHeader("X-Request-Id", exchange.requestId);
+  response.setHeader("Cache-Control", "no-store");
+  response.once("close", () => {
+    const ms = performance.now() - exchange.receivedAtMs;
+    const { route, requestId, notes } = exchange;
+    // 499: the caller hung up before there was an answer; the status is only for us.
+    const status = response.headersSent ? response.statusCode : 499;
+    context.metrics.httpSeconds.observe({ route, status }, ms / 1_000);
+    const level = status >= 500 ? "warn" : "info";
+    context.log[level]({ requestId, route, status, ms: Math.round(ms * 10) / 10, ...notes }, "request");
+  });
+  return exchange;
+}

@@ -1,0 +1,59 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { CallerError, type ErrorCode, type ErrorDetails, errorBody, errors } from "../../shared/errors.ts";
+import { hasToken } from "../authenticate.ts";
+import { RateLimited } from "../errors.ts";
+import { setRateLimit } from "./rate-limit.ts";
+import { exchangeOf } from "./exchange.ts";
+
+/** Answers with an error, in the one shape and with the headers that belong to its status. */
+export function sendError(request: IncomingMessage, response: ServerResponse, error: CallerError): void {
+  const { requestId, notes } = exchangeOf(response);
+  notes.outcome = error.code;
+  if (typeof error.details.reason === "string") notes.reason = error.details.reason;
+  const { status } = errors[error.code];
+  if (status === 401) {
+    response.setHeader("WWW-Authenticate", hasToken(request) ? 'Bearer error="invalid_token"' : "Bearer");
+  }
+  if (error instanceof RateLimited) setRateLimit(response, error.plan, error.window);
+  const { retryAfterMs } = error.details;
+  if (typeof retryAfterMs === "number") response.setHeader("Retry-After", Math.max(1, Math.ceil(retryAfterMs / 1_000)));
+  sendJson(request, response, status, JSON.stringify(errorBody(requestId, error.code, error.details)));
+}
+
+/** Answers with a body that is JSON already. */
+export function sendJson(request: IncomingMessage, response: ServerResponse, status: number, body: string): void {
+  // What was not read of a request is not read any more: the connection ends with this answer.
+  if (!request.complete) response.setHeader("Connection", "close");
+  response.statusCode = status;
+  response.setHeader("Content-Type", "application/json; charset=utf-8");
+  response.setHeader("Content-Length", Buffer.byteLength(body));
+  response.end(body);
+}
+
+/** Turns whatever was thrown into what the caller is told; a defect of ours is logged and told as no more than that. */
+export function callerErrorOf(error: unknown, onDefect: (error: unknown) => void): CallerError {
+  if (error instanceof CallerError) return error;
+  onDefect(error);
+  return new CallerError("internal_error");
+}
+
+/** An error answered below Express, where no response object is left: the same shape, written by hand. */
+export function rawError(
+  requestId: string,
+  status: number,
+  phrase: string,
+  code: ErrorCode,
+  details: ErrorDetails,
+): string {
+  const body = JSON.stringify(errorBody(requestId, code, details));
+  return [
+    `HTTP/1.1 ${status} ${phrase}`,
+    "Connection: close",
+    "Content-Type: application/json; charset=utf-8",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "Cache-Control: no-store",
+    `X-Request-Id: ${requestId}`,
+    "",
+    body,
+  ].join("\r\n");
+}

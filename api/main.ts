@@ -1,0 +1,73 @@
+import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Context } from "../shared/context.ts";
+import { openSettlement } from "../shared/credits/settlement.ts";
+import { startOps } from "../shared/ops.ts";
+import { openQueue } from "../shared/queue.ts";
+import { startProcess } from "../shared/start-process.ts";
+import { createApp } from "./app.ts";
+import { openAuthentication } from "./authenticate.ts";
+import type { ApiContext } from "./context.ts";
+import { Deliveries } from "./deliveries.ts";
+import { createHttpServer } from "./http/server.ts";
+import { openInbox } from "./inbox.ts";
+import { KeyWaits } from "./key-waits.ts";
+import { openShedding } from "./shedding.ts";
+
+// Long enough for a load balancer that asks /readyz every second or two to look elsewhere.
+const quietMs = 1_000;
+
+await startProcess({ name: "api", databaseSizeMax: 5, open: openApi });
+
+async function openApi(shared: Context): Promise<void> {
+  const { closing, config, database, redis } = shared;
+  // First readiness ends while everything is still served, then nothing new is admitted.
+  const draining = new AbortController();
+  const stopping = new AbortController();
+  const settlement = openSettlement(shared);
+  const deliveries = new Deliveries(shared);
+  const context: ApiContext = {
+    ...shared,
+    settlement,
+    deliveries,
+    draining: draining.signal,
+    authenticate: openAuthentication(shared),
+    shedding: openShedding(shared, stopping.signal),
+    queue: openQueue(shared),
+    inbox: openInbox(shared),
+    keyWaits: new KeyWaits(redis),
+  };
+  closing.push("undos and deliveries", async () => {
+    await settlement.idle();
+    await deliveries.idle();
+  });
+  await listen(context, stopping);
+  await startOps(context, {
+    port: config.API_OPS_PORT,
+    checks: {
+      redis: () => redis.ping(),
+      postgres: () => database.query("select 1"),
+      serving: async () => draining.signal.throwIfAborted(),
+    },
+  });
+  closing.push("readiness", () => {
+    draining.abort();
+    return sleep(quietMs);
+  });
+}
+
+async function listen(context: ApiContext, stopping: AbortController): Promise<void> {
+  const { closing, config, log } = context;
+  const server = createHttpServer(createApp(context));
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(config.API_PORT, config.HOST, resolve);
+  });
+  // A server that listens on TCP has an address with a port.
+  log.info({ port: (server.address() as AddressInfo).port }, "listening");
+  // Searches under way are answered; connections that are idle, or become so, are closed.
+  closing.push("http server", () => {
+    stopping.abort();
+    return new Promise((resolve) => server.close(resolve));
+  });
+}

@@ -1,0 +1,27 @@
+import type { Config } from "../shared/config.ts";
+import type { Caller } from "../shared/organizations/organizations.ts";
+import type { Query } from "../shared/query.ts";
+
+/** One search as a caller asked for it, through whichever door. */
+export interface SearchCall {
+  requestId: string;
+  /** By this process' monotonic clock, `performance.now()`. */
+  receivedAtMs: number;
+  caller: Caller;
+  query: Query;
+  idempotencyKey: string | undefined;
+  /** Aborted when the caller hangs up. */
+  gone: AbortSignal;
+}
+
+/** Milliseconds until the search's deadline. */
+export function remainingMs({ config }: { config: Config }, call: SearchCall): number {
+  return call.receivedAtMs + config.SEARCH_DEADLINE_MS - performance.now();
+}
+
+/** The caller hung up: nobody is there to be answered. */
+export class CallerGone extends Error {
+  constructor() {
+    super("the caller hung up");
+  }
+}

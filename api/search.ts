@@ -1,0 +1,211 @@
+import { createHash } from "node:crypto";
+import type { SearchTrace } from "../shared/answers.ts";
+import { within } from "../shared/closing.ts";
+import type { Key, WindowState } from "../shared/credits/holds.ts";
+import type { Decision, RefundReason } from "../shared/credits/ledger.ts";
+import { CallerError } from "../shared/errors.ts";
+import { queryFingerprint } from "../shared/query.ts";
+import { enqueueSearch } from "../shared/queue.ts";
+import { mayHaveRun } from "../shared/redis/connect.ts";
+import { AdmissionFailed, type Passed, type PassGate } from "./admission.ts";
+import type { ApiContext } from "./context.ts";
+import { unavailable } from "./errors.ts";
+import type { Arrival } from "./inbox.ts";
+import { CallerGone, remainingMs, type SearchCall } from "./search-call.ts";
+
+/**
+ * One search from the gate to its answer: the order of the steps, and the undo of each. Whatever goes wrong after a hold
+ * was placed ends it: Postgres gets the deciding entry first, then Redis drops the hold.
+ */
+
+// What is left of the two seconds that an answer may come after its deadline.
+const undoMsMax = 1_000;
+const lateAnswerMsMax = 700;
+// How long an undo that nobody waits for is tried; the sweeper takes over behind it.
+const undoPatienceMs = 5_000;
+
+export interface SearchAnswer {
+  /** The request that the answer belongs to: this one, or the first one under its Idempotency-Key. */
+  requestId: string;
+  body: string;
+  replayed: boolean;
+  window: WindowState;
+  /** Mils charged by this very request; 0 for replays and for repeats of what was paid. */
+  chargedMils: number;
+  trace: SearchTrace | undefined;
+}
+
+/**
+ * Runs a search and resolves with its answer.
+ * @throws {CallerError} the refusal or failure to tell; {@link CallerGone} where nobody is left to be told.
+ */
+export async function runSearch(context: ApiContext, passGate: PassGate, call: SearchCall): Promise<SearchAnswer> {
+  const key = keyOf(call);
+  const passed = await enter(context, passGate, call, key);
+  if (passed.outcome === "replayed") return { ...passed, replayed: true, chargedMils: 0, trace: undefined };
+
+  const arrived = context.inbox.expect(call.requestId);
+  try {
+    await enqueue(context, call, key, passed);
+    const arrival = await firstOf(context, call, key, arrived);
+    return finish(call, passed, arrival);
+  } finally {
+    context.inbox.forget(call.requestId);
+  }
+}
+
+function keyOf({ idempotencyKey, query }: SearchCall): Key | undefined {
+  if (idempotencyKey === undefined) return undefined;
+  const hash = createHash("sha256").update(idempotencyKey).digest("hex");
+  return { hash, fingerprint: queryFingerprint(query) };
+}
+
+async function enter(context: ApiContext, passGate: PassGate, call: SearchCall, key: Key | undefined): Promise<Passed> {
+  try {
+    return await passGate(call, key);
+  } catch (error) {
+    if (!(error instanceof AdmissionFailed)) throw error;
+    // The hold may stand although no reply came. It is undone while the caller is told already.
+    if (mayHaveRun(error.cause)) undo(context, call, key, "admission_unknown", unavailable("redis_unreachable"));
+    throw unavailable("redis_unreachable");
+  }
+}
+
+async function enqueue(
+  context: ApiContext,
+  call: SearchCall,
+  key: Key | undefined,
+  held: Extract<Passed, { outcome: "held" }>,
+): Promise<void> {
+  const { requestId, query } = call;
+  try {
+    await enqueueSearch(context.queue, {
+      requestId,
+      organizationId: call.caller.organizationId,
+      query,
+      priceMils: held.priceMils,
+      remainingMils: held.remainingMils,
+      deadlineAtMs: held.deadlineAtMs,
+      enqueuedAtMs: held.deadlineAtMs - remainingMs(context, call),
+      inbox: context.inbox.key,
+      ...(key && { key }),
+    });
+  } catch (error) {
+    context.log.warn({ err: error, requestId }, "enqueueing failed");
+    undo(context, call, key, "not_enqueued", unavailable("redis_unreachable"));
+    throw unavailable("redis_unreachable");
+  }
+}
+
+/** The answer, the deadline, or an unkeyed caller's hang-up, whichever comes first. */
+async function firstOf(
+  context: ApiContext,
+  call: SearchCall,
+  key: Key | undefined,
+  arrived: Promise<Arrival>,
+): Promise<Arrival> {
+  const first = await race(arrived, remainingMs(context, call), call.gone);
+  if (first === "gone") {
+    // Under a key a hang-up changes nothing: the search runs on, and its answer stays retrievable.
+    if (!key) takeBack(context, call);
+    throw new CallerGone();
+  }
+  return first === "late" ? endLate(context, call, key, arrived) : first;
+}
+
+async function race(
+  arrived: Promise<Arrival>,
+  boundMs: number,
+  gone?: AbortSignal,
+): Promise<Arrival | "late" | "gone"> {
+  let timer: NodeJS.Timeout | undefined;
+  let onGone: (() => void) | undefined;
+  const other = new Promise<"late" | "gone">((resolve) => {
+    timer = setTimeout(() => resolve("late"), Math.max(0, boundMs));
+    onGone = () => resolve("gone");
+    if (gone?.aborted) resolve("gone");
+    gone?.addEventListener("abort", onGone, { once: true });
+  });
+  try {
+    return await Promise.race([arrived, other]);
+  } finally {
+    clearTimeout(timer);
+    if (onGone) gone?.removeEventListener("abort", onGone);
+  }
+}
+
+/** The wait ran out: refund, unless the charge was first; then its answer has a moment to arrive, or is reversed. */
+async function endLate(
+  context: ApiContext,
+  call: SearchCall,
+  key: Key | undefined,
+  arrived: Promise<Arrival>,
+): Promise<Arrival> {
+  const timedOut = new CallerError("engine_timeout", { timeoutMs: context.config.SEARCH_DEADLINE_MS });
+  const refund = settleRefund(context, call, key, "engine_timeout", timedOut);
+  const decision = await within(undoMsMax, refund).catch(() => undefined);
+  if (decision?.kind === "charge" || decision?.reason === "already_paid") {
+    const late = await race(arrived, lateAnswerMsMax);
+    if (late !== "late" && late !== "gone") return late;
+    if (!key) context.deliveries.reverse(chargeOf(call), "engine_timeout");
+  }
+  throw timedOut;
+}
+
+function finish(
+  call: SearchCall,
+  held: Extract<Passed, { outcome: "held" }>,
+  { outcome, trace }: Arrival,
+): SearchAnswer {
+  if (outcome.kind === "failure") throw new CallerError(outcome.code, outcome.details);
+  const { body, requestId, chargedMils } = outcome;
+  return { requestId, body, replayed: requestId !== call.requestId, window: held.window, chargedMils, trace };
+}
+
+/** An unkeyed caller hung up: the hold goes back, and a charge that was faster is reversed. Nobody waits for this. */
+function takeBack(context: ApiContext, call: SearchCall): void {
+  void context.queue.remove(call.requestId).catch(() => undefined); // Spares the provider, if no worker has it yet.
+  void settleRefund(context, call, undefined, "caller_gone", new CallerError("unavailable"))
+    .then((decision) => {
+      if (decision.kind === "charge") context.deliveries.reverse(chargeOf(call), "caller_gone");
+    })
+    .catch((error: unknown) => logUndo(context, call, error));
+}
+
+function undo(
+  context: ApiContext,
+  call: SearchCall,
+  key: Key | undefined,
+  reason: RefundReason,
+  told: CallerError,
+): void {
+  void settleRefund(context, call, key, reason, told)
+    .then((decision) => {
+      // Enqueued after all, and a worker was faster: the caller has been told otherwise.
+      if (decision.kind === "charge" && !key) context.deliveries.reverse(chargeOf(call), "caller_gone");
+    })
+    .catch((error: unknown) => logUndo(context, call, error));
+}
+
+/** Asks Postgres for a refund and drops the hold. The decision tells whether a charge was there before. */
+async function settleRefund(
+  context: ApiContext,
+  call: SearchCall,
+  key: Key | undefined,
+  reason: RefundReason,
+  told: CallerError,
+): Promise<Decision> {
+  const { decision } = await context.settlement.settle({
+    ending: { wanted: "refund", reason, key, ...chargeOf(call) },
+    patienceMs: undoPatienceMs,
+    ifCharged: "leave",
+    conclude: () => ({ kind: "failure", code: told.code, details: told.details }),
+  });
+  return decision;
+}
+
+const chargeOf = (call: SearchCall) => ({ organizationId: call.caller.organizationId, requestId: call.requestId });
+
+function logUndo(context: ApiContext, call: SearchCall, error: unknown): void {
+  context.log.warn({ err: error, requestId: call.requestId }, "an undo is left to the sweeper");
+}

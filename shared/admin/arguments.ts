@@ -1,0 +1,18 @@
+import { InvalidArgumentError } from "commander";
+
+/** A whole number of an option or argument, within bounds. @throws {InvalidArgumentError} telling what was expected. */
+export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+  return (text: string): number => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}`);
+  };
+}
+
+/** An id of the given kind. @throws {InvalidArgumentError} telling what was expected. */
+export function idOf(prefix: "org" | "tok") {
+  return (text: string): string => {
+    if (new RegExp(`^${prefix}_[0-7][0-9a-z]{25}$`).test(text)) return text;
+    throw new InvalidArgumentError(`expected an id that begins with ${prefix}_`);
+  };
+}

@@ -1,0 +1,58 @@
+import { type Command, InvalidArgumentError } from "commander";
+import type { Context } from "../context.ts";
+import { listPlans, type Operation, operations, setPlan } from "../credits/plans.ts";
+import { wholeNumber } from "./arguments.ts";
+import { Refused } from "./refused.ts";
+import { announce, withContext } from "./with-context.ts";
+
+const int4Max = 2_147_483_647;
+
+interface PlanOptions {
+  price: number;
+  limit: number;
+  window: number;
+  concurrency: number;
+  operations: Operation[];
+}
+
+export function addPlanCommands(program: Command): void {
+  const plan = program.command("plan").description("plans: price, rate window, searches in flight, operations");
+  plan
+    .command("set")
+    .description("create a plan or change its terms; running processes follow within two seconds")
+    .argument("<code>", "a short lower-case word, such as free")
+    .requiredOption("--price <mils>", "mils for a search", wholeNumber(0))
+    .requiredOption("--limit <n>", "requests in a window", wholeNumber(1, int4Max))
+    .requiredOption("--window <seconds>", "length of a window", wholeNumber(1, 86_400))
+    .requiredOption("--concurrency <n>", "searches in flight at once", wholeNumber(1, int4Max))
+    .option("--operations <list>", `comma list of ${operations.join(" and ")}`, readOperations, [...operations])
+    .action((code: string, options: PlanOptions) => withContext((context) => set(context, code, options)));
+  plan
+    .command("list")
+    .description("list all plans")
+    .action(() => withContext(async ({ database }) => ({ plans: await listPlans(database) })));
+}
+
+async function set(context: Context, code: string, options: PlanOptions) {
+  if (!/^[a-z][a-z0-9_-]{0,31}$/.test(code)) {
+    throw new Refused("A plan's code is a lower-case letter and up to 31 more letters, digits, - or _.");
+  }
+  const plan = await setPlan(context.database, {
+    code,
+    priceMils: options.price,
+    windowLimit: options.limit,
+    windowSeconds: options.window,
+    concurrency: options.concurrency,
+    operations: options.operations,
+  });
+  await announce(context);
+  return plan;
+}
+
+function readOperations(text: string): Operation[] {
+  return text.split(",").map((name) => {
+    const known = operations.find((operation) => operation === name.trim());
+    if (!known) throw new InvalidArgumentError(`expected a comma list of ${operations.join(", ")}`);
+    return known;
+  });
+}

@@ -1,0 +1,64 @@
+import type { Log } from "./log.ts";
+
+interface Step {
+  name: string;
+  close: () => Promise<unknown> | unknown;
+}
+
+/**
+ * What was opened, in order. Each resource registers its own closing on the line that opens it, and closing runs in
+ * reverse, so that nothing is closed before what uses it.
+ */
+export class Closing {
+  readonly #steps: Step[] = [];
+  #closed: Promise<void> | undefined;
+
+  push(name: string, close: Step["close"]): void {
+    this.#steps.push({ name, close });
+  }
+
+  /** Closes everything once, each step within the bound; a step that fails or hangs never keeps the others from closing. */
+  run(log: Log, stepMsMax = 45_000): Promise<void> {
+    this.#closed ??= this.#closeAll(log, stepMsMax);
+    return this.#closed;
+  }
+
+  async #closeAll(log: Log, stepMsMax: number): Promise<void> {
+    for (const step of this.#steps.reverse()) {
+      try {
+        await within(stepMsMax, Promise.resolve(step.close()));
+      } catch (error) {
+        log.error({ err: error, step: step.name }, "a resource did not close cleanly");
+      }
+    }
+  }
+
+  /** Closes on the first SIGTERM or SIGINT; a second signal ends the process at once. */
+  onSignals(log: Log): void {
+    let asked = false;
+    const stop = (signal: NodeJS.Signals) => {
+      if (asked) process.exit(1);
+      asked = true;
+      log.info({ signal }, "stopping");
+      void this.run(log).then(() => {
+        log.info("stopped");
+        process.exit(0);
+      });
+    };
+    process.on("SIGTERM", stop);
+    process.on("SIGINT", stop);
+  }
+}
+
+/** Waits for a promise, but no longer than the bound. @throws {Error} when the bound passes first. */
+export async function within<T>(boundMs: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const bound = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done within ${boundMs} ms`)), boundMs);
+  });
+  try {
+    return await Promise.race([promise, bound]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,31 @@
+import type { Redis } from "ioredis";
+import { Closing } from "./closing.ts";
+import type { Config } from "./config.ts";
+import { defineHoldScripts } from "./credits/holds.ts";
+import { type Database, openDatabase } from "./database/pool.ts";
+import { type Log, openLog } from "./log.ts";
+import { type Metrics, openMetrics } from "./metrics.ts";
+import { Clock } from "./redis/clock.ts";
+import { openCommands } from "./redis/connect.ts";
+
+/** What every process has open. It is passed, never imported, so that each function shows what it uses. */
+export interface Context {
+  config: Config;
+  log: Log;
+  metrics: Metrics;
+  closing: Closing;
+  database: Database;
+  redis: Redis;
+  clock: Clock;
+}
+
+/** Opens what API, worker and the operator's commands share. Nothing waits here: servers that are away are found later. */
+export function openContext(options: { config: Config; name: string; databaseSizeMax: number; log?: Log }): Context {
+  const { config, name } = options;
+  const log = options.log ?? openLog({ name, level: config.LOG_LEVEL });
+  const closing = new Closing();
+  const database = openDatabase({ url: config.DATABASE_URL, name, sizeMax: options.databaseSizeMax, log, closing });
+  const redis = openCommands({ url: config.REDIS_URL, name, log, closing });
+  defineHoldScripts(redis);
+  return { config, log, metrics: openMetrics(), closing, database, redis, clock: new Clock() };
+}

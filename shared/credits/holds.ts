@@ -1,0 +1,204 @@
+import type { ChainableCommander, Redis } from "ioredis";
+import { z } from "zod";
+import { Script } from "../redis/script.ts";
+import type { Pair } from "./ledger.ts";
+import type { Plan } from "./plans.ts";
+
+/**
+ * Holds: mils set aside for searches that run. Redis is the gate and keeps, per organization and under one hash tag, a
+ * copy of Postgres' (balance, version), the open holds with their sum, the rate window, and what each Idempotency-Key
+ * led to. What can be spent is balance − held. Redis never computes a balance of its own.
+ *
+ *   open ── settle.lua after a charge ──▶ charged      Whoever ends a hold has inserted the deciding entry in Postgres
+ *     └──── settle.lua after a refund ──▶ refunded     before: the worker, the API, or the sweeper.
+ */
+
+const recordMs = 24 * 3_600_000; // The contract's 24 hours of an Idempotency-Key.
+const failureToldMs = 5_000; // Long enough for every poll of a waiting repeat, short enough to be forgotten.
+
+const here = (file: string) => new URL(file, import.meta.url);
+const admitScript = new Script("admit", here("window.lua"), here("admit.lua"));
+const usageScript = new Script("usage", here("window.lua"), here("usage.lua"));
+const settleScript = new Script("settle", here("settle.lua"));
+const overdueScript = new Script("overdue", here("overdue.lua"));
+
+export function defineHoldScripts(redis: Redis): void {
+  for (const script of [admitScript, usageScript, settleScript, overdueScript]) script.define(redis);
+}
+
+export const keysOf = (organizationId: string) => ({
+  pair: `{${organizationId}}:pair`,
+  holds: `{${organizationId}}:holds`,
+  window: `{${organizationId}}:window`,
+  record: (keyHash: string) => `{${organizationId}}:key:${keyHash}`,
+});
+
+/** An Idempotency-Key as it is kept: SHA-256 of the key, and of the query it was sent with. */
+export interface Key {
+  hash: string;
+  fingerprint: string;
+}
+
+/** Where the rate window stands: requests seen, and milliseconds until it ends. */
+export interface WindowState {
+  used: number;
+  leftMs: number;
+}
+
+const bytes = z.string();
+const count = z.coerce.number();
+const window = [count, count] as const;
+const admissionReply = z.union([
+  z.tuple([z.literal("held"), ...window, count, count]),
+  z.tuple([z.literal("replayed"), ...window, z.string(), bytes]),
+  z.tuple([z.literal("waiting"), ...window, z.string()]),
+  z.tuple([z.literal("short"), ...window, count, count, count]),
+  z.tuple([z.enum(["key_reused", "cold", "closed", "limited", "crowded"]), ...window]),
+]);
+
+export type Admission = { window: WindowState } & (
+  | { outcome: "held"; deadlineAtMs: number; remainingMils: number }
+  | { outcome: "replayed"; requestId: string; body: string }
+  | { outcome: "waiting"; requestId: string }
+  | { outcome: "short"; availableMils: number; heldMils: number; version: number }
+  | { outcome: "key_reused" | "cold" | "closed" | "limited" | "crowded" }
+);
+
+export interface AdmissionRequest {
+  organizationId: string;
+  requestId: string;
+  /** What the hold sets aside; 0 for a search whose key has paid already. */
+  priceMils: number;
+  budgetMs: number;
+  plan: Plan;
+  key: Key | undefined;
+  /** Places no hold: only a remembered answer, or the wait for one that is on its way, is given out. */
+  closed: boolean;
+}
+
+/** One atomic step, one round trip: remembered answer, credits, searches in flight, rate window, hold. */
+export async function admit(redis: Redis, request: AdmissionRequest): Promise<Admission> {
+  const { plan, key } = request;
+  const keys = keysOf(request.organizationId);
+  const reply = await admitScript.run(
+    redis,
+    // Without an Idempotency-Key the record's place is taken by a key of the same slot that is not looked at.
+    [keys.pair, keys.holds, keys.window, key ? keys.record(key.hash) : keys.pair],
+    [
+      request.requestId,
+      request.priceMils,
+      plan.concurrency,
+      plan.windowLimit,
+      plan.windowSeconds * 1_000,
+      Math.max(0, Math.round(request.budgetMs)),
+      key?.fingerprint ?? "",
+      recordMs,
+      request.closed ? "1" : "",
+      key?.hash ?? "",
+    ],
+  );
+  return readAdmission(admissionReply.parse(reply));
+}
+
+function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
+  const state = { window: { used: reply[1], leftMs: reply[2] } };
+  switch (reply[0]) {
+    case "held":
+      return { ...state, outcome: "held", deadlineAtMs: reply[3], remainingMils: reply[4] };
+    case "replayed":
+      return { ...state, outcome: "replayed", requestId: reply[3], body: reply[4] };
+    case "waiting":
+      return { ...state, outcome: "waiting", requestId: reply[3] };
+    case "short":
+      return { ...state, outcome: "short", availableMils: reply[3], heldMils: reply[4], version: reply[5] };
+    default:
+      return { ...state, outcome: reply[0] };
+  }
+}
+
+/** What a hold's end does to the record of its Idempotency-Key. */
+export interface HoldEnd {
+  requestId: string;
+  key?: Key | undefined;
+  /** The whole answer, to be remembered; or the failure, told to the repeats that wait; or neither: the key is freed. */
+  answer?: string | undefined;
+  failure?: string | undefined;
+}
+
+/**
+ * Ends holds of one organization and stores its newest pair, in one step. Runs any number of times with the same effect.
+ * The reply is read by {@link readRemembered}. With no ends it only stores the pair.
+ */
+export function settleHolds(
+  on: Redis | ChainableCommander,
+  organizationId: string,
+  pair: Pair,
+  ends: readonly HoldEnd[],
+): Promise<unknown> {
+  const { pair: pairKey, holds, record } = keysOf(organizationId);
+  const records: string[] = [];
+  const args = ends.flatMap((end) => {
+    const place = end.key ? records.push(record(end.key.hash)) : 0;
+    const fate = !end.key ? "none" : end.answer === undefined ? "failure" : "answer";
+    return [end.requestId, place, fate, end.answer ?? end.failure ?? "", end.key?.fingerprint ?? ""];
+  });
+  return settleScript.run(
+    on,
+    [pairKey, holds, ...records],
+    [pair.balanceMils, pair.version, recordMs, failureToldMs, ...args],
+  );
+}
+
+/** For each end, in order: the bytes that another run had left under the key before, and whose they are; else nothing. */
+export function readRemembered(reply: unknown): ({ body: string; requestId: string } | undefined)[] {
+  const told = z.array(z.string()).parse(reply);
+  return told.flatMap((body, at) => (at % 2 ? [] : [body ? { body, requestId: told[at + 1] ?? "" } : undefined]));
+}
+
+/** What became of the request that holds a key: still running, answered, failed, or gone without a trace. */
+export type KeyState =
+  | { outcome: "running" | "gone" }
+  | { outcome: "answered"; requestId: string; body: string }
+  | { outcome: "failed"; failure: string };
+
+export async function readKey(redis: Redis, organizationId: string, keyHash: string): Promise<KeyState> {
+  const [requestId, body, failure] = await redis.hmget(
+    keysOf(organizationId).record(keyHash),
+    "request",
+    "body",
+    "failure",
+  );
+  if (!requestId) return { outcome: "gone" };
+  if (body) return { outcome: "answered", requestId, body };
+  return failure ? { outcome: "failed", failure } : { outcome: "running" };
+}
+
+const usageReply = z.tuple([z.enum(["read", "limited", "cold"]), ...window, count]);
+
+/** What an organization can spend, for one token of its window; `tokenTaken` looks again without taking another. */
+export async function readUsage(redis: Redis, organizationId: string, plan: Plan, tokenTaken = false) {
+  const keys = keysOf(organizationId);
+  const reply = await usageScript.run(
+    redis,
+    [keys.pair, keys.holds, keys.window],
+    [plan.windowLimit, plan.windowSeconds * 1_000, tokenTaken ? "1" : ""],
+  );
+  const [outcome, used, leftMs, availableMils] = usageReply.parse(reply);
+  return { outcome, window: { used, leftMs }, availableMils };
+}
+
+/** Looks at one organization's holds in a pipeline; the reply is read by {@link readOverdue}. */
+export function lookForOverdue(on: ChainableCommander, organizationId: string, graceMs: number): void {
+  void overdueScript.run(on, [keysOf(organizationId).holds], [graceMs]);
+}
+
+export interface Overdue {
+  requestId: string;
+  keyHash: string | undefined;
+}
+
+export function readOverdue(reply: unknown): { open: number; heldMils: number; overdue: Overdue[] } {
+  const [open, heldMils, ...told] = z.tuple([count, count], z.string()).parse(reply);
+  const overdue = told.flatMap((requestId, at) => (at % 2 ? [] : [{ requestId, keyHash: told[at + 1] || undefined }]));
+  return { open, heldMils, overdue };
+}

@@ -1,0 +1,62 @@
+import { z } from "zod";
+import type { Database } from "../database/pool.ts";
+
+/** What a plan can include. */
+export const operations = ["serp.search", "usage.get"] as const;
+export type Operation = (typeof operations)[number];
+
+/** The terms on which an organization searches. Plans are rows, so that operators change them without a release. */
+export interface Plan {
+  code: string;
+  priceMils: number;
+  windowLimit: number;
+  windowSeconds: number;
+  concurrency: number;
+  startingGrantMils: number;
+  operations: Operation[];
+}
+
+const planRow = z.object({
+  code: z.string(),
+  price_mils: z.number(),
+  window_limit: z.number(),
+  window_seconds: z.number(),
+  concurrency: z.number(),
+  starting_grant_mils: z.number(),
+  operations: z.array(z.enum(operations)),
+});
+
+/** The columns that {@link readPlan} reads, for statements that join the table as `p`. */
+export const planColumns =
+  "p.code, p.price_mils, p.window_limit, p.window_seconds, p.concurrency, p.starting_grant_mils, p.operations";
+
+export function readPlan(row: unknown): Plan {
+  const read = planRow.parse(row);
+  return {
+    code: read.code,
+    priceMils: read.price_mils,
+    windowLimit: read.window_limit,
+    windowSeconds: read.window_seconds,
+    concurrency: read.concurrency,
+    startingGrantMils: read.starting_grant_mils,
+    operations: read.operations,
+  };
+}
+
+export async function listPlans(database: Database): Promise<Plan[]> {
+  const { rows } = await database.query(`select ${planColumns} from plans p order by p.code`);
+  return rows.map(readPlan);
+}
+
+/** Creates a plan or changes all its terms but the starting grant. */
+export async function setPlan(database: Database, plan: Omit<Plan, "startingGrantMils">): Promise<Plan> {
+  const { rows } = await database.query(
+    `insert into plans as p (code, price_mils, window_limit, window_seconds, concurrency, operations)
+     values ($1, $2, $3, $4, $5, $6)
+     on conflict (code) do update set price_mils = excluded.price_mils, window_limit = excluded.window_limit,
+       window_seconds = excluded.window_seconds, concurrency = excluded.concurrency, operations = excluded.operations
+     returning ${planColumns}`,
+    [plan.code, plan.priceMils, plan.windowLimit, plan.windowSeconds, plan.concurrency, plan.operations],
+  );
+  return readPlan(rows[0]);
+}

@@ -1,0 +1,57 @@
+-- Ends holds of one organization and takes over the balance that Postgres returned. Running it late, twice or in another
+-- order changes nothing: a hold is dropped once, an older pair never replaces a newer one, the first answer's bytes stay.
+-- KEYS: pair, holds, then the record of each search that had an Idempotency-Key.
+-- ARGV: 1 balance, 2 version, 3 ms that a record lives, 4 ms that a failure is told to those who wait; then for each
+--   search 5 values: request id, index of its record in KEYS (0: none), what becomes of the record (answer | failure |
+--   none), the bytes, the query fingerprint.
+-- Returns for each search the bytes under its key if another run's answer was there first, else ''; and its request id.
+local pair, holds = KEYS[1], KEYS[2]
+
+local version = tonumber(redis.call('HGET', pair, 'version'))
+if not version or tonumber(ARGV[2]) > version then
+  redis.call('HSET', pair, 'balance', ARGV[1], 'version', ARGV[2])
+end
+
+local function drop(id)
+  local hold = redis.call('HGET', holds, id)
+  if not hold then return end
+  redis.call('HDEL', holds, id)
+  redis.call('HINCRBY', holds, 'held', -tonumber(string.match(hold, '^%d+')))
+end
+
+-- A record belongs to the request that it names: nobody else fills or frees it while that one runs.
+local function remember(record, id, body, fingerprint)
+  local first = redis.call('HMGET', record, 'request', 'body', 'failure')
+  if first[2] then return first[2], first[1] end
+  if first[1] and first[1] ~= id and not first[3] then return '', id end
+  if not first[1] or first[3] then
+    redis.call('DEL', record)
+    redis.call('HSET', record, 'request', id, 'fingerprint', fingerprint)
+    redis.call('PEXPIRE', record, ARGV[3])
+  end
+  redis.call('HSET', record, 'body', body)
+  return '', id
+end
+
+local function free(record, id, failure)
+  local first = redis.call('HMGET', record, 'request', 'body')
+  if first[1] ~= id or first[2] then return end
+  if failure == '' then
+    redis.call('DEL', record)
+  else
+    redis.call('HSET', record, 'failure', failure)
+    redis.call('PEXPIRE', record, ARGV[4])
+  end
+end
+
+local told = {}
+for at = 5, #ARGV, 5 do
+  local id, record, fate, bytes = ARGV[at], KEYS[2 + ARGV[at + 1]], ARGV[at + 2], ARGV[at + 3]
+  drop(id)
+  local before, owner = '', id
+  if fate == 'answer' then before, owner = remember(record, id, bytes, ARGV[at + 4]) end
+  if fate == 'failure' then free(record, id, bytes) end
+  told[#told + 1] = before
+  told[#told + 1] = owner
+end
+return told

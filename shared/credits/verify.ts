@@ -1,0 +1,144 @@
+import type { Redis } from "ioredis";
+import type { PoolClient } from "pg";
+import { z } from "zod";
+import type { Database } from "../database/pool.ts";
+import { keysOf } from "./holds.ts";
+
+/**
+ * The invariants of the money, checked over everything. All questions to Postgres are asked of one snapshot, so that the
+ * service may run meanwhile without a false alarm.
+ */
+
+const shownMax = 20;
+// Above the age at which the reconciler gives unconfirmed charges back, with room for its rounds.
+const undeliveredSecondsMax = 600;
+const statementMsMax = 600_000;
+const organizationsPerPage = 1_000;
+
+/** Each is a rule and the question that finds its violations: rows of `subject` and `found`. */
+const rules: Record<string, string> = {
+  "a balance is the sum of its organization's ledger entries": `
+    select o.id as subject, format('balance %s, entries sum to %s', o.balance_mils, coalesce(sum(l.amount_mils), 0)) as found
+    from organizations o left join ledger_entries l on l.organization_id = o.id
+    group by o.id having o.balance_mils <> coalesce(sum(l.amount_mils), 0)`,
+  "versions run from 1 without a gap": `
+    select o.id as subject, format('version %s, %s entries up to %s', o.version, count(l.version), max(l.version)) as found
+    from organizations o left join ledger_entries l on l.organization_id = o.id
+    group by o.id having o.version <> count(l.version) or o.version <> coalesce(max(l.version), 0)`,
+  "each entry's balance is the one before it plus its amount, and never below 0": `
+    select organization_id as subject, format('version %s: %s after %s', version, balance_after_mils, amount_mils) as found
+    from (select *, coalesce(lag(balance_after_mils) over (partition by organization_id order by version), 0) as before
+          from ledger_entries) l
+    where balance_after_mils <> before + amount_mils or balance_after_mils < 0`,
+  "a search has at most one deciding entry and one reversal": `
+    select request_id as subject, format('%s deciding, %s reversals',
+      count(*) filter (where kind in ('charge', 'refund')), count(*) filter (where kind = 'reversal')) as found
+    from ledger_entries where request_id is not null group by request_id
+    having count(*) filter (where kind in ('charge', 'refund')) > 1 or count(*) filter (where kind = 'reversal') > 1`,
+  "a reversal gives back exactly one unkeyed charge of the same organization": `
+    select r.request_id as subject, format('reversed %s, charged %s', r.amount_mils, c.amount_mils) as found
+    from ledger_entries r
+    left join ledger_entries c on c.request_id = r.request_id and c.kind = 'charge' and c.organization_id = r.organization_id
+    left join paid_keys k on k.request_id = r.request_id
+    where r.kind = 'reversal' and (c.request_id is null or c.amount_mils + r.amount_mils <> 0 or k.request_id is not null)`,
+  "only a charge lowers a balance": `
+    select organization_id as subject, format('version %s: %s of %s', version, kind, amount_mils) as found
+    from ledger_entries where amount_mils < 0 and kind <> 'charge'`,
+  "an unconfirmed charge stands, and is young": `
+    select u.request_id as subject, format('charged at %s, %s', u.charged_at,
+      case when c.request_id is null then 'no charge' when r.request_id is not null then 'reversed' else 'too old' end) as found
+    from undelivered u
+    left join ledger_entries c on c.request_id = u.request_id and c.kind = 'charge'
+    left join ledger_entries r on r.request_id = u.request_id and r.kind = 'reversal'
+    where c.request_id is null or r.request_id is not null
+      or u.charged_at < now() - make_interval(secs => ${undeliveredSecondsMax})`,
+  "a key has paid with a charge that stands": `
+    select k.request_id as subject, 'no charge under the key' as found
+    from paid_keys k left join ledger_entries c on c.request_id = k.request_id and c.kind = 'charge'
+    where c.request_id is null or c.organization_id <> k.organization_id`,
+};
+
+export interface Violation {
+  rule: string;
+  /** The organization or request that breaks it. */
+  subject: string;
+  found: string;
+}
+
+export interface Verdict {
+  ok: boolean;
+  organizations: number;
+  entries: number;
+  /** False where Redis was out of reach, and only Postgres was checked. */
+  redisChecked: boolean;
+  violations: Violation[];
+}
+
+const countsRow = z.object({ organizations: z.number(), entries: z.number() });
+const violationRow = z.object({ subject: z.string(), found: z.string() });
+
+/** Checks every invariant; at most twenty violations of each are listed. */
+export async function verifyLedger(database: Database, redis: Redis | undefined): Promise<Verdict> {
+  const client = await database.connect();
+  try {
+    await client.query("begin transaction isolation level repeatable read read only");
+    await client.query(`set local statement_timeout = ${statementMsMax}`);
+    const { rows } = await ask(
+      client,
+      "select (select count(*) from organizations) as organizations, (select count(*) from ledger_entries) as entries",
+    );
+    const counts = countsRow.parse(rows[0]);
+    const violations: Violation[] = [];
+    for (const [rule, question] of Object.entries(rules))
+      violations.push(...(await violationsOf(client, rule, question)));
+    await client.query("rollback");
+    if (redis) violations.push(...(await impossibleCopies(client, redis)));
+    return { ok: violations.length === 0, ...counts, redisChecked: redis !== undefined, violations };
+  } finally {
+    client.release();
+  }
+}
+
+// The pool's bound is for statements on the path of a search; these read everything.
+const ask = (client: PoolClient, text: string, values: unknown[] = []) =>
+  client.query({ text, values, query_timeout: statementMsMax } as { text: string; values: unknown[] });
+
+async function violationsOf(client: PoolClient, rule: string, question: string): Promise<Violation[]> {
+  const { rows } = await ask(client, `${question} limit ${shownMax}`);
+  return rows.map((row) => ({ rule, ...violationRow.parse(row) }));
+}
+
+const pairRow = z.object({ id: z.string(), balance_mils: z.number(), version: z.number() });
+
+/** Copies in Redis that can never have been true: read before Postgres, they may be older, but never newer. */
+async function impossibleCopies(client: PoolClient, redis: Redis): Promise<Violation[]> {
+  const rule = "Redis' copy of a balance is Postgres' balance of that version";
+  const found: Violation[] = [];
+  for (let after = ""; ; ) {
+    const ids = await ask(client, "select id from organizations where id > $1 order by id limit $2", [
+      after,
+      organizationsPerPage,
+    ]);
+    const names = ids.rows.map((row) => z.object({ id: z.string() }).parse(row).id);
+    if (names.length === 0) return found;
+    const copies = await Promise.all(names.map((id) => redis.hmget(keysOf(id).pair, "balance", "version")));
+    const { rows } = await ask(
+      client,
+      "select id, balance_mils, version from organizations where id = any($1) order by id",
+      [names],
+    );
+    for (const [place, row] of rows.entries()) {
+      const pair = pairRow.parse(row);
+      const [balance, version] = copies[place] ?? [];
+      if (version === null || version === undefined) continue;
+      const newer = Number(version) > pair.version;
+      if (!newer && (Number(version) < pair.version || Number(balance) === pair.balance_mils)) continue;
+      found.push({
+        rule,
+        subject: pair.id,
+        found: `Redis ${balance} of version ${version}, Postgres ${pair.balance_mils} of ${pair.version}`,
+      });
+    }
+    after = names.at(-1) ?? "";
+  }
+}

@@ -1,0 +1,37 @@
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+import Postgrator from "postgrator";
+import { readDatabaseUrl } from "../config.ts";
+
+// One number for everybody, so that two migrations at the same time run one after the other.
+const migrationLock = 7_306_210_954;
+
+/**
+ * Brings a database up to date and returns the names of the migrations that it applied, oldest first. All of them are
+ * one transaction: a failed migration leaves the database as it was. Safe to run twice and at the same time.
+ * @throws {Error} when an applied migration was edited later, or when the database refuses one.
+ */
+export async function migrate(databaseUrl: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString: databaseUrl, application_name: "serpmill-migrate" });
+  await client.connect();
+  try {
+    await client.query("begin");
+    await client.query("select pg_advisory_xact_lock($1)", [migrationLock]);
+    const postgrator = new Postgrator({
+      driver: "pg",
+      migrationPattern: fileURLToPath(new URL("migrations/*.sql", import.meta.url)),
+      schemaTable: "migrations",
+      execQuery: (sql) => client.query(sql),
+    });
+    const applied = await postgrator.migrate();
+    await client.query("commit");
+    return applied.map((migration) => migration.filename.replace(/^.*\//, ""));
+  } finally {
+    await client.end();
+  }
+}
+
+if (import.meta.main) {
+  const applied = await migrate(readDatabaseUrl());
+  process.stdout.write(applied.length ? `applied ${applied.join(", ")}\n` : "the database is up to date\n");
+}

@@ -1,0 +1,58 @@
+import pg from "pg";
+import type { Closing } from "../closing.ts";
+import type { Log } from "../log.ts";
+
+export type Database = pg.Pool;
+
+const connectTimeoutMs = 2_000;
+const statementTimeoutMs = 5_000;
+const lockTimeoutMs = 2_000;
+const idleInTransactionTimeoutMs = 10_000;
+// Above the statement's own, so that the server ends a slow statement and the connection stays usable.
+const queryTimeoutMs = 7_000;
+
+/**
+ * Opens the pool of one process. Every connection takes on the role `serpmill`, which cannot rewrite the ledger, and
+ * every wait has a bound. An idle connection that breaks is replaced; it is never a crash.
+ */
+export function openDatabase(options: {
+  url: string;
+  name: string;
+  sizeMax: number;
+  log: Log;
+  closing: Closing;
+}): Database {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    application_name: `serpmill-${options.name}`,
+    max: options.sizeMax,
+    connectionTimeoutMillis: connectTimeoutMs,
+    idleTimeoutMillis: 30_000,
+    maxLifetimeSeconds: 1_800,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    statement_timeout: statementTimeoutMs,
+    lock_timeout: lockTimeoutMs,
+    idle_in_transaction_session_timeout: idleInTransactionTimeoutMs,
+    query_timeout: queryTimeoutMs,
+    types: { getTypeParser: readType },
+    onConnect: async (client) => {
+      await client.query("set role serpmill");
+    },
+  });
+  pool.on("error", (error) => options.log.warn({ err: error }, "an idle connection to Postgres broke"));
+  options.closing.push("database", () => pool.end());
+  return pool;
+}
+
+const bigintOid = 20;
+
+// Mils and versions are bigints that fit a safe integer by constraint; sums over them are checked here.
+function readType(oid: number, format?: "text" | "binary") {
+  if (oid !== bigintOid) return pg.types.getTypeParser(oid, format ?? "text");
+  return (text: string) => {
+    const value = Number(text);
+    if (!Number.isSafeInteger(value)) throw new RangeError(`the database returned ${text}, which is no safe integer`);
+    return value;
+  };
+}

@@ -1,0 +1,75 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+export type Metrics = ReturnType<typeof openMetrics>;
+
+/** Every metric that a process tells, declared once. None has an organization, a token or a keyword as a label. */
+export function openMetrics() {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Counter({ name, help, labelNames: [...labelNames], registers });
+  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Gauge({ name, help, labelNames: [...labelNames], registers });
+  const histogram = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Histogram({ name, help, labelNames: [...labelNames], buckets: secondsBuckets, registers });
+
+  return {
+    registry,
+    httpSeconds: histogram("http_request_duration_seconds", "From the request's head to the end of its answer.", [
+      "route",
+      "status",
+    ]),
+    admissions: counter("admissions_total", "Searches that reached the gate, by what it said.", ["outcome"]),
+    deliveries: counter("deliveries_total", "Answers, by whether all their bytes reached the caller's socket.", [
+      "outcome",
+    ]),
+    settlements: counter("settlements_total", "Searches decided by this process, by kind and reason.", [
+      "kind",
+      "reason",
+    ]),
+    settlementRetries: counter("settlement_retries_total", "Settlement batches that Postgres did not take at once."),
+    settlementBatch: histogram("settlement_batch_duration_seconds", "One round trip of the settle function."),
+    reversals: counter("reversals_total", "Charges given back, by reason; `undelivered` ones are in doubt.", [
+      "reason",
+    ]),
+    holdsOpen: gauge("holds_open", "Holds placed and not yet ended. Told by the worker that sweeps."),
+    heldMils: gauge("holds_held_mils", "Mils held by open holds. Told by the worker that sweeps."),
+    holdsSwept: counter("holds_swept_total", "Holds that nobody had ended by their deadline and its grace."),
+    ledgerDriftMils: gauge(
+      "ledger_drift_mils",
+      "Mils by which ledger, balances and Redis differ; 0 unless money is wrong.",
+    ),
+    pairsStored: counter("pairs_stored_total", "Balance copies in Redis that the reconciler made anew.", ["why"]),
+    queueDepth: gauge("queue_depth", "Searches that wait for a worker."),
+    queueOldestSeconds: gauge("queue_oldest_age_seconds", "How long the oldest waiting search has been in the queue."),
+    workersReporting: gauge("workers_reporting", "Workers whose heartbeat the API sees."),
+    queueWaitSeconds: histogram("queue_wait_duration_seconds", "From the enqueueing of a search to its start."),
+    searchSeconds: histogram("search_run_duration_seconds", "From the start of a search in the worker to its end."),
+    providerCalls: counter("provider_calls_total", "Requests to providers, by how they ended.", [
+      "provider",
+      "outcome",
+    ]),
+    providerSeconds: histogram("provider_call_duration_seconds", "One request to a provider.", ["provider"]),
+    providerCostMicroUsd: counter(
+      "provider_cost_micro_usd_total",
+      "What providers charged us, in millionths of a USD.",
+      ["provider"],
+    ),
+    backgroundErrors: counter("background_errors_total", "Errors off the path of a request, by where they rose.", [
+      "where",
+    ]),
+  };
+}
+
+/** Starts a labelled counter at 0 for all the values that are known, so that a first increase is an increase. */
+export function startAtZero<Label extends string>(
+  counter: Counter<Label>,
+  label: Label,
+  values: readonly string[],
+): void {
+  // The computed key is the counter's own label, which TypeScript widens to string.
+  for (const value of values) counter.inc({ [label]: value } as Record<Label, string>, 0);
+}

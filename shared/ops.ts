@@ -1,0 +1,83 @@
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
+import { within } from "./closing.ts";
+import type { Context } from "./context.ts";
+
+const checkMsMax = 500;
+const checkEveryMs = 1_000;
+
+/** What a process needs before it may be given work: a name, and a question that rejects while it is missing. */
+export type Checks = Record<string, () => Promise<unknown>>;
+
+/**
+ * The ops port, never public: `/livez` (the event loop turns), `/readyz` (which dependency is missing), `/metrics`.
+ * @returns the port that it listens on.
+ */
+export async function startOps(context: Context, options: { port: number; checks: Checks }): Promise<number> {
+  const { config, metrics, closing, log } = context;
+  const readiness = new Readiness(options.checks);
+  const server = createServer((request, response) => {
+    const answer = (status: number, type: string, body: string) => {
+      response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
+    };
+    const path = (request.url ?? "").split("?")[0];
+    if (request.method !== "GET") return answer(405, "text/plain", "only GET\n");
+    if (path === "/livez") return answer(200, "application/json", '{"live":true}');
+    if (path === "/readyz") {
+      return void readiness.read().then((missing) => {
+        answer(
+          missing.length ? 503 : 200,
+          "application/json",
+          JSON.stringify({ ready: missing.length === 0, missing }),
+        );
+      });
+    }
+    if (path === "/metrics") {
+      return void metrics.registry.metrics().then(
+        (text) => answer(200, metrics.registry.contentType, text),
+        () => answer(500, "text/plain", "metrics could not be collected\n"),
+      );
+    }
+    return answer(404, "text/plain", "paths: /livez /readyz /metrics\n");
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port, config.HOST, resolve);
+  });
+  closing.push("ops port", () => {
+    server.close();
+    server.closeAllConnections();
+  });
+  // A server that listens on TCP has an address with a port.
+  const { port } = server.address() as AddressInfo;
+  log.info({ port }, "ops port open");
+  return port;
+}
+
+/** Asks the checks at most once a second, however many probes come. */
+class Readiness {
+  readonly #checks: Checks;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
+  #missing: Promise<string[]> = Promise.resolve([]);
+
+  constructor(checks: Checks) {
+    this.#checks = checks;
+  }
+
+  read(): Promise<string[]> {
+    const now = performance.now();
+    if (now - this.#askedAtMs < checkEveryMs) return this.#missing;
+    this.#askedAtMs = now;
+    this.#missing = Promise.all(
+      Object.entries(this.#checks).map(async ([name, ask]) => {
+        try {
+          await within(checkMsMax, ask());
+          return [];
+        } catch {
+          return [name];
+        }
+      }),
+    ).then((missing) => missing.flat());
+    return this.#missing;
+  }
+}

@@ -1,0 +1,107 @@
+import type { Redis } from "ioredis";
+import { z } from "zod";
+import { type Plan, planColumns, readPlan } from "../credits/plans.ts";
+import type { Database } from "../database/pool.ts";
+import { newId } from "../ids.ts";
+
+/** An organization as the bearer of one of its tokens is known to the API. */
+export interface Caller {
+  organizationId: string;
+  suspended: boolean;
+  plan: Plan;
+}
+
+const callerRow = z.object({ organization_id: z.string(), suspended: z.boolean() });
+
+/**
+ * Whom a token belongs to, and on which terms; undefined for one that is unknown, expired or revoked. Notes about every
+ * half minute that the token is used: that is how the sweeper knows where holds can be.
+ */
+export async function findCaller(database: Database, tokenHash: Buffer): Promise<Caller | undefined> {
+  const { rows } = await database.query({
+    name: "find_caller",
+    text: `with noted as (
+        update tokens set last_used_at = now()
+        where hash = $1 and revoked_at is null and coalesce(last_used_at, '-infinity') < now() - interval '30 seconds'
+      )
+      select o.id as organization_id, o.suspended_at is not null as suspended, ${planColumns}
+      from tokens t join organizations o on o.id = t.organization_id join plans p on p.code = o.plan_code
+      where t.hash = $1 and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`,
+    values: [tokenHash],
+  });
+  if (!rows[0]) return undefined;
+  const row = callerRow.parse(rows[0]);
+  return { organizationId: row.organization_id, suspended: row.suspended, plan: readPlan(rows[0]) };
+}
+
+/** The channel on which every API hears that tokens, plans or organizations changed, and forgets what it knew. */
+export const identityChannel = "identity-changed";
+
+export async function announceIdentityChange(redis: Redis): Promise<void> {
+  await redis.publish(identityChannel, "");
+}
+
+/** Creates an organization without credit. @returns undefined where there is no such plan. */
+export async function createOrganization(
+  database: Database,
+  organization: { name: string; planCode: string },
+): Promise<{ organizationId: string; plan: Plan } | undefined> {
+  const organizationId = newId("org");
+  const { rows } = await database.query(
+    `with made as (
+       insert into organizations (id, name, plan_code) select $1, $2, p.code from plans p where p.code = $3 returning plan_code
+     )
+     select ${planColumns} from plans p join made on made.plan_code = p.code`,
+    [organizationId, organization.name, organization.planCode],
+  );
+  return rows[0] ? { organizationId, plan: readPlan(rows[0]) } : undefined;
+}
+
+const organizationRow = z.object({
+  id: z.string(),
+  name: z.string(),
+  plan_code: z.string(),
+  suspended_at: z.date().nullable(),
+  balance_mils: z.number(),
+  version: z.number(),
+  created_at: z.date(),
+});
+
+export async function showOrganization(database: Database, organizationId: string) {
+  const { rows } = await database.query(
+    `select id, name, plan_code, suspended_at, balance_mils, version, created_at from organizations where id = $1`,
+    [organizationId],
+  );
+  if (!rows[0]) return undefined;
+  const row = organizationRow.parse(rows[0]);
+  return {
+    orgId: row.id,
+    name: row.name,
+    plan: row.plan_code,
+    suspendedAt: row.suspended_at,
+    balanceMils: row.balance_mils,
+    ledgerEntries: row.version,
+    createdAt: row.created_at,
+  };
+}
+
+/** Suspends or resumes an organization; a repeat keeps the first time. @returns whether there is such an organization. */
+export async function setSuspended(database: Database, organizationId: string, suspended: boolean): Promise<boolean> {
+  const { rowCount } = await database.query(
+    "update organizations set suspended_at = case when $2 then coalesce(suspended_at, now()) end where id = $1",
+    [organizationId, suspended],
+  );
+  return rowCount === 1;
+}
+
+const idRow = z.object({ id: z.string() });
+
+/** Organizations whose tokens were used within the age: the only ones that can have young holds. */
+export async function listLatelyActive(database: Database, ageSeconds: number): Promise<string[]> {
+  const { rows } = await database.query({
+    name: "list_lately_active",
+    text: `select distinct organization_id as id from tokens where last_used_at > now() - make_interval(secs => $1)`,
+    values: [ageSeconds],
+  });
+  return rows.map((row) => idRow.parse(row).id);
+}

@@ -1,0 +1,89 @@
+import { createHash, randomInt } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { z } from "zod";
+import type { Database } from "../database/pool.ts";
+import { newId } from "../ids.ts";
+
+/**
+ * Tokens look like `smk_` + 32 random characters of [a-z0-9] + 7 of checksum: the CRC-32 of what precedes, in base 36,
+ * padded with 0. So a typo is refused without a look-up, and a secret scanner can tell a token from noise.
+ */
+const prefix = "smk_";
+const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789";
+const randomLength = 32;
+const checksumLength = 7;
+const tokenForm = /^smk_[a-z0-9]{39}$/;
+
+const checksum = (text: string) => crc32(text).toString(36).padStart(checksumLength, "0");
+
+export function newToken(): string {
+  const random = Array.from({ length: randomLength }, () => alphabet[randomInt(alphabet.length)]).join("");
+  return prefix + random + checksum(prefix + random);
+}
+
+/** Whether a text can be a token at all: its form and its checksum, without any look-up. */
+export function isTokenShaped(text: string): boolean {
+  return tokenForm.test(text) && text.endsWith(checksum(text.slice(0, -checksumLength)));
+}
+
+/** What is stored in place of a token. */
+export function hashToken(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}
+
+const issuedRow = z.object({ id: z.string() });
+
+/**
+ * Issues a token; it is shown once, here, and never again.
+ * @returns undefined where the organization does not exist.
+ */
+export async function issueToken(
+  database: Database,
+  organizationId: string,
+  expiresInDays?: number,
+): Promise<{ tokenId: string; token: string } | undefined> {
+  const token = newToken();
+  const { rows } = await database.query(
+    `insert into tokens (id, organization_id, hash, last4, expires_at)
+     select $1, o.id, $3, $4, now() + make_interval(days => $5) from organizations o where o.id = $2
+     returning id`,
+    [newId("tok"), organizationId, hashToken(token), token.slice(-4), expiresInDays ?? null],
+  );
+  return rows[0] ? { tokenId: issuedRow.parse(rows[0]).id, token } : undefined;
+}
+
+const tokenRow = z.object({
+  id: z.string(),
+  last4: z.string(),
+  created_at: z.date(),
+  expires_at: z.date().nullable(),
+  revoked_at: z.date().nullable(),
+  last_used_at: z.date().nullable(),
+});
+
+export async function listTokens(database: Database, organizationId: string) {
+  const { rows } = await database.query(
+    `select id, last4, created_at, expires_at, revoked_at, last_used_at from tokens where organization_id = $1
+     order by id`,
+    [organizationId],
+  );
+  return rows
+    .map((row) => tokenRow.parse(row))
+    .map((row) => ({
+      tokenId: row.id,
+      last4: row.last4,
+      createdAt: row.created_at,
+      expiresAt: row.expires_at,
+      revokedAt: row.revoked_at,
+      lastUsedAt: row.last_used_at,
+    }));
+}
+
+/** Revokes a token for good. A repeat keeps the first time. @returns whether there is such a token. */
+export async function revokeToken(database: Database, tokenId: string): Promise<boolean> {
+  const { rowCount } = await database.query(
+    "update tokens set revoked_at = coalesce(revoked_at, now()) where id = $1",
+    [tokenId],
+  );
+  return rowCount === 1;
+}

@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs";
+import type { ChainableCommander, Redis } from "ioredis";
+
+/** Connections on which a script can run: alone, or as one command of a pipeline. */
+type Runner = Redis | ChainableCommander;
+
+type Argument = string | number | Buffer;
+
+/**
+ * A Lua script that lives in a file beside its one caller. It is sent in full once per connection and by its digest from
+ * then on; a server that forgot it is sent it again (ioredis' defineCommand).
+ */
+export class Script {
+  readonly #name: string;
+  readonly #lua: string;
+
+  /** @param name what the command is called on connections. @param files the script's text, parts in order. */
+  constructor(name: string, ...files: URL[]) {
+    this.#name = name;
+    this.#lua = files.map((file) => readFileSync(file, "utf8")).join("\n");
+  }
+
+  define(redis: Redis): void {
+    redis.defineCommand(this.#name, { lua: this.#lua });
+  }
+
+  /** Runs on a connection that {@link define} was called for. In a pipeline the reply comes with its `exec`. */
+  run(on: Runner, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    // defineCommand adds a method under the script's name, which the types of ioredis cannot know.
+    const commands = on as unknown as Record<string, ((...all: Argument[]) => Promise<unknown>) | undefined>;
+    const command = commands[this.#name];
+    if (!command) throw new Error(`the script ${this.#name} was not defined on this connection`);
+    return command.call(on, keys.length, ...keys, ...args);
+  }
+}

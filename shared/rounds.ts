@@ -1,0 +1,35 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Closing } from "./closing.ts";
+import { type Log, throttledWarning } from "./log.ts";
+import type { Metrics } from "./metrics.ts";
+
+/**
+ * Runs a piece of background work again and again until the process closes: at once, then `pauseMs` after each end, so
+ * that rounds never overlap. A round that fails is counted and logged, and the next one comes all the same.
+ */
+export function startRounds(options: {
+  name: string;
+  pauseMs: number;
+  run: () => Promise<void>;
+  log: Log;
+  metrics: Metrics;
+  closing: Closing;
+}): void {
+  const stop = new AbortController();
+  const warn = throttledWarning(options.log, `a round of ${options.name} failed`);
+  const rounds = (async () => {
+    while (!stop.signal.aborted) {
+      try {
+        await options.run();
+      } catch (error) {
+        options.metrics.backgroundErrors.inc({ where: options.name });
+        warn(error);
+      }
+      await sleep(options.pauseMs, undefined, { signal: stop.signal }).catch(() => undefined);
+    }
+  })();
+  options.closing.push(options.name, () => {
+    stop.abort();
+    return rounds;
+  });
+}

@@ -1,0 +1,68 @@
+const suggestionsMax = 3;
+/** Longer words get no suggestions: comparing costs letters times letters, and no name is that long. */
+const lettersComparedMax = 30;
+/** More slips than that are another word. It also keeps a refusal cheap, which no rate window does. */
+const slipsMax = 3;
+/** From this many letters on, a name that contains the word counts as close to it (`Korea`, `Congo`). */
+const lettersContainedMin = 4;
+
+/** The letters and digits of a name, so that case, accents, dots and dashes do not matter: `Côte d’Ivoire` → `cote d ivoire`. */
+export function fold(text: string): string {
+  return text
+    .normalize("NFKD")
+    .replace(/[\u0300-\u036f]/g, "")
+    .toLowerCase()
+    .replaceAll("&", " and ")
+    .replace(/[^\p{L}\p{M}\p{N}]+/gu, " ")
+    .trim();
+}
+
+/** Up to three of the names that a folded word may have been meant to be, closest first; none if nothing is near. */
+export function closeNames(word: string, names: ReadonlyMap<string, string>): string[] {
+  if (word === "" || word.length > lettersComparedMax) return [];
+  const distanceMax = Math.min(slipsMax, Math.max(1, Math.floor(word.length / 3)));
+  const distances = new Map<string, number>();
+  for (const [folded, name] of names) {
+    const contained = word.length >= lettersContainedMin && folded.includes(word);
+    const distance = contained ? 1 : editDistance(word, folded, distanceMax);
+    if (distance <= distanceMax) distances.set(name, Math.min(distance, distances.get(name) ?? distance));
+  }
+  return [...distances]
+    .toSorted(([, a], [, b]) => a - b)
+    .slice(0, suggestionsMax)
+    .map(([name]) => name);
+}
+
+/** The beginning of a text, cut between two code points, as far as a message may repeat what was sent. */
+export function beginning(text: string, charactersMax = 64): string {
+  let cut = 0;
+  let characters = 0;
+  for (const character of text) {
+    if (characters === charactersMax) break;
+    cut += character.length;
+    characters += 1;
+  }
+  return text.slice(0, cut).toWellFormed();
+}
+
+/** The quoted names as the end of a sentence, or nothing. */
+export function didYouMean(names: readonly string[]): string {
+  return names.length === 0 ? "" : ` Close to it: ${names.map((name) => `"${name}"`).join(", ")}.`;
+}
+
+/** Letters to insert, delete or replace on the way from one word to the other; Infinity where it is surely over the maximum. */
+function editDistance(from: string, to: string, distanceMax: number): number {
+  if (Math.abs(from.length - to.length) > distanceMax) return Infinity;
+  let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= from.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column += 1) {
+      const replaced = (previous[column - 1] ?? 0) + (from[row - 1] === to[column - 1] ? 0 : 1);
+      const removed = (previous[column] ?? 0) + 1;
+      current.push(Math.min(replaced, removed, (current[column - 1] ?? 0) + 1));
+    }
+    if (Math.min(...current) > distanceMax) return Infinity;
+    previous = current;
+  }
+  return previous[to.length] ?? Infinity;
+}

@@ -1,0 +1,61 @@
+import { listLatelyActive } from "../shared/organizations/organizations.ts";
+import { startRounds } from "../shared/rounds.ts";
+import type { WorkerContext } from "./context.ts";
+import { forgetExpiredKeys, type Rotation, reverseUndelivered, rotate, storeAllPairs } from "./reconcile.ts";
+import { sweepHolds } from "./sweep-holds.ts";
+
+/**
+ * Sweeping and reconciling, done by one worker at a time: whoever holds the lease. The lease only saves work; two
+ * caretakers at once do no harm.
+ */
+
+const leaseKey = "caretaker";
+const leaseMs = 3_000;
+const roundMs = 1_000;
+const slowEvery = 5; // rounds
+const latelySeconds = 15 * 60;
+
+export function startCaretaker(context: WorkerContext, workerId: string): void {
+  const { redis, metrics, log, closing } = context;
+  let rotation: Rotation = { after: "", driftMils: 0 };
+  let rounds = 0;
+  let knownRunId = "";
+
+  const run = async () => {
+    if (!(await holdLease(context, workerId))) {
+      // Only one worker tells these; a stale figure of another would be added to it.
+      metrics.holdsOpen.remove();
+      metrics.heldMils.remove();
+      knownRunId = "";
+      return;
+    }
+    const runId = await readRunId(context);
+    if (runId !== knownRunId) await storeAllPairs(context);
+    knownRunId = runId;
+
+    const seen = await sweepHolds(context, await listLatelyActive(context.database, latelySeconds));
+    metrics.holdsOpen.set(seen.open);
+    metrics.heldMils.set(seen.heldMils);
+    rotation = await rotate(context, rotation);
+    rounds += 1;
+    if (rounds % slowEvery !== 1) return;
+    await reverseUndelivered(context);
+    await forgetExpiredKeys(context);
+  };
+  closing.push("caretaker's lease", async () => {
+    if ((await redis.get(leaseKey)) === workerId) await redis.del(leaseKey);
+  });
+  startRounds({ name: "caretaker", pauseMs: roundMs, run, log, metrics, closing });
+}
+
+async function holdLease({ redis }: WorkerContext, workerId: string): Promise<boolean> {
+  if (await redis.set(leaseKey, workerId, "PX", leaseMs, "NX")) return true;
+  if ((await redis.get(leaseKey)) !== workerId) return false;
+  await redis.pexpire(leaseKey, leaseMs);
+  return true;
+}
+
+/** Which run of Redis this is: another one may have forgotten, or be back in the past. */
+async function readRunId({ redis }: WorkerContext): Promise<string> {
+  return /^run_id:(\w+)/m.exec(await redis.info("server"))?.[1] ?? "";
+}

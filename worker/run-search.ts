@@ -1,0 +1,114 @@
+import { type Outcome, type SearchTrace, writeAnswer } from "../shared/answers.ts";
+import { settleHolds } from "../shared/credits/holds.ts";
+import { type Decision, type Ending, reverseCharges } from "../shared/credits/ledger.ts";
+import type { SearchJob } from "../shared/queue.ts";
+import type { WorkerContext } from "./context.ts";
+import type { EngineAnswer } from "./engine/google.ts";
+
+/**
+ * The one job of a worker: ask the engine within the deadline, settle, answer. It may run twice, after a crash or when a
+ * lock was lost: Postgres decides once, and the second run repeats only what has no effect twice.
+ */
+
+// What settling and the way back take: so the engine's own time-out is told before the API's wait runs out.
+const settleMarginMs = 300;
+// Behind the deadline plus this the sweeper ends the hold.
+const graceMs = 2_000;
+
+const notAsked = { provider: "none", calls: [], costMicroUsd: 0 };
+
+export async function runSearch(context: WorkerContext, job: SearchJob): Promise<void> {
+  const { clock, metrics, settlement } = context;
+  const startedAtMs = clock.nowMs();
+  const queueMs = Math.max(0, startedAtMs - job.enqueuedAtMs);
+  metrics.queueWaitSeconds.observe(queueMs / 1_000);
+
+  const answer = await ask(context, job, job.deadlineAtMs - startedAtMs - settleMarginMs);
+  const runMs = clock.nowMs() - startedAtMs;
+  metrics.searchSeconds.observe(runMs / 1_000);
+  const trace: SearchTrace = { ...answer.trace, queueMs: round(queueMs), runMs: round(runMs) };
+  context.log.debug({ requestId: job.requestId, ...trace }, "search ran");
+  countCalls(context, trace);
+
+  const { decision, outcome } = await settlement.settle({
+    ending: endingOf(job, answer),
+    patienceMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + graceMs,
+    conclude: (decided) => conclude(context, job, answer, decided),
+    reply: { inbox: job.inbox, trace },
+    ifCharged: "end",
+  });
+  if (decision.kind === "charge" && outcome.kind === "failure" && !job.key) await giveBack(context, job);
+}
+
+async function ask(context: WorkerContext, job: SearchJob, leftMs: number): Promise<EngineAnswer> {
+  if (leftMs > 0) return context.engine.search(job.query, leftMs);
+  return { ok: false, code: "engine_timeout", details: {}, trace: notAsked };
+}
+
+function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
+  const { requestId, organizationId, key, priceMils } = job;
+  if (answer.ok) return { requestId, organizationId, key, wanted: "charge", priceMils };
+  return { requestId, organizationId, key, wanted: "refund", reason: answer.code };
+}
+
+/** What the caller is told, now that it is decided who pays. */
+function conclude(context: WorkerContext, job: SearchJob, answer: EngineAnswer, decision: Decision): Outcome {
+  const timeoutMs = context.config.SEARCH_DEADLINE_MS;
+  if (!answer.ok) {
+    const details = answer.code === "engine_timeout" ? { timeoutMs } : answer.details;
+    return { kind: "failure", code: answer.code, details };
+  }
+  if (decision.kind === "charge" && !decision.reversed) return answered(job, answer, decision.chargedMils);
+  switch (decision.reason) {
+    case "already_paid":
+      return answered(job, answer, 0);
+    case "out_of_credits":
+      return { kind: "failure", code: "out_of_credits", details: outOfCredits(context, job, decision) };
+    case "idempotency_key_reused":
+      return { kind: "failure", code: "bad_request", details: { reason: decision.reason } };
+    default:
+      // Somebody else gave the search up before this run had its answer.
+      return { kind: "failure", code: "engine_timeout", details: { timeoutMs } };
+  }
+}
+
+function answered(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, chargedMils: number): Outcome {
+  const body = writeAnswer({
+    requestId: job.requestId,
+    query: job.query,
+    creditsCharged: chargedMils,
+    creditsRemaining: job.remainingMils + job.priceMils - chargedMils,
+    totalResultsCount: answer.totalResultsCount,
+    results: answer.results,
+  });
+  return { kind: "answer", requestId: job.requestId, body, chargedMils };
+}
+
+function outOfCredits(context: WorkerContext, job: SearchJob, { pair }: Decision) {
+  const { priceMils } = job;
+  return {
+    priceMils,
+    availableMils: pair.balanceMils,
+    heldMils: 0,
+    action: "topup",
+    topupUrl: context.config.TOPUP_URL,
+  };
+}
+
+/** An earlier run charged and died before it answered, and this run has no answer either. */
+async function giveBack(context: WorkerContext, job: SearchJob): Promise<void> {
+  const [reversal] = await reverseCharges(context.database, [job], "engine_timeout");
+  if (!reversal) return;
+  context.metrics.reversals.inc({ reason: "engine_timeout" }, reversal.requestIds.length);
+  await settleHolds(context.redis, job.organizationId, reversal.pair, []);
+}
+
+function countCalls({ metrics }: WorkerContext, { provider, calls, costMicroUsd }: SearchTrace): void {
+  for (const call of calls) {
+    metrics.providerCalls.inc({ provider: call.provider, outcome: call.outcome });
+    metrics.providerSeconds.observe({ provider: call.provider }, call.ms / 1_000);
+  }
+  if (costMicroUsd > 0) metrics.providerCostMicroUsd.inc({ provider }, costMicroUsd);
+}
+
+const round = (ms: number) => Math.round(ms * 10) / 10;

@@ -1,0 +1,44 @@
+import { lookForOverdue, type Overdue, readOverdue } from "../shared/credits/holds.ts";
+import type { WorkerContext } from "./context.ts";
+
+// Behind its deadline a hold has this long to be ended by the worker or the API that it belongs to.
+const graceMs = 2_000;
+const organizationsPerPipeline = 500;
+const endPatienceMs = 2_000;
+
+/**
+ * Ends the holds of organizations that nobody ended in time: a process died, or its message was lost. Safe in several
+ * workers at once and at any time, since Postgres decides each search once.
+ * @returns the open holds that were seen, and the mils they hold.
+ */
+export async function sweepHolds(context: WorkerContext, organizationIds: readonly string[]) {
+  const seen = { open: 0, heldMils: 0 };
+  for (let at = 0; at < organizationIds.length; at += organizationsPerPipeline) {
+    const chunk = organizationIds.slice(at, at + organizationsPerPipeline);
+    const pipeline = context.redis.pipeline();
+    for (const organizationId of chunk) lookForOverdue(pipeline, organizationId, graceMs);
+    const replies = (await pipeline.exec()) ?? [];
+    for (const [place, [error, reply]] of replies.entries()) {
+      if (error) throw error;
+      const { open, heldMils, overdue } = readOverdue(reply);
+      seen.open += open;
+      seen.heldMils += heldMils;
+      await Promise.all(overdue.map((hold) => end(context, chunk[place] ?? "", hold)));
+    }
+  }
+  return seen;
+}
+
+async function end(context: WorkerContext, organizationId: string, { requestId, keyHash }: Overdue): Promise<void> {
+  // Its record is only freed here, never filled, so the query's fingerprint is not needed.
+  const key = keyHash ? { hash: keyHash, fingerprint: "" } : undefined;
+  const timeoutMs = context.config.SEARCH_DEADLINE_MS;
+  await context.settlement.settle({
+    ending: { organizationId, requestId, key, wanted: "refund", reason: "abandoned" },
+    patienceMs: endPatienceMs,
+    conclude: () => ({ kind: "failure", code: "engine_timeout", details: { timeoutMs } }),
+    ifCharged: "end",
+  });
+  context.metrics.holdsSwept.inc();
+  context.log.warn({ requestId, organizationId }, "swept a hold that nobody had ended");
+}

@@ -1,0 +1,86 @@
+import { type Job, Worker } from "bullmq";
+import { throttledWarning } from "../shared/log.ts";
+import { queueName, queuePrefix, searchJob } from "../shared/queue.ts";
+import { openBlocking } from "../shared/redis/connect.ts";
+import type { WorkerContext } from "./context.ts";
+import { runSearch } from "./run-search.ts";
+
+// A killed worker's search is taken over after lock + stall check at the latest, well inside the caller's wait.
+const lockMs = 4_000;
+const stallCheckMs = 1_500;
+// A search that kills three workers is not given to a fourth.
+const takeOversMax = 2;
+const drainDelaySeconds = 5;
+// A stopping worker finishes what ends in this time and hands the rest back to the queue.
+const finishMsMax = 15_000;
+
+/** How long a search keeps a place of the worker busy, smoothed; what the API reckons the queue's wait with. */
+export interface Pace {
+  runMs: number;
+}
+
+/** Takes searches from the queue, as many at once as configured, until the process closes. */
+export function takeJobs(context: WorkerContext): Pace {
+  const { config, log, metrics, closing } = context;
+  const pace: Pace = { runMs: 100 };
+  const active = new Map<string, { job: Job; token: string | undefined }>();
+  const connection = openBlocking({ url: config.REDIS_URL, name: "worker-queue", log, closing });
+
+  const take = async (job: Job, token?: string) => {
+    const startedAtMs = performance.now();
+    active.set(job.id ?? "", { job, token });
+    try {
+      await runSearch(context, searchJob.parse(job.data));
+    } finally {
+      active.delete(job.id ?? "");
+      pace.runMs += (performance.now() - startedAtMs - pace.runMs) / 16;
+    }
+  };
+  const worker = new Worker(queueName, take, {
+    connection,
+    prefix: queuePrefix,
+    concurrency: config.WORKER_CONCURRENCY,
+    lockDuration: lockMs,
+    stalledInterval: stallCheckMs,
+    maxStalledCount: takeOversMax,
+    drainDelay: drainDelaySeconds,
+  });
+  const warn = throttledWarning(log, "the worker has a problem");
+  worker.on("error", (error) => {
+    metrics.backgroundErrors.inc({ where: "worker" });
+    warn(error);
+  });
+  worker.on("failed", (job, error) => void endFailed(context, job, error));
+  closing.push("jobs", () => finishOrHandBack(worker, active));
+  return pace;
+}
+
+/** A job that threw (a defect of ours), or killed one worker after the other: the caller is told, the hold goes back. */
+async function endFailed(context: WorkerContext, job: Job | undefined, error: Error): Promise<void> {
+  const read = searchJob.safeParse(job?.data);
+  context.log.error({ err: error, requestId: job?.id }, "a search failed by a defect");
+  if (!read.success) return;
+  const { requestId, organizationId, key, inbox } = read.data;
+  const trace = { provider: "none", calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };
+  await context.settlement
+    .settle({
+      ending: { requestId, organizationId, key, wanted: "refund", reason: "worker_failed" },
+      patienceMs: 5_000,
+      conclude: () => ({ kind: "failure", code: "internal_error", details: {} }),
+      reply: { inbox, trace },
+      ifCharged: "end",
+    })
+    .catch((cause: unknown) => context.log.warn({ err: cause, requestId }, "a failed search is left to the sweeper"));
+}
+
+async function finishOrHandBack(
+  worker: Worker,
+  active: Map<string, { job: Job; token: string | undefined }>,
+): Promise<void> {
+  const finished = worker.close().then(() => true);
+  const bound = new Promise<false>((resolve) => setTimeout(resolve, finishMsMax, false).unref());
+  if (await Promise.race([finished, bound])) return;
+  // Another worker starts them at once; what this one still decides is the same decision.
+  await Promise.allSettled([...active.values()].map(({ job, token }) => job.moveToWait(token)));
+  await worker.close(true);
+}
