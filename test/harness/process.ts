@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const startMsMax = 20_000;
+const stopMsMax = 60_000;
+
+/** A log line of one of our processes. */
+export type LogLine = Record<string, unknown> & { msg?: string };
+
+/** An API or a worker as an operator runs it: a process of its own, known by its ports, its log and its end. */
+export class RunningProcess {
+  readonly lines: LogLine[] = [];
+  readonly child: ChildProcess;
+  #stderr = "";
+  readonly #watchers = new Set<() => void>();
+
+  constructor(entry: "api/main.ts" | "worker/main.ts", environment: Record<string, string>) {
+    const path = fileURLToPath(new URL(`../../${entry}`, import.meta.url));
+    this.child = spawn(process.execPath, [path], { env: environment, stdio: ["ignore", "pipe", "pipe"] });
+    const { stdout, stderr } = this.child;
+    if (!stdout || !stderr) throw new Error("the child has no pipes");
+    stderr.on("data", (chunk: Buffer) => {
+      this.#stderr += chunk.toString();
+    });
+    createInterface(stdout).on("line", (text) => {
+      this.lines.push(JSON.parse(text));
+      for (const watch of this.#watchers) watch();
+    });
+    this.child.once("exit", () => {
+      for (const watch of this.#watchers) watch();
+    });
+  }
+
+  /** The first log line with this message, now or when it comes. @throws when the process ends before, or time is over. */
+  async line(message: string): Promise<LogLine> {
+    const find = () => this.lines.find((line) => line.msg === message);
+    await this.#until(() => find() !== undefined || this.child.exitCode !== null);
+    const found = find();
+    if (!found)
+      throw new Error(`the process ended without "${message}":\n${this.#stderr}${JSON.stringify(this.lines.at(-1))}`);
+    return found;
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
+  }
+
+  /** Asks the process to stop, as an orchestrator does. @returns its exit code. */
+  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return this.child.exitCode;
+    const timer = setTimeout(() => this.child.kill("SIGKILL"), stopMsMax);
+    this.child.kill("SIGCONT");
+    this.child.kill(signal);
+    await once(this.child, "exit");
+    clearTimeout(timer);
+    return this.child.exitCode;
+  }
+
+  async #until(isTrue: () => boolean): Promise<void> {
+    if (isTrue()) return;
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`not seen in time:\n${this.#stderr}`)), startMsMax);
+      const watch = () => {
+        if (!isTrue()) return;
+        clearTimeout(timer);
+        this.#watchers.delete(watch);
+        resolve();
+      };
+      this.#watchers.add(watch);
+    });
+  }
+}

@@ -1,0 +1,238 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
+import pg from "pg";
+import { Closing } from "../../shared/closing.ts";
+import { defineHoldScripts, keysOf } from "../../shared/credits/holds.ts";
+import { grantCredit } from "../../shared/credits/ledger.ts";
+import { setPlan } from "../../shared/credits/plans.ts";
+import { type Verdict, verifyLedger } from "../../shared/credits/verify.ts";
+import { type Database, openDatabase } from "../../shared/database/pool.ts";
+import { newId } from "../../shared/ids.ts";
+import type { LocalServer } from "../../shared/local/server.ts";
+import { openLog } from "../../shared/log.ts";
+import { createOrganization } from "../../shared/organizations/organizations.ts";
+import { issueToken } from "../../shared/organizations/tokens.ts";
+import { RunningProcess } from "./process.ts";
+import { freshDatabase, freshRedis } from "./servers.ts";
+
+const restMsMax = 15_000;
+
+/** An API process and where it listens. */
+export interface Api extends RunningProcess {
+  url: string;
+  opsUrl: string;
+}
+
+export interface Worker extends RunningProcess {
+  opsUrl: string;
+}
+
+export interface Organization {
+  organizationId: string;
+  token: string;
+  tokenId: string;
+}
+
+/** An answer as a caller sees it. `body` is parsed JSON; `text` its bytes. */
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  // biome-ignore lint: a test reads any field of any answer, and asserts what it finds.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  body: any;
+}
+
+/**
+ * The whole service with servers of its own: a fresh database, a Redis process, and as many APIs and workers as a test
+ * wants, each a real process. Nothing in it is imitated but the search provider, where a test sets one.
+ */
+export class Service {
+  readonly database: Database;
+  readonly redis: Redis;
+  readonly redisServer: LocalServer;
+  readonly apis: Api[] = [];
+  readonly workers: Worker[] = [];
+  readonly #environment: Record<string, string>;
+  readonly #closing: Closing;
+  readonly #drop: () => Promise<void>;
+
+  private constructor(parts: {
+    databaseUrl: string;
+    drop: () => Promise<void>;
+    redisServer: LocalServer;
+    environment: Record<string, string>;
+  }) {
+    const log = openLog({ name: "test", level: "silent" });
+    this.#closing = new Closing();
+    this.#drop = parts.drop;
+    this.redisServer = parts.redisServer;
+    this.redis = new Redis(parts.redisServer.url);
+    this.redis.on("error", () => undefined); // Tests kill the server on purpose.
+    defineHoldScripts(this.redis);
+    this.database = openDatabase({ url: parts.databaseUrl, name: "test", sizeMax: 3, log, closing: this.#closing });
+    this.#environment = {
+      PATH: process.env.PATH ?? "",
+      DATABASE_URL: parts.databaseUrl,
+      REDIS_URL: parts.redisServer.url,
+      API_PORT: "0",
+      API_OPS_PORT: "0",
+      WORKER_OPS_PORT: "0",
+      ...parts.environment,
+    };
+  }
+
+  /** Opens servers and starts the processes asked for; ready when every one of them is. */
+  static async start(options: { apis?: number; workers?: number; environment?: Record<string, string> } = {}) {
+    const [{ url, drop }, redisServer] = await Promise.all([freshDatabase(), freshRedis()]);
+    const service = new Service({ databaseUrl: url, drop, redisServer, environment: options.environment ?? {} });
+    const apis = Array.from({ length: options.apis ?? 1 }, () => service.startApi());
+    const workers = Array.from({ length: options.workers ?? 1 }, () => service.startWorker());
+    await Promise.all([...apis, ...workers]);
+    if (workers.length > 0) await service.#untilSearchable();
+    return service;
+  }
+
+  async startApi(environment: Record<string, string> = {}): Promise<Api> {
+    const api = new RunningProcess("api/main.ts", { ...this.#environment, ...environment });
+    const url = `http://127.0.0.1:${(await api.line("listening")).port}`;
+    const opsUrl = `http://127.0.0.1:${(await api.line("ops port open")).port}`;
+    const started = Object.assign(api, { url, opsUrl });
+    this.apis.push(started);
+    return started;
+  }
+
+  async startWorker(environment: Record<string, string> = {}): Promise<Worker> {
+    const worker = new RunningProcess("worker/main.ts", { ...this.#environment, ...environment });
+    const opsUrl = `http://127.0.0.1:${(await worker.line("ops port open")).port}`;
+    const started = Object.assign(worker, { opsUrl });
+    this.workers.push(started);
+    await this.until(async () => (await fetch(`${opsUrl}/readyz`)).ok);
+    return started;
+  }
+
+  /** An organization with a token. `plan` sets terms of a plan of its own; the rest are those of `payg`. */
+  async organization(
+    options: { creditMils?: number; plan?: string; terms?: Partial<Omit<Parameters<typeof setPlan>[1], "code">> } = {},
+  ): Promise<Organization> {
+    let planCode = options.plan ?? "payg";
+    if (options.terms) {
+      planCode = `p${newId("org").slice(-20)}`;
+      const payg = { priceMils: 5, windowLimit: 100_000, windowSeconds: 60, concurrency: 1_000 };
+      await setPlan(this.database, {
+        code: planCode,
+        ...payg,
+        operations: ["serp.search", "usage.get"],
+        ...options.terms,
+      });
+    }
+    const made = await createOrganization(this.database, { name: "Test", planCode });
+    if (!made) throw new Error(`no plan ${planCode}`);
+    const { organizationId } = made;
+    const mils = options.creditMils ?? 1_000;
+    if (mils > 0) await grantCredit(this.database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
+    const issued = await issueToken(this.database, organizationId);
+    if (!issued) throw new Error("no token");
+    return { organizationId, ...issued };
+  }
+
+  /** POST /v1/serp/search as a caller sends it; `api` chooses the process. */
+  async search(
+    token: string,
+    body: unknown,
+    options: { key?: string; api?: number; signal?: AbortSignal } = {},
+  ): Promise<Answer> {
+    return this.send("/v1/serp/search", {
+      api: options.api ?? 0,
+      method: "POST",
+      ...(options.signal && { signal: options.signal }),
+      headers: {
+        authorization: `Bearer ${token}`,
+        "content-type": "application/json",
+        ...(options.key !== undefined && { "idempotency-key": options.key }),
+      },
+      body: JSON.stringify(body),
+    });
+  }
+
+  async usage(token: string, api = 0): Promise<Answer> {
+    return this.send("/v1/usage", { api, headers: { authorization: `Bearer ${token}` } });
+  }
+
+  async send(path: string, { api = 0, ...init }: RequestInit & { api?: number } = {}): Promise<Answer> {
+    const process = this.apis[api];
+    if (!process) throw new Error(`there is no API ${api}`);
+    const response = await fetch(process.url + path, init);
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json");
+    return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined };
+  }
+
+  /** What Redis keeps of an organization: open holds, and the sum that they hold. */
+  async holdsOf(organizationId: string): Promise<{ open: number; heldMils: number }> {
+    const { held = "0", ...holds } = await this.redis.hgetall(keysOf(organizationId).holds);
+    return { open: Object.keys(holds).length, heldMils: Number(held) };
+  }
+
+  /** The organization's ledger, oldest first. */
+  async ledgerOf(organizationId: string): Promise<{ kind: string; mils: number; requestId: string; reason: string }[]> {
+    const { rows } = await this.database.query(
+      `select kind, amount_mils as mils, request_id as "requestId", reason from ledger_entries
+       where organization_id = $1 order by version`,
+      [organizationId],
+    );
+    return rows;
+  }
+
+  /** Waits until nothing is in flight any more: no hold, no job, nothing undelivered. */
+  async rest(): Promise<void> {
+    await this.until(async () => {
+      const { rows } = await this.database.query("select count(*) as open from undelivered");
+      if (rows[0].open !== 0) return false;
+      for (const key of await this.redis.keys("{org_*}:holds")) {
+        if ((await this.redis.hget(key, "held")) !== "0" || (await this.redis.hlen(key)) > 1) return false;
+      }
+      return true;
+    });
+  }
+
+  async verify(): Promise<Verdict> {
+    return verifyLedger(this.database, this.redis);
+  }
+
+  /** Asks again until the answer is yes. @throws when it never is. */
+  async until(isTrue: () => Promise<boolean>, boundMs = restMsMax): Promise<void> {
+    const giveUpAtMs = performance.now() + boundMs;
+    while (!(await isTrue().catch(() => false))) {
+      if (performance.now() > giveUpAtMs) throw new Error(`not true within ${boundMs} ms: ${isTrue}`);
+      await sleep(20);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.apis, ...this.workers].map((process) => process.stop()));
+    await this.#closing.run(openLog({ name: "test", level: "silent" }));
+    this.redis.disconnect();
+    await this.redisServer.stop();
+    await this.#drop();
+  }
+
+  async #untilSearchable(): Promise<void> {
+    await Promise.all(
+      this.apis.map((api) =>
+        this.until(async () => !/^workers_reporting 0$/m.test(await (await fetch(`${api.opsUrl}/metrics`)).text())),
+      ),
+    );
+  }
+}
+
+/** A connection as the database's owner, for what the processes' role may not do. */
+export async function asOwner<T>(databaseUrl: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { result } from "../../shared/results.ts";
+import { Service } from "../harness/service.ts";
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start();
+});
+afterAll(() => service.stop());
+
+test("a keyword is answered with ranked results, the query as executed and what it cost", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 1_000 });
+  const { status, body, headers } = await service.search(token, { keyword: " best coffee beans " });
+
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    query: {
+      keyword: "best coffee beans",
+      engine: "google",
+      location: "United States",
+      language: "English",
+      device: "desktop",
+      depth: 10,
+    },
+    creditsCharged: 5,
+    creditsRemaining: 995,
+  });
+  expect(body.requestId).toMatch(/^req_[0-7][0-9a-z]{25}$/);
+  expect(headers.get("x-request-id")).toBe(body.requestId);
+  expect(body.results.length).toBeGreaterThan(9);
+  for (const element of body.results) result.parse(element);
+  expect(body.results.map((element: { rank: number }) => element.rank)).toEqual(
+    body.results.map((_: unknown, place: number) => place + 1),
+  );
+
+  await service.rest();
+  expect(await service.ledgerOf(organizationId)).toMatchObject([
+    { kind: "grant", mils: 1_000 },
+    { kind: "charge", mils: -5, requestId: body.requestId },
+  ]);
+  expect((await service.usage(token)).body).toEqual({ creditBalanceMils: 995, plan: "payg" });
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+});
