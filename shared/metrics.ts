@@ -1,5 +1,18 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { refundReasons, reversalReasons } from "./credits/ledger.ts";
 
+const admissionOutcomes = [
+  "held",
+  "replayed",
+  "waiting",
+  "short",
+  "key_reused",
+  "cold",
+  "closed",
+  "limited",
+  "crowded",
+  "unknown",
+];
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 export type Metrics = ReturnType<typeof openMetrics>;
@@ -16,7 +29,7 @@ export function openMetrics() {
   const histogram = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
     new Histogram({ name, help, labelNames: [...labelNames], buckets: secondsBuckets, registers });
 
-  return {
+  const metrics = {
     registry,
     httpSeconds: histogram("http_request_duration_seconds", "From the request's head to the end of its answer.", [
       "route",
@@ -62,14 +75,21 @@ export function openMetrics() {
       "where",
     ]),
   };
+  // A figure that nobody has measured is absent, not 0: an alert can tell "fine" from "not looked".
+  const { holdsOpen, heldMils, ledgerDriftMils, queueDepth, queueOldestSeconds, workersReporting } = metrics;
+  const measuredLater = [holdsOpen, heldMils, ledgerDriftMils, queueDepth, queueOldestSeconds, workersReporting];
+  for (const measured of measuredLater) measured.remove();
+  // Counters begin at 0 for every label that is known, so that a first increase is seen as one.
+  startAtZero(metrics.admissions, "outcome", admissionOutcomes);
+  startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_gone", "too_late"]);
+  startAtZero(metrics.reversals, "reason", reversalReasons);
+  startAtZero(metrics.pairsStored, "why", ["redis_restarted", "older", "impossible"]);
+  metrics.settlements.inc({ kind: "charge", reason: "delivered" }, 0);
+  for (const reason of refundReasons) metrics.settlements.inc({ kind: "refund", reason }, 0);
+  return metrics;
 }
 
-/** Starts a labelled counter at 0 for all the values that are known, so that a first increase is an increase. */
-export function startAtZero<Label extends string>(
-  counter: Counter<Label>,
-  label: Label,
-  values: readonly string[],
-): void {
+function startAtZero<Label extends string>(counter: Counter<Label>, label: Label, values: readonly string[]): void {
   // The computed key is the counter's own label, which TypeScript widens to string.
   for (const value of values) counter.inc({ [label]: value } as Record<Label, string>, 0);
 }

@@ -26,6 +26,7 @@ export function startCaretaker(context: WorkerContext, workerId: string): void {
       // Only one worker tells these; a stale figure of another would be added to it.
       metrics.holdsOpen.remove();
       metrics.heldMils.remove();
+      metrics.ledgerDriftMils.remove();
       knownRunId = "";
       return;
     }
