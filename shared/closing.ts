@@ -2,7 +2,8 @@ import type { Log } from "./log.ts";
 
 interface Step {
   name: string;
-  close: () => Promise<unknown> | unknown;
+  /** May return a promise, which is waited for. */
+  close: () => unknown;
 }
 
 /**
@@ -24,7 +25,7 @@ export class Closing {
   }
 
   async #closeAll(log: Log, stepMsMax: number): Promise<void> {
-    for (const step of this.#steps.reverse()) {
+    for (const step of this.#steps.toReversed()) {
       try {
         await within(stepMsMax, Promise.resolve(step.close()));
       } catch (error) {

@@ -59,8 +59,8 @@ function read<Shape extends z.ZodType<object>>(
   environment: NodeJS.ProcessEnv,
 ): Readonly<z.infer<Shape>> {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
-  const read = schema.safeParse(given);
-  if (read.success) return Object.freeze(read.data);
-  const lines = read.error.issues.map((issue) => `  ${issue.path.slice(0, 1).join("")}: ${issue.message}`);
+  const checked = schema.safeParse(given);
+  if (checked.success) return Object.freeze(checked.data);
+  const lines = checked.error.issues.map((issue) => `  ${issue.path.slice(0, 1).join("")}: ${issue.message}`);
   throw new ConfigError(`These settings are missing or wrong:\n${lines.join("\n")}`);
 }

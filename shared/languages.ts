@@ -2,6 +2,8 @@ import iso6391 from "iso-639-1";
 import { countryCodeOf, countryName } from "./places.ts";
 import { beginning, closeNames, didYouMean, fold } from "./spelling.ts";
 
+/** Longer than any name of a language, with script and region. */
+const nameCharactersMax = 120;
 /** Longer than any tag of language, script and region. */
 const tagCharactersMax = 16;
 
@@ -37,6 +39,7 @@ export type Language = { name: string; code: string };
 export function readLanguage(text: string): Language | { problem: string } {
   const known = codesByName.get(text);
   if (known !== undefined) return { name: text, code: known };
+  if (text.length > nameCharactersMax) return { problem: unknownLanguage(text) };
   const code = codesByAlias.get(fold(text)) ?? codeOfTag(text.trim()) ?? codeOfQualifiedName(text);
   if (code === undefined) return { problem: unknownLanguage(text) };
   return { name: namesByCode.get(code) ?? qualifiedName(code), code };
@@ -100,7 +103,7 @@ function codeOfTag(text: string): string | undefined {
 
 /** `Chinese (Traditional, Hong Kong)` → `zh-Hant-HK`. */
 function codeOfQualifiedName(text: string): string | undefined {
-  const [, base = "", qualifiers = ""] = /^([^()]+)\(([^()]+)\)$/.exec(text.trim()) ?? [];
+  const [, base = "", qualifiers = ""] = /^([^()]+)\((.+)\)$/.exec(text.trim()) ?? [];
   const code = codesByAlias.get(fold(base));
   if (code === undefined) return undefined;
   const parts = qualifiers
@@ -144,6 +147,6 @@ function canonicalTag(text: string): string | undefined {
 }
 
 function unknownLanguage(text: string): string {
-  const close = didYouMean(closeNames(fold(text), namesByAlias));
+  const close = didYouMean(closeNames(fold(beginning(text)), namesByAlias));
   return `Expected a language, as in "German", "Deutsch" or "de"; "${beginning(text)}" is none that we know.${close}`;
 }

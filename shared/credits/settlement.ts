@@ -163,7 +163,7 @@ async function publish(redis: Redis, decided: Decided[]): Promise<void> {
       pair,
       ended.map(({ end }) => end),
     );
-  for (const search of decided) if (!search.ending.key) reply(first, search);
+  for (const search of decided) if (!search.ending.key) sendReply(first, search);
   const replies = await execute(first);
 
   const keyed = decided.filter((search) => search.ending.key);
@@ -175,7 +175,7 @@ async function publish(redis: Redis, decided: Decided[]): Promise<void> {
     }
   }
   const second = redis.pipeline();
-  for (const search of keyed) reply(second, search);
+  for (const search of keyed) sendReply(second, search);
   if (second.length > 0) await execute(second);
 }
 
@@ -192,7 +192,7 @@ function holdEnd({ ending, outcome, decision, ifCharged }: Decided): HoldEnd | u
   return ifCharged === "end" ? { requestId, key } : undefined;
 }
 
-function reply(on: ReturnType<Redis["pipeline"]>, search: Decided): void {
+function sendReply(on: ReturnType<Redis["pipeline"]>, search: Decided): void {
   if (!search.reply) return;
   appendOutcome(on, search.reply.inbox, search.ending.requestId, search.outcome, search.reply.trace);
 }

@@ -45,11 +45,9 @@ export function openDatabase(options: {
   return pool;
 }
 
-const bigintOid = 20;
-
 // Mils and versions are bigints that fit a safe integer by constraint; sums over them are checked here.
-function readType(oid: number, format?: "text" | "binary") {
-  if (oid !== bigintOid) return pg.types.getTypeParser(oid, format ?? "text");
+function readType(oid: Parameters<typeof pg.types.getTypeParser>[0], format: "text" | "binary" = "text") {
+  if (oid !== pg.types.builtins.INT8) return pg.types.getTypeParser(oid, format);
   return (text: string) => {
     const value = Number(text);
     if (!Number.isSafeInteger(value)) throw new RangeError(`the database returned ${text}, which is no safe integer`);

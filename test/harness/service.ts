@@ -95,8 +95,8 @@ export class Service {
 
   async startApi(environment: Record<string, string> = {}): Promise<Api> {
     const api = new RunningProcess("api/main.ts", { ...this.#environment, ...environment });
-    const url = `http://127.0.0.1:${(await api.line("listening")).port}`;
-    const opsUrl = `http://127.0.0.1:${(await api.line("ops port open")).port}`;
+    const url = `http://127.0.0.1:${String((await api.line("listening")).port)}`;
+    const opsUrl = `http://127.0.0.1:${String((await api.line("ops port open")).port)}`;
     const started = Object.assign(api, { url, opsUrl });
     this.apis.push(started);
     return started;
@@ -104,7 +104,7 @@ export class Service {
 
   async startWorker(environment: Record<string, string> = {}): Promise<Worker> {
     const worker = new RunningProcess("worker/main.ts", { ...this.#environment, ...environment });
-    const opsUrl = `http://127.0.0.1:${(await worker.line("ops port open")).port}`;
+    const opsUrl = `http://127.0.0.1:${String((await worker.line("ops port open")).port)}`;
     const started = Object.assign(worker, { opsUrl });
     this.workers.push(started);
     await this.until(async () => (await fetch(`${opsUrl}/readyz`)).ok);
@@ -204,7 +204,7 @@ export class Service {
   async until(isTrue: () => Promise<boolean>, boundMs = restMsMax): Promise<void> {
     const giveUpAtMs = performance.now() + boundMs;
     while (!(await isTrue().catch(() => false))) {
-      if (performance.now() > giveUpAtMs) throw new Error(`not true within ${boundMs} ms: ${isTrue}`);
+      if (performance.now() > giveUpAtMs) throw new Error(`not true within ${boundMs} ms: ${isTrue.toString()}`);
       await sleep(20);
     }
   }

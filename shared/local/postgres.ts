@@ -1,0 +1,101 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { chown, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { Client } from "pg";
+import { choosePostgresPlace, type PostgresPlace } from "./postgres-place.ts";
+import { type LocalServer, type LocalServerOptions, ServerNotStarted, startServer } from "./server.ts";
+
+const initTimeoutMs = 120_000;
+const passwordBytes = 18;
+const databaseName = "serpmill";
+
+// Only this: neither the caller's locale and time zone nor its PGPORT or LD_LIBRARY_PATH may change the server.
+const environment = { LC_ALL: "C", TZ: "UTC" };
+
+/**
+ * Starts a Postgres of our own on 127.0.0.1, with a database "serpmill" (UTF8, locale C) and a password that only the
+ * owner of the folder can read. The first start on a folder initialises it; later ones find the data again.
+ * @throws {ServerNotStarted} with the end of the server's log.
+ */
+export async function startPostgres(options: LocalServerOptions = {}): Promise<LocalServer> {
+  const durable = options.durable ?? false;
+  const place = await choosePostgresPlace(options.folder, durable);
+  const throwawayFolder = options.folder === undefined ? place.folder : undefined;
+  const remove = async () => {
+    if (throwawayFolder !== undefined) await rm(throwawayFolder, { recursive: true, force: true });
+  };
+  try {
+    const data = join(place.folder, "data");
+    if (!existsSync(data)) await initialise(place, data, durable);
+    const { child, port } = await startServer(
+      {
+        name: "Postgres",
+        command: join(place.programs, "bin", "postgres"),
+        args: (chosen) => postgresArgs(data, chosen, durable),
+        readyLine: "database system is ready to accept connections",
+        stopSignal: "SIGINT", // Fast shutdown: open transactions are rolled back, nothing acknowledged is lost.
+        folder: place.folder,
+        pidFile: join(data, "postmaster.pid"),
+        workFolder: data,
+        throwawayFolder,
+        env: environment,
+        cwd: "/",
+        ...place.runAs,
+      },
+      options.port,
+    );
+    const stop = async () => {
+      await child.stop();
+      await remove();
+    };
+    const url = await openDatabase(place, port).catch(async (error: unknown) => {
+      await stop();
+      throw error;
+    });
+    return { url, port, pid: child.pid, folder: place.folder, exited: child.exited, kill: child.kill, stop };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+// Under another name until it is complete, so that an interrupted start leaves nothing that looks like data.
+async function initialise(place: PostgresPlace, data: string, durable: boolean): Promise<void> {
+  const unfinished = `${data}.unfinished`;
+  const passwordFile = join(place.folder, "password");
+  await rm(unfinished, { recursive: true, force: true });
+  await writeFile(passwordFile, randomBytes(passwordBytes).toString("base64url"), { mode: 0o600 });
+  const { uid, gid } = place.runAs;
+  if (uid !== undefined && gid !== undefined) await chown(passwordFile, uid, gid);
+  const args = ["--username=postgres", `--pwfile=${passwordFile}`, "--auth=scram-sha-256", "--encoding=UTF8"];
+  args.push("--locale=C", "--no-instructions", ...(durable ? [] : ["--no-sync"]), `--pgdata=${unfinished}`);
+  const started = { env: environment, cwd: "/", timeout: initTimeoutMs, ...place.runAs };
+  await promisify(execFile)(join(place.programs, "bin", "initdb"), args, started).catch((error: Error) => {
+    throw new ServerNotStarted(`Postgres could not be initialised in ${data}. ${error.message}`, { cause: error });
+  });
+  await rename(unfinished, data);
+}
+
+function postgresArgs(data: string, port: number, durable: boolean): string[] {
+  const settings = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"];
+  // Commits stay synchronous: without fsync they cost nothing, and a killed server still has what it acknowledged.
+  if (!durable) settings.push("fsync=off", "full_page_writes=off");
+  return ["-D", data, ...settings.flatMap((setting) => ["-c", setting])];
+}
+
+async function openDatabase({ folder }: PostgresPlace, port: number): Promise<string> {
+  const password = await readFile(join(folder, "password"), "utf8");
+  const urlOf = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
+  const client = new Client({ connectionString: urlOf("postgres") });
+  await client.connect();
+  try {
+    const { rowCount } = await client.query("select from pg_database where datname = $1", [databaseName]);
+    if (rowCount === 0) await client.query(`create database ${databaseName}`);
+  } finally {
+    await client.end();
+  }
+  return urlOf(databaseName);
+}

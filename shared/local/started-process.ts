@@ -1,0 +1,89 @@
+/** One process of ours under `npm start`: its log goes to a file, its warnings and errors to the terminal as well. */
+import { once } from "node:events";
+import { createWriteStream } from "node:fs";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Child, startChild } from "./child.ts";
+
+const readyTimeoutMs = 30_000;
+const pollMs = 50;
+const requestTimeoutMs = 2_000;
+const warningLevel = 40; // pino's number for "warn".
+const lastLinesMax = 5;
+
+export interface StartedProcess extends Child {
+  name: string;
+  /** Its last lines, for the reason when it ends by itself. */
+  lastLines: string[];
+}
+
+export interface ProcessOptions {
+  name: string;
+  mainFile: string;
+  environment: NodeJS.ProcessEnv;
+  logPath: string;
+  say: (line: string) => void;
+}
+
+/** Starts `node <mainFile>`. It is asked to stop by SIGTERM, and killed when that takes too long. */
+export async function startProcess(options: ProcessOptions): Promise<StartedProcess> {
+  const { name, mainFile, environment, logPath, say } = options;
+  const child = await startChild(process.execPath, [mainFile], { env: environment, stdio: ["ignore", "pipe", "pipe"] });
+  const closed = once(child.process, "close"); // Later than the exit: its last lines have been read by then.
+  const log = createWriteStream(logPath, { mode: 0o600 });
+  const lastLines: string[] = [];
+  for (const output of [child.process.stdout, child.process.stderr]) {
+    if (output === null) continue;
+    createInterface({ input: output }).on("line", (line) => {
+      log.write(`${line}\n`);
+      lastLines.push(line);
+      if (lastLines.length > lastLinesMax) lastLines.shift();
+      if (isWarning(line)) say(`${name}: ${line}`);
+    });
+  }
+  const exited = child.exited.then(async (reason) => {
+    await closed;
+    return reason;
+  });
+  return { ...child, name, lastLines, exited };
+}
+
+/**
+ * Waits until the process answers 200 on `/readyz` at its ops port.
+ * @throws {Error} when it ends before that or takes too long; the message has its last lines.
+ */
+export async function waitUntilReady(started: StartedProcess, opsUrl: string): Promise<void> {
+  const giveUpAt = Date.now() + readyTimeoutMs;
+  while (Date.now() < giveUpAt) {
+    if (await answersReady(opsUrl)) return;
+    const ended = await Promise.race([started.exited, sleep(pollMs)]);
+    if (typeof ended === "string") throw new Error(endedWith(started, ended));
+  }
+  throw new Error(`${started.name} was not ready in ${readyTimeoutMs / 1000} s.\n${started.lastLines.join("\n")}`);
+}
+
+/** The sentence for a process that ended although nobody stopped it. */
+export function endedWith({ name, lastLines }: StartedProcess, reason: string): string {
+  return [`${name} ended by itself (${reason}). Its last lines:`, ...lastLines].join("\n");
+}
+
+async function answersReady(opsUrl: string): Promise<boolean> {
+  try {
+    const answer = await fetch(`${opsUrl}/readyz`, { signal: AbortSignal.timeout(requestTimeoutMs) });
+    await answer.body?.cancel();
+    return answer.status === 200;
+  } catch {
+    return false;
+  }
+}
+
+// What is not a line of the log's own form (a crash before the log is open) is worth showing too.
+function isWarning(line: string): boolean {
+  try {
+    const entry: unknown = JSON.parse(line);
+    if (typeof entry !== "object" || entry === null || !("level" in entry)) return true;
+    return Number(entry.level) >= warningLevel;
+  } catch {
+    return true;
+  }
+}

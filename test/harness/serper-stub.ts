@@ -1,0 +1,113 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
+
+const hugeBytes = 11 * 1024 * 1024;
+
+export type SeenRequest = {
+  method: string;
+  path: string;
+  key: string | undefined;
+  body: Record<string, unknown>;
+};
+/** What the stub does with one request. */
+export type Reply = (request: SeenRequest, response: ServerResponse) => void;
+
+export type SerperStub = {
+  url: string;
+  /** Every request that arrived, in order. */
+  requests: SeenRequest[];
+  /** What happens to the next requests, one each; afterwards `otherwise` applies again. */
+  next: Reply[];
+  /** At first: ten organic results a page, without end. */
+  otherwise: Reply;
+  close: () => Promise<void>;
+};
+
+/** A real server on a free loopback port that speaks Serper's format and fails in all of its ways when told to. */
+export async function startSerperStub(): Promise<SerperStub> {
+  const server = createServer((request, response) => void answer(stub, request, response));
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("A server that listens on TCP has a port.");
+  const stub: SerperStub = {
+    url: `http://127.0.0.1:${address.port}`,
+    requests: [],
+    next: [],
+    otherwise: tenOrganic,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return stub;
+}
+
+/** Ten organic results that no other page has. */
+export const tenOrganic: Reply = (request, response) => {
+  const { body } = request;
+  const page = Number(body["page"]);
+  const organic = Array.from({ length: 10 }, (_, row) => ({
+    title: `Pump ${page}.${row + 1}`,
+    link: `https://pumps.example/${page}/${row + 1}`,
+    snippet: "A pump.",
+    position: row + 1,
+  }));
+  reply(200, { searchParameters: body, organic, credits: 1 })(request, response);
+};
+
+/** An answer as JSON. Serper's refusals are `{message, statusCode}`. */
+export function reply(status: number, json: unknown): Reply {
+  return (_, response) => {
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(json));
+  };
+}
+
+export const refusal = (statusCode: number, message: string): Reply => reply(statusCode, { message, statusCode });
+
+/** An answer that is whatever it is, as a proxy or a captive portal would give. */
+export function raw(status: number, body: string, headers: Record<string, string> = {}): Reply {
+  return (_, response) => {
+    response.writeHead(status, headers).end(body);
+  };
+}
+
+/** Takes the request and never says a word. */
+export const hang: Reply = () => {};
+
+/** Begins its answer and never ends it. */
+export const stall: Reply = (_, response) => {
+  response.writeHead(200, { "content-type": "application/json" }).write('{"organic":[');
+};
+
+/** Closes the connection without an answer. */
+export const hangUp: Reply = (_, response) => {
+  response.destroy();
+};
+
+/** Closes the connection in the middle of its answer. */
+export const breakOff: Reply = (_, response) => {
+  response.writeHead(200, { "content-length": "1000" }).write('{"organic":[', () => response.destroy());
+};
+
+/** Would be valid, were it not larger than any page. */
+export const huge: Reply = (_, response) => {
+  response
+    .writeHead(200, { "content-type": "application/json" })
+    .end(`{"organic":[],"pad":"${"x".repeat(hugeBytes)}"}`);
+};
+
+async function answer(stub: SerperStub, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const body: unknown = JSON.parse(await text(request));
+  const key = request.headers["x-api-key"];
+  const seen: SeenRequest = {
+    method: request.method ?? "",
+    path: request.url ?? "",
+    key: typeof key === "string" ? key : undefined,
+    body: { ...(typeof body === "object" ? body : {}) },
+  };
+  stub.requests.push(seen);
+  (stub.next.shift() ?? stub.otherwise)(seen, response);
+}

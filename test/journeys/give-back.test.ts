@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Service } from "../harness/service.ts";
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ environment: { SEARCH_DEADLINE_MS: "2500" } });
+});
+afterAll(() => service.stop());
+
+test.each([
+  { keyword: "sandbox:error", status: 502, code: "engine_error", reason: "engine_error" },
+  { keyword: "sandbox:refused", status: 502, code: "engine_error", reason: "engine_error" },
+  { keyword: "sandbox:garbage", status: 502, code: "engine_error", reason: "engine_error" },
+  { keyword: "sandbox:timeout", status: 504, code: "engine_timeout", reason: "engine_timeout" },
+])("a search that ends as $status ($keyword) costs nothing", async ({ keyword, status, code, reason }) => {
+  const { organizationId, token } = await service.organization({ creditMils: 100 });
+  const answer = await service.search(token, { keyword });
+  expect(answer).toMatchObject({ status, body: { error: { code } } });
+  await service.rest();
+  expect(await service.ledgerOf(organizationId)).toMatchObject([
+    { kind: "grant" },
+    { kind: "refund", mils: 0, reason, requestId: answer.body.requestId },
+  ]);
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(100);
+});
+
+test("a page without results is an answer, and is charged", async () => {
+  const { token } = await service.organization({ creditMils: 100 });
+  const answer = await service.search(token, { keyword: "sandbox:empty" });
+  expect(answer).toMatchObject({ status: 200, body: { results: [], creditsCharged: 5 } });
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(95);
+});
+
+test("a caller who hangs up before the answer gets the mils back", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 100 });
+  const hangUp = new AbortController();
+  const search = service.search(token, { keyword: "sandbox:slow=1500" }, { signal: hangUp.signal });
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
+  hangUp.abort();
+  await expect(search).rejects.toThrow();
+
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
+  await service.rest();
+  expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "caller_gone" });
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(100);
+});
+
+test("under an Idempotency-Key a hang-up changes nothing: the answer is charged once and stays retrievable", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 100 });
+  const query = { keyword: "sandbox:slow=1000" };
+  const hangUp = new AbortController();
+  const search = service.search(token, query, { signal: hangUp.signal, key: "order-1" });
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
+  hangUp.abort();
+  await expect(search).rejects.toThrow();
+
+  const repeat = await service.search(token, query, { key: "order-1" });
+  expect(repeat.status).toBe(200);
+  expect(repeat.headers.get("idempotency-replayed")).toBe("true");
+  await service.rest();
+  expect((await service.ledgerOf(organizationId)).map(({ kind }) => kind)).toEqual(["grant", "charge"]);
+});
+
+test("without any worker a search is refused before anything is held", async () => {
+  const { organizationId, token } = await service.organization();
+  const query = { keyword: "remembered" };
+  const first = await service.search(token, query, { key: "k" });
+  await Promise.all(service.workers.splice(0).map((worker) => worker.stop()));
+  await service.until(async () => (await service.search(token, { keyword: "x" })).status === 503);
+
+  const refused = await service.search(token, { keyword: "x" });
+  expect(refused.body.error).toMatchObject({ code: "unavailable", details: { reason: "no_workers" } });
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+  expect(await service.holdsOf(organizationId)).toEqual({ open: 0, heldMils: 0 });
+  const replay = await service.search(token, query, { key: "k" });
+  expect({ status: replay.status, text: replay.text }).toEqual({ status: 200, text: first.text });
+
+  await service.startWorker();
+  await service.until(async () => (await service.search(token, { keyword: "x" })).status === 200);
+  await service.rest();
+  expect(await service.verify()).toMatchObject({ ok: true });
+});

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Service } from "../harness/service.ts";
+
+const priceMils = 5;
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ apis: 2, workers: 1 });
+});
+afterAll(() => service.stop());
+
+test("the last credits are spent exactly once, however many race for them through two APIs", async () => {
+  const affordable = 40;
+  const { organizationId, token } = await service.organization({ creditMils: affordable * priceMils, terms: {} });
+
+  const attempts = await Promise.all(
+    Array.from({ length: 200 }, (_, n) => service.search(token, { keyword: `race ${n}` }, { api: n % 2 })),
+  );
+
+  const count = (status: number) => attempts.filter((attempt) => attempt.status === status).length;
+  expect({ answered: count(200), refused: count(402) }).toEqual({ answered: affordable, refused: 200 - affordable });
+  for (const { body } of attempts.filter(({ status }) => status === 402)) {
+    expect(body.error).toMatchObject({ code: "out_of_credits", details: { priceMils, action: "topup" } });
+  }
+  const remaining = attempts.filter(({ status }) => status === 200).map(({ body }) => body.creditsRemaining);
+  expect(Math.min(...remaining)).toBe(0);
+  await service.rest();
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(0);
+  const charges = (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge");
+  expect(charges).toHaveLength(affordable);
+  expect(await service.verify()).toMatchObject({ ok: true });
+});
+
+test("an empty balance and one tied up in flight are told apart", async () => {
+  const { token } = await service.organization({ creditMils: priceMils });
+  const slow = service.search(token, { keyword: "sandbox:slow=1500" });
+  await service.until(async () => (await service.usage(token)).body.creditBalanceMils === 0);
+
+  const refused = await service.search(token, { keyword: "second" });
+  expect(refused).toMatchObject({
+    status: 402,
+    body: { error: { details: { availableMils: 0, heldMils: priceMils } } },
+  });
+
+  expect((await slow).status).toBe(200);
+  const empty = await service.search(token, { keyword: "third" });
+  expect(empty).toMatchObject({ status: 402, body: { error: { details: { availableMils: 0, heldMils: 0 } } } });
+});
+
+test("searches in flight are capped by the plan, and a refusal takes neither hold nor token", async () => {
+  const { organizationId, token } = await service.organization({ terms: { concurrency: 2 } });
+  const running = [1, 2].map((n) => service.search(token, { keyword: `sandbox:slow=1500 ${n}` }));
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 2);
+
+  const before = (await service.usage(token)).headers.get("ratelimit");
+  const refused = await service.search(token, { keyword: "one too many" });
+  expect(refused).toMatchObject({
+    status: 429,
+    body: { error: { code: "rate_limited", details: { reason: "concurrency", retryAfterMs: 1_000, limit: 2 } } },
+  });
+  expect(refused.body.error.details).not.toHaveProperty("windowSeconds");
+  expect(leftOf(refused.headers.get("ratelimit"))).toBe(leftOf(before));
+  expect((await service.holdsOf(organizationId)).open).toBe(2);
+  for (const search of running) expect((await search).status).toBe(200);
+});
+
+test("a full window refuses with the time to its end and leaves no hold", async () => {
+  const { organizationId, token } = await service.organization({ terms: { windowLimit: 3, windowSeconds: 3_600 } });
+  for (let n = 0; n < 3; n += 1) expect((await service.search(token, { keyword: `w ${n}` })).status).toBe(200);
+
+  const refused = await service.search(token, { keyword: "fourth" });
+  expect(refused).toMatchObject({
+    status: 429,
+    body: { error: { code: "rate_limited", details: { reason: "window", limit: 3, windowSeconds: 3_600 } } },
+  });
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+  expect(refused.headers.get("ratelimit-policy")).toBe('"default";q=3;w=3600');
+  expect(await service.holdsOf(organizationId)).toEqual({ open: 0, heldMils: 0 });
+  expect((await service.usage(token)).status).toBe(429);
+});
+
+const leftOf = (header: string | null) => /;r=(\d+);/.exec(header ?? "")?.[1];

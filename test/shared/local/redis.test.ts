@@ -1,0 +1,115 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
+import { afterEach, expect, test, vi } from "vitest";
+import { RedisNotFound } from "../../../shared/local/redis-program.ts";
+import { type RedisOptions, startRedis } from "../../../shared/local/redis.ts";
+import type { LocalServer } from "../../../shared/local/server.ts";
+
+const closing: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  for (let close = closing.pop(); close !== undefined; close = closing.pop()) await close();
+});
+
+test("a private Redis never evicts, so no hold and no job can vanish", async () => {
+  const server = await start({});
+  expect(await ask(server, "config", "get", "maxmemory-policy")).toEqual(["maxmemory-policy", "noeviction"]);
+  expect(await ask(server, "config", "get", "bind")).toEqual(["bind", "127.0.0.1"]);
+});
+
+test("a durable Redis has its data after a stop and a start on the same port", async () => {
+  const folder = await newFolder();
+  const first = await start({ folder, durable: true });
+  await ask(first, "set", "kept", "42");
+  await first.stop();
+  const second = await start({ folder, durable: true, port: first.port });
+  expect(second.url).toBe(first.url);
+  expect(await ask(second, "get", "kept")).toBe("42");
+});
+
+test("killed with SIGKILL, a durable Redis starts again at once and has its data", async () => {
+  const folder = await newFolder();
+  const first = await start({ folder, durable: true });
+  await ask(first, "set", "kept", "42");
+  first.kill("SIGKILL");
+  expect(await first.exited).toBe("signal SIGKILL");
+  const second = await start({ folder, durable: true, port: first.port });
+  expect(await ask(second, "get", "kept")).toBe("42");
+});
+
+test("a throwaway Redis comes back empty and leaves no folder behind", async () => {
+  const first = await start({});
+  await ask(first, "set", "lost", "42");
+  await first.stop();
+  expect(existsSync(first.folder)).toBe(false);
+  const second = await start({ port: first.port });
+  expect(await ask(second, "get", "lost")).toBeNull();
+});
+
+test("a Redis that is paused still stops", async () => {
+  const server = await start({});
+  server.kill("SIGSTOP");
+  await server.stop();
+  expect(await server.exited).toBe("exit code 0");
+});
+
+test("two Redis on one folder are refused, so that they cannot ruin its data", async () => {
+  const folder = await newFolder();
+  const first = await start({ folder, durable: true });
+  await expect(startRedis({ folder, durable: true })).rejects.toThrow(`as process ${first.pid}. Is it started twice`);
+});
+
+test("a taken port is named when Redis cannot have it", async () => {
+  const first = await start({});
+  await expect(startRedis({ port: first.port })).rejects.toThrow(`another program uses port ${first.port}`);
+});
+
+test("on a machine without Redis and without apt-get, one sentence says what to install", async () => {
+  const emptyFolder = await newFolder();
+  vi.stubEnv("PATH", emptyFolder);
+  const starting = startRedis({ programFolder: join(emptyFolder, "redis") });
+  await expect(starting).rejects.toThrow(RedisNotFound);
+  await expect(starting).rejects.toThrow("Install redis-server or valkey-server");
+});
+
+test("when the process that started it is killed, a server stops by itself and its folder goes away", async () => {
+  const script = `
+    import { startRedis } from ${JSON.stringify(new URL("../../../shared/local/redis.ts", import.meta.url).href)};
+    const { pid, folder } = await startRedis();
+    process.stdout.write(JSON.stringify({ pid, folder }));
+    setInterval(() => {}, 1000);`;
+  const parent = spawn(process.execPath, ["--input-type=module", "--eval", script]);
+  const [line] = await once(parent.stdout, "data");
+  const { folder } = JSON.parse(String(line));
+  expect(existsSync(folder)).toBe(true);
+  parent.kill("SIGKILL");
+  while (existsSync(folder)) await sleep(20); // The test's own time limit bounds this.
+});
+
+async function start(options: RedisOptions): Promise<LocalServer> {
+  const server = await startRedis(options);
+  closing.push(server.stop);
+  return server;
+}
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "serpmill-test-"));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function ask(server: LocalServer, command: string, ...args: string[]): Promise<unknown> {
+  const redis = new Redis(server.url);
+  try {
+    return await redis.call(command, ...args);
+  } finally {
+    redis.disconnect();
+  }
+}

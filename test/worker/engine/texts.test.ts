@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { googleLanguage } from "../../../worker/engine/google-language.ts";
+import { domainOf, plainText, plainUrl } from "../../../worker/engine/texts.ts";
+
+test.each([
+  ["<b>Best</b> pumps &amp; more", "Best pumps & more"],
+  ["12&nbsp;kg\u00a0net ", "12 kg net"],
+  ["line\nbreak\ttab", "line break tab"],
+  ["a < b, I <3 &lt;b&gt;", "a < b, I <3 <b>"],
+  ["Dupont&#39;s &eacute;toile <br/>", "Dupont's étoile"],
+  ["half \ud83d", "half \ufffd"],
+])("a caller reads %j as %j", (given, read) => {
+  expect(plainText(given)).toBe(read);
+});
+
+test.each([
+  ["https://example.com/a?b=c#d", "https://example.com/a?b=c#d"],
+  ["HTTP://Example.com", "HTTP://Example.com"],
+  ["/url?q=https://example.com/x%3Fy%3D1&sa=U", "https://example.com/x?y=1"],
+  ["https://www.google.com/url?url=http://example.com/&ved=2", "http://example.com/"],
+  ["https://example.com/url?q=https://other.example/", "https://example.com/url?q=https://other.example/"],
+  ["https://example.com/a b", "https://example.com/a%20b"],
+  ["/url?q=javascript:alert(1)", ""],
+  ["javascript:alert(1)", ""],
+  ["data:text/html,x", ""],
+  ["//example.com/", ""],
+  ["https://", ""],
+  ["", ""],
+])("the address %j goes out as %j", (given, url) => {
+  expect(plainUrl(given)).toBe(url);
+});
+
+test.each([
+  ["https://www.Example.com:8080/", "example.com"],
+  ["https://bücher.example/", "xn--bcher-kva.example"],
+  ["https://www.com/", "www.com"],
+  ["", ""],
+])("the domain of %j is %j", (url, domain) => {
+  expect(domainOf(url)).toBe(domain);
+});
+
+test.each([
+  ["en", "en"],
+  ["pt-BR", "pt-br"],
+  ["zh", "zh-cn"],
+  ["zh-Hant", "zh-tw"],
+  ["zh-Hant-HK", "zh-hk"],
+  ["nb", "no"],
+])("Google hears of %s as %s", (code, hl) => {
+  expect(googleLanguage(code)).toBe(hl);
+});

@@ -1,0 +1,62 @@
+import type { Result } from "../../shared/results.ts";
+import type { Query } from "../../shared/query.ts";
+
+/**
+ * How a page can fail to come, what it means for the caller when nobody else does better, and whether the same provider
+ * is worth a second call. What cannot be read would mostly be the same bytes again, and may be billed again.
+ */
+export const failureKinds = {
+  /** Out of reach, or an error of its own (5xx). */
+  unavailable: { retry: true, reason: "provider_unavailable" },
+  /** Too many calls at once from our account. */
+  rate_limited: { retry: true, reason: "provider_unavailable" },
+  /** Our account there: a wrong key, no credits left. The operator has to act. */
+  account_refused: { retry: false, reason: "provider_refused" },
+  /** This query is not allowed on our account there. */
+  query_refused: { retry: false, reason: "refused_by_provider" },
+  /** Our request was not understood: a defect of the adapter, or a change at the provider. */
+  request_refused: { retry: false, reason: "provider_refused" },
+  /** An answer that cannot be what was asked for: not JSON, the wrong shape, a redirect, too large. */
+  unreadable: { retry: false, reason: "unreadable_answer" },
+  /** No complete answer in time. A second call may be billed twice. */
+  timeout: { retry: false, reason: "timeout" },
+} as const;
+
+export type FailureKind = keyof typeof failureKinds;
+export type Failure = { failure: FailureKind };
+
+/** A result before its place among all pages is known. */
+export type Element = Omit<Result, "rank">;
+
+/** One page of results in page order. Only a page that was read in full is one: a failure never looks like an empty page. */
+export type Page = {
+  elements: Element[];
+  /** The engine's own estimate for the query; 0 where it gives none. */
+  totalResultsCount: number;
+  /** Whether asking for further pages makes sense. */
+  hasMore: boolean;
+  costMicroUsd: number;
+};
+
+export type PageRequest = { url: string; method: "GET" | "POST"; headers: Record<string, string>; body: string };
+export type PageAnswer = { status: number; headers: Record<string, string | string[] | undefined>; body: string };
+
+/** Carries one request to its answer. It rejects when it cannot, and soon after the signal is aborted. */
+export type Transport = (request: PageRequest, signal: AbortSignal) => Promise<PageAnswer>;
+
+/**
+ * Somebody who is asked for Google's results. `request` and `read` are pure; asking, time-outs, retries, fail-over and
+ * cost are written once, in ask.ts and google.ts.
+ */
+export type Provider = {
+  name: string;
+  /** Queries that ask for more than this are never sent here. */
+  can: { mobile: boolean; city: boolean };
+  /** Milliseconds after which an answer is not waited for any longer. */
+  attemptMsMax: number;
+  /** Page numbers begin at 1; a page has up to 10 organic results. */
+  request: (query: Query, pageNumber: number) => PageRequest;
+  read: (answer: PageAnswer) => Page | Failure;
+  /** In place of HTTP, for a provider that lives in this process. */
+  transport?: Transport;
+};

@@ -1,0 +1,102 @@
+import { z } from "zod";
+import { type Config, ConfigError } from "../../../shared/config.ts";
+import { languageCodeOf } from "../../../shared/languages.ts";
+import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
+import { element, ratingText } from "../elements.ts";
+import { googleLanguage } from "../google-language.ts";
+import type { Element, Failure, Page, PageAnswer, Provider } from "../provider.ts";
+import { parseJson } from "../texts.ts";
+import { featuresAfter, featuresBefore, text } from "./serper-features.ts";
+
+/** They tell one or two seconds, and four where they try again themselves. */
+const attemptMsMax = 10_000;
+/** What Google shows on a page since September 2025; a larger `num` is refused on free accounts. */
+const organicPerPage = 10;
+/** One of their credits at the price of the smallest package, 50 USD for 50,000. */
+const costPerCreditMicroUsd = 1_000;
+
+const attributes = z.record(z.string(), text).catch({});
+/** What makes a result has to be there; a decoration in an unexpected form is left out. */
+const organicRow = z.object({
+  title: z.string(),
+  link: z.string(),
+  snippet: text,
+  date: text.catch(""),
+  price: text.catch(""),
+  rating: text.catch(""),
+  ratingCount: text.catch(""),
+  attributes,
+  sitelinks: z.array(z.object({ title: text, link: text, snippet: text })).catch([]),
+});
+const resultsPage = z.looseObject({ organic: z.array(organicRow), credits: z.int().min(0).catch(1) });
+const refusal = z.object({ message: z.string() });
+
+/**
+ * Serper.dev: POST {SERPER_BASE_URL}/search with the key in a header. Desktop pages only; no breadcrumbs, no total count.
+ * They publish no reference: the format is known from their playground and from recorded answers.
+ * @throws {ConfigError} without SERPER_API_KEY.
+ */
+export function openSerper(config: Config): Provider {
+  const key = config.SERPER_API_KEY;
+  if (key === undefined) {
+    throw new ConfigError("These settings are missing or wrong:\n  SERPER_API_KEY: needed by the provider serper");
+  }
+  const url = `${config.SERPER_BASE_URL.replace(/\/+$/, "")}/search`;
+  const headers = { "content-type": "application/json", accept: "application/json", "x-api-key": key };
+  return {
+    name: "serper",
+    can: { mobile: false, city: true },
+    attemptMsMax,
+    request: (query, pageNumber) => ({
+      url,
+      method: "POST",
+      headers,
+      body: JSON.stringify({
+        q: query.keyword,
+        // The country goes along with every place: alone, a place loses against the country that they ask from.
+        gl: countryOf(query.location).toLowerCase(),
+        hl: googleLanguage(languageCodeOf(query.language)),
+        ...(isFinerThanCountry(query.location) ? { location: query.location } : {}),
+        num: organicPerPage,
+        page: pageNumber,
+      }),
+    }),
+    read: readSerper,
+  };
+}
+
+function readSerper(answer: PageAnswer): Page | Failure {
+  const json = parseJson(answer.body);
+  if (answer.status !== 200) return { failure: failureOf(answer.status, refusal.safeParse(json).data?.message ?? "") };
+  const page = resultsPage.safeParse(json);
+  if (!page.success) return { failure: "unreadable" };
+  const { organic, credits, ...features } = page.data;
+  return {
+    elements: [...featuresBefore(features), ...organic.map(organicElement), ...featuresAfter(features)],
+    totalResultsCount: 0,
+    // They do not tell. Google's pages have fewer than ten rows where other elements need the room, but never none.
+    hasMore: organic.length > 0,
+    costMicroUsd: credits * costPerCreditMicroUsd,
+  };
+}
+
+/** An empty account and a forbidden query both come as a 400, and a wrong key as a 403; only the sentence tells. */
+function failureOf(status: number, message: string): Failure["failure"] {
+  if (status === 400 && /not enough credits/i.test(message)) return "account_refused";
+  if (status === 400 && /query pattern not allowed/i.test(message)) return "query_refused";
+  if (status === 401 || status === 402 || status === 403) return "account_refused";
+  if (status === 429) return "rate_limited";
+  if (status === 408 || status >= 500) return "unavailable";
+  return status >= 400 ? "request_refused" : "unreadable";
+}
+
+function organicElement(row: z.infer<typeof organicRow>): Element {
+  return element("organic", {
+    title: row.title,
+    url: row.link,
+    description: row.snippet,
+    top: [ratingText(row.rating, row.ratingCount), row.price, row.date],
+    bottom: Object.entries(row.attributes).map(([name, value]) => `${name}: ${value}`),
+    siteLinks: row.sitelinks.map(({ title, link, snippet }) => ({ title, url: link, description: snippet })),
+  });
+}
