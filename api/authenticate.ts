@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { LRUCache } from "lru-cache";
+import { z } from "zod";
 import { within } from "../shared/closing.ts";
 import type { Context } from "../shared/context.ts";
 import { CallerError } from "../shared/errors.ts";
@@ -27,6 +28,8 @@ export function openAuthentication(context: Context): Authenticate {
   const known = new LRUCache<string, { caller: Caller | undefined }>({
     max: knownMax,
     ttl: knownMs,
+    // A look-up under way when everything is forgotten still answers those who wait for it, and is not kept.
+    ignoreFetchAbort: true,
     fetchMethod: async (token) => ({ caller: await within(lookUpMsMax, findCaller(database, hashToken(token))) }),
   });
   const changes = openBlocking({ url: config.REDIS_URL, name: "identity", log, closing });
@@ -36,7 +39,11 @@ export function openAuthentication(context: Context): Authenticate {
   return async (request) => {
     const token = readToken(request);
     if (!token || !isTokenShaped(token)) throw new CallerError("unauthenticated");
-    const found = await known.fetch(token).catch(() => undefined);
+    const found = await known.fetch(token).catch((error: unknown) => {
+      // A row that cannot be read will not be readable a second later either.
+      if (error instanceof z.ZodError) throw error;
+      throw unavailable("postgres_unreachable");
+    });
     if (!found) throw unavailable("postgres_unreachable");
     if (!found.caller) throw new CallerError("unauthenticated");
     return found.caller;

@@ -1,5 +1,6 @@
 import type { Queue } from "bullmq";
 import type { Context } from "../shared/context.ts";
+import type { Enqueue } from "../shared/queue.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import type { Authenticate } from "./authenticate.ts";
 import type { Deliveries } from "./deliveries.ts";
@@ -12,6 +13,7 @@ export interface ApiContext extends Context {
   authenticate: Authenticate;
   shedding: Shedding;
   queue: Queue;
+  enqueue: Enqueue;
   inbox: Inbox;
   keyWaits: KeyWaits;
   settlement: Settlement;

@@ -42,9 +42,17 @@ export class Inbox {
   async read(blocking: Redis, stop: AbortSignal): Promise<void> {
     while (!stop.aborted) {
       try {
-        const streams = await blocking.xread("COUNT", readMax, "BLOCK", blockMs, "STREAMS", this.key, this.#lastId);
+        const streams = await blocking.xreadBuffer(
+          "COUNT",
+          readMax,
+          "BLOCK",
+          blockMs,
+          "STREAMS",
+          this.key,
+          this.#lastId,
+        );
         for (const [id, fields] of streams?.[0]?.[1] ?? []) {
-          this.#lastId = id;
+          this.#lastId = id.toString();
           this.#take(fields);
         }
         this.#trim();
@@ -54,7 +62,7 @@ export class Inbox {
     }
   }
 
-  #take(fields: readonly string[]): void {
+  #take(fields: readonly Buffer[]): void {
     try {
       const { requestId, outcome, trace } = readEntry(fields);
       this.#waiting.get(requestId)?.({ outcome, trace });

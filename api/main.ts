@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../shared/context.ts";
 import { openSettlement } from "../shared/credits/settlement.ts";
 import { startOps } from "../shared/ops.ts";
-import { openQueue } from "../shared/queue.ts";
+import { openEnqueue, openQueue } from "../shared/queue.ts";
 import { startProcess } from "../shared/start-process.ts";
 import { createApp } from "./app.ts";
 import { openAuthentication } from "./authenticate.ts";
@@ -24,6 +24,7 @@ async function openApi(shared: Context): Promise<void> {
   // First readiness ends while everything is still served, then nothing new is admitted.
   const draining = new AbortController();
   const stopping = new AbortController();
+  const queue = await openQueue(shared);
   const settlement = openSettlement(shared);
   const deliveries = new Deliveries(shared);
   const context: ApiContext = {
@@ -33,7 +34,8 @@ async function openApi(shared: Context): Promise<void> {
     draining: draining.signal,
     authenticate: openAuthentication(shared),
     shedding: openShedding(shared, stopping.signal),
-    queue: openQueue(shared),
+    queue,
+    enqueue: openEnqueue(queue),
     inbox: openInbox(shared),
     keyWaits: new KeyWaits(redis),
   };

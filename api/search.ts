@@ -5,7 +5,6 @@ import type { Key, WindowState } from "../shared/credits/holds.ts";
 import type { Decision, RefundReason } from "../shared/credits/ledger.ts";
 import { CallerError } from "../shared/errors.ts";
 import { queryFingerprint } from "../shared/query.ts";
-import { enqueueSearch } from "../shared/queue.ts";
 import { mayHaveRun } from "../shared/redis/connect.ts";
 import { AdmissionFailed, type Passed, type PassGate } from "./admission.ts";
 import type { ApiContext } from "./context.ts";
@@ -27,7 +26,7 @@ const undoPatienceMs = 5_000;
 export interface SearchAnswer {
   /** The request that the answer belongs to: this one, or the first one under its Idempotency-Key. */
   requestId: string;
-  body: string;
+  body: Buffer;
   replayed: boolean;
   window: WindowState;
   /** Mils charged by this very request; 0 for replays and for repeats of what was paid. */
@@ -79,7 +78,7 @@ async function enqueue(
 ): Promise<void> {
   const { requestId, query } = call;
   try {
-    await enqueueSearch(context.queue, {
+    await context.enqueue({
       requestId,
       organizationId: call.caller.organizationId,
       query,

@@ -28,10 +28,10 @@ export type SearchTrace = z.infer<typeof searchTrace>;
 
 /** How a search ended: its answer's bytes, charged or free, or the error that the caller is told. */
 export type Outcome =
-  | { kind: "answer"; requestId: string; body: string; chargedMils: number }
+  | { kind: "answer"; requestId: string; body: Buffer; chargedMils: number }
   | { kind: "failure"; code: ErrorCode; details: ErrorDetails };
 
-/** The body of a 200, serialised once, by the worker. Keys in the contract's order. */
+/** The body of a 200, serialised once, by the worker, and from then on only bytes. Keys in the contract's order. */
 export function writeAnswer(answer: {
   requestId: string;
   query: Query;
@@ -39,8 +39,8 @@ export function writeAnswer(answer: {
   creditsRemaining: number;
   totalResultsCount: number;
   results: readonly Result[];
-}): string {
-  return JSON.stringify(answer);
+}): Buffer {
+  return Buffer.from(JSON.stringify(answer));
 }
 
 /** A failure as it stands under an Idempotency-Key for the repeats that wait, and in an inbox. */
@@ -57,6 +57,13 @@ export function readFailure(text: string): { kind: "failure" } & z.infer<typeof 
   return { kind: "failure", ...failure.parse(JSON.parse(text)) };
 }
 
+const entryHead = z.object({
+  requestId: z.string(),
+  trace: searchTrace,
+  /** Absent for a failure. */
+  answer: z.object({ requestId: z.string(), chargedMils: z.number() }).optional(),
+});
+
 /** Appends an outcome for the request that waits at this inbox. Appending twice is harmless: the first one read counts. */
 export function appendOutcome(
   on: Redis | ChainableCommander,
@@ -65,28 +72,18 @@ export function appendOutcome(
   outcome: Outcome,
   trace: SearchTrace,
 ): void {
-  const [kind, owner, charged, payload] =
-    outcome.kind === "answer"
-      ? ["answer", outcome.requestId, outcome.chargedMils, outcome.body]
-      : ["failure", requestId, 0, writeFailure(outcome.code, outcome.details)];
-  const fields = ["for", requestId, "kind", kind, "owner", owner, "charged", charged, "payload", payload];
-  void on.xadd(inbox, "MAXLEN", "~", inboxLengthMax, "*", ...fields, "trace", JSON.stringify(trace));
+  const head: z.infer<typeof entryHead> = { requestId, trace };
+  if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
+  const payload = outcome.kind === "answer" ? outcome.body : writeFailure(outcome.code, outcome.details);
+  void on.xadd(inbox, "MAXLEN", "~", inboxLengthMax, "*", "head", JSON.stringify(head), "payload", payload);
   void on.pexpire(inbox, inboxMs);
 }
 
-/** One entry of an inbox. @throws where the entry is not one of ours. */
-export function readEntry(fields: readonly string[]): { requestId: string; outcome: Outcome; trace: SearchTrace } {
-  const entry = new Map(fields.flatMap((name, at) => (at % 2 ? [] : [[name, fields[at + 1] ?? ""]])));
-  const payload = entry.get("payload") ?? "";
-  const trace = searchTrace.parse(JSON.parse(entry.get("trace") ?? ""));
-  const outcome: Outcome =
-    entry.get("kind") === "answer"
-      ? {
-          kind: "answer",
-          requestId: entry.get("owner") ?? "",
-          body: payload,
-          chargedMils: z.coerce.number().parse(entry.get("charged")),
-        }
-      : readFailure(payload);
-  return { requestId: entry.get("for") ?? "", outcome, trace };
+/** One entry of an inbox: names and values in turn, as written above. @throws where the entry is not one of ours. */
+export function readEntry(fields: readonly Buffer[]): { requestId: string; outcome: Outcome; trace: SearchTrace } {
+  const [, head, , payload] = fields;
+  if (!head || !payload) throw new Error("an inbox entry lacks its head or its payload");
+  const { requestId, trace, answer } = entryHead.parse(JSON.parse(head.toString()));
+  const outcome: Outcome = answer ? { kind: "answer", ...answer, body: payload } : readFailure(payload.toString());
+  return { requestId, outcome, trace };
 }

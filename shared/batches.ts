@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
 /**
- * Collects what comes while the previous batch is under way, and runs it as the next one. There is no timer: an item
- * alone goes out in the same turn of the event loop, and batches grow by themselves under load.
+ * Collects what comes while the previous batch is under way, and runs it as the next one. An item alone goes out in the
+ * same turn of the event loop, and batches grow by themselves under load.
  */
 export class Batches<Item> {
   readonly #run: (items: Item[]) => Promise<void>;
@@ -11,9 +13,18 @@ export class Batches<Item> {
   #scheduled = false;
   #idle: (() => void)[] = [];
 
-  /** @param run must not reject: it answers for each of its items itself. */
-  constructor(options: { sizeMax: number; atOnceMax: number; run: (items: Item[]) => Promise<void> }) {
-    this.#run = options.run;
+  /**
+   * @param options.run must not reject: it answers for each of its items itself.
+   * @param options.pauseMs how long a batch rests before the next one, for work that nobody waits for.
+   */
+  constructor(options: {
+    sizeMax: number;
+    atOnceMax: number;
+    pauseMs?: number;
+    run: (items: Item[]) => Promise<void>;
+  }) {
+    const { run, pauseMs } = options;
+    this.#run = pauseMs === undefined ? run : (items) => run(items).then(() => sleep(pauseMs));
     this.#sizeMax = options.sizeMax;
     this.#atOnceMax = options.atOnceMax;
   }

@@ -1,10 +1,10 @@
 import { type JobsOptions, Queue } from "bullmq";
-import type { Redis } from "ioredis";
 import { z } from "zod";
-import type { Closing } from "./closing.ts";
-import { type Log, throttledWarning } from "./log.ts";
-import type { Metrics } from "./metrics.ts";
+import { Batches } from "./batches.ts";
+import type { Context } from "./context.ts";
+import { throttledWarning } from "./log.ts";
 import { querySchema } from "./query.ts";
+import { openCommands, whenReady } from "./redis/connect.ts";
 
 export const queueName = "searches";
 /** A hash tag, so that all keys of the queue share a slot on a cluster. */
@@ -39,25 +39,54 @@ const jobOptions: JobsOptions = {
 
 // Nobody reads BullMQ's event stream here; it cannot be switched off, only kept short.
 const eventsMax = 1_000;
+const connectionAwaitedMs = 5_000;
 
-export function openQueue(options: { redis: Redis; log: Log; metrics: Metrics; closing: Closing }): Queue {
+/** Opens the queue on a connection of its own: every pipeline of ioredis copies all scripts of its connection, and BullMQ has many. */
+export async function openQueue(options: Context): Promise<Queue> {
+  const { config, log, closing } = options;
+  const connection = openCommands({ url: config.REDIS_URL, name: "queue", log, closing });
+  while (!(await whenReady(connection, connectionAwaitedMs))) log.warn("the queue is still waiting for Redis");
   const queue = new Queue(queueName, {
-    connection: options.redis,
+    connection,
     prefix: queuePrefix,
     defaultJobOptions: jobOptions,
     streams: { events: { maxLen: eventsMax } },
     skipWaitingForReady: true,
   });
-  const warn = throttledWarning(options.log, "the queue has a problem");
+  const warn = throttledWarning(log, "the queue has a problem");
   queue.on("error", (error) => {
     options.metrics.backgroundErrors.inc({ where: "queue" });
     warn(error);
   });
-  options.closing.push("queue", () => queue.close());
+  closing.push("queue", () => queue.close());
   return queue;
 }
 
-/** Enqueues a search under its request id, so that a second enqueueing of a waiting search changes nothing. */
-export async function enqueueSearch(queue: Queue, job: SearchJob): Promise<void> {
-  await queue.add("search", job, { jobId: job.requestId });
+const jobsAtOnceMax = 128;
+const batchesAtOnceMax = 2;
+
+/**
+ * Enqueues a search under its request id, so that a second enqueueing of a waiting search changes nothing.
+ * @throws where Redis did not confirm it; the search may be in the queue all the same.
+ */
+export type Enqueue = (job: SearchJob) => Promise<void>;
+
+interface Pending {
+  job: SearchJob;
+  resolve: () => void;
+  reject: (error: unknown) => void;
+}
+
+/** Searches that become ready together are enqueued in one round trip. */
+export function openEnqueue(queue: Queue): Enqueue {
+  const run = async (batch: Pending[]) => {
+    try {
+      await queue.addBulk(batch.map(({ job }) => ({ name: "search", data: job, opts: { jobId: job.requestId } })));
+      for (const { resolve } of batch) resolve();
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+  };
+  const batches = new Batches<Pending>({ sizeMax: jobsAtOnceMax, atOnceMax: batchesAtOnceMax, run });
+  return (job) => new Promise((resolve, reject) => batches.add({ job, resolve, reject }));
 }

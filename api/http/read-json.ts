@@ -1,10 +1,18 @@
-import type { IncomingMessage } from "node:http";
-import express, { type Request, type Response } from "express";
+import { promisify } from "node:util";
+import { brotliDecompress, gunzip, inflate } from "node:zlib";
+import type { Request } from "express";
 import { CallerError } from "../../shared/errors.ts";
 
 const bodyBytesMax = 16 * 1024;
 
-const readBytes = express.raw({ type: () => true, limit: bodyBytesMax });
+type Unpack = (packed: Buffer, bounds: { maxOutputLength: number }) => Promise<Buffer>;
+
+const unpacks = new Map<string, Unpack>([
+  ["identity", async (plain) => plain],
+  ["gzip", promisify(gunzip)],
+  ["deflate", promisify(inflate)],
+  ["br", promisify(brotliDecompress)],
+]);
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
@@ -12,9 +20,11 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
  * Of a key that stands twice in an object the last one counts, as everywhere in JavaScript.
  * @throws {CallerError} `bad_request` with `details.reason` telling which of this failed.
  */
-export async function readJson(request: Request, response: Response): Promise<unknown> {
+export async function readJson(request: Request): Promise<unknown> {
   requireJson(request);
-  const bytes = await read(request, response);
+  const unpack = unpacks.get((request.headers["content-encoding"] ?? "identity").toLowerCase());
+  if (!unpack) throw refused("content_encoding_unsupported");
+  const bytes = await unpacked(unpack, await readBytes(request));
   if (bytes.length === 0) throw refused("body_missing");
   let text: string;
   try {
@@ -29,7 +39,8 @@ export async function readJson(request: Request, response: Response): Promise<un
   }
 }
 
-function requireJson(request: IncomingMessage): void {
+function requireJson(request: Request): void {
+  if (!request.accepts("application/json")) throw refused("json_not_accepted");
   const [type = "", ...parameters] = (request.headers["content-type"] ?? "").split(";").map((part) => part.trim());
   if (type.toLowerCase() !== "application/json") throw refused("content_type_not_json");
   for (const parameter of parameters) {
@@ -38,22 +49,31 @@ function requireJson(request: IncomingMessage): void {
   }
 }
 
-function read(request: Request, response: Response): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    readBytes(request, response, (error?: unknown) => {
-      if (error) reject(refused(reasonOf(error)));
-      else resolve(Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0));
-    });
-  });
+/** What is too large is refused at once, and not waited for: body-parser would read all of it before it says so. */
+async function readBytes(request: Request): Promise<Buffer> {
+  if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax) throw refused("body_too_large");
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    // The connection must outlive the loop: a refusal goes out on it.
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      length += chunk.length;
+      if (length > bodyBytesMax) throw refused("body_too_large");
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw error instanceof CallerError ? error : refused("body_incomplete");
+  }
+  return Buffer.concat(chunks);
 }
 
-/** body-parser names what went wrong in `type`; a decompression error has none. */
-function reasonOf(error: unknown): string {
-  const type = error instanceof Error && "type" in error ? error.type : undefined;
-  if (type === "entity.too.large") return "body_too_large";
-  if (type === "encoding.unsupported") return "content_encoding_unsupported";
-  if (type === "request.aborted" || type === "request.size.invalid") return "body_incomplete";
-  return "body_unreadable";
+async function unpacked(unpack: Unpack, bytes: Buffer): Promise<Buffer> {
+  try {
+    return await unpack(bytes, { maxOutputLength: bodyBytesMax });
+  } catch (error) {
+    const isTooLarge = error instanceof RangeError && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE";
+    throw refused(isTooLarge ? "body_too_large" : "body_unreadable");
+  }
 }
 
 const refused = (reason: string) => new CallerError("bad_request", { reason });

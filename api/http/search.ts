@@ -14,12 +14,14 @@ export function answerSearch(context: ApiContext, passGate: PassGate) {
   return async (request: Request, response: Response) => {
     const { requestId, receivedAtMs, notes } = exchangeOf(response);
     const gone = new AbortController();
-    response.once("close", () => gone.abort());
+    response.once("close", () => {
+      if (!response.writableFinished) gone.abort();
+    });
 
     const caller = await context.authenticate(request);
     notes.organizationId = caller.organizationId;
     const idempotencyKey = readIdempotencyKey(request);
-    const query = readQuery(await readJson(request, response));
+    const query = readQuery(await readJson(request));
     const call = { requestId, receivedAtMs, caller, query, idempotencyKey, gone: gone.signal };
     const answer = await runSearch(context, passGate, call);
 

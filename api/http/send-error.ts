@@ -21,7 +21,12 @@ export function sendError(request: IncomingMessage, response: ServerResponse, er
 }
 
 /** Answers with a body that is JSON already. */
-export function sendJson(request: IncomingMessage, response: ServerResponse, status: number, body: string): void {
+export function sendJson(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  body: string | Buffer,
+): void {
   // What was not read of a request is not read any more: the connection ends with this answer.
   if (!request.complete) response.setHeader("Connection", "close");
   response.statusCode = status;

@@ -20,6 +20,7 @@ export function createHttpServer(listener: RequestListener): Server {
       requestTimeout: requestMsMax,
       keepAliveTimeout: idleMsMax,
       connectionsCheckingInterval: 500,
+      requireHostHeader: false, // Asked for by us: Node would refuse without a body.
     },
     listener,
   );

@@ -58,7 +58,7 @@ const admissionReply = z.union([
 
 export type Admission = { window: WindowState } & (
   | { outcome: "held"; deadlineAtMs: number; remainingMils: number }
-  | { outcome: "replayed"; requestId: string; body: string }
+  | { outcome: "replayed"; requestId: string; body: Buffer }
   | { outcome: "waiting"; requestId: string }
   | { outcome: "short"; availableMils: number; heldMils: number; version: number }
   | { outcome: "key_reused" | "cold" | "closed" | "limited" | "crowded" }
@@ -106,7 +106,7 @@ function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
     case "held":
       return { ...state, outcome: "held", deadlineAtMs: reply[3], remainingMils: reply[4] };
     case "replayed":
-      return { ...state, outcome: "replayed", requestId: reply[3], body: reply[4] };
+      return { ...state, outcome: "replayed", requestId: reply[3], body: Buffer.from(reply[4]) };
     case "waiting":
       return { ...state, outcome: "waiting", requestId: reply[3] };
     case "short":
@@ -121,7 +121,7 @@ export interface HoldEnd {
   requestId: string;
   key?: Key | undefined;
   /** The whole answer, to be remembered; or the failure, told to the repeats that wait; or neither: the key is freed. */
-  answer?: string | undefined;
+  answer?: Buffer | undefined;
   failure?: string | undefined;
 }
 
@@ -150,15 +150,17 @@ export function settleHolds(
 }
 
 /** For each end, in order: the bytes that another run had left under the key before, and whose they are; else nothing. */
-export function readRemembered(reply: unknown): ({ body: string; requestId: string } | undefined)[] {
+export function readRemembered(reply: unknown): ({ body: Buffer; requestId: string } | undefined)[] {
   const told = z.array(z.string()).parse(reply);
-  return told.flatMap((body, at) => (at % 2 ? [] : [body ? { body, requestId: told[at + 1] ?? "" } : undefined]));
+  return told.flatMap((body, at) =>
+    at % 2 ? [] : [body ? { body: Buffer.from(body), requestId: told[at + 1] ?? "" } : undefined],
+  );
 }
 
 /** What became of the request that holds a key: still running, answered, failed, or gone without a trace. */
 export type KeyState =
   | { outcome: "running" | "gone" }
-  | { outcome: "answered"; requestId: string; body: string }
+  | { outcome: "answered"; requestId: string; body: Buffer }
   | { outcome: "failed"; failure: string };
 
 export async function readKey(redis: Redis, organizationId: string, keyHash: string): Promise<KeyState> {
@@ -169,7 +171,7 @@ export async function readKey(redis: Redis, organizationId: string, keyHash: str
     "failure",
   );
   if (!requestId) return { outcome: "gone" };
-  if (body) return { outcome: "answered", requestId, body };
+  if (body) return { outcome: "answered", requestId, body: Buffer.from(body) };
   return failure ? { outcome: "failed", failure } : { outcome: "running" };
 }
 

@@ -14,8 +14,7 @@ interface Opening {
 
 /**
  * A connection for commands that must fail rather than wait: nothing is queued while Redis is away, and nothing is sent
- * again after a connection broke, because the first copy may have run. Commands of one turn of the event loop travel
- * together.
+ * again after a connection broke, because the first copy may have run.
  */
 export function openCommands(opening: Opening): Redis {
   return open(opening, {
