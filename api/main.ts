@@ -16,6 +16,7 @@ import { openShedding } from "./shedding.ts";
 
 // Long enough for a load balancer that asks /readyz every second or two to look elsewhere.
 const quietMs = 1_000;
+const idleLookEveryMs = 50;
 
 await startProcess({ name: "api", databaseSizeMax: 5, open: openApi });
 
@@ -68,8 +69,10 @@ async function listen(context: ApiContext, stopping: AbortController): Promise<v
   // A server that listens on TCP has an address with a port.
   log.info({ port: (server.address() as AddressInfo).port }, "listening");
   // Searches under way are answered; connections that are idle, or become so, are closed.
-  closing.push("http server", () => {
+  closing.push("http server", async () => {
     stopping.abort();
-    return new Promise((resolve) => server.close(resolve));
+    const idle = setInterval(() => server.closeIdleConnections(), idleLookEveryMs);
+    await new Promise((resolve) => server.close(resolve));
+    clearInterval(idle);
   });
 }

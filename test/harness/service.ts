@@ -8,6 +8,7 @@ import { setPlan } from "../../shared/credits/plans.ts";
 import { type Verdict, verifyLedger } from "../../shared/credits/verify.ts";
 import { type Database, openDatabase } from "../../shared/database/pool.ts";
 import { newId } from "../../shared/ids.ts";
+import { startRedis } from "../../shared/local/redis.ts";
 import type { LocalServer } from "../../shared/local/server.ts";
 import { openLog } from "../../shared/log.ts";
 import { createOrganization } from "../../shared/organizations/organizations.ts";
@@ -49,8 +50,9 @@ export interface Answer {
  */
 export class Service {
   readonly database: Database;
+  readonly databaseUrl: string;
   readonly redis: Redis;
-  readonly redisServer: LocalServer;
+  redisServer: LocalServer;
   readonly apis: Api[] = [];
   readonly workers: Worker[] = [];
   readonly #environment: Record<string, string>;
@@ -66,6 +68,7 @@ export class Service {
     const log = openLog({ name: "test", level: "silent" });
     this.#closing = new Closing();
     this.#drop = parts.drop;
+    this.databaseUrl = parts.databaseUrl;
     this.redisServer = parts.redisServer;
     this.redis = new Redis(parts.redisServer.url);
     this.redis.on("error", () => undefined); // Tests kill the server on purpose.
@@ -194,6 +197,18 @@ export class Service {
       }
       return true;
     });
+  }
+
+  /** An empty Redis where the stopped one was. */
+  async restartRedis(port: number): Promise<void> {
+    this.redisServer = await startRedis({ port });
+  }
+
+  /** Makes every charge that waits for its confirmation look six minutes old. */
+  async age(): Promise<void> {
+    await asOwner(this.databaseUrl, (client) =>
+      client.query("update undelivered set charged_at = charged_at - interval '6 minutes'"),
+    );
   }
 
   async verify(): Promise<Verdict> {

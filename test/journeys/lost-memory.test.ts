@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { keysOf, settleHolds } from "../../shared/credits/holds.ts";
+import { grantCredit, readPair } from "../../shared/credits/ledger.ts";
+import { Service } from "../harness/service.ts";
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ environment: { SEARCH_DEADLINE_MS: "4000" } });
+});
+afterAll(() => service.stop());
+
+const searchable = (token: string) =>
+  service.until(async () => (await service.search(token, { keyword: "again" })).status === 200);
+
+test("a balance that Redis does not have is read from Postgres, for searches and for usage", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 100 });
+  expect(await service.redis.exists(keysOf(organizationId).pair)).toBe(0);
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(100);
+  await service.redis.del(keysOf(organizationId).pair);
+  expect((await service.search(token, { keyword: "tea" })).body.creditsRemaining).toBe(95);
+});
+
+test("Redis flushed while searches run: each is answered or given back, and never charged twice", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 500 });
+  const searches = Array.from({ length: 20 }, (_, n) => service.search(token, { keyword: `sandbox:slow=600 ${n}` }));
+  await service.until(async () => (await service.holdsOf(organizationId)).open > 5);
+  await service.redis.flushall();
+  const answers = await Promise.all(searches);
+
+  const answered = answers.filter(({ status }) => status === 200).length;
+  for (const { status } of answers) expect([200, 503, 504]).toContain(status);
+  await searchable(token);
+  await service.rest();
+  const entries = await service.ledgerOf(organizationId);
+  const net = entries.filter(({ kind }) => kind !== "grant").reduce((sum, { mils }) => sum + mils, 0);
+  const extra = entries.filter(({ kind }) => kind === "charge").length - answered;
+  expect(net).toBe(-5 * (answered + 1));
+  expect(extra).toBeGreaterThanOrEqual(1); // The one of searchable(); any more were reversed, as the sum shows.
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(500 + net);
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+});
+
+test("a top-up whose message to Redis was lost is found before the caller is refused", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 5 });
+  expect((await service.search(token, { keyword: "tea" })).status).toBe(200);
+  expect((await service.search(token, { keyword: "milk" })).status).toBe(402);
+  const grant = { organizationId, grantId: `grant_${organizationId}`, mils: 50, reason: "lost" };
+  await grantCredit(service.database, grant);
+  await grantCredit(service.database, grant); // A repeat counts once.
+  await service.until(async () => (await service.search(token, { keyword: "milk" })).status === 200);
+  await service.rest();
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(45);
+});
+
+test("a Redis restored from the past is brought up to date, and sells nothing twice", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 10 });
+  await service.usage(token);
+  const past = await service.redis.hgetall(keysOf(organizationId).pair);
+  for (const n of [1, 2]) expect((await service.search(token, { keyword: `n ${n}` })).status).toBe(200);
+  await service.rest();
+  await service.redis.hset(keysOf(organizationId).pair, past);
+
+  const refused = await service.search(token, { keyword: "not covered" });
+  expect(refused).toMatchObject({ status: 402, body: { error: { code: "out_of_credits" } } });
+  expect(await readPair(service.database, organizationId)).toMatchObject({ balanceMils: 0 });
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(0);
+});
+
+test("an impossible copy in Redis is thrown away by the reconciler, and counted", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 100 });
+  await service.usage(token);
+  await settleHolds(service.redis, organizationId, { balanceMils: 1_000_000, version: 99 }, []);
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(1_000_000);
+  expect(await service.verify()).toMatchObject({ ok: false, violations: [{ subject: organizationId }] });
+
+  await service.until(async () => (await service.usage(token)).body.creditBalanceMils === 100);
+  const metrics = await (await fetch(`${service.workers[0]?.opsUrl}/metrics`)).text();
+  expect(metrics).toMatch(/^pairs_stored_total\{why="impossible"\} [1-9]/m);
+});
+
+test("with Redis away searches answer 503, usage answers from Postgres, and all goes on when it is back", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 100 });
+  await service.search(token, { keyword: "tea" });
+  await service.rest();
+  const { port } = service.redisServer;
+  await service.redisServer.stop();
+
+  await service.until(async () => (await service.search(token, { keyword: "milk" })).status === 503);
+  const refused = await service.search(token, { keyword: "milk" });
+  expect(refused.body.error).toMatchObject({ code: "unavailable", details: { reason: "redis_unreachable" } });
+  const usage = await service.usage(token);
+  expect(usage).toMatchObject({ status: 200, body: { creditBalanceMils: 95 } });
+  expect(usage.headers.get("ratelimit")).toBeNull();
+
+  await service.restartRedis(port);
+  await searchable(token);
+  await service.rest();
+  expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(2);
+});
