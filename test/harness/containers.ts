@@ -1,4 +1,4 @@
-/** The same servers as in shared/local, in containers. Only loaded with TEST_SERVERS=containers. */
+/** The same servers as in shared/local, in containers. */
 import { GenericContainer, getContainerRuntimeClient, type StartedTestContainer, Wait } from "testcontainers";
 import type { LocalServer } from "../../shared/local/server.ts";
 
@@ -6,6 +6,9 @@ const postgresImage = "postgres:18";
 const redisImage = "valkey/valkey:8";
 const password = "serpmill"; // Of a server that lives for one test run and listens for this machine.
 const stopTimeoutMs = 5_000;
+
+// We stop what we start; testcontainers' reaper would be one more image to be had.
+process.env.TESTCONTAINERS_RYUK_DISABLED ??= "true";
 
 /** @throws when Docker does not answer. */
 export async function containedPostgres(): Promise<LocalServer> {

@@ -18,7 +18,7 @@ export interface Sending {
   /** How many answers to wait for where the server keeps the connection open. */
   answers?: number;
   /** Runs once the bytes are on their way; what it returns is sent behind them. */
-  then?: () => Promise<string>;
+  afterwards?: () => Promise<string>;
 }
 
 /**
@@ -33,7 +33,7 @@ export async function sendRaw(url: string, bytes: string | Buffer, sending: Send
   try {
     const reading = read(socket, sending.answers ?? 1);
     socket.write(toBytes(bytes));
-    if (sending.then) socket.write(toBytes(await sending.then()));
+    if (sending.afterwards) socket.write(toBytes(await sending.afterwards()));
     return { ...(await reading), tookMs: performance.now() - startedAtMs };
   } finally {
     clearInterval(dripping);

@@ -18,6 +18,8 @@ import { freshDatabase, freshRedis } from "./servers.ts";
 
 const restMsMax = 15_000;
 
+type FreshDatabase = Awaited<ReturnType<typeof freshDatabase>>;
+
 /** An API process and where it listens. */
 export interface Api extends RunningProcess {
   url: string;
@@ -85,9 +87,18 @@ export class Service {
     };
   }
 
-  /** Opens servers and starts the processes asked for; ready when every one of them is. */
-  static async start(options: { apis?: number; workers?: number; environment?: Record<string, string> } = {}) {
-    const [{ url, drop }, redisServer] = await Promise.all([freshDatabase(), freshRedis()]);
+  /** Opens servers, or takes those given, and starts the processes asked for; ready when every one of them is. */
+  static async start(
+    options: {
+      apis?: number;
+      workers?: number;
+      environment?: Record<string, string>;
+      servers?: { database: FreshDatabase; redis: LocalServer };
+    } = {},
+  ) {
+    const [{ url, drop }, redisServer] = options.servers
+      ? [options.servers.database, options.servers.redis]
+      : await Promise.all([freshDatabase(), freshRedis()]);
     const service = new Service({ databaseUrl: url, drop, redisServer, environment: options.environment ?? {} });
     const apis = Array.from({ length: options.apis ?? 1 }, () => service.startApi());
     const workers = Array.from({ length: options.workers ?? 1 }, () => service.startWorker());

@@ -1,0 +1,24 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const runMsMax = 25_000;
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+export interface Ended {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs one of our programs to its end, from the checkout and with this environment alone. */
+export function run(program: string, args: readonly string[], environment: Record<string, string>): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const options = { cwd: root, env: environment, timeout: runMsMax };
+    execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
+      const exitCode = error === null ? 0 : error.code;
+      if (typeof exitCode === "number") resolve({ exitCode, stdout, stderr });
+      else reject(new Error(`${program} ${args.join(" ")} did not end by itself:\n${stdout}${stderr}`));
+    });
+  });
+}

@@ -1,0 +1,183 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  type AdmissionRequest,
+  admit,
+  defineHoldScripts,
+  keysOf,
+  lookForOverdue,
+  readKey,
+  readOverdue,
+  readRemembered,
+  readUsage,
+  settleHolds,
+} from "../../../shared/credits/holds.ts";
+import { newId } from "../../../shared/ids.ts";
+import type { LocalServer } from "../../../shared/local/server.ts";
+import { freshRedis } from "../../harness/servers.ts";
+
+const plan = {
+  code: "test",
+  priceMils: 5,
+  windowLimit: 1_000,
+  windowSeconds: 60,
+  concurrency: 100,
+  startingGrantMils: 0,
+  operations: [],
+};
+let server: LocalServer;
+let redis: Redis;
+beforeAll(async () => {
+  server = await freshRedis();
+  redis = new Redis(server.url);
+  defineHoldScripts(redis);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+async function seeded(balanceMils: number, version = 1): Promise<string> {
+  const organizationId = newId("org");
+  await settleHolds(redis, organizationId, { balanceMils, version }, []);
+  return organizationId;
+}
+
+const request = (organizationId: string, given: Partial<AdmissionRequest> = {}): AdmissionRequest => ({
+  organizationId,
+  requestId: newId("req"),
+  priceMils: 5,
+  budgetMs: 30_000,
+  plan,
+  key: undefined,
+  closed: false,
+  ...given,
+});
+const available = async (organizationId: string) => (await readUsage(redis, organizationId, plan)).availableMils;
+const heldOf = (organizationId: string) => redis.hget(keysOf(organizationId).holds, "held");
+
+test("two connections with the same balance never spend it twice", async () => {
+  const organizationId = await seeded(50);
+  const other = new Redis(server.url);
+  defineHoldScripts(other);
+  const outcomes = await Promise.all(
+    Array.from({ length: 60 }, (_, n) => admit(n % 2 ? redis : other, request(organizationId))),
+  );
+  other.disconnect();
+  expect(outcomes.filter(({ outcome }) => outcome === "held")).toHaveLength(10);
+  expect(outcomes.filter(({ outcome }) => outcome === "short")).toHaveLength(50);
+  expect(await available(organizationId)).toBe(0);
+});
+
+test("an admission that arrives twice holds its mils once", async () => {
+  const organizationId = await seeded(100);
+  const twice = request(organizationId, { key: { hash: "k", fingerprint: "q" } });
+  expect(await admit(redis, twice)).toMatchObject({ outcome: "held", remainingMils: 95 });
+  expect(await admit(redis, twice)).toMatchObject({ outcome: "held" });
+  expect(await available(organizationId)).toBe(95);
+});
+
+test("a settlement that is late, doubled or out of order changes nothing", async () => {
+  const organizationId = await seeded(100);
+  const [one, two] = [request(organizationId), request(organizationId)];
+  await admit(redis, one);
+  await admit(redis, two);
+  const first = () =>
+    settleHolds(redis, organizationId, { balanceMils: 95, version: 2 }, [{ requestId: one.requestId }]);
+  const second = () =>
+    settleHolds(redis, organizationId, { balanceMils: 90, version: 3 }, [{ requestId: two.requestId }]);
+  await second();
+  expect(await available(organizationId)).toBe(85); // The other is still held.
+  await first();
+  await first();
+  await second();
+  expect(await available(organizationId)).toBe(90);
+  expect(await heldOf(organizationId)).toBe("0");
+  expect(await redis.hgetall(keysOf(organizationId).pair)).toEqual({ balance: "90", version: "3" });
+});
+
+test("a batch's balance never runs ahead of its holds, and nobody is shown less than nothing", async () => {
+  const organizationId = await seeded(10);
+  const both = [request(organizationId), request(organizationId)];
+  for (const one of both) await admit(redis, one);
+  await settleHolds(redis, organizationId, { balanceMils: 0, version: 3 }, []);
+  expect(await available(organizationId)).toBe(0);
+  await settleHolds(redis, organizationId, { balanceMils: 0, version: 3 }, both);
+  expect(await available(organizationId)).toBe(0);
+});
+
+test("an unknown balance is cold, not zero, and a refusal leaves no trace", async () => {
+  const organizationId = newId("org");
+  expect(await admit(redis, request(organizationId))).toMatchObject({ outcome: "cold" });
+  expect(await redis.keys(`*${organizationId}*`)).toEqual([]);
+  await settleHolds(redis, organizationId, { balanceMils: 4, version: 1 }, []);
+  expect(await admit(redis, request(organizationId))).toMatchObject({ outcome: "short", availableMils: 4, version: 1 });
+  expect(await redis.exists(keysOf(organizationId).window, keysOf(organizationId).holds)).toBe(0);
+});
+
+test("the first answer under a key stays, whoever comes later with another", async () => {
+  const organizationId = await seeded(100);
+  const key = { hash: "k", fingerprint: "q" };
+  const owner = request(organizationId, { key });
+  await admit(redis, owner);
+  expect(await admit(redis, request(organizationId, { key }))).toMatchObject({
+    outcome: "waiting",
+    requestId: owner.requestId,
+  });
+  const pair = { balanceMils: 95, version: 2 };
+  const end = (answer: string) => [{ requestId: owner.requestId, key, answer: Buffer.from(answer) }];
+  expect(readRemembered(await settleHolds(redis, organizationId, pair, end("first")))).toEqual([undefined]);
+  expect(readRemembered(await settleHolds(redis, organizationId, pair, end("second")))).toEqual([
+    { body: Buffer.from("first"), requestId: owner.requestId },
+  ]);
+  expect(await admit(redis, request(organizationId, { key }))).toMatchObject({
+    outcome: "replayed",
+    body: Buffer.from("first"),
+  });
+});
+
+test("a failure frees the key for whoever comes next, but is told to those who wait", async () => {
+  const organizationId = await seeded(100);
+  const key = { hash: "k", fingerprint: "q" };
+  const owner = request(organizationId, { key });
+  await admit(redis, owner);
+  const pair = { balanceMils: 100, version: 2 };
+  // Somebody else's end does not touch it.
+  await settleHolds(redis, organizationId, pair, [{ requestId: newId("req"), key, failure: "theirs" }]);
+  expect(await readKey(redis, organizationId, "k")).toEqual({ outcome: "running" });
+  await settleHolds(redis, organizationId, pair, [{ requestId: owner.requestId, key, failure: "mine" }]);
+  expect(await readKey(redis, organizationId, "k")).toEqual({ outcome: "failed", failure: "mine" });
+  expect(await admit(redis, request(organizationId, { key: { ...key, fingerprint: "other" } }))).toMatchObject({
+    outcome: "held",
+  });
+});
+
+test("only overdue holds are told to the sweeper, with the key that they own", async () => {
+  const organizationId = await seeded(100);
+  const late = request(organizationId, { budgetMs: 0, key: { hash: "abc", fingerprint: "q" } });
+  await admit(redis, late);
+  await admit(redis, request(organizationId));
+  const look = async (graceMs: number) => {
+    const pipeline = redis.pipeline();
+    lookForOverdue(pipeline, organizationId, graceMs);
+    const [reply] = (await pipeline.exec()) ?? [];
+    return readOverdue(reply?.[1]);
+  };
+  expect(await look(60_000)).toEqual({ open: 2, heldMils: 10, overdue: [] });
+  expect(await look(-1)).toEqual({ open: 2, heldMils: 10, overdue: [{ requestId: late.requestId, keyHash: "abc" }] });
+});
+
+test("a rate window that would outlive its length, after the clock was set back, counts as over", async () => {
+  const organizationId = await seeded(100);
+  await redis.set(keysOf(organizationId).window, "1000", "PX", 3_600_000);
+  expect(await admit(redis, request(organizationId))).toMatchObject({ outcome: "held", window: { used: 1 } });
+});
+
+test("every key but an organization's balance and holds goes away by itself", async () => {
+  const organizationId = await seeded(100);
+  await admit(redis, request(organizationId, { key: { hash: "k", fingerprint: "q" } }));
+  for (const key of await redis.keys(`*${organizationId}*`)) {
+    const livesOn = [keysOf(organizationId).pair, keysOf(organizationId).holds].includes(key);
+    expect({ key, expires: (await redis.pttl(key)) > 0 }).toEqual({ key, expires: !livesOn });
+  }
+});

@@ -1,0 +1,203 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Closing } from "../../../shared/closing.ts";
+import {
+  confirmDelivered,
+  decide,
+  type Ending,
+  grantCredit,
+  listUndelivered,
+  readPair,
+  reverseCharges,
+} from "../../../shared/credits/ledger.ts";
+import { verifyLedger } from "../../../shared/credits/verify.ts";
+import { type Database, openDatabase } from "../../../shared/database/pool.ts";
+import { newId } from "../../../shared/ids.ts";
+import { openLog } from "../../../shared/log.ts";
+import { createOrganization } from "../../../shared/organizations/organizations.ts";
+import { freshDatabase } from "../../harness/servers.ts";
+
+const priceMils = 5;
+const log = openLog({ name: "test", level: "silent" });
+const closing = new Closing();
+let database: Database;
+let drop: () => Promise<void>;
+
+beforeAll(async () => {
+  const fresh = await freshDatabase();
+  drop = fresh.drop;
+  database = openDatabase({ url: fresh.url, name: "test", sizeMax: 10, log, closing });
+});
+afterAll(async () => {
+  expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
+  await closing.run(log);
+  await drop();
+});
+
+async function organizationWith(mils: number): Promise<string> {
+  const made = await createOrganization(database, { name: "Test", planCode: "payg" });
+  const organizationId = made?.organizationId ?? "";
+  if (mils > 0) await grantCredit(database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
+  return organizationId;
+}
+
+const charge = (
+  organizationId: string,
+  requestId = newId("req"),
+  key?: { hash: string; fingerprint: string },
+): Ending => ({
+  organizationId,
+  requestId,
+  wanted: "charge",
+  priceMils,
+  key,
+});
+const refund = (organizationId: string, requestId: string): Ending => ({
+  organizationId,
+  requestId,
+  wanted: "refund",
+  reason: "engine_timeout",
+});
+const decideOne = async (ending: Ending) => (await decide(database, [ending])).get(ending.requestId);
+
+test("whoever decides a search first has decided it; everyone else is told so", async () => {
+  const organizationId = await organizationWith(100);
+  const requestId = newId("req");
+  expect(await decideOne(refund(organizationId, requestId))).toMatchObject({ kind: "refund", fresh: true });
+  expect(await decideOne(charge(organizationId, requestId))).toMatchObject({
+    kind: "refund",
+    reason: "engine_timeout",
+    fresh: false,
+    pair: { balanceMils: 100, version: 2 },
+  });
+});
+
+test("a batch that is sent again, in part and in another order, decides nothing a second time", async () => {
+  const organizationId = await organizationWith(100);
+  const batch = Array.from({ length: 6 }, () => charge(organizationId));
+  await decide(database, batch);
+  const again = await decide(database, [...batch.slice(2).toReversed(), charge(organizationId)]);
+  expect([...again.values()].filter(({ fresh }) => fresh)).toHaveLength(1);
+  expect(await readPair(database, organizationId)).toEqual({ balanceMils: 100 - 7 * priceMils, version: 8 });
+});
+
+test("a batch never takes more than the balance, and names what it refused", async () => {
+  const organizationId = await organizationWith(3 * priceMils);
+  const decisions = await decide(
+    database,
+    Array.from({ length: 5 }, () => charge(organizationId)),
+  );
+  const kinds = [...decisions.values()].map(({ kind, reason }) => `${kind} ${reason ?? ""}`.trim());
+  expect(kinds.toSorted()).toEqual(["charge", "charge", "charge", "refund out_of_credits", "refund out_of_credits"]);
+  expect(await readPair(database, organizationId)).toMatchObject({ balanceMils: 0 });
+});
+
+test("batches that race over the same searches and organizations charge each once, without gap or overdraft", async () => {
+  const organizations = await Promise.all([1, 2, 3].map(() => organizationWith(20 * priceMils)));
+  const searches = organizations.flatMap((id) => Array.from({ length: 30 }, () => charge(id)));
+  const shuffled = () => searches.map((search) => ({ search, at: randomBytes(4).readUInt32BE() }));
+  const racing = Array.from({ length: 8 }, () => shuffled().toSorted((a, b) => a.at - b.at));
+  await Promise.all(
+    racing
+      .flatMap((order) => [order.slice(0, 45), order.slice(45)])
+      .map((half) =>
+        decide(
+          database,
+          half.map(({ search }) => search),
+        ),
+      ),
+  );
+  for (const id of organizations) {
+    // 1 grant, 20 charges and 10 refusals: every search decided once.
+    expect(await readPair(database, id)).toEqual({ balanceMils: 0, version: 31 });
+  }
+});
+
+test("under one key only the first charge pays, in one batch as in many; the others are free", async () => {
+  const organizationId = await organizationWith(100);
+  const key = { hash: "one key", fingerprint: "one query" };
+  const first = await decide(
+    database,
+    [1, 2, 3].map(() => charge(organizationId, newId("req"), key)),
+  );
+  expect([...first.values()].map(({ reason }) => reason ?? "charged").toSorted()).toEqual([
+    "already_paid",
+    "already_paid",
+    "charged",
+  ]);
+  expect(await decideOne(charge(organizationId, newId("req"), key))).toMatchObject({ reason: "already_paid" });
+  const other = charge(organizationId, newId("req"), { ...key, fingerprint: "another query" });
+  expect(await decideOne(other)).toMatchObject({ kind: "refund", reason: "idempotency_key_reused" });
+  expect(await readPair(database, organizationId)).toMatchObject({ balanceMils: 95 });
+});
+
+test("a paid key is honoured even with nothing left, and a key without cover pays nothing for anyone", async () => {
+  const organizationId = await organizationWith(priceMils);
+  const key = { hash: "paid", fingerprint: "q" };
+  await decideOne(charge(organizationId, newId("req"), key));
+  expect(await decideOne(charge(organizationId, newId("req"), key))).toMatchObject({ reason: "already_paid" });
+  const poor = { hash: "poor", fingerprint: "q" };
+  const refused = await decide(
+    database,
+    [1, 2].map(() => charge(organizationId, newId("req"), poor)),
+  );
+  expect([...refused.values()].map(({ reason }) => reason)).toEqual(["out_of_credits", "out_of_credits"]);
+});
+
+test("an undelivered charge is reversed once; a delivered one and a keyed one never", async () => {
+  const organizationId = await organizationWith(100);
+  const [lost, delivered, keyed] = [newId("req"), newId("req"), newId("req")];
+  const key = { hash: "k", fingerprint: "q" };
+  await decide(database, [
+    charge(organizationId, lost),
+    charge(organizationId, delivered),
+    charge(organizationId, keyed, key),
+  ]);
+  await confirmDelivered(database, [delivered]);
+  const charges = [lost, delivered, keyed].map((requestId) => ({ organizationId, requestId }));
+  const [first, second] = [
+    await reverseCharges(database, charges, "undelivered"),
+    await reverseCharges(database, charges, "undelivered"),
+  ];
+  expect(first).toMatchObject([{ requestIds: [lost], pair: { balanceMils: 90 } }]);
+  expect(second).toMatchObject([{ requestIds: [], pair: { balanceMils: 90 } }]);
+  expect(await decideOne(charge(organizationId, lost))).toMatchObject({ fresh: false, reversed: true });
+  const open = await listUndelivered(database, -60, 1_000);
+  expect(open.filter((owed) => owed.organizationId === organizationId)).toEqual([]);
+});
+
+test("a confirmation and a reversal that race agree on one of them", async () => {
+  const organizationId = await organizationWith(500);
+  const requests = Array.from({ length: 40 }, () => newId("req"));
+  await decide(
+    database,
+    requests.map((requestId) => charge(organizationId, requestId)),
+  );
+  const reversals = await Promise.all(
+    requests.map(async (requestId) => {
+      const [, reversed] = await Promise.all([
+        confirmDelivered(database, [requestId]),
+        reverseCharges(database, [{ organizationId, requestId }], "caller_gone"),
+      ]);
+      return reversed[0]?.requestIds.length ?? 0;
+    }),
+  );
+  const given = reversals.reduce((sum, count) => sum + count, 0);
+  expect(await readPair(database, organizationId)).toMatchObject({ balanceMils: 500 - priceMils * (40 - given) });
+});
+
+test("a grant counts once however often it is sent, also at the same time", async () => {
+  const organizationId = await organizationWith(0);
+  const grant = { organizationId, grantId: newId("grant"), mils: 7, reason: "top-up" };
+  const grants = await Promise.all(Array.from({ length: 5 }, () => grantCredit(database, grant)));
+  expect(grants.filter((given) => given?.fresh)).toHaveLength(1);
+  expect(await readPair(database, organizationId)).toEqual({ balanceMils: 7, version: 1 });
+  expect(await grantCredit(database, { ...grant, organizationId: newId("org") })).toBeUndefined();
+});
+
+test("a search of an unknown organization has no decision and does not hinder the others", async () => {
+  const organizationId = await organizationWith(100);
+  const [good, lost] = [charge(organizationId), charge(newId("org"))];
+  const decisions = await decide(database, [lost, good]);
+  expect([...decisions.keys()]).toEqual([good.requestId]);
+});
