@@ -9,8 +9,8 @@ const confirmedAtOnceMax = 1_000;
 // Nobody waits for a confirmation: fewer, larger statements. What a killed process had not confirmed yet is given back.
 const confirmEveryMs = 25;
 const retryPauseMs = 100;
-// Far below the age at which the reconciler gives an unconfirmed charge back.
-const confirmMsMax = 60_000;
+// As long as it may help: a minute later the reconciler gives an unconfirmed charge back.
+const confirmMsMax = 240_000;
 const reverseMsMax = 20_000;
 
 interface Charge {

@@ -86,6 +86,7 @@ async function enqueue(
       remainingMils: held.remainingMils,
       deadlineAtMs: held.deadlineAtMs,
       enqueuedAtMs: held.deadlineAtMs - remainingMs(context, call),
+      timeoutMs: context.config.SEARCH_DEADLINE_MS,
       inbox: context.inbox.key,
       ...(key && { key }),
     });

@@ -1,13 +1,28 @@
 import { z } from "zod";
 
-const port = z.coerce.number().int().min(0).max(65_535);
-const url = (...protocols: string[]) =>
-  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
-    message: `expected a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
-  });
+/** A whole number, in digits alone: what other notations would stand for is nothing to guess about. */
+function wholeNumber(min: number, max: number) {
+  const expected = `expected a whole number from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, expected)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, expected);
+}
+
+const port = wholeNumber(0, 65_535);
+
+function url(...protocols: string[]) {
+  const expected = `expected a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`;
+  return z
+    .string(expected)
+    .refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), expected);
+}
 
 export const providerNames = ["sandbox", "serper"] as const;
 export type ProviderName = (typeof providerNames)[number];
+
+const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 const settings = z.object({
   /** Where the ledger is. One database, Postgres 15 or newer. */
@@ -15,25 +30,35 @@ const settings = z.object({
   /** Where holds, rate windows and the queue are. Redis 7 or newer, or Valkey. */
   REDIS_URL: url("redis:", "rediss:"),
   /** The interface of every listener. Containers set 0.0.0.0. */
-  HOST: z.string().min(1).default("127.0.0.1"),
+  HOST: z
+    .string()
+    .regex(/^[\w.:%-]+$/, "expected an address or the name of a host")
+    .default("127.0.0.1"),
   API_PORT: port.default(3000),
   API_OPS_PORT: port.default(3001),
   WORKER_OPS_PORT: port.default(3002),
   /** Searches that one worker process runs at once. Waiting for a provider costs a worker next to nothing. */
-  WORKER_CONCURRENCY: z.coerce.number().int().min(1).max(1000).default(32),
+  WORKER_CONCURRENCY: wholeNumber(1, 1_000).default(32),
   /** Milliseconds from the arrival of a search to its last possible answer. */
-  SEARCH_DEADLINE_MS: z.coerce.number().int().min(500).max(120_000).default(30_000),
+  SEARCH_DEADLINE_MS: wholeNumber(500, 120_000).default(30_000),
   /** Whom to ask, in order of preference. */
   SERP_PROVIDERS: z
     .string()
     .default("sandbox")
     .transform((text) => text.split(",").map((name) => name.trim()))
-    .pipe(z.array(z.enum(providerNames)).min(1)),
-  SERPER_API_KEY: z.string().min(1).optional(),
+    .pipe(z.array(z.enum(providerNames, `expected a comma list of: ${providerNames.join(", ")}`))),
+  /** It travels in a header. */
+  SERPER_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
+    .optional(),
   SERPER_BASE_URL: url("http:", "https:").default("https://google.serper.dev"),
   /** Where a caller without credits is sent. */
-  TOPUP_URL: z.string().default("/billing"),
-  LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
+  TOPUP_URL: z
+    .string()
+    .refine((text) => text.startsWith("/") || URL.canParse(text), "expected a URL, or a path that begins with /")
+    .default("/billing"),
+  LOG_LEVEL: z.enum(logLevels, `expected one of: ${logLevels.join(", ")}`).default("info"),
 });
 
 export type Config = Readonly<z.infer<typeof settings>>;
@@ -61,6 +86,6 @@ function read<Shape extends z.ZodType<object>>(
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
   const checked = schema.safeParse(given);
   if (checked.success) return Object.freeze(checked.data);
-  const lines = checked.error.issues.map((issue) => `  ${issue.path.slice(0, 1).join("")}: ${issue.message}`);
-  throw new ConfigError(`These settings are missing or wrong:\n${lines.join("\n")}`);
+  const lines = new Set(checked.error.issues.map((issue) => `  ${issue.path.slice(0, 1).join("")}: ${issue.message}`));
+  throw new ConfigError(`These settings are missing or wrong:\n${[...lines].join("\n")}`);
 }

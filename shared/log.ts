@@ -4,7 +4,7 @@ export type Log = Logger;
 
 // Lines wait at most this long for company: a write of its own for each would cost as much as a round trip to Redis.
 const flushEveryMs = 100;
-const bufferBytes = 4_096;
+const bufferBytes = 8_192;
 // A net under the rule that nothing secret is handed to the log at all; deeper paths would cost more than the line itself.
 const secretPaths = ["authorization", "token", "password", "headers"];
 

@@ -86,7 +86,7 @@ export const searchRequest = z.strictObject({
     .default("desktop")
     .meta({ description: "The kind of page." }),
   depth: z
-    .int({ error: `Expected a whole number from 1 to ${depthMax}.` })
+    .int({ error: `Expected a whole number from 1 to ${depthMax}.`, abort: true })
     .min(1, { error: `Expected a whole number from 1 to ${depthMax}.` })
     .max(depthMax, { error: `Expected a whole number from 1 to ${depthMax}.` })
     .default(10)

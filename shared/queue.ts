@@ -22,6 +22,8 @@ export const searchJob = z.object({
   /** By Redis' clock. Past it the engine is not asked any more. */
   deadlineAtMs: z.number(),
   enqueuedAtMs: z.number(),
+  /** What the caller was given, in milliseconds, for the answer that says so. */
+  timeoutMs: z.number(),
   /** The stream of the API process that waits. */
   inbox: z.string(),
   key: z.object({ hash: z.string(), fingerprint: z.string() }).optional(),

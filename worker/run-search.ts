@@ -53,7 +53,7 @@ function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
 
 /** What the caller is told, now that it is decided who pays. */
 function conclude(context: WorkerContext, job: SearchJob, answer: EngineAnswer, decision: Decision): Outcome {
-  const timeoutMs = context.config.SEARCH_DEADLINE_MS;
+  const { timeoutMs } = job;
   if (!answer.ok) {
     const details = answer.code === "engine_timeout" ? { timeoutMs } : answer.details;
     return { kind: "failure", code: answer.code, details };

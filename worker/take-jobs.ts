@@ -12,7 +12,7 @@ const stallCheckMs = 1_500;
 const takeOversMax = 2;
 const drainDelaySeconds = 5;
 // A stopping worker finishes what ends in this time and hands the rest back to the queue.
-const finishMsMax = 15_000;
+const finishMsMax = 10_000;
 
 /** How long a search keeps a place of the worker busy, smoothed; what the API reckons the queue's wait with. */
 export interface Pace {
@@ -82,5 +82,4 @@ async function finishOrHandBack(
   if (await Promise.race([finished, bound])) return;
   // Another worker starts them at once; what this one still decides is the same decision.
   await Promise.allSettled([...active.values()].map(({ job, token }) => job.moveToWait(token)));
-  await worker.close(true);
 }

@@ -1,5 +1,5 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -13,7 +13,8 @@ export interface Source {
 
 /** The files of the checkout that match, without installed packages. */
 export function sources(...patterns: string[]): Source[] {
-  const paths = globSync(patterns, { cwd: root, exclude: (name) => name === "node_modules" });
+  const found = globSync(patterns, { cwd: root, withFileTypes: true }).filter((entry) => entry.isFile());
+  const paths = found.map((entry) => relative(root, join(entry.parentPath, entry.name)));
   return paths.toSorted().map((path) => {
     const text = readSource(path);
     return { path, text, lines: text.replace(/\n$/, "").split("\n") };
@@ -29,6 +30,13 @@ export function codeLines({ text: source }: Source): string[] {
   return source.replace(text, (found) => `""${found.replace(/[^\n]/g, "")}`).split("\n");
 }
 
+/** Where a line matches, as `file:line`; a line of code, unless told otherwise. */
+export function places(files: readonly Source[], pattern: RegExp, linesOf = codeLines): string[] {
+  return files.flatMap((source) =>
+    linesOf(source).flatMap((line, at) => (pattern.test(line) ? [`${source.path}:${at + 1}`] : [])),
+  );
+}
+
 /** What one file takes from another, or from a package. */
 export interface Import {
   /** A path from the root of the checkout; or a package, as it is imported. */
@@ -39,9 +47,9 @@ export interface Import {
 }
 
 const statement = /^(?:import|export)\s([^"';]*?\sfrom\s)?["']([^"']+)["']/gm;
-const dynamic = /\bimport\(\s*["']([^"']+)["']\s*\)/g;
-// Lua beside its caller, and programs that are started. A folder or a pattern is none.
-const beside = /\bnew URL\(\s*["'`]([^"'`$*]+)["'`]\s*,\s*import\.meta\.url/g;
+const dynamic = /\bimport(?:\.meta\.resolve)?\(\s*["']([^"']+)["']\s*\)/g;
+// Programs that are started, and Lua beside its caller.
+const beside = /\bnew URL\(\s*["'`]([^"'`$*]+\.(?:ts|lua))["'`]\s*,\s*import\.meta\.url/g;
 const lua = /\bhere\(\s*["']([^"']+\.lua)["']/g;
 
 /** Everything that a file names to be loaded. */
@@ -75,6 +83,7 @@ export function functionsOf(source: Source): { at: number; name: string; length:
   const { lines } = source;
   return lines.flatMap((line, at) => {
     if (!/\bfunction\b|=>|^\s+[\w#][\w\s#]*\(/.test(line) || !/[{(]$/.test(line)) return [];
+    if (/^\s*describe\b/.test(line)) return []; // A chapter, not a function.
     const end = endOf(lines, at);
     return end === undefined ? [] : [{ at: at + 1, name: line.trim(), length: end - at + 1 }];
   });

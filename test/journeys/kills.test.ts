@@ -108,3 +108,16 @@ test("API and worker stop cleanly on SIGTERM: what is under way is answered, and
   expect({ workerCode, apiCode }).toEqual({ workerCode: 0, apiCode: 0 });
   await service.rest();
 });
+
+test("a stopping worker hands back what does not end in time, and another one answers it", {
+  timeout: 60_000,
+}, async () => {
+  service = await Service.start({ workers: 1 });
+  const { token } = await service.organization({ creditMils: 100 });
+  const search = service.search(token, { keyword: "sandbox:slow=12000" });
+  await service.until(async () => (await service.redis.llen("{serpmill}:searches:active")) === 1);
+  await service.startWorker();
+  expect(await service.workers[0]?.stop()).toBe(0);
+  expect(await search).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
+  await service.rest();
+});

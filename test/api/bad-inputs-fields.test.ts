@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sendRaw } from "../harness/raw-http.ts";
+import { endlessWindow, leavingNoTrace, refusalIn, standingOf } from "../harness/refusals.ts";
+import { type Answer, type Organization, Service } from "../harness/service.ts";
+
+/** Rows 62 to 72 of the table of bad inputs: the fields of a search, and its Idempotency-Key. */
+
+let service: Service;
+let organization: Organization;
+beforeAll(async () => {
+  service = await Service.start();
+  organization = await service.organization({ terms: endlessWindow });
+});
+afterAll(() => service.stop());
+
+/** Posts JSON as it is written, so that numbers reach the API as a caller typed them. */
+async function post(body: string): Promise<Answer> {
+  return service.send("/v1/serp/search", {
+    method: "POST",
+    headers: { authorization: `Bearer ${organization.token}`, "content-type": "application/json" },
+    body,
+  });
+}
+
+const field = (row: number, path: string, ...values: unknown[]) =>
+  values.map((value) => ({ row, path, shown: JSON.stringify(value).slice(0, 40), body: bodyWith(path, value) }));
+const bodyWith = (path: string, value: unknown) => JSON.stringify({ keyword: "a", [path]: value });
+const written = (row: number, path: string, ...values: string[]) =>
+  values.map((shown) => ({ row, path, shown, body: `{"keyword":"a","${path}":${shown}}` }));
+
+const emoji = "\u{1f600}";
+const wrong = [
+  { row: 62, path: "keyword", shown: "nothing", body: "{}" },
+  ...field(62, "keyword", "", "   ", "\u200b", "\u200b\u2060\ufeff", "\u3164", "\u00ad"),
+  ...field(63, "keyword", "a\0b", "a\u0007b", "a\nb", "a\u0085b", "a\u202eb", "a\u2066b"),
+  ...written(63, "keyword", '"a\\ud800b"', '"\\udc00"'),
+  ...field(64, "keyword", "a".repeat(701), emoji.repeat(701)),
+  ...field(65, "keyword", 1, ["a"], { a: 1 }, null, true),
+  ...field(66, "engine", "", " ", null, 1),
+  ...written(69, "depth", "0", "-1", "1.5", "101", "1e400", '"10"', "9007199254740993", "null"),
+  ...field(70, "location", "us' or '1'='1", "${7*7}", "%00", "Atlantis", "", "a".repeat(256)),
+  ...field(70, "language", "../../", "xx-XX-Klingon", "", null),
+  ...field(70, "device", "tablet", "Desktop", null),
+  ...field(70, "targetDomain", "localhost", "*.example.com", "user@example.com", "127.0.0.1", ""),
+  ...field(71, "callback", "http://169.254.169.254/"),
+  ...field(71, "proxy", "http://example.com:3128"),
+  ...field(71, "costMils", 0),
+  ...field(71, "orgId", "org_01h455vb4pex5vsknk084sn02q"),
+  ...field(71, "Keyword", "b"),
+];
+
+test.each(wrong)("$path as $shown is refused by name and costs nothing", async ({ path, body }) => {
+  const answer = await leavingNoTrace(service, organization, () => post(body));
+  expect(refusalIn(answer)).toEqual({ code: "bad_request", details: { issues: expect.any(Array) } });
+  // One field may be wrong in two ways.
+  expect(new Set(answer.body.error.details.issues.map((issue: { path: string }) => issue.path))).toEqual(
+    new Set([path]),
+  );
+});
+
+test("every field that is wrong is named at once", async () => {
+  const answer = await post('{"keyword":"","depth":0,"device":"tv","costMils":0}');
+  const paths = answer.body.error.details.issues.map((issue: { path: string }) => issue.path);
+  expect(paths.toSorted()).toEqual(["costMils", "depth", "device", "keyword"]);
+});
+
+test.each([
+  { row: 64, title: "700 characters, however many bytes they are", body: bodyWith("keyword", emoji.repeat(700)) },
+  { row: 63, title: "the marks LRM and RLM", body: bodyWith("keyword", "\u200ea\u200f") },
+  { row: 69, title: "the depth 1.0", body: '{"keyword":"a","depth":1.0}' },
+])("$title are taken", async ({ body }) => {
+  expect(await post(body)).toMatchObject({ status: 200 });
+});
+
+test("punctuation around a country's name is dropped, and never travels on (against row 70: not refused)", async () => {
+  const answer = await post(bodyWith("location", "us'--"));
+  expect(answer).toMatchObject({ status: 200, body: { query: { location: "United States" } } });
+});
+
+const engines = [
+  "bing",
+  "\uff42\uff49\uff4e\uff47",
+  "BING",
+  " google",
+  "Google",
+  "__proto__",
+  "constructor",
+  "toString",
+];
+
+test.each(engines)(
+  "the engine %s is understood and not implemented (contract, against rows 66 and 68)",
+  async (engine) => {
+    const answer = await leavingNoTrace(service, organization, () => post(bodyWith("engine", engine)));
+    expect(refusalIn(answer)).toEqual({ code: "not_implemented", details: { engine, supported: ["google"] } });
+  },
+);
+
+const keyHeaders = [
+  { title: "empty", lines: ["Idempotency-Key:"] },
+  { title: "256 characters long", lines: [`Idempotency-Key: ${"k".repeat(256)}`] },
+  { title: "sent twice", lines: ["Idempotency-Key: k", "Idempotency-Key: k"] },
+  { title: "not ASCII", lines: ["Idempotency-Key: k\xe9y"] },
+  { title: "two words", lines: ["Idempotency-Key: k k"] },
+];
+
+function searchWith(lines: string[]) {
+  const body = '{"keyword":"a"}';
+  const head = ["POST /v1/serp/search HTTP/1.1", "Host: a", "Content-Type: application/json", ...lines];
+  head.push(`Authorization: Bearer ${organization.token}`, `Content-Length: ${body.length}`, "", body);
+  return sendRaw(service.apis[0]?.url ?? "", head.join("\r\n"));
+}
+
+test.each(keyHeaders)("an Idempotency-Key that is $title is refused", async ({ lines }) => {
+  const answer = await leavingNoTrace(service, organization, async () => (await searchWith(lines)).answers[0]);
+  const issues = [{ path: "Idempotency-Key", message: expect.any(String) }];
+  expect(refusalIn(answer)).toEqual({ code: "bad_request", details: { issues } });
+});
+
+test("an Idempotency-Key with a line break is no HTTP", async () => {
+  const answer = await leavingNoTrace(
+    service,
+    organization,
+    async () => (await searchWith(["Idempotency-Key: k\n k"])).answers[0],
+  );
+  expect(refusalIn(answer)).toEqual({ code: "bad_request", details: { reason: "malformed_http" } });
+});
+
+test("an Idempotency-Key of 255 visible characters is taken", async () => {
+  expect(await service.search(organization.token, { keyword: "a" }, { key: "~".repeat(255) })).toMatchObject({
+    status: 200,
+  });
+});
+
+test("the same Idempotency-Key with another query is refused, and the first answer stays", async () => {
+  const key = "reused";
+  const first = await service.search(organization.token, { keyword: "a" }, { key });
+  await service.rest();
+  const other = await leavingNoTrace(service, organization, () =>
+    service.search(organization.token, { keyword: "b" }, { key }),
+  );
+  expect(refusalIn(other)).toEqual({ code: "bad_request", details: { reason: "idempotency_key_reused" } });
+  expect((await service.search(organization.token, { keyword: "a" }, { key })).text).toBe(first.text);
+});
+
+test("the same Idempotency-Key of another organization is another key", async () => {
+  const neighbour = await service.organization({ terms: endlessWindow });
+  const key = "shared";
+  const [own, other] = [
+    await service.search(organization.token, { keyword: "a" }, { key }),
+    await service.search(neighbour.token, { keyword: "b" }, { key }),
+  ];
+  expect([own.status, other.status]).toEqual([200, 200]);
+  expect(other.body.requestId).not.toBe(own.body.requestId);
+  await service.rest();
+  expect((await standingOf(service, neighbour)).ledger).toMatchObject([
+    { kind: "grant" },
+    { kind: "charge", mils: -5 },
+  ]);
+});

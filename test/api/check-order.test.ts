@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { issueToken, revokeToken } from "../../shared/organizations/tokens.ts";
+import {
+  endlessWindow,
+  enqueuedSearches,
+  leavingNoTrace,
+  type Refusal,
+  refusalIn,
+  standingOf,
+} from "../harness/refusals.ts";
+import { type Organization, Service } from "../harness/service.ts";
+
+/** The order of the checks: what fails first answers, and nothing behind it is touched. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start();
+});
+afterAll(() => service.stop());
+
+const steps = ["identity", "request", "engine", "plan", "credits", "in flight", "rate limit"] as const;
+type Step = (typeof steps)[number];
+
+const refusals: Record<Step, Refusal> = {
+  identity: { code: "unauthenticated" },
+  request: { code: "bad_request" },
+  engine: { code: "not_implemented" },
+  plan: { code: "plan_required" },
+  credits: { code: "out_of_credits" },
+  "in flight": { code: "rate_limited", details: expect.objectContaining({ reason: "concurrency" }) },
+  "rate limit": { code: "rate_limited", details: expect.objectContaining({ reason: "window" }) },
+};
+
+/** A search that is wrong in just these steps, to be sent once. `end` lets go of what was made for it. */
+interface Wrong {
+  organization: Organization;
+  token: string;
+  body: object;
+  end: () => Promise<void>;
+}
+
+async function wrongIn(...wrong: Step[]): Promise<Wrong> {
+  const is = (step: Step) => wrong.includes(step);
+  const organization = await service.organization({
+    // The search in flight takes its price away.
+    creditMils: !is("credits") ? 1_000 : is("in flight") ? 5 : 0,
+    terms: {
+      ...endlessWindow,
+      ...(is("in flight") && { concurrency: 1 }),
+      ...(is("rate limit") && { windowLimit: 1 }),
+    },
+  });
+  const end = is("in flight") ? await keepOneInFlight(organization) : async () => undefined;
+  if (is("rate limit") && !is("in flight")) await service.usage(organization.token);
+  if (is("plan")) await takeSearchFromPlan(organization);
+  const token = await otherToken(organization, is("identity"));
+  const body = { keyword: is("request") ? "" : "a", engine: is("engine") ? "bing" : "google" };
+  return { organization, token, body, end };
+}
+
+/** A token that no API has seen yet, so that it is known by what is true now. */
+async function otherToken({ organizationId }: Organization, isRevoked = false): Promise<string> {
+  const issued = await issueToken(service.database, organizationId);
+  if (!issued) throw new Error("no token");
+  if (isRevoked) await revokeToken(service.database, issued.tokenId);
+  return issued.token;
+}
+
+async function takeSearchFromPlan({ organizationId }: Organization): Promise<void> {
+  await service.database.query(
+    `update plans set operations = '{usage.get}'
+     where code = (select plan_code from organizations where id = $1)`,
+    [organizationId],
+  );
+}
+
+async function keepOneInFlight(organization: Organization): Promise<() => Promise<void>> {
+  const caller = new AbortController();
+  const search = service.search(organization.token, { keyword: "sandbox:slow=25000" }, { signal: caller.signal });
+  const ended = search.then(
+    () => undefined,
+    () => undefined,
+  );
+  // Held and enqueued: from then on the search leaves no trace until it ends.
+  await service.until(async () => {
+    const { holds } = await standingOf(service, organization);
+    return (await enqueuedSearches(service)).some((requestId) => requestId in holds);
+  });
+  return async () => {
+    caller.abort();
+    await ended;
+  };
+}
+
+const cases = steps.flatMap((first, at) => [
+  { first, others: [] as Step[], title: `${first} alone` },
+  ...steps.slice(at + 1).map((second) => ({ first, others: [second], title: `${first} before ${second}` })),
+]);
+
+test.each(cases)("$title: the first that fails answers, and nothing is moved", async ({ first, others }) => {
+  const { organization, token, body, end } = await wrongIn(first, ...others);
+  try {
+    const answer = await leavingNoTrace(service, organization, () => service.search(token, body));
+    expect(refusalIn(answer)).toMatchObject(refusals[first]);
+  } finally {
+    await end();
+  }
+});
+
+test("wrong in everything, a search is told only that nobody knows who asks", async () => {
+  const { organization, token, body, end } = await wrongIn(...steps);
+  try {
+    expect(refusalIn(await leavingNoTrace(service, organization, () => service.search(token, body)))).toMatchObject(
+      refusals.identity,
+    );
+  } finally {
+    await end();
+  }
+});
+
+test("usage asks who it is before it looks at the window", async () => {
+  const { organization, token } = await wrongIn("identity", "rate limit");
+  expect(refusalIn(await leavingNoTrace(service, organization, () => service.usage(token)))).toMatchObject(
+    refusals.identity,
+  );
+  expect(refusalIn(await leavingNoTrace(service, organization, () => service.usage(organization.token)))).toMatchObject(
+    {
+      code: "rate_limited",
+    },
+  );
+});
+
+const key = "paid";
+
+/** An organization that has just enough for the one search that it has made under its key. */
+async function paidUp(terms: object = {}) {
+  const organization = await service.organization({
+    creditMils: 5,
+    terms: { ...endlessWindow, windowLimit: 1, ...terms },
+  });
+  const first = await service.search(organization.token, { keyword: "a" }, { key });
+  expect(first.status).toBe(200);
+  await service.rest();
+  return { organization, first };
+}
+
+test("a remembered answer comes when the balance is gone and the window full, and takes nothing", async () => {
+  const { organization, first } = await paidUp();
+  const again = await leavingNoTrace(service, organization, () =>
+    service.search(organization.token, { keyword: " a " }, { key }),
+  );
+  expect(again).toMatchObject({ status: 200, text: first.text });
+  expect(again.headers.get("idempotency-replayed")).toBe("true");
+  expect(again.headers.get("x-request-id")).toBe(first.body.requestId);
+  const fresh = await service.search(organization.token, { keyword: "a" }, { key: "fresh" });
+  expect(refusalIn(fresh)).toMatchObject(refusals.credits);
+});
+
+test("a remembered answer comes when too many searches are in flight", async () => {
+  const organization = await service.organization({ terms: { ...endlessWindow, concurrency: 1 } });
+  const first = await service.search(organization.token, { keyword: "a" }, { key });
+  await service.rest();
+  const end = await keepOneInFlight(organization);
+  try {
+    const again = await leavingNoTrace(service, organization, () =>
+      service.search(organization.token, { keyword: "a" }, { key }),
+    );
+    expect(again).toMatchObject({ status: 200, text: first.text });
+  } finally {
+    await end();
+  }
+});
+
+test("a key that was used for another query is refused before the balance is looked at", async () => {
+  const { organization } = await paidUp();
+  const other = await leavingNoTrace(service, organization, () =>
+    service.search(organization.token, { keyword: "b" }, { key }),
+  );
+  expect(refusalIn(other)).toEqual({ code: "bad_request", details: { reason: "idempotency_key_reused" } });
+});
+
+test.each(["identity", "request", "plan"] as const)("%s comes before a remembered answer", async (step) => {
+  const { organization } = await paidUp();
+  if (step === "plan") await takeSearchFromPlan(organization);
+  const token = await otherToken(organization, step === "identity");
+  const again = await leavingNoTrace(service, organization, () =>
+    service.search(token, { keyword: step === "request" ? "" : "a" }, { key }),
+  );
+  expect(refusalIn(again)).toMatchObject(refusals[step]);
+});
+
+test("a repeat that has to wait takes a rate token and no place in flight, and shares the answer", async () => {
+  const organization = await service.organization({
+    creditMils: 5,
+    terms: { ...endlessWindow, concurrency: 1, windowLimit: 2 },
+  });
+  const search = () => service.search(organization.token, { keyword: "sandbox:slow=2000" }, { key });
+  const first = search();
+  await service.until(async () => (await service.holdsOf(organization.organizationId)).open === 1);
+  const second = search();
+  await service.until(async () => (await standingOf(service, organization)).rateTokensTaken === "2");
+  expect(refusalIn(await leavingNoTrace(service, organization, search))).toMatchObject(refusals["rate limit"]);
+  expect(await second).toMatchObject({ status: 200, text: (await first).text });
+  expect((await standingOf(service, organization)).rateTokensTaken).toBe("2");
+});

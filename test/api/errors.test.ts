@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { errors } from "../../shared/errors.ts";
+import { endlessWindow, leavingNoTrace, type Refusal, refusalIn } from "../harness/refusals.ts";
+import { type Answer, type Organization, Service } from "../harness/service.ts";
+
+/** Every error of the catalogue, met by a caller. What an outage answers stands in outages.test.ts. */
+
+const timeoutMs = 4_000;
+
+let service: Service;
+let organization: Organization;
+beforeAll(async () => {
+  service = await Service.start({
+    environment: { SEARCH_DEADLINE_MS: String(timeoutMs), TOPUP_URL: "https://pay.example" },
+  });
+  organization = await service.organization({ terms: endlessWindow });
+});
+afterAll(() => service.stop());
+
+const metCodes = new Set<string>();
+const searchStatuses = new Set<number>();
+
+function met(answer: Answer): Refusal {
+  const refusal = refusalIn(answer);
+  metCodes.add(refusal.code);
+  return refusal;
+}
+
+async function search(body: object, by = organization): Promise<Answer> {
+  const answer = await service.search(by.token, body);
+  searchStatuses.add(answer.status);
+  return answer;
+}
+
+test("400 bad_request names each field and what was expected, or the reason", async () => {
+  const issues = [{ path: "depth", message: "Expected a whole number from 1 to 100." }];
+  expect(met(await search({ keyword: "a", depth: 0 }))).toEqual({ code: "bad_request", details: { issues } });
+  const noJson = await service.send("/v1/serp/search", {
+    method: "POST",
+    headers: { authorization: `Bearer ${organization.token}`, "content-type": "application/json" },
+    body: "{",
+  });
+  expect(met(noJson)).toEqual({ code: "bad_request", details: { reason: "body_not_json" } });
+});
+
+test("401 unauthenticated tells how to identify oneself, and that a token was sent", async () => {
+  const body = { method: "POST", body: "{}", headers: { "content-type": "application/json" } };
+  const without = await service.send("/v1/serp/search", body);
+  expect(met(without)).toEqual({ code: "unauthenticated", details: {} });
+  expect(without.headers.get("www-authenticate")).toBe("Bearer");
+  const unknown = await search({ keyword: "a" }, { ...organization, token: "unknown" });
+  expect(met(unknown)).toEqual({ code: "unauthenticated", details: {} });
+  expect(unknown.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
+  for (const { headers } of [await service.send("/v1/usage"), await service.usage("unknown")]) {
+    expect(headers.get("www-authenticate")).toMatch(/^Bearer/);
+  }
+});
+
+test("402 plan_required names the plan that has no searches", async () => {
+  const reader = await service.organization({ terms: { operations: ["usage.get"] } });
+  const { plan } = (await service.usage(reader.token)).body;
+  expect(met(await search({ keyword: "a" }, reader))).toEqual({
+    code: "plan_required",
+    details: { plan, action: "upgrade" },
+  });
+});
+
+test("402 out_of_credits tells an empty balance from one that is tied up in flight", async () => {
+  const poor = await service.organization({ creditMils: 3 });
+  const action = { action: "topup", topupUrl: "https://pay.example" };
+  const empty = { priceMils: 5, availableMils: 3, heldMils: 0, ...action };
+  expect(met(await search({ keyword: "a" }, poor))).toEqual({ code: "out_of_credits", details: empty });
+
+  const busy = await service.organization({ creditMils: 8 });
+  const running = search({ keyword: "sandbox:slow=2000" }, busy);
+  await service.until(async () => (await service.holdsOf(busy.organizationId)).open === 1);
+  const tiedUp = { priceMils: 5, availableMils: 3, heldMils: 5, ...action };
+  expect(met(await search({ keyword: "a" }, busy))).toEqual({ code: "out_of_credits", details: tiedUp });
+  expect(await running).toMatchObject({ status: 200 });
+});
+
+test("429 rate_limited for a full window tells when to come back, to search and usage alike", async () => {
+  const keen = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });
+  const first = await search({ keyword: "a" }, keen);
+  expect(first).toMatchObject({ status: 200 });
+  expect(first.headers.get("ratelimit-policy")).toBe('"default";q=1;w=1000000');
+  expect(first.headers.get("ratelimit")).toMatch(/^"default";r=0;t=\d+$/);
+  for (const answer of [await search({ keyword: "a" }, keen), await service.usage(keen.token)]) {
+    const window = { reason: "window", retryAfterMs: expect.any(Number), limit: 1, windowSeconds: 1_000_000 };
+    const { body, headers } = answer;
+    expect(met(answer)).toEqual({ code: "rate_limited", details: window });
+    const seconds = Math.ceil(body.error.details.retryAfterMs / 1_000);
+    expect(headers.get("retry-after")).toBe(String(seconds));
+    expect(headers.get("ratelimit-policy")).toBe('"default";q=1;w=1000000');
+    expect(headers.get("ratelimit")).toBe(`"default";r=0;t=${seconds}`);
+  }
+});
+
+test("429 rate_limited for too many in flight has no window, and still tells where the window stands", async () => {
+  const crowded = await service.organization({ terms: { ...endlessWindow, concurrency: 1, windowLimit: 9 } });
+  const running = search({ keyword: "sandbox:slow=2000" }, crowded);
+  await service.until(async () => (await service.holdsOf(crowded.organizationId)).open === 1);
+  const details = { reason: "concurrency", retryAfterMs: 1_000, limit: 1 };
+  const refused = await search({ keyword: "a" }, crowded);
+  expect(met(refused)).toEqual({ code: "rate_limited", details });
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(refused.headers.get("ratelimit")).toMatch(/^"default";r=8;t=\d+$/);
+  expect(await running).toMatchObject({ status: 200 });
+});
+
+test("every answer of usage tells where the window stands", async () => {
+  const { token } = await service.organization({ plan: "free" });
+  const { headers } = await service.usage(token);
+  expect(headers.get("ratelimit-policy")).toBe('"default";q=60;w=60');
+  expect(headers.get("ratelimit")).toMatch(/^"default";r=59;t=([1-5]?\d|60)$/);
+});
+
+test("500 internal_error tells nothing of a defect, and the operator's log does", async () => {
+  const broken = await service.organization({ terms: endlessWindow });
+  await service.database.query(
+    `update plans set operations = '{serp.search,serp.unheard}'
+     where code = (select plan_code from organizations where id = $1)`,
+    [broken.organizationId],
+  );
+  const answer = await leavingNoTrace(service, broken, () => search({ keyword: "a" }, broken));
+  expect(met(answer)).toEqual({ code: "internal_error", details: {} });
+  await service.until(async () => isInLog(answer.body.requestId));
+  // Usage has three errors, and this is none of them.
+  expect(met(await service.usage(broken.token))).toEqual({
+    code: "unavailable",
+    details: { reason: "balance_unreadable", retryAfterMs: 1_000 },
+  });
+});
+
+const isInLog = (requestId: string) =>
+  (service.apis[0]?.lines ?? []).some(
+    (line) => line.requestId === requestId && line.msg === "a request failed by a defect" && "err" in line,
+  );
+
+test("501 not_implemented tells which engines there are", async () => {
+  const details = { engine: "bing", supported: ["google"] };
+  expect(met(await search({ keyword: "a", engine: "bing" }))).toEqual({ code: "not_implemented", details });
+});
+
+const failures = [
+  { trigger: "error", code: "engine_error", details: { reason: "provider_unavailable" } },
+  { trigger: "refused", code: "engine_error", details: { reason: "provider_refused" } },
+  { trigger: "garbage", code: "engine_error", details: { reason: "unreadable_answer" } },
+  { trigger: "timeout", code: "engine_timeout", details: { timeoutMs } },
+] as const;
+
+test.each(failures)("$code for a provider's $trigger: told as $details, and given back", async (failure) => {
+  const payer = await service.organization({ creditMils: 5 });
+  const { trigger, code, details } = failure;
+  const answer = await search({ keyword: `sandbox:${trigger}` }, payer);
+  expect(met(answer)).toEqual({ code, details });
+  await service.rest();
+  const { requestId } = answer.body;
+  expect(await service.ledgerOf(payer.organizationId)).toMatchObject([
+    { kind: "grant", mils: 5 },
+    { kind: "refund", mils: 0, requestId, reason: code },
+  ]);
+  expect((await service.usage(payer.token)).body.creditBalanceMils).toBe(5);
+});
+
+test("404 and 405 belong to the router, and no operation answers them", async () => {
+  expect(met(await service.send("/v1/nothing"))).toEqual({ code: "not_found", details: {} });
+  expect(met(await service.send("/v1/serp/search"))).toEqual({ code: "method_not_allowed", details: {} });
+});
+
+describe("with other workers", () => {
+  beforeAll(async () => {
+    await Promise.all(service.workers.map((worker) => worker.stop()));
+  });
+
+  test("503 unavailable where nobody runs searches", async () => {
+    await service.until(async () => (await search({ keyword: "a" })).status === 503);
+    const answer = await leavingNoTrace(service, organization, () => search({ keyword: "a" }));
+    expect(met(answer)).toEqual({ code: "unavailable", details: { reason: "no_workers", retryAfterMs: 1_000 } });
+    expect(answer.headers.get("retry-after")).toBe("1");
+  });
+
+  test("400 query_rejected where no provider can honour a field", async () => {
+    await service.startWorker({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "unused" });
+    await service.until(async () => (await search({ keyword: "a", device: "mobile" })).status !== 503);
+    const answer = await search({ keyword: "a", device: "mobile" });
+    expect(met(answer)).toEqual({ code: "query_rejected", details: { reason: "unsupported", field: "device" } });
+  });
+});
+
+test("the catalogue has no error that a caller cannot meet, and a search ends in nine statuses besides 200", () => {
+  expect([...metCodes].toSorted()).toEqual(Object.keys(errors).toSorted());
+  expect([...searchStatuses].toSorted((one, other) => one - other)).toEqual([
+    200, 400, 401, 402, 429, 500, 501, 502, 503, 504,
+  ]);
+});

@@ -1,0 +1,158 @@
+import { createHash } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { announceIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
+import { issueToken, newToken, revokeToken } from "../../shared/organizations/tokens.ts";
+import { leavingNoTrace, refusalIn } from "../harness/refusals.ts";
+import { Service } from "../harness/service.ts";
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ apis: 2, workers: 0 });
+});
+afterAll(() => service.stop());
+
+// What the contract gives a revocation to take effect everywhere.
+const revokedWithinMs = 2_000;
+
+async function isRefusedEverywhere(token: string): Promise<boolean> {
+  const statuses = await Promise.all(service.apis.map(async (_, api) => (await service.usage(token, api)).status));
+  return statuses.every((status) => status === 401);
+}
+
+test("a token names its kind, is random, and ends in a checksum that a scanner can verify", () => {
+  const tokens = Array.from({ length: 100 }, newToken);
+  expect(new Set(tokens).size).toBe(100);
+  for (const token of tokens) {
+    expect(token).toMatch(/^smk_[a-z0-9]{39}$/);
+    expect(token.slice(-7)).toBe(crc32(token.slice(0, -7)).toString(36).padStart(7, "0"));
+  }
+});
+
+test("a token is kept as its SHA-256 and its last four characters only", async () => {
+  const { token, tokenId } = await service.organization();
+  const { rows } = await service.database.query("select * from tokens where id = $1", [tokenId]);
+  expect(rows[0]).toMatchObject({ hash: createHash("sha256").update(token).digest(), last4: token.slice(-4) });
+  expect(JSON.stringify(rows)).not.toContain(token.slice(4, -4));
+});
+
+test("a token works until it expires", async () => {
+  const { organizationId } = await service.organization();
+  const issued = await issueToken(service.database, organizationId, 1);
+  if (!issued) throw new Error("no token");
+  expect(await service.usage(issued.token)).toMatchObject({ status: 200 });
+  await service.database.query("update tokens set expires_at = now() where id = $1", [issued.tokenId]);
+  await service.until(() => isRefusedEverywhere(issued.token), revokedWithinMs);
+});
+
+test.each([
+  { title: "that was announced", announce: true },
+  { title: "of which no announcement arrived", announce: false },
+])("a revocation $title takes effect in every process within 2 s", async ({ announce }) => {
+  const { token, tokenId } = await service.organization();
+  for (const api of [0, 1]) expect(await service.usage(token, api)).toMatchObject({ status: 200 });
+  await revokeToken(service.database, tokenId);
+  if (announce) await announceIdentityChange(service.redis);
+  await service.until(() => isRefusedEverywhere(token), revokedWithinMs);
+  expect(await isRefusedEverywhere(token)).toBe(true);
+});
+
+test("nobody can tell from a 401 what was wrong with a token", async () => {
+  const { organizationId, token, tokenId } = await service.organization();
+  const expired = await issueToken(service.database, organizationId, 1);
+  if (!expired) throw new Error("no token");
+  await service.database.query("update tokens set expires_at = now() where id = $1", [expired.tokenId]);
+  await revokeToken(service.database, tokenId);
+  const tokens = {
+    revoked: token,
+    expired: expired.token,
+    unknown: newToken(),
+    malformed: "x",
+    misspelled: `${token}0`,
+  };
+  for (const each of Object.values(tokens)) {
+    for (const answer of [await service.usage(each), await service.search(each, { keyword: "a" })]) {
+      expect(refusalIn(answer)).toEqual({ code: "unauthenticated", details: {} });
+      expect(answer.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
+    }
+  }
+});
+
+/** Runs while nobody can look a token up; ends as soon as `meanwhile` does. */
+async function whileNobodyCanLookUp(meanwhile: (isWaiting: () => Promise<boolean>) => Promise<void>): Promise<void> {
+  const client = await service.database.connect();
+  try {
+    await client.query("begin");
+    await client.query("lock table tokens in access exclusive mode");
+    await meanwhile(async () => {
+      const waiting = "select from pg_locks where not granted and relation = 'tokens'::regclass";
+      return ((await client.query(waiting)).rowCount ?? 0) > 0;
+    });
+  } finally {
+    await client.query("rollback");
+    client.release();
+  }
+}
+
+test("a token without its checksum is refused without a look-up", async () => {
+  await whileNobodyCanLookUp(async () => {
+    const misspelled = newToken().replace(/.$/, (last) => (last === "0" ? "1" : "0"));
+    expect(refusalIn(await service.usage(misspelled))).toMatchObject({ code: "unauthenticated" });
+    // What has the checksum has to be looked up, and that cannot be done now.
+    const shaped = await service.usage(newToken());
+    expect(refusalIn(shaped)).toEqual({
+      code: "unavailable",
+      details: { reason: "postgres_unreachable", retryAfterMs: 1_000 },
+    });
+  });
+});
+
+test("a caller who is looked up while an operator changes something is served all the same", async () => {
+  const { token } = await service.organization();
+  let answer: ReturnType<typeof service.usage> | undefined;
+  await whileNobodyCanLookUp(async (isWaiting) => {
+    answer = service.usage(token);
+    await service.until(isWaiting);
+    await announceIdentityChange(service.redis);
+    // Two turns of the API's event loop later it has heard of the change.
+    for (let turn = 0; turn < 2; turn += 1) await service.send("/nowhere");
+  });
+  expect(await answer).toMatchObject({ status: 200 });
+});
+
+test("a suspended organization can read its balance and not search, until it is resumed", async () => {
+  const organization = await service.organization();
+  const { organizationId, token } = organization;
+  const suspend = async (suspended: boolean) => {
+    await setSuspended(service.database, organizationId, suspended);
+    await announceIdentityChange(service.redis);
+  };
+  const codeOf = async () => (await service.search(token, { keyword: "a" })).body.error.code;
+
+  await suspend(true);
+  await service.until(async () => (await codeOf()) === "plan_required", revokedWithinMs);
+  const answer = await leavingNoTrace(service, organization, () => service.search(token, { keyword: "a" }));
+  expect(refusalIn(answer)).toEqual({
+    code: "plan_required",
+    details: { plan: "payg", action: "upgrade", reason: "suspended" },
+  });
+  expect(await service.usage(token)).toMatchObject({ status: 200, body: { creditBalanceMils: 1_000, plan: "payg" } });
+
+  await suspend(false);
+  // No worker runs here: this is as far as a search can get.
+  await service.until(async () => (await codeOf()) === "unavailable", revokedWithinMs);
+});
+
+test("a plan without searches refuses a search and shows the balance", async () => {
+  const organization = await service.organization({ terms: { operations: ["usage.get"] } });
+  const { body } = await service.usage(organization.token);
+  const answer = await leavingNoTrace(service, organization, () =>
+    service.search(organization.token, { keyword: "a" }),
+  );
+  expect(refusalIn(answer)).toEqual({ code: "plan_required", details: { plan: body.plan, action: "upgrade" } });
+});
+
+test("no plan keeps an organization from reading its balance", async () => {
+  const { token } = await service.organization({ creditMils: 0, terms: { operations: ["serp.search"] } });
+  expect(await service.usage(token)).toMatchObject({ status: 200, body: { creditBalanceMils: 0 } });
+});

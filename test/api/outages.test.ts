@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { reportWorker, withdrawWorker } from "../../shared/workforce.ts";
+import { type Proxy, startProxy } from "../harness/proxy.ts";
+import { sendRaw } from "../harness/raw-http.ts";
+import { endlessWindow, leavingNoTrace, refusalIn } from "../harness/refusals.ts";
+import { type Api, type Answer, Service } from "../harness/service.ts";
+
+/** What is answered while something that the API needs is away. No worker runs here, so nothing is ever found. */
+
+let service: Service;
+let wayToPostgres: Proxy;
+beforeAll(async () => {
+  service = await Service.start({ workers: 0 });
+  wayToPostgres = await startProxy(service.database.options.connectionString ?? "");
+  await service.startApi({ DATABASE_URL: wayToPostgres.url });
+});
+afterAll(async () => {
+  await service.stop();
+  await wayToPostgres.close();
+});
+
+const own = 0;
+const behindProxy = 1;
+
+/** An error together with the header that repeats when to come back. */
+function refusalWithRetry(answer: Answer | undefined) {
+  return { ...refusalIn(answer), retryAfter: answer?.headers.get("retry-after") };
+}
+
+const unavailable = (reason: string, retryAfterMs = 1_000) => ({
+  code: "unavailable",
+  details: { reason, retryAfterMs },
+  retryAfter: String(retryAfterMs / 1_000),
+});
+
+test("a queue that is longer than the deadline takes no more, and tells when to come back", async () => {
+  // One that is at work on a search for a thousand seconds, and has not reported since.
+  const [seconds] = await service.redis.time();
+  await reportWorker(service.redis, "busy", { concurrency: 1, runMs: 1e6, atMs: (Number(seconds) + 100) * 1_000 });
+  await service.until(() => metricIs("workers_reporting 1"));
+  const first = await service.organization();
+  const caller = new AbortController();
+  const waiting = service.search(first.token, { keyword: "a" }, { signal: caller.signal }).catch(() => undefined);
+  await service.until(() => metricIs("queue_depth 1"));
+
+  const organization = await service.organization({ terms: endlessWindow });
+  const answer = await leavingNoTrace(service, organization, () =>
+    service.search(organization.token, { keyword: "b" }),
+  );
+  expect(refusalWithRetry(answer)).toEqual(unavailable("queue_too_long", 30_000));
+
+  caller.abort();
+  await waiting;
+  await withdrawWorker(service.redis, "busy");
+  await service.until(() => metricIs("workers_reporting 0"));
+});
+
+async function metricIs(line: string): Promise<boolean> {
+  const text = await (await fetch(`${service.apis[own]?.opsUrl}/metrics`)).text();
+  return text.split("\n").includes(line);
+}
+
+test("a search whose body comes after the service began to stop is refused, and its connection ends", async () => {
+  const organization = await service.organization({ terms: endlessWindow });
+  const api = await service.startApi();
+  const body = '{"keyword":"a"}';
+  const head = ["POST /v1/serp/search HTTP/1.1", "Host: a", "Content-Type: application/json"];
+  head.push(`Authorization: Bearer ${organization.token}`, `Content-Length: ${body.length}`, "", "");
+  const answer = await leavingNoTrace(service, organization, async () => {
+    const { answers, closed } = await sendRaw(api.url, head.join("\r\n"), {
+      afterwards: async () => {
+        api.kill("SIGTERM");
+        await service.until(() => takesNobody(api));
+        return body;
+      },
+    });
+    expect(closed).toBe(true);
+    return answers[0];
+  });
+  expect(refusalWithRetry(answer)).toEqual(unavailable("shutting_down"));
+  expect(await api.stop()).toBe(0);
+});
+
+const takesNobody = async (api: Api) =>
+  fetch(api.url).then(
+    () => false,
+    () => true,
+  );
+
+test("without Postgres nobody is known, and once it is back everybody is", async () => {
+  const organization = await service.organization({ terms: endlessWindow });
+  wayToPostgres.cut();
+  const { token } = organization;
+  const answer = await leavingNoTrace(service, organization, async () => {
+    expect(refusalWithRetry(await service.usage(token, behindProxy))).toEqual(unavailable("postgres_unreachable"));
+    return service.search(token, { keyword: "a" }, { api: behindProxy });
+  });
+  expect(refusalWithRetry(answer)).toEqual(unavailable("postgres_unreachable"));
+  wayToPostgres.mend();
+  await service.until(async () => (await service.usage(token, behindProxy)).status === 200);
+});
+
+test("without Redis a search is refused, and usage still tells the balance", async () => {
+  const { token } = await service.organization();
+  service.redisServer.kill("SIGKILL");
+  await service.redisServer.exited;
+
+  expect(refusalWithRetry(await service.search(token, { keyword: "a" }))).toEqual(unavailable("redis_unreachable"));
+  const usage = await service.usage(token);
+  expect(usage).toMatchObject({ status: 200, body: { creditBalanceMils: 1_000, plan: "payg" } });
+  expect(usage.headers.has("ratelimit")).toBe(false);
+  expect(usage.headers.has("ratelimit-policy")).toBe(false);
+  // Identity and the request need no Redis, and come first all the same.
+  expect(refusalIn(await service.search("unknown", {}))).toMatchObject({ code: "unauthenticated" });
+  expect(refusalIn(await service.search(token, {}))).toMatchObject({ code: "bad_request" });
+  expect(refusalIn(await service.search(token, { keyword: "a", engine: "bing" }))).toMatchObject({
+    code: "not_implemented",
+  });
+
+  wayToPostgres.cut();
+  expect(refusalWithRetry(await service.usage(token, behindProxy))).toEqual(unavailable("postgres_unreachable"));
+});
