@@ -7,7 +7,7 @@ import { throttledWarning } from "../shared/log.ts";
 
 const confirmedAtOnceMax = 1_000;
 // Nobody waits for a confirmation: fewer, larger statements. What a killed process had not confirmed yet is given back.
-const confirmEveryMs = 25;
+const confirmEveryMs = 50;
 const retryPauseMs = 100;
 // As long as it may help: a minute later the reconciler gives an unconfirmed charge back.
 const confirmMsMax = 240_000;

@@ -50,21 +50,23 @@ function requireJson(request: Request): void {
 }
 
 /** What is too large is refused at once, and not waited for: body-parser would read all of it before it says so. */
-async function readBytes(request: Request): Promise<Buffer> {
-  if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax) throw refused("body_too_large");
-  const chunks: Buffer[] = [];
-  let length = 0;
-  try {
-    // The connection must outlive the loop: a refusal goes out on it.
-    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+function readBytes(request: Request): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax) return reject(refused("body_too_large"));
+    const chunks: Buffer[] = [];
+    let length = 0;
+    request.on("data", (chunk: Buffer) => {
       length += chunk.length;
-      if (length > bodyBytesMax) throw refused("body_too_large");
-      chunks.push(chunk);
-    }
-  } catch (error) {
-    throw error instanceof CallerError ? error : refused("body_incomplete");
-  }
-  return Buffer.concat(chunks);
+      if (length <= bodyBytesMax) return void chunks.push(chunk);
+      // The connection lives on: the refusal goes out on it.
+      request.removeAllListeners("data").pause();
+      reject(refused("body_too_large"));
+    });
+    request.once("end", () => resolve(Buffer.concat(chunks)));
+    const cutOff = () => void (request.complete || reject(refused("body_incomplete")));
+    request.once("error", cutOff);
+    request.once("close", cutOff);
+  });
 }
 
 async function unpacked(unpack: Unpack, bytes: Buffer): Promise<Buffer> {
