@@ -48,7 +48,8 @@ async function ask(context: WorkerContext, job: SearchJob, leftMs: number): Prom
 function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
   const { requestId, organizationId, key, priceMils } = job;
   if (answer.ok) return { requestId, organizationId, key, wanted: "charge", priceMils };
-  return { requestId, organizationId, key, wanted: "refund", reason: answer.code };
+  const reason = answer.trace === notAsked ? "deadline_passed" : answer.code;
+  return { requestId, organizationId, key, wanted: "refund", reason };
 }
 
 /** What the caller is told, now that it is decided who pays. */

@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { Context } from "../context.ts";
 import { listPlans, type Operation, operations, setPlan } from "../credits/plans.ts";
-import { wholeNumber } from "./arguments.ts";
+import { setPlanOf } from "../organizations/organizations.ts";
+import { idOf, wholeNumber } from "./arguments.ts";
 import { Refused } from "./refused.ts";
 import { announce, withContext } from "./with-context.ts";
 
@@ -28,6 +29,12 @@ export function addPlanCommands(program: Command): void {
     .option("--operations <list>", `comma list of ${operations.join(" and ")}`, readOperations, [...operations])
     .action((code: string, options: PlanOptions) => withContext((context) => set(context, code, options)));
   plan
+    .command("assign")
+    .description("move an organization to a plan; running processes follow within two seconds")
+    .argument("<org>", "the organization's id", idOf("org"))
+    .argument("<code>", "the plan's code")
+    .action((orgId: string, code: string) => withContext((context) => assign(context, orgId, code)));
+  plan
     .command("list")
     .description("list all plans")
     .action(() => withContext(async ({ database }) => ({ plans: await listPlans(database) })));
@@ -47,6 +54,14 @@ async function set(context: Context, code: string, options: PlanOptions) {
   });
   await announce(context);
   return plan;
+}
+
+async function assign(context: Context, orgId: string, code: string) {
+  if (!(await setPlanOf(context.database, orgId, code))) {
+    throw new Refused(`There is no organization ${orgId}, or no plan "${code}".`);
+  }
+  await announce(context);
+  return { orgId, plan: code };
 }
 
 function readOperations(text: string): Operation[] {

@@ -94,6 +94,15 @@ export async function setSuspended(database: Database, organizationId: string, s
   return rowCount === 1;
 }
 
+/** Moves an organization to another plan. @returns whether there are such an organization and such a plan. */
+export async function setPlanOf(database: Database, organizationId: string, planCode: string): Promise<boolean> {
+  const { rowCount } = await database.query(
+    "update organizations set plan_code = p.code from plans p where organizations.id = $1 and p.code = $2",
+    [organizationId, planCode],
+  );
+  return rowCount === 1;
+}
+
 const idRow = z.object({ id: z.string() });
 
 /** Organizations whose tokens were used within the age: the only ones that can have young holds. */

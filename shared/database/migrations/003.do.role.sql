@@ -3,8 +3,13 @@
 
 do $$
 begin
-  create role serpmill nologin;
-exception when duplicate_object or unique_violation then null; -- Another database of this server has made it.
+  if current_user = 'serpmill' then
+    raise exception 'connect as another user: serpmill is the role that the processes are confined to';
+  end if;
+  if not exists (select from pg_roles where rolname = 'serpmill') then
+    create role serpmill nologin;
+  end if;
+exception when duplicate_object or unique_violation then null; -- Another database of this server makes it right now.
 end $$;
 
 do $$
