@@ -2,8 +2,9 @@
  * `npm start`: everything on one machine that has Node and nothing else. Besides shared/config.ts only this file reads
  * `process.env`, because it decides the environment that the processes get.
  */
-import { mkdir } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { migrate } from "../database/migrate.ts";
 import { ensureDemoToken } from "./demo-token.ts";
 import { claimPort, freePort } from "./ports.ts";
@@ -16,6 +17,7 @@ const checkout = join(import.meta.dirname, "..", "..");
 const folder = join(checkout, ".serpmill");
 const stopTimeoutMs = 25_000; // Four things to stop, of which each is killed after 5 s.
 const parentPollMs = 250;
+const workerPollMs = 50;
 const labelWidth = 12;
 
 const help = `npm start: Serpmill on this machine, until Ctrl-C.
@@ -78,7 +80,24 @@ async function startAll(): Promise<void> {
   ]);
   say("API", `ready on ${urlOf(ports.API_PORT)}, metrics on ${urlOf(ports.API_OPS_PORT)}/metrics`);
   say("Worker", `ready, metrics on ${urlOf(ports.WORKER_OPS_PORT)}/metrics`);
+  await untilWorkerSeen(urlOf(ports.API_OPS_PORT));
   await presentToken(urlOf(ports.API_PORT), environment);
+  await keepAddresses(servers);
+}
+
+/** The API takes searches once it has seen a worker's report, a moment after both are ready. */
+async function untilWorkerSeen(apiOpsUrl: string): Promise<void> {
+  const isSeen = async () => /^workers_reporting [1-9]/m.test(await (await fetch(`${apiOpsUrl}/metrics`)).text());
+  while (!(await isSeen())) await sleep(workerPollMs);
+}
+
+/** For the operator's commands, in a file that a shell reads. */
+async function keepAddresses({ DATABASE_URL, REDIS_URL }: { DATABASE_URL: string; REDIS_URL: string }): Promise<void> {
+  const file = join(folder, "env");
+  await writeFile(file, `export DATABASE_URL='${DATABASE_URL}'\nexport REDIS_URL='${REDIS_URL}'\n`, { mode: 0o600 });
+  print(
+    `For the operator's commands:\n  . ${shortened(file)} && npm run --silent admin -- --help\n\nCtrl-C stops everything.`,
+  );
 }
 
 async function openPostgres(): Promise<string> {
@@ -133,7 +152,7 @@ async function presentToken(apiUrl: string, environment: NodeJS.ProcessEnv): Pro
   const header = `-H 'Authorization: Bearer ${token}'`;
   const body = `-H 'Content-Type: application/json' -d '{"keyword":"best coffee beans"}'`;
   print(`\nA search, and what it cost:\n  curl -s ${apiUrl}/v1/serp/search ${header} ${body}`);
-  print(`What is left:\n  curl -s ${apiUrl}/v1/usage ${header}\n\nCtrl-C stops everything.`);
+  print(`What is left:\n  curl -s ${apiUrl}/v1/usage ${header}`);
 }
 
 /** When something of ours ends although we are not stopping, all of it ends, and the reason is told. */
