@@ -70,7 +70,10 @@ function organicElement(subject: Subject, position: number): Element {
       top: [below(3) === 0 ? rating : pick(dates, below)],
       bottom: below(4) === 0 ? ["Free delivery", `In stock: ${1 + below(40)}`] : [],
     },
-    siteLinks: below(3) === 0 ? sections.map((name) => link(site, name, `${name} about ${words}`, "")) : [],
+    // As on a real page: the first result has the links of its site, few others have any.
+    siteLinks: (position === 1 ? sections : below(8) === 0 ? sections.slice(0, 2) : []).map((name) =>
+      link(site, name, `${name} about ${words}`, ""),
+    ),
   });
 }
 
@@ -79,7 +82,7 @@ function elementsAbove(subject: Subject): Element[] {
   const about = `${words} is what this page is about.`;
   return [
     paid(subject),
-    element("ai_overview", { description: `In short: ${about}`, siteLinks: links(subject, 3) }),
+    element("ai_overview", { description: `In short: ${about}`, siteLinks: links(subject, 2) }),
     element("featured_snippet", {
       title: `${words} explained`,
       ...at(pick(sites, below), topic, topic),
@@ -92,8 +95,8 @@ function elementsAbove(subject: Subject): Element[] {
       richSnippet: { top: ["Topic"], bottom: [`First seen: ${1900 + below(120)}`] },
       siteLinks: links(subject, 1),
     }),
-    element("top_stories", { siteLinks: links(subject, 3) }),
-    element("local_pack", { siteLinks: links(subject, 3) }),
+    element("top_stories", { siteLinks: links(subject, 2) }),
+    element("local_pack", { siteLinks: links(subject, 2) }),
   ];
 }
 
@@ -102,10 +105,10 @@ function elementsBelow(subject: Subject): Element[] {
   const questions = [`What is ${words}?`, `How does one choose ${words}?`, `Who is good at ${words}?`];
   return [
     element("people_also_ask", { siteLinks: questions.map((title) => ({ ...oneLink(subject), title })) }),
-    element("images", { siteLinks: links(subject, 4) }),
+    element("images", { siteLinks: links(subject, 2) }),
     element("video", { siteLinks: links(subject, 2) }),
     element("shopping", {
-      siteLinks: links(subject, 3).map((found) => ({ ...found, description: `$${5 + below(200)}.00` })),
+      siteLinks: links(subject, 2).map((found) => ({ ...found, description: `$${5 + below(200)}.00` })),
     }),
     element("discussions", { siteLinks: links(subject, 2) }),
     element("other", { title: "events", siteLinks: links(subject, 1) }),
