@@ -4,7 +4,8 @@ import { within } from "./closing.ts";
 import type { Context } from "./context.ts";
 
 const checkMsMax = 500;
-const checkEveryMs = 1_000;
+// Well below the second for which a stopping API still serves, or probes would not hear of its end.
+const checkEveryMs = 200;
 
 /** What a process needs before it may be given work: a name, and a question that rejects while it is missing. */
 export type Checks = Record<string, () => Promise<unknown>>;
@@ -54,7 +55,7 @@ export async function startOps(context: Context, options: { port: number; checks
   return port;
 }
 
-/** Asks the checks at most once a second, however many probes come. */
+/** Asks the checks at most five times a second, however many probes come. */
 class Readiness {
   readonly #checks: Checks;
   #askedAtMs = Number.NEGATIVE_INFINITY;

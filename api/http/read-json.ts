@@ -57,10 +57,13 @@ function readBytes(request: Request): Promise<Buffer> {
     let length = 0;
     request.on("data", (chunk: Buffer) => {
       length += chunk.length;
-      if (length <= bodyBytesMax) return void chunks.push(chunk);
-      // The connection lives on: the refusal goes out on it.
-      request.removeAllListeners("data").pause();
-      reject(refused("body_too_large"));
+      if (length <= bodyBytesMax) {
+        chunks.push(chunk);
+      } else {
+        // The connection lives on: the refusal goes out on it.
+        request.removeAllListeners("data").pause();
+        reject(refused("body_too_large"));
+      }
     });
     request.once("end", () => resolve(Buffer.concat(chunks)));
     const cutOff = () => void (request.complete || reject(refused("body_incomplete")));

@@ -16,3 +16,12 @@ export function idOf(prefix: "org" | "tok") {
     throw new InvalidArgumentError(`expected an id that begins with ${prefix}_`);
   };
 }
+
+/** A text that says something. @throws {InvalidArgumentError} telling what was expected. */
+export function someText(lengthMax: number) {
+  return (given: string): string => {
+    const length = given.trim().length;
+    if (length >= 1 && length <= lengthMax) return given;
+    throw new InvalidArgumentError(`expected 1 to ${lengthMax} characters`);
+  };
+}

@@ -4,16 +4,20 @@ import { grantCredit } from "../credits/ledger.ts";
 import { newId } from "../ids.ts";
 import { createOrganization, setSuspended, showOrganization } from "../organizations/organizations.ts";
 import { issueToken } from "../organizations/tokens.ts";
-import { idOf, wholeNumber } from "./arguments.ts";
+import { idOf, someText, wholeNumber } from "./arguments.ts";
 import { Refused } from "./refused.ts";
 import { announce, pushPair, withContext } from "./with-context.ts";
+
+const nameLengthMax = 200;
+const noteLengthMax = 500;
+const violatedCheck = "23514";
 
 export function addOrganizationCommands(program: Command): void {
   const org = program.command("org").description("organizations: who pays");
   org
     .command("create")
     .description("create an organization with a first token, which is shown only here")
-    .requiredOption("--name <name>", "what the organization is called")
+    .requiredOption("--name <name>", "what the organization is called", someText(nameLengthMax))
     .requiredOption("--plan <code>", "its plan (see: plan list)")
     .option("--credit <mils>", "credit to begin with, in place of the plan's starting grant", wholeNumber(0))
     .action((options: { name: string; plan: string; credit?: number }) =>
@@ -41,8 +45,8 @@ export function addOrganizationCommands(program: Command): void {
     .description("add credit to an organization")
     .argument("<org>", "its id", idOf("org"))
     .argument("<mils>", "how much", wholeNumber(1))
-    .option("--id <grant>", "an id of your own: a grant that is repeated with it counts once")
-    .option("--reason <text>", "a note for the ledger", "operator")
+    .option("--id <grant>", "an id of your own: a grant that is repeated with it counts once", someText(noteLengthMax))
+    .option("--reason <text>", "a note for the ledger", someText(noteLengthMax), "operator")
     .action((id: string, mils: number, options: { id?: string; reason: string }) =>
       withContext((context) => grant(context, id, mils, options)),
     );
@@ -77,9 +81,14 @@ async function grant(context: Context, organizationId: string, mils: number, opt
 }
 
 async function addCredit(context: Context, wanted: Parameters<typeof grantCredit>[1]) {
-  const granted = (await grantCredit(context.database, wanted)) ?? unknown(wanted.organizationId);
+  const granted = (await grantCredit(context.database, wanted).catch(refuseTooMuch)) ?? unknown(wanted.organizationId);
   await pushPair(context, wanted.organizationId, granted);
   return granted;
+}
+
+function refuseTooMuch(error: unknown): never {
+  const isTooMuch = error instanceof Error && "code" in error && error.code === violatedCheck;
+  throw isTooMuch ? new Refused(`A balance is at most ${Number.MAX_SAFE_INTEGER} mils.`) : error;
 }
 
 function unknown(organizationId: string): never {

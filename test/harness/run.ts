@@ -4,6 +4,8 @@ import { fileURLToPath } from "node:url";
 const runMsMax = 25_000;
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
+// Half of a short program's time is the loading of its code.
+const compiled = { NODE_COMPILE_CACHE: `${root}node_modules/.cache/compiled` };
 
 export interface Ended {
   exitCode: number;
@@ -14,7 +16,7 @@ export interface Ended {
 /** Runs one of our programs to its end, from the checkout and with this environment alone. */
 export function run(program: string, args: readonly string[], environment: Record<string, string>): Promise<Ended> {
   return new Promise((resolve, reject) => {
-    const options = { cwd: root, env: environment, timeout: runMsMax };
+    const options = { cwd: root, env: { ...compiled, ...environment }, timeout: runMsMax };
     execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
       const exitCode = error === null ? 0 : error.code;
       if (typeof exitCode === "number") resolve({ exitCode, stdout, stderr });

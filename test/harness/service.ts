@@ -1,6 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
-import pg from "pg";
 import { Closing } from "../../shared/closing.ts";
 import { defineHoldScripts, keysOf } from "../../shared/credits/holds.ts";
 import { grantCredit } from "../../shared/credits/ledger.ts";
@@ -13,10 +11,10 @@ import type { LocalServer } from "../../shared/local/server.ts";
 import { openLog } from "../../shared/log.ts";
 import { createOrganization } from "../../shared/organizations/organizations.ts";
 import { issueToken } from "../../shared/organizations/tokens.ts";
+import { asOwner } from "./owner.ts";
 import { RunningProcess } from "./process.ts";
 import { freshDatabase, freshRedis } from "./servers.ts";
-
-const restMsMax = 15_000;
+import { until } from "./until.ts";
 
 type FreshDatabase = Awaited<ReturnType<typeof freshDatabase>>;
 
@@ -226,14 +224,7 @@ export class Service {
     return verifyLedger(this.database, this.redis);
   }
 
-  /** Asks again until the answer is yes. @throws when it never is. */
-  async until(isTrue: () => Promise<boolean>, boundMs = restMsMax): Promise<void> {
-    const giveUpAtMs = performance.now() + boundMs;
-    while (!(await isTrue().catch(() => false))) {
-      if (performance.now() > giveUpAtMs) throw new Error(`not true within ${boundMs} ms: ${isTrue.toString()}`);
-      await sleep(20);
-    }
-  }
+  readonly until = until;
 
   async stop(): Promise<void> {
     await Promise.all([...this.apis, ...this.workers].map((process) => process.stop()));
@@ -249,16 +240,5 @@ export class Service {
         this.until(async () => !/^workers_reporting 0$/m.test(await (await fetch(`${api.opsUrl}/metrics`)).text())),
       ),
     );
-  }
-}
-
-/** A connection as the database's owner, for what the processes' role may not do. */
-export async function asOwner<T>(databaseUrl: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    return await use(client);
-  } finally {
-    await client.end();
   }
 }

@@ -76,6 +76,13 @@ function isTypeOnly(clause: string): boolean {
   return names?.every((name) => /^\s*type\s/.test(name)) ?? false;
 }
 
+/** The packages that files import, by name. */
+export function packagesOf(files: readonly Source[]): Set<string> {
+  const targets = files.flatMap((source) => importsOf(source).filter(({ isFile }) => !isFile));
+  const names = targets.map(({ target }) => /^(@[^/]+\/)?[^/]+/.exec(target)?.[0] ?? target);
+  return new Set(names.filter((name) => !name.startsWith("node:")));
+}
+
 export const exists = (path: string) => existsSync(join(root, path));
 
 /** Functions with their lengths in lines, found by the indentation that the formatter keeps. */

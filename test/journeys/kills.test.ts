@@ -55,7 +55,7 @@ test("a charge whose API was killed before it could deliver is found and given b
   service = await Service.start({ apis: 2 });
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   const lost = service.search(token, { keyword: "sandbox:slow=1000" }).catch(() => "gone");
-  await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
+  await service.until(async () => (await service.redis.llen("{serpmill}:searches:active")) === 1);
   service.apis[0]?.kill("SIGKILL");
   await lost;
   const isCharged = async () => (await service.ledgerOf(organizationId)).at(-1)?.kind === "charge";

@@ -5,7 +5,7 @@ import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
 import { freshDatabase } from "../../harness/servers.ts";
-import { asOwner } from "../../harness/service.ts";
+import { asOwner } from "../../harness/owner.ts";
 
 const log = openLog({ name: "test", level: "silent" });
 const closing = new Closing();

@@ -1,0 +1,45 @@
+/** What a process tells Prometheus, as its ops port answers. */
+export class Exposition {
+  readonly text: string;
+  /** Values by series: the name with its labels in alphabetical order, as in `name{a="1",b="2"}`. */
+  readonly #values: Map<string, number>;
+
+  private constructor(text: string) {
+    this.text = text;
+    const series = text.split("\n").flatMap((line) => {
+      const [, name = "", labels, value = ""] = /^([a-z_0-9]+)(?:\{(.*)\})? (\S+)$/i.exec(line) ?? [];
+      return name ? [[seriesOf(name, labels ?? ""), Number(value)] as const] : [];
+    });
+    this.#values = new Map(series);
+  }
+
+  static async of(process: { opsUrl: string }): Promise<Exposition> {
+    return new Exposition(await (await fetch(`${process.opsUrl}/metrics`)).text());
+  }
+
+  /** Undefined where nobody has measured it. */
+  value(series: string): number | undefined {
+    return this.#values.get(series);
+  }
+
+  /** Every series of a metric with its value. */
+  all(metric: string): Record<string, number> {
+    const own = [...this.#values].filter(([series]) => series === metric || series.startsWith(`${metric}{`));
+    return Object.fromEntries(own.map(([series, value]) => [series.slice(metric.length), value]));
+  }
+
+  /** The metrics declared, whether measured or not. */
+  names(): string[] {
+    return [...this.text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name ?? "");
+  }
+
+  labelNames(): Set<string> {
+    const labels = [...this.#values.keys()].flatMap((series) => [...series.matchAll(/[{,]([a-z_]+)="/g)]);
+    return new Set(labels.map(([, name]) => name ?? ""));
+  }
+}
+
+function seriesOf(name: string, labels: string): string {
+  const sorted = (labels.match(/[a-z_]+="(?:\\.|[^"\\])*"/gi) ?? []).toSorted();
+  return sorted.length > 0 ? `${name}{${sorted.join(",")}}` : name;
+}

@@ -1,0 +1,204 @@
+import type { Client } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { keysOf } from "../../../shared/credits/holds.ts";
+import { Operator, readLine } from "../../harness/operator.ts";
+import { asOwner } from "../../harness/owner.ts";
+import { type Organization, Service } from "../../harness/service.ts";
+
+/** `ledger verify` finds what must never be. Each damage is done to an organization of its own, past all safeguards. */
+
+let service: Service;
+let operator: Operator;
+beforeAll(async () => {
+  service = await Service.start();
+  operator = new Operator(service);
+});
+afterAll(() => service.stop());
+
+interface Damage {
+  rule: string;
+  title: string;
+  /** Run as the owner, with `$1` the organization and `$2` its search. */
+  statements: string[];
+  subject: "organization" | "request";
+  /** Under an Idempotency-Key, the search that is paid for belongs to the key. */
+  keyed?: true;
+}
+
+const sums = "a balance is the sum of its organization's ledger entries";
+const gapless = "versions run from 1 without a gap";
+const running = "each entry's balance is the one before it plus its amount, and never below 0";
+const once = "a search has at most one deciding entry and one reversal";
+const reversals = "a reversal gives back exactly one unkeyed charge of the same organization";
+const lowering = "only a charge lowers a balance";
+const unconfirmed = "an unconfirmed charge stands, and is young";
+const keyPaid = "a key has paid with a charge that stands";
+const copies = "Redis' copy of a balance is Postgres' balance of that version";
+
+const balance = "update organizations set balance_mils = balance_mils";
+const entry = "insert into ledger_entries (organization_id, request_id, version, kind, amount_mils, balance_after_mils";
+
+const damages: Damage[] = [
+  {
+    rule: sums,
+    title: "a balance that was changed by hand",
+    statements: [`${balance} + 1 where id = $1 and $2 <> ''`],
+    subject: "organization",
+  },
+  {
+    rule: gapless,
+    title: "an entry that was removed",
+    statements: ["delete from ledger_entries where organization_id = $1 and request_id = $2"],
+    subject: "organization",
+  },
+  {
+    rule: running,
+    title: "an entry whose balance does not follow from the one before",
+    statements: [
+      "update ledger_entries set balance_after_mils = balance_after_mils + 1 where organization_id = $1 and request_id = $2",
+    ],
+    subject: "organization",
+  },
+  {
+    rule: once,
+    title: "a search that was charged twice",
+    statements: [
+      `${entry}) values ($1, $2, 3, 'charge', -5, 90)`,
+      `${balance} - 5, version = 3 where id = $1 and $2 <> ''`,
+    ],
+    subject: "request",
+  },
+  {
+    rule: reversals,
+    title: "a charge under a key that was given back all the same",
+    statements: [
+      `${entry}, reason) values ($1, $2, 3, 'reversal', 5, 100, 'undelivered')`,
+      `${balance} + 5, version = 3 where id = $1 and $2 <> ''`,
+    ],
+    subject: "request",
+    keyed: true,
+  },
+  {
+    rule: reversals,
+    title: "a reversal of more than was charged",
+    statements: [
+      `${entry}, reason) values ($1, $2, 3, 'reversal', 50, 145, 'undelivered')`,
+      `${balance} + 50, version = 3 where id = $1 and $2 <> ''`,
+    ],
+    subject: "request",
+  },
+  {
+    rule: lowering,
+    title: "a refund that takes mils",
+    statements: [
+      `${entry}, reason) values ($1, $2 || '0', 3, 'refund', -5, 90, 'abandoned')`,
+      `${balance} - 5, version = 3 where id = $1 and $2 <> ''`,
+    ],
+    subject: "organization",
+  },
+  {
+    rule: unconfirmed,
+    title: "a charge that nobody confirmed or gave back for eleven minutes",
+    statements: [
+      "insert into undelivered (organization_id, request_id, charged_at) values ($1, $2, now() - interval '11 minutes')",
+    ],
+    subject: "request",
+  },
+  {
+    rule: unconfirmed,
+    title: "a right to give back what was given back before",
+    statements: [
+      `${entry}, reason) values ($1, $2, 3, 'reversal', 5, 100, 'undelivered')`,
+      `${balance} + 5, version = 3 where id = $1 and $2 <> ''`,
+      "insert into undelivered (organization_id, request_id) values ($1, $2)",
+    ],
+    subject: "request",
+  },
+  {
+    rule: keyPaid,
+    title: "a key that is said to have paid, without a charge",
+    statements: [
+      `insert into paid_keys (organization_id, key_hash, fingerprint, request_id, expires_at)
+       values ($1, 'hash', 'fingerprint', $2 || '0', now() + interval '1 hour')`,
+    ],
+    subject: "request",
+  },
+];
+
+const brokenVerdict = z.strictObject({
+  ok: z.boolean(),
+  organizations: z.int(),
+  entries: z.int(),
+  redisChecked: z.boolean(),
+  violations: z.array(z.strictObject({ rule: z.string(), subject: z.string(), found: z.string() })),
+});
+
+test("while searches run, and after, nothing is found", async () => {
+  const { token } = await service.organization();
+  const searches = Promise.all(
+    Array.from({ length: 30 }, (_, n) => service.search(token, { keyword: `sandbox:slow=${n * 50}` })),
+  );
+  const during = await operator.run("ledger", "verify");
+  expect(during).toMatchObject({ ok: true, redisChecked: true, violations: [] });
+  await searches;
+  await service.rest();
+  const { rows } = await service.database.query("select count(*) as entries from ledger_entries");
+  const verdict = { ok: true, organizations: 1, entries: rows[0].entries, redisChecked: true, violations: [] };
+  expect(await operator.run("ledger", "verify")).toEqual(verdict);
+});
+
+test("each broken rule is named with its subject, and nobody who is in order", async () => {
+  await service.organization();
+  const planted: { rule: string; subject: string; title: string }[] = [];
+  const searched = await searchedOnce(damages);
+  const copied = await searchedOnce([
+    { title: "a copy in Redis of another balance", copy: { balance: 96, version: 2 } },
+    { title: "a copy in Redis from the future", copy: { balance: 95, version: 3 } },
+  ]);
+  // Both workers and API would repair what they can: a copy is thrown away, an old charge is given back.
+  await Promise.all([...service.workers, ...service.apis].map((process) => process.stop()));
+  await asOwner(service.databaseUrl, async (client) => {
+    await withoutSafeguards(client);
+    for (const { damage, organizationId, requestId } of searched) {
+      for (const statement of damage.statements) await client.query(statement, [organizationId, requestId]);
+      const subject = damage.subject === "request" ? requestId : organizationId;
+      planted.push({ rule: damage.rule, subject, title: damage.title });
+    }
+  });
+  for (const { damage, organizationId } of copied) {
+    await service.redis.hset(keysOf(organizationId).pair, damage.copy);
+    planted.push({ rule: copies, subject: organizationId, title: damage.title });
+  }
+
+  const { exitCode, stdout, stderr } = await operator.try("ledger", "verify");
+  expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: "" });
+  const { ok, redisChecked, violations } = brokenVerdict.parse(readLine(stdout));
+  expect({ ok, redisChecked }).toEqual({ ok: false, redisChecked: true });
+  const isNamed = (rule: string, subject: string) =>
+    violations.some((violation) => violation.rule === rule && violation.subject.startsWith(subject));
+  expect(planted.filter(({ rule, subject }) => !isNamed(rule, subject))).toEqual([]);
+  expect(new Set(violations.map(({ rule }) => rule))).toEqual(new Set(planted.map(({ rule }) => rule)));
+  const damaged = [...searched, ...copied].flatMap((one) => [one.organizationId, one.requestId]);
+  expect(violations.filter(({ subject }) => !damaged.some((id) => subject.startsWith(id)))).toEqual([]);
+});
+
+/** For each an organization with 95 mils left of 100: a grant, and one search that was charged. */
+async function searchedOnce<Given extends { title: string; keyed?: true }>(given: readonly Given[]) {
+  const searched = await Promise.all(
+    given.map(async (damage) => {
+      const { organizationId, token }: Organization = await service.organization({ creditMils: 100 });
+      const options = damage.keyed ? { key: damage.title.slice(0, 8).replaceAll(" ", "-") } : {};
+      const { body } = await service.search(token, { keyword: damage.title }, options);
+      return { damage, organizationId, requestId: String(body.requestId) };
+    }),
+  );
+  await service.rest();
+  return searched;
+}
+
+async function withoutSafeguards(client: Client): Promise<void> {
+  await client.query("set session_replication_role = replica"); // No triggers, no foreign keys.
+  await client.query("drop index one_deciding_entry_per_request");
+  await client.query("alter table ledger_entries drop constraint only_charges_lower_a_balance");
+}

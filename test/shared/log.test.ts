@@ -1,0 +1,195 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { newToken } from "../../shared/organizations/tokens.ts";
+import { everythingInPostgres, everythingInRedis } from "../harness/everything.ts";
+import { Exposition } from "../harness/metrics.ts";
+import type { LogLine } from "../harness/process.ts";
+import { type Proxy, startProxy } from "../harness/proxy.ts";
+import { hang, hangUp, refusal, reply, type SerperStub, startSerperStub } from "../harness/serper-stub.ts";
+import { asOwner } from "../harness/owner.ts";
+import { type Answer, type Api, Service, type Worker } from "../harness/service.ts";
+
+const secrets = {
+  databasePassword: "canary-database-password",
+  redisPassword: "canary-redis-password",
+  providerKey: "canary-provider-key",
+  idempotencyKey: "canary-idempotency-key",
+  unknownToken: newToken(),
+};
+
+let service: Service;
+let stub: SerperStub;
+let wayToPostgres: Proxy;
+let api: Api;
+let worker: Worker;
+beforeAll(async () => {
+  stub = await startSerperStub();
+  service = await Service.start({ apis: 0, workers: 0 });
+  wayToPostgres = await startProxy(await databaseWithPassword());
+  const settings = {
+    DATABASE_URL: wayToPostgres.url,
+    REDIS_URL: await redisWithPassword(),
+    SERP_PROVIDERS: "serper",
+    SERPER_BASE_URL: stub.url,
+    SERPER_API_KEY: secrets.providerKey,
+    SEARCH_DEADLINE_MS: "2500",
+    LOG_LEVEL: "trace",
+  };
+  [api, worker] = await Promise.all([service.startApi(settings), service.startWorker(settings)]);
+  await service.until(async () => (await Exposition.of(api)).value("workers_reporting") === 1);
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([wayToPostgres.close(), stub.close()]);
+});
+
+async function databaseWithPassword(): Promise<string> {
+  const role = `canary_${process.pid}`;
+  await asOwner(service.databaseUrl, (client) =>
+    client.query(`create role ${role} login superuser password '${secrets.databasePassword}'`),
+  );
+  const url = new URL(service.databaseUrl);
+  url.username = role;
+  url.password = secrets.databasePassword;
+  return url.href;
+}
+
+async function redisWithPassword(): Promise<string> {
+  await service.redis.call("ACL", "SETUSER", "canary", "on", `>${secrets.redisPassword}`, "~*", "&*", "+@all");
+  const url = new URL(service.redisServer.url);
+  url.username = "canary";
+  url.password = secrets.redisPassword;
+  return url.href;
+}
+
+/** The lines about requests; a line comes a moment after its answer. */
+async function linesOf(requestId: string): Promise<LogLine[]> {
+  const find = () => api.lines.filter((line) => line.msg === "request" && line.requestId === requestId);
+  await service.until(async () => find().length > 0);
+  return find();
+}
+
+const anyMs = expect.any(Number);
+
+test("a search is one line: who asked, how it ended, what it took and cost", async () => {
+  const { organizationId, token } = await service.organization();
+  const { body } = await service.search(token, { keyword: "garden pump", depth: 15 });
+  expect(await linesOf(body.requestId)).toEqual([
+    {
+      level: 30,
+      time: expect.any(Number),
+      process: "api",
+      pid: api.child.pid,
+      msg: "request",
+      requestId: body.requestId,
+      organizationId,
+      route: "/v1/serp/search",
+      status: 200,
+      ms: anyMs,
+      outcome: "answered",
+      chargedMils: 5,
+      provider: "serper",
+      calls: [
+        { provider: "serper", outcome: "ok", ms: anyMs },
+        { provider: "serper", outcome: "ok", ms: anyMs },
+      ],
+      costMicroUsd: 2_000,
+      queueMs: anyMs,
+      runMs: anyMs,
+    },
+  ]);
+});
+
+test("a replay is a line of its own, with nothing charged", async () => {
+  const { token } = await service.organization();
+  const first = await service.search(token, { keyword: "tea" }, { key: "k" });
+  await service.search(token, { keyword: "tea" }, { key: "k" });
+  const find = () => api.lines.filter(({ outcome }) => outcome === "replayed");
+  await service.until(async () => find().length > 0);
+  expect(find()).toMatchObject([{ status: 200, chargedMils: 0, requestId: expect.stringMatching(/^req_/) }]);
+  expect(await linesOf(first.body.requestId)).toMatchObject([{ outcome: "answered", chargedMils: 5 }]);
+});
+
+test("a refused or failed search is one line with its code and reason", async () => {
+  const { token } = await service.organization({ creditMils: 5 });
+  stub.next.push(refusal(403, "Unauthorized."));
+  const failed = await service.search(token, { keyword: "tea" });
+  const malformed = await service.search(token, { keyword: "" });
+  const stranger = await service.search("none", { keyword: "tea" });
+  expect(await linesOf(failed.body.requestId)).toMatchObject([
+    { level: 40, status: 502, outcome: "engine_error", reason: "provider_refused", ms: anyMs },
+  ]);
+  expect(await linesOf(malformed.body.requestId)).toMatchObject([{ level: 30, status: 400, outcome: "bad_request" }]);
+  expect(await linesOf(stranger.body.requestId)).toMatchObject([{ status: 401, outcome: "unauthenticated" }]);
+});
+
+test("no secret is ever in a log line, an error's body, a metric, or anything that is stored", async () => {
+  const { token } = await service.organization();
+  const never = [token, ...Object.values(secrets)];
+  const answers = await goodAndBad(token);
+  const metrics = [(await Exposition.of(api)).text, (await Exposition.of(worker)).text];
+  const running = slowSearch(token);
+  await service.until(async () => stub.requests.some(({ body }) => body.q === "never answered"));
+  const stored = [await everythingInRedis(service.redis), await everythingInPostgres(service.databaseUrl)];
+  answers.push(await running, ...(await whileAway(token)));
+
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 400, 401, 404, 405, 502, 503, 504]));
+  expect(stored[0]).toContain("never answered"); // So it was all looked through.
+  expect(stub.requests.every(({ key }) => key === secrets.providerKey)).toBe(true);
+  const logs = [...api.lines, ...worker.lines].map((line) => JSON.stringify(line));
+  expect(logs.some((line) => line.includes("the Redis connection"))).toBe(true);
+  const told = [...answers.map(({ text }) => text), ...metrics, ...stored, ...logs, api.stderr, worker.stderr];
+  for (const secret of never) expect(told.filter((text) => text.includes(secret))).toEqual([]);
+});
+
+const slowSearch = (token: string) => {
+  stub.next.push(hang);
+  return service.search(token, { keyword: "never answered" }, { key: `${secrets.idempotencyKey}-slow` });
+};
+
+async function goodAndBad(token: string): Promise<Answer[]> {
+  const key = secrets.idempotencyKey;
+  const bearer = (value: string) => ({ headers: { authorization: value } });
+  const good = [
+    await service.search(token, { keyword: "tea" }, { key }),
+    await service.search(token, { keyword: "tea" }, { key }),
+    await service.search(token, { keyword: "coffee" }),
+  ];
+  stub.next.push(refusal(403, `Unauthorized: ${secrets.providerKey}`), hangUp, hangUp, reply(200, "no page"));
+  const failed = [
+    await service.search(token, { keyword: "refused" }),
+    await service.search(token, { keyword: "broken" }),
+    await service.search(token, { keyword: "unreadable" }),
+  ];
+  const refused = await Promise.all([
+    service.search(token, { keyword: "milk" }, { key }),
+    service.search(token, { keyword: "milk" }, { key: `${key} ${"é".repeat(3)}` }),
+    service.search(token, { keyword: "tea", device: token, depth: token }),
+    service.search(secrets.unknownToken, { keyword: "tea" }),
+    service.search(`${token}0`, { keyword: "tea" }),
+    service.send("/v1/usage", bearer(`Basic ${token}`)),
+    service.send(`/v1/usage?token=${token}`),
+    service.send(`/v1/${token}`, bearer(`Bearer ${token}`)),
+    service.send("/v1/serp/search", bearer(`Bearer ${token}`)),
+  ]);
+  return [...good, ...failed, ...refused];
+}
+
+/** What is answered while Postgres, and then Redis, breaks away under requests. */
+async function whileAway(token: string): Promise<Answer[]> {
+  wayToPostgres.cut();
+  const withoutPostgres: Answer[] = [];
+  await service.until(async () => {
+    withoutPostgres.push(await service.usage(token));
+    return withoutPostgres.at(-1)?.status === 503;
+  });
+  wayToPostgres.mend();
+  await service.until(async () => (await service.usage(token)).status === 200);
+  const { port, kill, exited } = service.redisServer;
+  kill("SIGKILL");
+  await exited;
+  const withoutRedis = await service.search(token, { keyword: "tea" }, { key: secrets.idempotencyKey });
+  await worker.line("the Redis connection worker has a problem");
+  await service.restartRedis(port);
+  await redisWithPassword();
+  return [...withoutPostgres, withoutRedis];
+}

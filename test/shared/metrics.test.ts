@@ -1,0 +1,183 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Exposition } from "../harness/metrics.ts";
+import { reply, refusal, type SerperStub, startSerperStub } from "../harness/serper-stub.ts";
+import { type Api, type Organization, Service, type Worker } from "../harness/service.ts";
+import { readSource } from "../harness/sources.ts";
+
+let service: Service;
+let stub: SerperStub;
+let api: Api;
+let worker: Worker;
+beforeAll(async () => {
+  stub = await startSerperStub();
+  const environment = { SERP_PROVIDERS: "serper", SERPER_BASE_URL: stub.url, SERPER_API_KEY: "key" };
+  service = await Service.start({ apis: 0, workers: 0, environment });
+  [api, worker] = await Promise.all([service.startApi(), service.startWorker()]);
+});
+afterAll(async () => {
+  await service.stop();
+  await stub.close();
+});
+
+const ofApi = () => Exposition.of(api);
+const ofWorker = () => Exposition.of(worker);
+
+// What is measured in rounds comes within a second or two.
+const patience = { timeout: 10_000, interval: 50 };
+
+const untilShown = (of: () => Promise<Exposition>, series: string, value: number) =>
+  expect.poll(async () => (await of()).value(series), patience).toBe(value);
+
+test("before the first search every counter stands at 0 for every outcome, so that a first increase is seen", async () => {
+  for (const told of [await ofApi(), await ofWorker()]) {
+    const outcomes = ["held", "replayed", "waiting", "short", "key_reused", "cold", "closed", "limited", "crowded"];
+    const admissions = [...outcomes, "unknown"].map((outcome) => [`{outcome="${outcome}"}`, 0]);
+    expect(told.all("admissions_total")).toEqual(Object.fromEntries(admissions));
+    expect(told.all("deliveries_total")).toEqual({
+      '{outcome="delivered"}': 0,
+      '{outcome="caller_gone"}': 0,
+      '{outcome="too_late"}': 0,
+    });
+    expect(told.value('settlements_total{kind="charge",reason="delivered"}')).toBe(0);
+    expect(told.value('settlements_total{kind="refund",reason="engine_timeout"}')).toBe(0);
+    expect(new Set(Object.values(told.all("settlements_total")))).toEqual(new Set([0]));
+    expect(told.value('reversals_total{reason="undelivered"}')).toBe(0);
+    expect(told.value("holds_swept_total")).toBe(0);
+    expect(told.value("settlement_retries_total")).toBe(0);
+  }
+});
+
+test("a figure is told by whoever measures it, and by nobody else", async () => {
+  await untilShown(ofWorker, "ledger_drift_mils", 0);
+  await untilShown(ofWorker, "holds_open", 0);
+  await untilShown(ofWorker, "holds_held_mils", 0);
+  await untilShown(ofApi, "workers_reporting", 1);
+  await untilShown(ofApi, "queue_depth", 0);
+  await untilShown(ofApi, "queue_oldest_age_seconds", 0);
+  for (const name of ["ledger_drift_mils", "holds_open", "holds_held_mils"])
+    expect((await ofApi()).value(name)).toBeUndefined();
+  for (const name of ["workers_reporting", "queue_depth"]) expect((await ofWorker()).value(name)).toBeUndefined();
+});
+
+test("searches are counted by outcome, where they were admitted, settled, asked for and answered", async () => {
+  const { token } = await service.organization();
+  const poor = await service.organization({ creditMils: 4 });
+  const statuses = [
+    await service.search(token, { keyword: "one" }),
+    await service.search(token, { keyword: "two" }, { key: "k" }),
+    await service.search(token, { keyword: "two" }, { key: "k" }),
+    await service.search(token, { keyword: "three", depth: 15 }),
+    await failingSearch(token),
+    await service.search(poor.token, { keyword: "four" }),
+    await service.search(token, { keyword: "five", depth: 0 }),
+    await service.search("none", { keyword: "six" }),
+    await service.send("/v1/customers/77"),
+  ].map(({ status }) => status);
+  expect(statuses).toEqual([200, 200, 200, 200, 502, 402, 400, 401, 404]);
+  await service.rest();
+
+  await untilShown(ofApi, 'deliveries_total{outcome="delivered"}', 4);
+  const told = await ofApi();
+  expect(nonZero(told.all("admissions_total"))).toEqual({
+    '{outcome="held"}': 4,
+    '{outcome="replayed"}': 1,
+    '{outcome="short"}': 1,
+    '{outcome="cold"}': 2,
+  });
+  expect(told.all("http_request_duration_seconds_count")).toEqual({
+    '{route="/v1/serp/search",status="200"}': 4,
+    '{route="/v1/serp/search",status="400"}': 1,
+    '{route="/v1/serp/search",status="401"}': 1,
+    '{route="/v1/serp/search",status="402"}': 1,
+    '{route="/v1/serp/search",status="502"}': 1,
+    '{route="none",status="404"}': 1,
+  });
+
+  const worked = await ofWorker();
+  expect(nonZero(worked.all("settlements_total"))).toEqual({
+    '{kind="charge",reason="delivered"}': 3,
+    '{kind="refund",reason="engine_error"}': 1,
+  });
+  expect(nonZero(worked.all("provider_calls_total"))).toEqual({
+    '{outcome="account_refused",provider="serper"}': 1,
+    '{outcome="ok",provider="serper"}': 4,
+  });
+  expect(worked.value('provider_cost_micro_usd_total{provider="serper"}')).toBe(4_000);
+  expect(worked.value('provider_call_duration_seconds_count{provider="serper"}')).toBe(5);
+  expect(worked.value("queue_wait_duration_seconds_count")).toBe(4);
+  expect(worked.value("search_run_duration_seconds_count")).toBe(4);
+  await untilShown(ofWorker, "ledger_drift_mils", 0);
+});
+
+async function failingSearch(token: string) {
+  stub.next.push(refusal(403, "Unauthorized."));
+  return service.search(token, { keyword: "refused" });
+}
+
+test("a hold shows while its search runs, and a caller who hangs up is counted as given back", async () => {
+  const { token } = await service.organization();
+  let answer: () => void = () => undefined;
+  stub.next.push((request, response) => {
+    answer = () => reply(200, { organic: [], credits: 1 })(request, response);
+  });
+  const caller = new AbortController();
+  const search = service.search(token, { keyword: "slow" }, { signal: caller.signal }).catch(() => undefined);
+  await untilShown(ofWorker, "holds_open", 1);
+  await untilShown(ofWorker, "holds_held_mils", 5);
+  caller.abort();
+  await search;
+  await untilShown(ofWorker, "holds_open", 0);
+  await untilShown(ofApi, 'settlements_total{kind="refund",reason="caller_gone"}', 1);
+  expect((await ofApi()).value('http_request_duration_seconds_count{route="/v1/serp/search",status="499"}')).toBe(1);
+  answer();
+});
+
+test("a balance that is wrong shows as drift, in mils", async () => {
+  const organization = await service.organization({ creditMils: 100 });
+  const driftMils = async () => (await ofWorker()).value("ledger_drift_mils");
+  await moveBalance(organization, 7);
+  await expect.poll(driftMils, patience).toBe(7);
+  await moveBalance(organization, -7);
+  await expect.poll(driftMils, patience).toBe(0);
+});
+
+const moveBalance = ({ organizationId }: Organization, mils: number) =>
+  service.database.query("update organizations set balance_mils = balance_mils + $2 where id = $1", [
+    organizationId,
+    mils,
+  ]);
+
+test("no metric has an organization, a token, a keyword, a path or a request as a label", async () => {
+  const { organizationId, token, tokenId } = await service.organization();
+  await service.search(token, { keyword: "canary-keyword", targetDomain: "canary.example" }, { key: "canary-key" });
+  await service.send("/v1/canary-path");
+  await service.rest();
+  for (const told of [await ofApi(), await ofWorker()]) {
+    for (const secret of [organizationId, token, tokenId, "canary", "org_", "req_", "smk_"])
+      expect(told.text).not.toContain(secret);
+    const own = new Set(["route", "status", "outcome", "kind", "reason", "why", "provider", "where"]);
+    const library = new Set(["le", "type", "version", "major", "minor", "patch", "space", "quantile"]);
+    expect([...told.labelNames()].filter((name) => !own.has(name) && !library.has(name))).toEqual([]);
+  }
+});
+
+test("alerts ask for metrics that there are, with labels that they have", async () => {
+  const alerts = readSource("deploy/prometheus/alerts.yml");
+  const asked = [...alerts.matchAll(/^ *expr: *(?:[|>]-?\n((?: {10,}.*\n)+)|(.*)$)/gm)].map(
+    ([, block, line]) => block ?? line ?? "",
+  );
+  expect(asked.length).toBe(alerts.match(/^ *- alert: /gm)?.length);
+  const told = [...(await ofApi()).names(), ...(await ofWorker()).names(), "up"];
+  const parts = new Set(told.flatMap((name) => [name, `${name}_bucket`, `${name}_sum`, `${name}_count`]));
+  // What is written in small letters with an underscore, or selected from, is a metric; the rest are functions.
+  const named = asked.flatMap((expression) =>
+    [...expression.matchAll(/\b([a-z]\w*)(?=\{|\[)|\b([a-z]+_\w+)\b(?!\s*[(=!"])/g)].map(
+      ([, one, other]) => one ?? other,
+    ),
+  );
+  expect(named.length).toBeGreaterThan(2);
+  expect(named.filter((name) => name !== undefined && !parts.has(name))).toEqual([]);
+});
+
+const nonZero = (series: Record<string, number>) =>
+  Object.fromEntries(Object.entries(series).filter(([, value]) => value !== 0));

@@ -1,0 +1,249 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import {
+  exists,
+  functionsOf,
+  type Import,
+  importsOf,
+  packagesOf,
+  places,
+  readSource,
+  sources,
+} from "./harness/sources.ts";
+
+/** The rules of the house. Each failure names file and line; an exception stands here with its reason, or not at all. */
+
+const fileLinesMax = 250;
+const functionLinesMax = 70;
+
+const entries = [
+  "api/main.ts",
+  "worker/main.ts",
+  "shared/admin.ts",
+  "shared/database/migrate.ts",
+  "shared/local/start.ts",
+];
+
+const product = sources("{api,worker,shared}/**/*.ts");
+const tests = sources("test/**/*.ts");
+const all = [...product, ...tests, ...sources("*.ts")];
+const scripts = sources("{api,worker,shared}/**/*.lua");
+const everything = sources("{api,worker,shared,test,deploy}/**/*", "*").filter(({ path }) => /\.[a-z]+$/.test(path));
+
+const importedBy = new Map<string, Import[]>(all.map((source) => [source.path, importsOf(source)]));
+const filesOf = (path: string) => (importedBy.get(path) ?? []).filter(({ isFile }) => isFile);
+const partOf = (path: string) => path.split("/")[0] ?? "";
+
+/** What is found beyond the exceptions; and an exception that nothing needs any more, which has to go. */
+function beyond(exceptions: Record<string, string>, found: readonly string[]): string[] {
+  const isExcepted = (place: string, file: string) => place === file || place.startsWith(`${file}:`);
+  const files = Object.keys(exceptions);
+  return [
+    ...found.filter((place) => !files.some((file) => isExcepted(place, file))),
+    ...files.filter((file) => !found.some((place) => isExcepted(place, file))).map((file) => `not needed: ${file}`),
+  ];
+}
+
+test("api and worker import shared and never each other, and shared imports neither", () => {
+  const allowed: Record<string, string[]> = {
+    api: ["api", "shared"],
+    worker: ["worker", "shared"],
+    shared: ["shared"],
+    test: ["api", "worker", "shared", "test"],
+  };
+  const wrong = [...product, ...tests].flatMap(({ path }) =>
+    filesOf(path)
+      .filter(({ target }) => !allowed[partOf(path)]?.includes(partOf(target)))
+      .map(({ target }) => `${path} -> ${target}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test("every file that is imported is there, under its whole name", () => {
+  const missing = all.flatMap(({ path }) =>
+    filesOf(path)
+      .filter(({ target }) => !/\.(ts|lua)$/.test(target) || !exists(target))
+      .map(({ target }) => `${path} -> ${target}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+test("no file imports itself, however long the way around", () => {
+  // What is only a type is gone before anything is loaded, so two files may name each other's types.
+  const cycles: string[] = [];
+  const done = new Set<string>();
+  const follow = (path: string, way: readonly string[]) => {
+    if (way.includes(path)) cycles.push([...way.slice(way.indexOf(path)), path].join(" -> "));
+    if (done.has(path) || way.includes(path)) return;
+    for (const { target } of filesOf(path).filter(({ typeOnly }) => !typeOnly)) follow(target, [...way, path]);
+    done.add(path);
+  };
+  for (const { path } of all) follow(path, []);
+  expect(cycles).toEqual([]);
+});
+
+test("no file is longer than four screens, and no function than one and a half", () => {
+  const files = [...all, ...scripts].filter(({ lines }) => lines.length > fileLinesMax);
+  const functions = all.flatMap((source) =>
+    functionsOf(source)
+      .filter(({ length }) => length > functionLinesMax)
+      .map(({ at, length, name }) => `${source.path}:${at}: ${length} lines: ${name}`),
+  );
+  expect([...files.map(({ path, lines }) => `${path}: ${lines.length} lines`), ...functions]).toEqual([]);
+});
+
+test("no file or folder has a name that says nothing", () => {
+  const forbidden = /^(utils?|helpers?|common|misc|services?|managers?|controllers?|repositor(y|ies)|lib|types|index)$/;
+  const exceptions = { "test/harness/service.ts": "the whole service with its servers, as a test starts it" };
+  const named = everything.map(({ path }) => path).filter((path) => path.split(/[/.-]/).some((n) => forbidden.test(n)));
+  expect(beyond(exceptions, named)).toEqual([]);
+});
+
+test("settings are read in one place", () => {
+  const exceptions = {
+    "shared/config.ts": "the place",
+    "shared/local/start.ts": "it decides the environment that the processes get",
+    "test/harness/containers.ts": "a setting of testcontainers, which is told in no other way",
+    "test/harness/servers.ts": "where the tests' servers run is told before there is any process",
+    "test/harness/service.ts": "the path, for the processes that it starts",
+  };
+  expect(beyond(exceptions, places(all, /\bprocess\.env\b/))).toEqual([]);
+});
+
+test("nothing is unchecked: no `any`, no `!` behind a value, no compiler that looks away", () => {
+  const exceptions = { "test/harness/service.ts": "a test reads any field of any answer, and asserts what it finds" };
+  const found = [
+    ...places(all, /(:|\bas|\bextends|[<,|&]|=>) ?any\b(?! of)|\bany\[\]/),
+    ...places(all, /[\w)\]]!(?=[.;,)\]}[]|$)/),
+    ...places(all, /^\s*\/[/*].*@ts-(ignore|nocheck|expect-error)/, ({ lines }) => lines),
+  ];
+  expect(beyond(exceptions, found)).toEqual([]);
+});
+
+test("nothing is left for later, and nothing knows the machine that it was written on", () => {
+  const others = everything.filter(({ path }) => path !== "test/tidy.test.ts" && path !== "package-lock.json");
+  const machine = /(^|["'`\s(=:])(\/(home|Users|root|work|mnt)\/|[A-Z]:\\\\)/;
+  const found = [
+    ...places(others, /\b(TODO|FIXME|XXX)\b/, ({ lines }) => lines),
+    ...places(others, machine, ({ lines }) => lines),
+    ...places(tests, /\b(test|describe)\.only\b/),
+  ];
+  expect(found).toEqual([]);
+});
+
+test("no test looks beyond the checkout", () => {
+  const above = tests.flatMap((source) => {
+    const depth = source.path.split("/").length - 1;
+    return places([source], new RegExp(`["'\`](\\.\\./){${depth + 1}}`), ({ lines }) => lines);
+  });
+  const exceptions = { "test/worker/engine/serper.test.ts": "recordings beside the checkout; skipped without them" };
+  expect(beyond(exceptions, above)).toEqual([]);
+});
+
+test("every Lua script names its keys, arguments and outcomes on top", () => {
+  const exceptions = { "shared/credits/window.lua": "no script: functions that are put in front of two" };
+  const silent = scripts.filter(({ text }) => {
+    const header = /^(--.*\n)+/.exec(text)?.[0] ?? "";
+    return !["KEYS:", "ARGV:", "Returns "].every((part) => header.includes(part));
+  });
+  expect(
+    beyond(
+      exceptions,
+      silent.map(({ path }) => path),
+    ),
+  ).toEqual([]);
+});
+
+test("every migration begins with why, has its number once, and only goes forward", () => {
+  const migrations = sources("shared/database/migrations/*");
+  expect(migrations.filter(({ lines }) => !/^-- \w.{30,}/.test(lines[0] ?? "")).map(({ path }) => path)).toEqual([]);
+  const numbers = migrations.map(({ path }) => /\/(\d{3})\.do\.[a-z-]+\.sql$/.exec(path)?.[1]);
+  expect(numbers).toEqual(migrations.map((_, place) => String(place + 1).padStart(3, "0")));
+});
+
+test("every source file is used by one of the programs", () => {
+  const used = reachable(entries);
+  const unused = [...product, ...scripts].map(({ path }) => path).filter((path) => !used.has(path));
+  expect(unused).toEqual([]);
+});
+
+test("every file of the harness is used by a test", () => {
+  const used = reachable([
+    ...tests.map(({ path }) => path).filter(isTest),
+    "vitest.config.ts",
+    "test/harness/servers.ts",
+  ]);
+  expect(tests.map(({ path }) => path).filter((path) => !used.has(path) && !path.startsWith("test/bench/"))).toEqual(
+    [],
+  );
+});
+
+const isTest = (path: string) => path.endsWith(".test.ts");
+
+function reachable(from: readonly string[]): Set<string> {
+  const seen = new Set<string>();
+  const follow = (path: string) => {
+    if (seen.has(path)) return;
+    seen.add(path);
+    for (const { target } of filesOf(path)) follow(target);
+  };
+  for (const path of from) follow(path);
+  return seen;
+}
+
+test("titles of tests are unique within their file", () => {
+  const title = /(?:^\s*test(?:\.\w+)*\(|^\s*[\])]+\(|\]\)\()\s*"((?:\\.|[^"\\])*)"/gm;
+  const doubled = tests
+    .filter(({ path }) => isTest(path))
+    .flatMap(({ path, text }) => {
+      const titles = [...text.matchAll(title)].map(([, told]) => told ?? "");
+      return titles.filter((told, at) => titles.indexOf(told) !== at).map((told) => `${path}: ${told}`);
+    });
+  expect(doubled).toEqual([]);
+});
+
+test("loading a file starts nothing: only the programs have effects", async () => {
+  // Migration and local start are programs only when they are the ones started.
+  const programs = new Set(["api/main.ts", "worker/main.ts", "shared/admin.ts"]);
+  const quiet = product.map(({ path }) => path).filter((path) => !programs.has(path));
+  const loading = quiet.map((path) => `import "./${path}";`).join("\n");
+  const started = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", loading], {
+    env: {},
+    timeout: 20_000,
+  });
+  expect(await started).toEqual({ stdout: "", stderr: "" });
+  expect(
+    places(
+      product.filter(({ path }) => !entries.includes(path)),
+      /^await\b|^(export )?const .*= await\b/,
+    ),
+  ).toEqual([]);
+});
+
+const manifest = z.object({
+  dependencies: z.record(z.string(), z.string()),
+  devDependencies: z.record(z.string(), z.string()),
+});
+
+test("every dependency is pinned to one version and used, and none is used that is not named", () => {
+  const { dependencies, devDependencies } = manifest.parse(JSON.parse(readSource("package.json")));
+  const pinned = Object.entries({ ...dependencies, ...devDependencies });
+  expect(pinned.filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))).toEqual([]);
+
+  const tools: Record<string, string> = {
+    "@biomejs/biome": "a command: the formatter",
+    "@types/express": "types of express",
+    "@types/node": "types of Node",
+    "@types/pg": "types of pg",
+    node: "the Node that every npm script runs with",
+    oxlint: "a command: the linter",
+    "oxlint-tsgolint": "the part of the linter that knows types",
+    typescript: "a command: the type check",
+  };
+  const running = packagesOf(product.filter(({ path }) => !path.startsWith("shared/local/")));
+  expect([...running].toSorted()).toEqual(Object.keys(dependencies).toSorted());
+  const developing = [...packagesOf(all)].filter((name) => !running.has(name));
+  expect([...developing, ...Object.keys(tools)].toSorted()).toEqual(Object.keys(devDependencies).toSorted());
+});
