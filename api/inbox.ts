@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { inboxKey, type Outcome, readEntry, type SearchTrace } from "../shared/answers.ts";
 import type { Context } from "../shared/context.ts";
@@ -88,7 +89,8 @@ export function openInbox(context: Context): Inbox {
   closing.push("inbox", () => {
     stop.abort();
     blocking.disconnect();
-    return reading;
+    // While Redis is away the read under way never ends; nothing is lost by not waiting for it.
+    return Promise.race([reading, sleep(blockMs)]);
   });
   return inbox;
 }

@@ -14,8 +14,8 @@ import { openInbox } from "./inbox.ts";
 import { KeyWaits } from "./key-waits.ts";
 import { openShedding } from "./shedding.ts";
 
-// Long enough for a load balancer that asks /readyz every second or two to look elsewhere.
-const quietMs = 1_000;
+// Long enough for a load balancer that asks /readyz every second to look elsewhere.
+const quietMs = 2_000;
 const idleLookEveryMs = 50;
 
 await startProcess({ name: "api", databaseSizeMax: 5, open: openApi });

@@ -1,4 +1,6 @@
+import type { SearchTrace } from "../shared/answers.ts";
 import type { Config } from "../shared/config.ts";
+import { CallerError, type ErrorCode, type ErrorDetails } from "../shared/errors.ts";
 import type { Caller } from "../shared/organizations/organizations.ts";
 import type { Query } from "../shared/query.ts";
 
@@ -17,6 +19,16 @@ export interface SearchCall {
 /** Milliseconds until the search's deadline. */
 export function remainingMs({ config }: { config: Config }, call: SearchCall): number {
   return call.receivedAtMs + config.SEARCH_DEADLINE_MS - performance.now();
+}
+
+/** The worker's run of a search ended without an answer. What it took and cost is for the log, not for the caller. */
+export class SearchFailed extends CallerError {
+  readonly trace: SearchTrace;
+
+  constructor(code: ErrorCode, details: ErrorDetails, trace: SearchTrace) {
+    super(code, details);
+    this.trace = trace;
+  }
 }
 
 /** The caller hung up: nobody is there to be answered. */

@@ -10,7 +10,7 @@ import { AdmissionFailed, type Passed, type PassGate } from "./admission.ts";
 import type { ApiContext } from "./context.ts";
 import { unavailable } from "./errors.ts";
 import type { Arrival } from "./inbox.ts";
-import { CallerGone, remainingMs, type SearchCall } from "./search-call.ts";
+import { CallerGone, remainingMs, type SearchCall, SearchFailed } from "./search-call.ts";
 
 /**
  * One search from the gate to its answer: the order of the steps, and the undo of each. Whatever goes wrong after a hold
@@ -157,7 +157,7 @@ function finish(
   held: Extract<Passed, { outcome: "held" }>,
   { outcome, trace }: Arrival,
 ): SearchAnswer {
-  if (outcome.kind === "failure") throw new CallerError(outcome.code, outcome.details);
+  if (outcome.kind === "failure") throw new SearchFailed(outcome.code, outcome.details, trace);
   const { body, requestId, chargedMils } = outcome;
   return { requestId, body, replayed: requestId !== call.requestId, window: held.window, chargedMils, trace };
 }

@@ -20,9 +20,9 @@ export async function startProcess(options: {
     while (!(await whenReady(redis, redisAwaitedMs))) log.warn("still waiting for Redis");
     await options.open(context);
   } catch (error) {
-    log.fatal({ err: error }, `the ${options.name} could not start`);
+    if (!(error instanceof ConfigError)) log.fatal({ err: error }, `the ${options.name} could not start`);
     await closing.run(log);
-    process.exit(1);
+    exitWith(error);
   }
 }
 
@@ -35,7 +35,6 @@ function configOrExit(): Config {
 }
 
 function exitWith(error: unknown): never {
-  if (!(error instanceof ConfigError)) throw error;
-  process.stderr.write(`${error.message}\n`);
+  if (error instanceof ConfigError) process.stderr.write(`${error.message}\n`);
   process.exit(1);
 }

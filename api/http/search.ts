@@ -33,6 +33,11 @@ export function answerSearch(context: ApiContext, passGate: PassGate) {
   };
 }
 
-function noteAnswer({ replayed, chargedMils, trace }: SearchAnswer) {
-  return { outcome: replayed ? "replayed" : "answered", chargedMils, ...trace };
+function noteAnswer({ requestId, replayed, chargedMils, trace }: SearchAnswer) {
+  return {
+    outcome: replayed ? "replayed" : "answered",
+    ...(replayed && { answerOf: requestId }),
+    chargedMils,
+    ...trace,
+  };
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { CallerError, type ErrorCode, type ErrorDetails, errorBody, errors } from "../../shared/errors.ts";
 import { hasToken } from "../authenticate.ts";
 import { RateLimited } from "../errors.ts";
+import { SearchFailed } from "../search-call.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { exchangeOf } from "./exchange.ts";
 
@@ -9,6 +10,7 @@ import { exchangeOf } from "./exchange.ts";
 export function sendError(request: IncomingMessage, response: ServerResponse, error: CallerError): void {
   const { requestId, notes } = exchangeOf(response);
   notes.outcome = error.code;
+  if (error instanceof SearchFailed) Object.assign(notes, error.trace);
   if (typeof error.details.reason === "string") notes.reason = error.details.reason;
   const { status } = errors[error.code];
   if (status === 401) {

@@ -10,7 +10,11 @@ import { announce, pushPair, withContext } from "./with-context.ts";
 
 const nameLengthMax = 200;
 const noteLengthMax = 500;
-const violatedCheck = "23514";
+// SQLSTATEs of a violated check and of a violated unique index.
+const refusedGrants: Record<string, string> = {
+  "23514": `A balance is at most ${Number.MAX_SAFE_INTEGER} mils.`,
+  "23505": "This grant id was used for another organization.",
+};
 
 export function addOrganizationCommands(program: Command): void {
   const org = program.command("org").description("organizations: who pays");
@@ -81,14 +85,14 @@ async function grant(context: Context, organizationId: string, mils: number, opt
 }
 
 async function addCredit(context: Context, wanted: Parameters<typeof grantCredit>[1]) {
-  const granted = (await grantCredit(context.database, wanted).catch(refuseTooMuch)) ?? unknown(wanted.organizationId);
+  const granted = (await grantCredit(context.database, wanted).catch(refuseGrant)) ?? unknown(wanted.organizationId);
   await pushPair(context, wanted.organizationId, granted);
   return granted;
 }
 
-function refuseTooMuch(error: unknown): never {
-  const isTooMuch = error instanceof Error && "code" in error && error.code === violatedCheck;
-  throw isTooMuch ? new Refused(`A balance is at most ${Number.MAX_SAFE_INTEGER} mils.`) : error;
+function refuseGrant(error: unknown): never {
+  const sentence = error instanceof Error && "code" in error ? refusedGrants[String(error.code)] : undefined;
+  throw sentence ? new Refused(sentence) : error;
 }
 
 function unknown(organizationId: string): never {

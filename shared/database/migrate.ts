@@ -32,6 +32,11 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
 }
 
 if (import.meta.main) {
-  const applied = await migrate(readDatabaseUrl());
-  process.stdout.write(applied.length ? `applied ${applied.join(", ")}\n` : "the database is up to date\n");
+  try {
+    const applied = await migrate(readDatabaseUrl());
+    process.stdout.write(applied.length ? `applied ${applied.join(", ")}\n` : "the database is up to date\n");
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message || error.name : String(error)}\n`);
+    process.exitCode = 1;
+  }
 }

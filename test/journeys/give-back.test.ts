@@ -22,6 +22,10 @@ test.each([
     { kind: "refund", mils: 0, reason, requestId: answer.body.requestId },
   ]);
   expect((await service.usage(token)).body.creditBalanceMils).toBe(100);
+
+  const line = () => service.apis[0]?.lines.find(({ requestId }) => requestId === answer.body.requestId);
+  await service.until(async () => line() !== undefined);
+  expect(line()).toMatchObject({ outcome: code, provider: "sandbox", costMicroUsd: 0, queueMs: expect.any(Number) });
 });
 
 test("a page without results is an answer, and is charged", async () => {

@@ -172,7 +172,8 @@ begin
   where o.id = any (organization_ids);
 end $$;
 
--- Adds credit once per grant id; a repeat returns the pair as it is. No row comes back for an unknown organization.
+-- Adds credit once per grant id; a repeat returns the pair as it is, and the id of another organization's grant is refused
+-- by its index. No row comes back for an unknown organization.
 create function grant_credit(organization text, given_grant_id text, mils bigint, why text) returns table (
   fresh boolean, balance_mils bigint, version bigint
 ) language plpgsql as $$
@@ -184,7 +185,8 @@ begin
     insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, grant_id, reason)
     select o.id, o.version + 1, 'grant', mils, o.balance_mils + mils, given_grant_id, why from organizations o
     where o.id = organization
-      and not exists (select 1 from ledger_entries l where l.grant_id = given_grant_id and l.kind = 'grant')
+      and not exists (select 1 from ledger_entries l where l.grant_id = given_grant_id and l.kind = 'grant'
+          and l.organization_id = organization)
     returning *
   ), pair as (
     update organizations o set balance_mils = e.balance_after_mils, version = e.version

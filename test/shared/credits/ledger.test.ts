@@ -192,7 +192,11 @@ test("a grant counts once however often it is sent, also at the same time", asyn
   const grants = await Promise.all(Array.from({ length: 5 }, () => grantCredit(database, grant)));
   expect(grants.filter((given) => given?.fresh)).toHaveLength(1);
   expect(await readPair(database, organizationId)).toEqual({ balanceMils: 7, version: 1 });
-  expect(await grantCredit(database, { ...grant, organizationId: newId("org") })).toBeUndefined();
+  expect(
+    await grantCredit(database, { ...grant, grantId: newId("grant"), organizationId: newId("org") }),
+  ).toBeUndefined();
+  const theirs = { ...grant, organizationId: await organizationWith(0) };
+  await expect(grantCredit(database, theirs)).rejects.toThrow("one_entry_per_grant");
 });
 
 test("a search of an unknown organization has no decision and does not hinder the others", async () => {
