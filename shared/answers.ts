@@ -64,7 +64,10 @@ const entryHead = z.object({
   answer: z.object({ requestId: z.string(), chargedMils: z.number() }).optional(),
 });
 
-/** Appends an outcome for the request that waits at this inbox. Appending twice is harmless: the first one read counts. */
+/**
+ * Appends an outcome for the request that waits at this inbox. Appending twice is harmless: the first one read counts.
+ * {@link keepInbox} belongs behind it, once for all that a pipeline appends to an inbox.
+ */
 export function appendOutcome(
   on: Redis | ChainableCommander,
   inbox: string,
@@ -76,6 +79,10 @@ export function appendOutcome(
   if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
   const payload = outcome.kind === "answer" ? outcome.body : writeFailure(outcome.code, outcome.details);
   void on.xadd(inbox, "MAXLEN", "~", inboxLengthMax, "*", "head", JSON.stringify(head), "payload", payload);
+}
+
+/** Lets an inbox live on for a while; without its reader it goes away by itself. */
+export function keepInbox(on: Redis | ChainableCommander, inbox: string): void {
   void on.pexpire(inbox, inboxMs);
 }
 

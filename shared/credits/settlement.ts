@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { appendOutcome, type Outcome, type SearchTrace, writeFailure } from "../answers.ts";
+import { appendOutcome, keepInbox, type Outcome, type SearchTrace, writeFailure } from "../answers.ts";
 import { Batches } from "../batches.ts";
 import { isPassing } from "../database/failures.ts";
 import type { Database } from "../database/pool.ts";
@@ -163,7 +163,10 @@ async function publish(redis: Redis, decided: Decided[]): Promise<void> {
       pair,
       ended.map(({ end }) => end),
     );
-  for (const search of decided) if (!search.ending.key) sendReply(first, search);
+  sendReplies(
+    first,
+    decided.filter(({ ending }) => !ending.key),
+  );
   const replies = await execute(first);
 
   const keyed = decided.filter((search) => search.ending.key);
@@ -175,7 +178,7 @@ async function publish(redis: Redis, decided: Decided[]): Promise<void> {
     }
   }
   const second = redis.pipeline();
-  for (const search of keyed) sendReply(second, search);
+  sendReplies(second, keyed);
   if (second.length > 0) await execute(second);
 }
 
@@ -192,9 +195,14 @@ function holdEnd({ ending, outcome, decision, ifCharged }: Decided): HoldEnd | u
   return ifCharged === "end" ? { requestId, key } : undefined;
 }
 
-function sendReply(on: ReturnType<Redis["pipeline"]>, search: Decided): void {
-  if (!search.reply) return;
-  appendOutcome(on, search.reply.inbox, search.ending.requestId, search.outcome, search.reply.trace);
+function sendReplies(on: ReturnType<Redis["pipeline"]>, searches: readonly Decided[]): void {
+  const inboxes = new Set<string>();
+  for (const { reply, ending, outcome } of searches) {
+    if (!reply) continue;
+    appendOutcome(on, reply.inbox, ending.requestId, outcome, reply.trace);
+    inboxes.add(reply.inbox);
+  }
+  for (const inbox of inboxes) keepInbox(on, inbox);
 }
 
 async function execute(pipeline: ReturnType<Redis["pipeline"]>): Promise<unknown[]> {
