@@ -107,7 +107,9 @@ async function firstOf(
   const first = await race(arrived, remainingMs(context, call), call.gone);
   if (first === "gone") {
     // Under a key a hang-up changes nothing: the search runs on, and its answer stays retrievable.
-    if (!key) takeBack(context, call);
+    if (key) throw new CallerGone();
+    void context.queue.remove(call.requestId).catch(() => undefined); // Spares the provider, if no worker has it yet.
+    undo(context, call, key, "caller_gone", timedOut(context));
     throw new CallerGone();
   }
   return first === "late" ? endLate(context, call, key, arrived) : first;
@@ -141,15 +143,15 @@ async function endLate(
   key: Key | undefined,
   arrived: Promise<Arrival>,
 ): Promise<Arrival> {
-  const timedOut = new CallerError("engine_timeout", { timeoutMs: context.config.SEARCH_DEADLINE_MS });
-  const refund = settleRefund(context, call, key, "engine_timeout", timedOut);
+  const told = timedOut(context);
+  const refund = settleRefund(context, call, key, "engine_timeout", told);
   const decision = await within(undoMsMax, refund).catch(() => undefined);
   if (decision?.kind === "charge" || decision?.reason === "already_paid") {
     const late = await race(arrived, lateAnswerMsMax);
     if (late !== "late" && late !== "gone") return late;
     if (!key) context.deliveries.reverse(chargeOf(call), "engine_timeout");
   }
-  throw timedOut;
+  throw told;
 }
 
 function finish(
@@ -162,16 +164,7 @@ function finish(
   return { requestId, body, replayed: requestId !== call.requestId, window: held.window, chargedMils, trace };
 }
 
-/** An unkeyed caller hung up: the hold goes back, and a charge that was faster is reversed. Nobody waits for this. */
-function takeBack(context: ApiContext, call: SearchCall): void {
-  void context.queue.remove(call.requestId).catch(() => undefined); // Spares the provider, if no worker has it yet.
-  void settleRefund(context, call, undefined, "caller_gone", new CallerError("unavailable"))
-    .then((decision) => {
-      if (decision.kind === "charge") context.deliveries.reverse(chargeOf(call), "caller_gone");
-    })
-    .catch((error: unknown) => logUndo(context, call, error));
-}
-
+/** Gives a search up while its caller is told already, or is gone: the hold goes back. Nobody waits for this. */
 function undo(
   context: ApiContext,
   call: SearchCall,
@@ -181,10 +174,12 @@ function undo(
 ): void {
   void settleRefund(context, call, key, reason, told)
     .then((decision) => {
-      // Enqueued after all, and a worker was faster: the caller has been told otherwise.
+      // A worker was faster, and its answer can reach nobody any more.
       if (decision.kind === "charge" && !key) context.deliveries.reverse(chargeOf(call), "caller_gone");
     })
-    .catch((error: unknown) => logUndo(context, call, error));
+    .catch((error: unknown) => {
+      context.log.warn({ err: error, requestId: call.requestId }, "an undo is left to the sweeper");
+    });
 }
 
 /** Asks Postgres for a refund and drops the hold. The decision tells whether a charge was there before. */
@@ -204,8 +199,7 @@ async function settleRefund(
   return decision;
 }
 
-const chargeOf = (call: SearchCall) => ({ organizationId: call.caller.organizationId, requestId: call.requestId });
+const timedOut = ({ config }: ApiContext) =>
+  new CallerError("engine_timeout", { timeoutMs: config.SEARCH_DEADLINE_MS });
 
-function logUndo(context: ApiContext, call: SearchCall, error: unknown): void {
-  context.log.warn({ err: error, requestId: call.requestId }, "an undo is left to the sweeper");
-}
+const chargeOf = (call: SearchCall) => ({ organizationId: call.caller.organizationId, requestId: call.requestId });

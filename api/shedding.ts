@@ -2,7 +2,7 @@ import type { Context } from "../shared/context.ts";
 import type { CallerError } from "../shared/errors.ts";
 import { startRounds } from "../shared/rounds.ts";
 import { queueName, queuePrefix } from "../shared/queue.ts";
-import { readWorkforce, reportEveryMs, type Workforce } from "../shared/workforce.ts";
+import { readWorkforce, reportEveryMs, silentAfterMs, type Workforce } from "../shared/workforce.ts";
 import { unavailable } from "./errors.ts";
 
 const retryAfterMsMax = 30_000;
@@ -10,13 +10,18 @@ const retryAfterMsMax = 30_000;
 /** Refuses early what could not be answered in time, from what the workers reported within the last second. */
 export class Shedding {
   #workforce: Workforce | undefined;
+  #seenAtMs = Number.NEGATIVE_INFINITY;
   readonly #stopping: AbortSignal;
 
   constructor(stopping: AbortSignal) {
     this.#stopping = stopping;
   }
 
+  /** Takes over what was read; that nobody reports counts only after a while, since a flushed Redis has no reports either. */
   learn(workforce: Workforce): void {
+    const nowMs = performance.now();
+    if (workforce.workers > 0) this.#seenAtMs = nowMs;
+    if (nowMs - this.#seenAtMs < silentAfterMs && workforce.workers === 0) return;
     this.#workforce = workforce;
   }
 

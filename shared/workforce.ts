@@ -8,7 +8,8 @@ import { queueName, queuePrefix } from "./queue.ts";
  */
 
 export const reportEveryMs = 1_000;
-const silentAfterMs = 5_000;
+/** How long after its last report a worker counts as gone. */
+export const silentAfterMs = 5_000;
 const reportsLiveMs = 60_000;
 const reportsKey = "workers";
 const waitKey = `${queuePrefix}:${queueName}:wait`;
@@ -19,6 +20,14 @@ type Report = z.infer<typeof report>;
 export async function reportWorker(redis: Redis, workerId: string, own: Report): Promise<void> {
   await redis.hset(reportsKey, workerId, JSON.stringify(own));
   await redis.pexpire(reportsKey, reportsLiveMs);
+}
+
+/** Forgets workers that died without withdrawing, so that the reports stay as many as there are workers. */
+export async function forgetSilentWorkers(redis: Redis, nowMs: number): Promise<void> {
+  const silent = Object.entries(await redis.hgetall(reportsKey))
+    .filter(([, text]) => nowMs - report.parse(JSON.parse(text)).atMs > reportsLiveMs)
+    .map(([workerId]) => workerId);
+  if (silent.length > 0) await redis.hdel(reportsKey, ...silent);
 }
 
 export async function withdrawWorker(redis: Redis, workerId: string): Promise<void> {

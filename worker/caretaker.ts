@@ -1,5 +1,6 @@
 import { listLatelyActive } from "../shared/organizations/organizations.ts";
 import { startRounds } from "../shared/rounds.ts";
+import { forgetSilentWorkers } from "../shared/workforce.ts";
 import type { WorkerContext } from "./context.ts";
 import { forgetExpiredKeys, type Rotation, reverseUndelivered, rotate, storeAllPairs } from "./reconcile.ts";
 import { sweepHolds } from "./sweep-holds.ts";
@@ -40,6 +41,7 @@ export function startCaretaker(context: WorkerContext, workerId: string): void {
     rotation = await rotate(context, rotation);
     rounds += 1;
     if (rounds % slowEvery !== 1) return;
+    await forgetSilentWorkers(redis, context.clock.nowMs());
     await reverseUndelivered(context);
     await forgetExpiredKeys(context);
   };

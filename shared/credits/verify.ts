@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import type { PoolClient } from "pg";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import { keysOf } from "./holds.ts";
+import { verifyRedis } from "./verify-redis.ts";
 
 /**
  * The invariants of the money, checked over everything. All questions to Postgres are asked of one snapshot, so that the
@@ -13,7 +13,6 @@ const shownMax = 20;
 // Above the age at which the reconciler gives unconfirmed charges back, with room for its rounds.
 const undeliveredSecondsMax = 600;
 const statementMsMax = 600_000;
-const organizationsPerPage = 1_000;
 
 /** Each is a rule and the question that finds its violations: rows of `subject` and `found`. */
 const rules: Record<string, string> = {
@@ -92,53 +91,20 @@ export async function verifyLedger(database: Database, redis: Redis | undefined)
     for (const [rule, question] of Object.entries(rules))
       violations.push(...(await violationsOf(client, rule, question)));
     await client.query("rollback");
-    if (redis) violations.push(...(await impossibleCopies(client, redis)));
+    if (redis) violations.push(...(await verifyRedis(ask, client, redis)));
     return { ok: violations.length === 0, ...counts, redisChecked: redis !== undefined, violations };
   } finally {
     client.release();
   }
 }
 
-// The pool's bound is for statements on the path of a search; these read everything.
+export type Ask = typeof ask;
+
+// The pool's bound is for statements on the path of a search; these read everything. Its type does not know the field.
 const ask = (client: PoolClient, text: string, values: unknown[] = []) =>
   client.query({ text, values, query_timeout: statementMsMax } as { text: string; values: unknown[] });
 
 async function violationsOf(client: PoolClient, rule: string, question: string): Promise<Violation[]> {
   const { rows } = await ask(client, `${question} limit ${shownMax}`);
   return rows.map((row) => ({ rule, ...violationRow.parse(row) }));
-}
-
-const pairRow = z.object({ id: z.string(), balance_mils: z.number(), version: z.number() });
-
-/** Copies in Redis that can never have been true: read before Postgres, they may be older, but never newer. */
-async function impossibleCopies(client: PoolClient, redis: Redis): Promise<Violation[]> {
-  const rule = "Redis' copy of a balance is Postgres' balance of that version";
-  const found: Violation[] = [];
-  for (let after = ""; ; ) {
-    const ids = await ask(client, "select id from organizations where id > $1 order by id limit $2", [
-      after,
-      organizationsPerPage,
-    ]);
-    const names = ids.rows.map((row) => z.object({ id: z.string() }).parse(row).id);
-    if (names.length === 0) return found;
-    const copies = await Promise.all(names.map((id) => redis.hmget(keysOf(id).pair, "balance", "version")));
-    const { rows } = await ask(
-      client,
-      "select id, balance_mils, version from organizations where id = any($1) order by id",
-      [names],
-    );
-    for (const [place, row] of rows.entries()) {
-      const pair = pairRow.parse(row);
-      const [balance, version] = copies[place] ?? [];
-      if (version === null || version === undefined) continue;
-      const newer = Number(version) > pair.version;
-      if (!newer && (Number(version) < pair.version || Number(balance) === pair.balance_mils)) continue;
-      found.push({
-        rule,
-        subject: pair.id,
-        found: `Redis ${balance} of version ${version}, Postgres ${pair.balance_mils} of ${pair.version}`,
-      });
-    }
-    after = names.at(-1) ?? "";
-  }
 }

@@ -97,3 +97,10 @@ test("with Redis away searches answer 503, usage answers from Postgres, and all 
   await service.rest();
   expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(2);
 });
+
+test("a worker that died without a word is forgotten, so that the reports never pile up", async () => {
+  const report = { concurrency: 1, runMs: 1, atMs: Date.now() - 120_000 };
+  await service.redis.hset("workers", "worker_long_gone", JSON.stringify(report));
+  await service.until(async () => (await service.redis.hexists("workers", "worker_long_gone")) === 0);
+  expect(await service.redis.hlen("workers")).toBe(1);
+});

@@ -34,6 +34,8 @@ const reversals = "a reversal gives back exactly one unkeyed charge of the same 
 const lowering = "only a charge lowers a balance";
 const unconfirmed = "an unconfirmed charge stands, and is young";
 const keyPaid = "a key has paid with a charge that stands";
+const heldSums = "the held sum is the sum of the open holds";
+const overdue = "a hold ends with its deadline and its grace";
 const copies = "Redis' copy of a balance is Postgres' balance of that version";
 
 const balance = "update organizations set balance_mils = balance_mils";
@@ -156,6 +158,10 @@ test("each broken rule is named with its subject, and nobody who is in order", a
     { title: "a copy in Redis of another balance", copy: { balance: 96, version: 2 } },
     { title: "a copy in Redis from the future", copy: { balance: 95, version: 3 } },
   ]);
+  const held = await searchedOnce([
+    { rule: heldSums, title: "a held sum without holds", hold: { held: "7" } },
+    { rule: overdue, title: "a hold that nobody ended", hold: { held: "5" } },
+  ]);
   // Both workers and API would repair what they can: a copy is thrown away, an old charge is given back.
   await Promise.all([...service.workers, ...service.apis].map((process) => process.stop()));
   await asOwner(service.databaseUrl, async (client) => {
@@ -171,6 +177,13 @@ test("each broken rule is named with its subject, and nobody who is in order", a
     planted.push({ rule: copies, subject: organizationId, title: damage.title });
   }
 
+  for (const { damage, organizationId, requestId } of held) {
+    const isOverdue = damage.rule === overdue;
+    const hold = isOverdue ? { [requestId]: "5:1000:" } : {};
+    await service.redis.hset(keysOf(organizationId).holds, { ...damage.hold, ...hold });
+    planted.push({ rule: damage.rule, subject: isOverdue ? requestId : organizationId, title: damage.title });
+  }
+
   const { exitCode, stdout, stderr } = await operator.try("ledger", "verify");
   expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: "" });
   const { ok, redisChecked, violations } = brokenVerdict.parse(readLine(stdout));
@@ -179,7 +192,7 @@ test("each broken rule is named with its subject, and nobody who is in order", a
     violations.some((violation) => violation.rule === rule && violation.subject.startsWith(subject));
   expect(planted.filter(({ rule, subject }) => !isNamed(rule, subject))).toEqual([]);
   expect(new Set(violations.map(({ rule }) => rule))).toEqual(new Set(planted.map(({ rule }) => rule)));
-  const damaged = [...searched, ...copied].flatMap((one) => [one.organizationId, one.requestId]);
+  const damaged = [...searched, ...copied, ...held].flatMap((one) => [one.organizationId, one.requestId]);
   expect(violations.filter(({ subject }) => !damaged.some((id) => subject.startsWith(id)))).toEqual([]);
 });
 

@@ -1,0 +1,70 @@
+import type { Redis } from "ioredis";
+import type { PoolClient } from "pg";
+import { z } from "zod";
+import { keysOf } from "./holds.ts";
+import type { Ask, Violation } from "./verify.ts";
+
+/**
+ * What Redis keeps, held against Postgres and against itself, while the service runs: a copy may be older than the truth,
+ * but never newer; a hold may be open, but never long after its deadline.
+ */
+
+const organizationsPerPage = 500;
+// Above the sweeper's grace, with room for workers that are being replaced.
+const overdueMsMax = 60_000;
+
+const copyRule = "Redis' copy of a balance is Postgres' balance of that version";
+const sumRule = "the held sum is the sum of the open holds";
+const overdueRule = "a hold ends with its deadline and its grace";
+
+const idRow = z.object({ id: z.string() });
+const pairRow = z.object({ id: z.string(), balance_mils: z.number(), version: z.number() });
+
+export async function verifyRedis(ask: Ask, client: PoolClient, redis: Redis): Promise<Violation[]> {
+  const found: Violation[] = [];
+  for (let after = ""; ; ) {
+    const text = "select id from organizations where id > $1 order by id limit $2";
+    const page = await ask(client, text, [after, organizationsPerPage]);
+    const ids = page.rows.map((row) => idRow.parse(row).id);
+    if (ids.length === 0) return found;
+    found.push(...(await brokenHolds(redis, ids)), ...(await impossibleCopies(ask, client, redis, ids)));
+    after = ids.at(-1) ?? "";
+  }
+}
+
+async function brokenHolds(redis: Redis, ids: readonly string[]): Promise<Violation[]> {
+  const [seconds] = await redis.time();
+  const latestMs = Number(seconds) * 1_000 - overdueMsMax;
+  const hashes = await Promise.all(ids.map((id) => redis.hgetall(keysOf(id).holds)));
+  return hashes.flatMap((hash, place): Violation[] => {
+    const { held = "0", ...holds } = hash;
+    const open = Object.entries(holds).map(([requestId, hold]) => {
+      const [mils = "", deadlineMs = ""] = hold.split(":");
+      return { requestId, mils: Number(mils), deadlineMs: Number(deadlineMs) };
+    });
+    const sum = open.reduce((mils, hold) => mils + hold.mils, 0);
+    const wrongSum = { rule: sumRule, subject: ids[place] ?? "", found: `${held} held, holds sum to ${sum}` };
+    const overdue = open
+      .filter((hold) => hold.deadlineMs < latestMs)
+      .map(({ requestId, deadlineMs }) => {
+        const deadline = new Date(deadlineMs).toISOString();
+        return { rule: overdueRule, subject: requestId, found: `still open, its deadline was ${deadline}` };
+      });
+    return sum === Number(held) ? overdue : [wrongSum, ...overdue];
+  });
+}
+
+/** Redis is read before Postgres, so that a copy that is newer was never true. */
+async function impossibleCopies(ask: Ask, client: PoolClient, redis: Redis, ids: string[]): Promise<Violation[]> {
+  const copies = await Promise.all(ids.map((id) => redis.hmget(keysOf(id).pair, "balance", "version")));
+  const text = "select id, balance_mils, version from organizations where id = any($1) order by id";
+  const { rows } = await ask(client, text, [ids]);
+  return rows.flatMap((row, place): Violation[] => {
+    const pair = pairRow.parse(row);
+    const [balance, version] = copies[place] ?? [];
+    if (version === null || version === undefined || Number(version) < pair.version) return [];
+    if (Number(version) === pair.version && Number(balance) === pair.balance_mils) return [];
+    const told = `Redis ${balance} of version ${version}, Postgres ${pair.balance_mils} of ${pair.version}`;
+    return [{ rule: copyRule, subject: pair.id, found: told }];
+  });
+}
