@@ -29,7 +29,8 @@ local copy = redis.call('HMGET', pair, 'balance', 'version')
 if not copy[1] then return {'cold', used, leftMs} end
 local held = tonumber(redis.call('HGET', holds, 'held')) or 0
 local available = tonumber(copy[1]) - held
-if available < price then return {'short', used, leftMs, math.max(available, 0), held, copy[2]} end
+-- A batch's newer balance can be here before its holds are gone; what costs nothing passes even then.
+if price > 0 and available < price then return {'short', used, leftMs, math.max(available, 0), held, copy[2]} end
 -- One field of the hash is the sum; all others are holds.
 if redis.call('HLEN', holds) > tonumber(ARGV[3]) then return {'crowded', used, leftMs} end
 if used >= limit then return {'limited', used, leftMs} end
@@ -43,4 +44,4 @@ if fingerprint ~= '' then
   redis.call('HSET', record, 'request', id, 'fingerprint', fingerprint)
   redis.call('PEXPIRE', record, ARGV[8])
 end
-return {'held', takeFromWindow(window, used, leftMs), leftMs, deadline, available - price}
+return {'held', takeFromWindow(window, used, leftMs), leftMs, deadline, math.max(available - price, 0)}

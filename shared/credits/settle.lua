@@ -16,7 +16,8 @@ local function drop(id)
   local hold = redis.call('HGET', holds, id)
   if not hold then return end
   redis.call('HDEL', holds, id)
-  redis.call('HINCRBY', holds, 'held', -tonumber(string.match(hold, '^%d+')))
+  -- Subtracted, not negated: of a hold of 0 mils that would be -0, which is no integer to Redis.
+  redis.call('HINCRBY', holds, 'held', 0 - tonumber(string.match(hold, '^%d+')))
 end
 
 -- A record belongs to the request that it names: nobody else fills or frees it while that one runs.

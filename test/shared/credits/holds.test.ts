@@ -96,12 +96,24 @@ test("a settlement that is late, doubled or out of order changes nothing", async
   expect(await redis.hgetall(keysOf(organizationId).pair)).toEqual({ balance: "90", version: "3" });
 });
 
+test("a hold of 0 mils, for a key that has paid, begins and ends like any other", async () => {
+  const organizationId = await seeded(10);
+  const free = request(organizationId, { priceMils: 0 });
+  expect(await admit(redis, free)).toMatchObject({ outcome: "held", remainingMils: 10 });
+  await settleHolds(redis, organizationId, { balanceMils: 10, version: 2 }, [free]);
+  expect(await redis.hgetall(keysOf(organizationId).holds)).toEqual({ held: "0" });
+});
+
 test("a batch's balance never runs ahead of its holds, and nobody is shown less than nothing", async () => {
   const organizationId = await seeded(10);
   const both = [request(organizationId), request(organizationId)];
   for (const one of both) await admit(redis, one);
   await settleHolds(redis, organizationId, { balanceMils: 0, version: 3 }, []);
   expect(await available(organizationId)).toBe(0);
+  // A search whose key has paid already needs no mils, so it passes even now.
+  const paid = request(organizationId, { priceMils: 0 });
+  expect(await admit(redis, paid)).toMatchObject({ outcome: "held", remainingMils: 0 });
+  await settleHolds(redis, organizationId, { balanceMils: 0, version: 3 }, [paid]);
   await settleHolds(redis, organizationId, { balanceMils: 0, version: 3 }, both);
   expect(await available(organizationId)).toBe(0);
 });

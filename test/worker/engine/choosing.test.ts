@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../../shared/config.ts";
-import { createGoogle, type EngineAnswer, type Google } from "../../../worker/engine/google.ts";
+import { createGoogle, type EngineAnswer } from "../../../worker/engine/google.ts";
 import type { Provider } from "../../../worker/engine/provider.ts";
 import { openSandbox } from "../../../worker/engine/providers/sandbox.ts";
 import { openSerper } from "../../../worker/engine/providers/serper.ts";
+import { googleOver } from "../../harness/google.ts";
 import { engineConfig, query } from "../../harness/queries.ts";
 import { hang, raw, refusal, type Reply, type SerperStub, startSerperStub } from "../../harness/serper-stub.ts";
 
@@ -18,12 +19,6 @@ beforeEach(async () => {
   serper = openSerper(engineConfig({ SERPER_API_KEY: key, SERPER_BASE_URL: stub.url }));
 });
 afterEach(() => stub.close());
-
-function googleOver(...providers: Provider[]): Google {
-  const google = createGoogle(engineConfig({}), { providers });
-  onTestFinished(() => google.close());
-  return google;
-}
 
 function searchAt(fields: object, ...providers: Provider[]): Promise<EngineAnswer> {
   return googleOver(...providers).search(query(fields), deadlineMs);

@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Provider } from "../../../worker/engine/provider.ts";
-import { createGoogle, type EngineAnswer, type Google } from "../../../worker/engine/google.ts";
+import type { EngineAnswer } from "../../../worker/engine/google.ts";
 import { openSerper } from "../../../worker/engine/providers/serper.ts";
+import { googleOver } from "../../harness/google.ts";
 import { engineConfig, query } from "../../harness/queries.ts";
 import {
   breakOff,
@@ -31,12 +32,6 @@ beforeEach(async () => {
   serper = openSerper(engineConfig({ SERPER_API_KEY: key, SERPER_BASE_URL: stub.url }));
 });
 afterEach(() => stub.close());
-
-function googleOver(...providers: Provider[]): Google {
-  const google = createGoogle(engineConfig({}), { providers });
-  onTestFinished(() => google.close());
-  return google;
-}
 
 function searchSerper(fields: object = {}, remainingMs = deadlineMs): Promise<EngineAnswer> {
   return googleOver(serper).search(query(fields), remainingMs);
