@@ -2,14 +2,12 @@
  * Real servers for the tests. One throwaway Postgres for the whole run (this file is vitest's globalSetup), a fresh
  * database and a Redis of its own for whoever asks. With TEST_SERVERS=containers they run in Docker.
  */
-import { randomBytes } from "node:crypto";
-import { Client } from "pg";
 import { inject } from "vitest";
 import type { TestProject } from "vitest/node";
-import { migrate } from "../../shared/database/migrate.ts";
 import { startPostgres } from "../../shared/local/postgres.ts";
 import { startRedis } from "../../shared/local/redis.ts";
 import type { LocalServer } from "../../shared/local/server.ts";
+import { type FreshDatabase, freshDatabaseIn } from "./fresh-database.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -17,11 +15,6 @@ declare module "vitest" {
     serversInContainers: boolean;
   }
 }
-
-// Any number, the same in all workers: the first makes the template, the others wait for it.
-const templateLock = 3_141_592;
-const templateName = "migrated_template";
-const unfinishedName = "unfinished_template";
 
 /** Before the first test: the shared Postgres. After the last: it is gone. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
@@ -32,51 +25,12 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   return postgres.stop;
 }
 
-/** A database of one's own with all migrations applied. It is a copy of one that is migrated once per run. */
-export async function freshDatabase(): Promise<{ url: string; drop: () => Promise<void> }> {
-  const postgresUrl = inject("postgresUrl");
-  const name = `test_${randomBytes(8).toString("hex")}`;
-  await withClient(postgresUrl, async (client) => {
-    await ensureTemplate(client, postgresUrl);
-    await client.query(`create database ${name} template ${templateName}`);
-  });
-  const drop = () =>
-    withClient(postgresUrl, async (client) => void (await client.query(`drop database ${name} with (force)`)));
-  return { url: urlOf(postgresUrl, name), drop };
+/** A database of one's own with all migrations applied, in the Postgres of this run. */
+export async function freshDatabase(): Promise<FreshDatabase> {
+  return freshDatabaseIn(inject("postgresUrl"));
 }
 
 /** A Redis process of one's own, empty, to be paused, killed and stopped at will. */
 export async function freshRedis(): Promise<LocalServer> {
   return inject("serversInContainers") ? (await import("./containers.ts")).containedRedis() : startRedis();
-}
-
-// Renaming it is what tells a finished template from one that a killed worker left behind.
-async function ensureTemplate(client: Client, postgresUrl: string): Promise<void> {
-  await client.query("select pg_advisory_lock($1)", [templateLock]);
-  try {
-    const { rowCount } = await client.query("select from pg_database where datname = $1", [templateName]);
-    if (rowCount === 1) return;
-    await client.query(`drop database if exists ${unfinishedName} with (force)`);
-    await client.query(`create database ${unfinishedName}`);
-    await migrate(urlOf(postgresUrl, unfinishedName));
-    await client.query(`alter database ${unfinishedName} rename to ${templateName}`);
-  } finally {
-    await client.query("select pg_advisory_unlock($1)", [templateLock]);
-  }
-}
-
-async function withClient(url: string, use: (client: Client) => Promise<void>): Promise<void> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    await use(client);
-  } finally {
-    await client.end();
-  }
-}
-
-function urlOf(postgresUrl: string, database: string): string {
-  const url = new URL(postgresUrl);
-  url.pathname = `/${database}`;
-  return url.href;
 }

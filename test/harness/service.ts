@@ -11,12 +11,11 @@ import type { LocalServer } from "../../shared/local/server.ts";
 import { openLog } from "../../shared/log.ts";
 import { createOrganization } from "../../shared/organizations/organizations.ts";
 import { issueToken } from "../../shared/organizations/tokens.ts";
+import type { FreshDatabase } from "./fresh-database.ts";
 import { asOwner } from "./owner.ts";
 import { RunningProcess } from "./process.ts";
 import { freshDatabase, freshRedis } from "./servers.ts";
 import { until } from "./until.ts";
-
-type FreshDatabase = Awaited<ReturnType<typeof freshDatabase>>;
 
 /** An API process and where it listens. */
 export interface Api extends RunningProcess {
