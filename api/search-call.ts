@@ -1,4 +1,5 @@
 import type { SearchTrace } from "../shared/answers.ts";
+import { within } from "../shared/closing.ts";
 import type { Config } from "../shared/config.ts";
 import { CallerError, type ErrorCode, type ErrorDetails } from "../shared/errors.ts";
 import type { Caller } from "../shared/organizations/organizations.ts";
@@ -19,6 +20,17 @@ export interface SearchCall {
 /** Milliseconds until the search's deadline. */
 export function remainingMs({ config }: { config: Config }, call: SearchCall): number {
   return call.receivedAtMs + config.SEARCH_DEADLINE_MS - performance.now();
+}
+
+// Of the two seconds that an answer may come after its deadline, one is for the step that ran out of time.
+const lateStepMsMax = 1_000;
+
+/**
+ * Waits for one step of a search, but not for long behind its deadline, whatever Redis or Postgres are up to.
+ * @throws {Error} where it takes longer; whether it was done is unknown then.
+ */
+export function inTime<T>(context: { config: Config }, call: SearchCall, step: Promise<T>): Promise<T> {
+  return within(Math.max(0, remainingMs(context, call)) + lateStepMsMax, step);
 }
 
 /** The worker's run of a search ended without an answer. What it took and cost is for the log, not for the caller. */

@@ -10,14 +10,14 @@ import { AdmissionFailed, type Passed, type PassGate } from "./admission.ts";
 import type { ApiContext } from "./context.ts";
 import { unavailable } from "./errors.ts";
 import type { Arrival } from "./inbox.ts";
-import { CallerGone, remainingMs, type SearchCall, SearchFailed } from "./search-call.ts";
+import { CallerGone, inTime, remainingMs, type SearchCall, SearchFailed } from "./search-call.ts";
 
 /**
  * One search from the gate to its answer: the order of the steps, and the undo of each. Whatever goes wrong after a hold
  * was placed ends it: Postgres gets the deciding entry first, then Redis drops the hold.
  */
 
-// What is left of the two seconds that an answer may come after its deadline.
+// Together less than the two seconds that an answer may come after its deadline.
 const undoMsMax = 1_000;
 const lateAnswerMsMax = 700;
 // How long an undo that nobody waits for is tried; the sweeper takes over behind it.
@@ -47,7 +47,7 @@ export async function runSearch(context: ApiContext, passGate: PassGate, call: S
   try {
     await enqueue(context, call, key, passed);
     const arrival = await firstOf(context, call, key, arrived);
-    return finish(call, passed, arrival);
+    return finish(context, call, passed, arrival);
   } finally {
     context.inbox.forget(call.requestId);
   }
@@ -78,7 +78,7 @@ async function enqueue(
 ): Promise<void> {
   const { requestId, query } = call;
   try {
-    await context.enqueue({
+    const enqueued = context.enqueue({
       requestId,
       organizationId: call.caller.organizationId,
       query,
@@ -90,6 +90,7 @@ async function enqueue(
       inbox: context.inbox.key,
       ...(key && { key }),
     });
+    await inTime(context, call, enqueued);
   } catch (error) {
     context.log.warn({ err: error, requestId }, "enqueueing failed");
     undo(context, call, key, "not_enqueued", unavailable("redis_unreachable"));
@@ -155,11 +156,17 @@ async function endLate(
 }
 
 function finish(
+  context: ApiContext,
   call: SearchCall,
   held: Extract<Passed, { outcome: "held" }>,
   { outcome, trace }: Arrival,
 ): SearchAnswer {
-  if (outcome.kind === "failure") throw new SearchFailed(outcome.code, outcome.details, trace);
+  if (outcome.kind === "failure") {
+    // An earlier run's answer was lost on its way here. Under a key it is owed to the key.
+    if (outcome.charged && call.idempotencyKey === undefined)
+      context.deliveries.reverse(chargeOf(call), "engine_timeout");
+    throw new SearchFailed(outcome.code, outcome.details, trace);
+  }
   const { body, requestId, chargedMils } = outcome;
   return { requestId, body, replayed: requestId !== call.requestId, window: held.window, chargedMils, trace };
 }

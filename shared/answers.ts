@@ -26,10 +26,14 @@ export const searchTrace = z.object({
 });
 export type SearchTrace = z.infer<typeof searchTrace>;
 
-/** How a search ended: its answer's bytes, charged or free, or the error that the caller is told. */
+/**
+ * How a search ended: its answer's bytes, charged or free, or the error that the caller is told. A failure is `charged`
+ * where an earlier run had charged and its answer was lost; the API that waits knows whether it had that answer all the
+ * same, so the API alone gives back.
+ */
 export type Outcome =
   | { kind: "answer"; requestId: string; body: Buffer; chargedMils: number }
-  | { kind: "failure"; code: ErrorCode; details: ErrorDetails };
+  | { kind: "failure"; code: ErrorCode; details: ErrorDetails; charged?: boolean };
 
 /** The body of a 200, serialised once, by the worker, and from then on only bytes. Keys in the contract's order. */
 export function writeAnswer(answer: {
@@ -62,6 +66,8 @@ const entryHead = z.object({
   trace: searchTrace,
   /** Absent for a failure. */
   answer: z.object({ requestId: z.string(), chargedMils: z.number() }).optional(),
+  /** Of a failure: whether a charge stands all the same. */
+  charged: z.boolean().optional(),
 });
 
 /**
@@ -77,6 +83,7 @@ export function appendOutcome(
 ): void {
   const head: z.infer<typeof entryHead> = { requestId, trace };
   if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
+  else if (outcome.charged) head.charged = true;
   const payload = outcome.kind === "answer" ? outcome.body : writeFailure(outcome.code, outcome.details);
   void on.xadd(inbox, "MAXLEN", "~", inboxLengthMax, "*", "head", JSON.stringify(head), "payload", payload);
 }
@@ -90,7 +97,9 @@ export function keepInbox(on: Redis | ChainableCommander, inbox: string): void {
 export function readEntry(fields: readonly Buffer[]): { requestId: string; outcome: Outcome; trace: SearchTrace } {
   const [, head, , payload] = fields;
   if (!head || !payload) throw new Error("an inbox entry lacks its head or its payload");
-  const { requestId, trace, answer } = entryHead.parse(JSON.parse(head.toString()));
-  const outcome: Outcome = answer ? { kind: "answer", ...answer, body: payload } : readFailure(payload.toString());
+  const { requestId, trace, answer, charged = false } = entryHead.parse(JSON.parse(head.toString()));
+  const outcome: Outcome = answer
+    ? { kind: "answer", ...answer, body: payload }
+    : { ...readFailure(payload.toString()), charged };
   return { requestId, outcome, trace };
 }

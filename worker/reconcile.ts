@@ -8,7 +8,7 @@ import type { WorkerContext } from "./context.ts";
  * lost or restored from the past. Repairs only in the direction of Postgres, and counts what it did.
  */
 
-// Far above the latest moment at which an API may still write a 200 (deadline + 5 s) and finish it (10 s).
+// Far above the latest moment at which an API may still write a 200 (deadline + 2 s) and finish it (10 s).
 const undeliveredAfterSeconds = 300;
 const reversalsPerRound = 500;
 const organizationsPerPage = 1_000;

@@ -1,6 +1,6 @@
 import { type Outcome, type SearchTrace, writeAnswer } from "../shared/answers.ts";
-import { settleHolds } from "../shared/credits/holds.ts";
-import { type Decision, type Ending, reverseCharges } from "../shared/credits/ledger.ts";
+import type { Decision, Ending } from "../shared/credits/ledger.ts";
+import { isPassing } from "../shared/database/failures.ts";
 import type { SearchJob } from "../shared/queue.ts";
 import type { WorkerContext } from "./context.ts";
 import type { EngineAnswer } from "./engine/google.ts";
@@ -30,14 +30,19 @@ export async function runSearch(context: WorkerContext, job: SearchJob): Promise
   context.log.debug({ requestId: job.requestId, ...trace }, "search ran");
   countCalls(context, trace);
 
-  const { decision, outcome } = await settlement.settle({
-    ending: endingOf(job, answer),
-    patienceMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + graceMs,
-    conclude: (decided) => conclude(context, job, answer, decided),
-    reply: { inbox: job.inbox, trace },
-    ifCharged: "end",
-  });
-  if (decision.kind === "charge" && outcome.kind === "failure" && !job.key) await giveBack(context, job);
+  try {
+    await settlement.settle({
+      ending: endingOf(job, answer),
+      patienceMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + graceMs,
+      conclude: (decided) => conclude(context, job, answer, decided),
+      reply: { inbox: job.inbox, trace },
+      ifCharged: "end",
+    });
+  } catch (error) {
+    // Postgres was away until behind the deadline. Whoever waits was told 504; the rest is made good once it is back.
+    if (!isPassing(error)) throw error;
+    context.log.warn({ err: error, requestId: job.requestId }, "a search is left to the sweeper and the reconciler");
+  }
 }
 
 async function ask(context: WorkerContext, job: SearchJob, leftMs: number): Promise<EngineAnswer> {
@@ -57,9 +62,9 @@ function conclude(context: WorkerContext, job: SearchJob, answer: EngineAnswer, 
   const { timeoutMs } = job;
   if (!answer.ok) {
     const details = answer.code === "engine_timeout" ? { timeoutMs } : answer.details;
-    return { kind: "failure", code: answer.code, details };
+    return { kind: "failure", code: answer.code, details, charged: stands(decision) };
   }
-  if (decision.kind === "charge" && !decision.reversed) return answered(job, answer, decision.chargedMils);
+  if (stands(decision)) return answered(job, answer, decision.chargedMils);
   switch (decision.reason) {
     case "already_paid":
       return answered(job, answer, 0);
@@ -72,6 +77,8 @@ function conclude(context: WorkerContext, job: SearchJob, answer: EngineAnswer, 
       return { kind: "failure", code: "engine_timeout", details: { timeoutMs } };
   }
 }
+
+const stands = ({ kind, reversed }: Decision) => kind === "charge" && !reversed;
 
 function answered(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, chargedMils: number): Outcome {
   const body = writeAnswer({
@@ -94,14 +101,6 @@ function outOfCredits(context: WorkerContext, job: SearchJob, { pair }: Decision
     action: "topup",
     topupUrl: context.config.TOPUP_URL,
   };
-}
-
-/** An earlier run charged and died before it answered, and this run has no answer either. */
-async function giveBack(context: WorkerContext, job: SearchJob): Promise<void> {
-  const [reversal] = await reverseCharges(context.database, [job], "engine_timeout");
-  if (!reversal) return;
-  context.metrics.reversals.inc({ reason: "engine_timeout" }, reversal.requestIds.length);
-  await settleHolds(context.redis, job.organizationId, reversal.pair, []);
 }
 
 function countCalls({ metrics }: WorkerContext, { provider, calls, costMicroUsd }: SearchTrace): void {

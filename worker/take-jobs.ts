@@ -66,7 +66,9 @@ async function endFailed(context: WorkerContext, job: Job | undefined, error: Er
     .settle({
       ending: { requestId, organizationId, key, wanted: "refund", reason: "worker_failed" },
       patienceMs: 5_000,
-      conclude: () => ({ kind: "failure", code: "internal_error", details: {} }),
+      conclude: ({ kind, reversed }) => {
+        return { kind: "failure", code: "internal_error", details: {}, charged: kind === "charge" && !reversed };
+      },
       reply: { inbox, trace },
       ifCharged: "end",
     })

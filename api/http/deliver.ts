@@ -8,7 +8,7 @@ import { sendError, sendJson } from "./send-error.ts";
 // A reader so slow that it does not take one page in this time counts as gone.
 const deliveryMsMax = 10_000;
 // No 200 is begun later than this after its deadline: long before the reconciler may give the charge back.
-const fenceMs = 5_000;
+const fenceMs = 2_000;
 
 /**
  * Hands an answer to the caller's socket and records how that went. Only a charge made by this very request without an

@@ -16,16 +16,22 @@ export class RunningProcess {
   #stderr = "";
   readonly #watchers = new Set<() => void>();
 
-  constructor(entry: "api/main.ts" | "worker/main.ts", environment: Record<string, string>) {
+  /** @param options.ipc opens a channel for messages, for what is loaded into the process before it starts. */
+  constructor(
+    entry: "api/main.ts" | "worker/main.ts",
+    environment: Record<string, string>,
+    options: { ipc?: boolean } = {},
+  ) {
     const path = fileURLToPath(new URL(`../../${entry}`, import.meta.url));
-    this.child = spawn(process.execPath, [path], { env: environment, stdio: ["ignore", "pipe", "pipe"] });
+    const channel = options.ipc ? (["ipc"] as const) : [];
+    this.child = spawn(process.execPath, [path], { env: environment, stdio: ["ignore", "pipe", "pipe", ...channel] });
     const { stdout, stderr } = this.child;
     if (!stdout || !stderr) throw new Error("the child has no pipes");
     stderr.on("data", (chunk: Buffer) => {
       this.#stderr += chunk.toString();
     });
     createInterface(stdout).on("line", (text) => {
-      this.lines.push(JSON.parse(text));
+      this.lines.push(readLine(text));
       for (const watch of this.#watchers) watch();
     });
     this.child.once("exit", () => {
@@ -36,11 +42,15 @@ export class RunningProcess {
   /** The first log line with this message, now or when it comes. @throws when the process ends before, or time is over. */
   async line(message: string): Promise<LogLine> {
     const find = () => this.lines.find((line) => line.msg === message);
-    await this.#until(() => find() !== undefined || this.child.exitCode !== null);
+    await this.#until(() => find() !== undefined || this.hasEnded);
     const found = find();
     if (!found)
       throw new Error(`the process ended without "${message}":\n${this.#stderr}${JSON.stringify(this.lines.at(-1))}`);
     return found;
+  }
+
+  get hasEnded(): boolean {
+    return this.child.exitCode !== null || this.child.signalCode !== null;
   }
 
   get stderr(): string {
@@ -53,7 +63,7 @@ export class RunningProcess {
 
   /** Asks the process to stop, as an orchestrator does. @returns its exit code. */
   async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
-    if (this.child.exitCode !== null || this.child.signalCode !== null) return this.child.exitCode;
+    if (this.hasEnded) return this.child.exitCode;
     const timer = setTimeout(() => this.child.kill("SIGKILL"), stopMsMax);
     this.child.kill("SIGCONT");
     this.child.kill(signal);
@@ -74,5 +84,14 @@ export class RunningProcess {
       };
       this.#watchers.add(watch);
     });
+  }
+}
+
+// A process that is killed while it writes leaves half a line behind.
+function readLine(text: string): LogLine {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { msg: text };
   }
 }

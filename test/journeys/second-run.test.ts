@@ -1,0 +1,58 @@
+import { Queue } from "bullmq";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { keysOf } from "../../shared/credits/holds.ts";
+import { decide } from "../../shared/credits/ledger.ts";
+import { queueName, queuePrefix } from "../../shared/queue.ts";
+import { type Proxy, startProxy } from "../harness/proxy.ts";
+import { Service } from "../harness/service.ts";
+
+/** A job that is run twice, and the second run has no answer: who may give back what the first one charged. */
+
+let service: Service;
+let wayToPostgres: Proxy;
+let queue: Queue;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, environment: { SEARCH_DEADLINE_MS: "3000" } });
+  wayToPostgres = await startProxy(service.databaseUrl);
+  await service.startApi({ DATABASE_URL: wayToPostgres.url });
+  queue = new Queue(queueName, { prefix: queuePrefix, connection: { url: service.redisServer.url } });
+});
+afterAll(async () => {
+  await queue.close();
+  await service.stop();
+  await wayToPostgres.close();
+});
+
+test("an answer that was delivered is not given back because its job failed the second time", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 100 });
+  await service.until(async () => (await service.search(token, { keyword: "warm" })).status === 200);
+  await service.rest();
+  const search = service.search(token, { keyword: "sandbox:slow=800" });
+  await service.until(async () => (await queue.getActiveCount()) === 1);
+  const [job] = await queue.getActive();
+  wayToPostgres.cut(); // The API can answer, and cannot say so to Postgres.
+  expect(await search).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
+
+  const options = { jobId: "again", removeOnComplete: true };
+  await queue.add("search", { ...job?.data, deadlineAtMs: 0 }, options);
+  await service.until(async () => (await queue.getJob("again")) === undefined);
+  wayToPostgres.mend();
+  await service.rest();
+  const ledger = await service.ledgerOf(organizationId);
+  expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge", "charge"]);
+});
+
+test("a charge whose answer was lost is given back by its API as soon as the second run has none", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 100 });
+  const search = service.search(token, { keyword: "sandbox:timeout" });
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
+  const fields = await service.redis.hkeys(keysOf(organizationId).holds);
+  const requestId = fields.find((field) => field !== "held") ?? "";
+  await decide(service.database, [{ requestId, organizationId, wanted: "charge", priceMils: 5 }]);
+
+  expect(await search).toMatchObject({ status: 504, body: { requestId } });
+  await service.rest();
+  const ledger = await service.ledgerOf(organizationId);
+  expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge", "reversal"]);
+  await service.until(async () => (await service.usage(token)).body.creditBalanceMils === 100);
+});
