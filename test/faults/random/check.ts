@@ -1,0 +1,225 @@
+import { z } from "zod";
+import type { Attempt } from "./callers.ts";
+import { deadlineMs, priceMils, type World } from "./world.ts";
+
+/**
+ * The offline check: what callers saw, what the provider was asked, and the ledger, held against each other once all is
+ * quiet. Every sentence that it returns is a broken promise.
+ */
+
+// What an answer may come after its deadline.
+const lateMsMax = 2_000;
+// While Postgres is away an API goes on trying to confirm what it delivered; two faults in a row are over by then.
+const confirmedMsMax = 20_000;
+
+const entryRow = z.object({
+  organization_id: z.string(),
+  kind: z.enum(["grant", "charge", "refund", "reversal"]),
+  mils: z.number(),
+  request_id: z.string().nullable(),
+  reason: z.string().nullable(),
+});
+const paidRow = z.object({ request_id: z.string(), organization_id: z.string() });
+
+/** What the ledger says of one search. */
+interface Account {
+  organizationId: string;
+  decided: "charge" | "refund";
+  reason: string | null;
+  mils: number;
+  reversedFor: string | undefined;
+  /** Whether it paid for an Idempotency-Key. */
+  keyed: boolean;
+}
+
+export interface Verdict {
+  broken: string[];
+  /** Answers that arrived and whose charge was given back all the same, because nobody lived to confirm them. */
+  inDoubt: number;
+  charged: number;
+  refunded: number;
+  reversed: number;
+  /** Pages that the provider made and nobody paid for. */
+  unpaidPages: number;
+  latestMs: number;
+}
+
+/** @param hesitationMs how long this very process was kept from running: as late an answer may seem to be. */
+export async function check(world: World, attempts: readonly Attempt[], hesitationMs: number): Promise<Verdict> {
+  const accounts = await readAccounts(world);
+  const standing = [...accounts].filter(([, { decided, reversedFor }]) => decided === "charge" && !reversedFor);
+  const answered = attempts.filter(({ answer }) => answer?.status === 200);
+  const doubtful = answered.filter(
+    ({ answer }) => accounts.get(answer?.requestId ?? "")?.reversedFor === "undelivered",
+  );
+  const latestMs = Math.max(0, ...attempts.filter((one) => one.answer && !wasUnwell(world, one)).map(durationMs));
+  const broken = [
+    ...answered.flatMap((attempt) => unpaid(attempt, accounts)),
+    ...unequal(answered),
+    ...doubtful
+      .filter((one) => !diedUnconfirmed(world, one))
+      .map(({ answer }) => `${answer?.requestId} was delivered and given back, and no API had died`),
+    ...attempts
+      .filter(({ answer }) => answer && answer.status !== 200)
+      .flatMap((one) => chargedForError(one, accounts)),
+    ...chargedForNothing(world, attempts, accounts),
+    ...unfounded(world, answered, accounts),
+    ...twiceUnderOneKey(answered, accounts),
+    ...attempts.flatMap((attempt) => late(world, attempt, hesitationMs)),
+    ...(await wrongBalances(world, accounts)),
+  ];
+  return {
+    broken,
+    inDoubt: new Set(doubtful.map(({ answer }) => answer?.requestId)).size,
+    charged: standing.length,
+    refunded: [...accounts.values()].filter(({ decided }) => decided === "refund").length,
+    reversed: [...accounts.values()].filter(({ reversedFor }) => reversedFor).length,
+    unpaidPages: world.provider.asked.filter((asked) => asked.answered).length - standing.length,
+    latestMs,
+  };
+}
+
+async function readAccounts({ service: { database } }: World): Promise<Map<string, Account>> {
+  const entries = await database.query(
+    "select organization_id, kind, amount_mils as mils, request_id, reason from ledger_entries where kind <> 'grant'",
+  );
+  const paid = await database.query("select request_id, organization_id from paid_keys");
+  const keyed = new Set(paid.rows.map((row) => paidRow.parse(row).request_id));
+  const accounts = new Map<string, Account>();
+  const rows = entries.rows.map((row) => entryRow.parse(row));
+  for (const { organization_id, kind, mils, request_id, reason } of rows) {
+    if (request_id === null || (kind !== "charge" && kind !== "refund")) continue;
+    const account = { organizationId: organization_id, decided: kind, reason, mils, keyed: keyed.has(request_id) };
+    accounts.set(request_id, { ...account, reversedFor: undefined });
+  }
+  for (const { kind, request_id, reason } of rows) {
+    const account = accounts.get(request_id ?? "");
+    if (kind === "reversal" && account) account.reversedFor = reason ?? "";
+  }
+  return accounts;
+}
+
+const bodyOf = z.object({ creditsCharged: z.number(), query: z.object({ keyword: z.string() }) });
+
+/** A 200 whose charge is missing, wrong, another's, or was given back for another reason than doubt. */
+function unpaid(attempt: Attempt, accounts: Map<string, Account>): string[] {
+  const { answer, customer, key } = attempt;
+  if (!answer) return [];
+  const told = `the answer of ${answer.requestId} (${attempt.keyword})`;
+  const { creditsCharged, query } = bodyOf.parse(JSON.parse(answer.text));
+  if (query.keyword !== attempt.keyword) return [`${told} is to another question: ${query.keyword}`];
+  const account = accounts.get(answer.requestId);
+  if (!account) return [`${told} has no deciding entry`];
+  if (account.organizationId !== customer.organizationId) return [`${told} was decided for another organization`];
+  if (account.decided === "refund") {
+    const isFree = account.reason === "already_paid" && creditsCharged === 0 && key !== undefined;
+    return isFree ? [] : [`${told} was delivered although it was refunded: ${account.reason}`];
+  }
+  if (creditsCharged !== priceMils || account.mils !== -priceMils) return [`${told} says ${creditsCharged} mils`];
+  if (account.keyed !== (key !== undefined)) return [`${told} was charged as ${account.keyed ? "keyed" : "unkeyed"}`];
+  const { reversedFor } = account;
+  return reversedFor && reversedFor !== "undelivered" ? [`${told} was delivered and given back: ${reversedFor}`] : [];
+}
+
+/** The one case in the caller's favour: the API was killed after the last byte and before it could say so to Postgres. */
+function diedUnconfirmed({ apis }: World, { api, endedAtMs }: Attempt): boolean {
+  return apis[api].killedAtMs.some(
+    (killedAtMs) => killedAtMs > endedAtMs - 100 && killedAtMs < endedAtMs + confirmedMsMax,
+  );
+}
+
+/** Answers with one request id that are not the same bytes. */
+function unequal(answered: readonly Attempt[]): string[] {
+  const byRequest = Map.groupBy(answered, ({ answer }) => answer?.requestId);
+  return [...byRequest].flatMap(([requestId, same]) =>
+    new Set(same.map(({ answer }) => answer?.text)).size === 1 ? [] : [`${requestId} was answered in two ways`],
+  );
+}
+
+/** An error was told, and the charge stands; under a key that is owed, so only the others count. */
+function chargedForError({ answer, key, keyword }: Attempt, accounts: Map<string, Account>): string[] {
+  const account = accounts.get(answer?.requestId ?? "");
+  if (!answer || account?.decided !== "charge" || account.reversedFor || key !== undefined) return [];
+  return [`${answer.requestId} (${keyword}) was answered ${answer.status} and is charged`];
+}
+
+/**
+ * Unkeyed charges that stand although no caller has the answer. That is so only where all bytes were handed to the
+ * caller's socket and the caller was gone, which the API's log tells, or the API died before it could write that down.
+ */
+function chargedForNothing(world: World, attempts: readonly Attempt[], accounts: Map<string, Account>): string[] {
+  const known = new Set(attempts.map(({ answer }) => answer?.requestId));
+  const logged = statusesByRequest(world);
+  const orphans = [...accounts].filter(
+    ([requestId, { decided, reversedFor, keyed }]) =>
+      decided === "charge" && !reversedFor && !keyed && !known.has(requestId),
+  );
+  const undelivered = orphans.flatMap(([requestId]) => {
+    const status = logged.get(requestId);
+    return status === undefined || status === 200 ? [] : [`${requestId} is charged, and its API answered ${status}`];
+  });
+  const byCustomer = Map.groupBy(orphans, ([, { organizationId }]) => organizationId);
+  const tooMany = world.customers.flatMap(({ organizationId }) => {
+    const gone = attempts.filter(
+      ({ customer, key, answer }) => customer.organizationId === organizationId && key === undefined && !answer,
+    );
+    const found = byCustomer.get(organizationId)?.length ?? 0;
+    return found > gone.length ? [`${organizationId}: ${found} charges for ${gone.length} callers that were gone`] : [];
+  });
+  return [...undelivered, ...tooMany];
+}
+
+function statusesByRequest({ apis }: World): Map<string, number> {
+  const lines = apis.flatMap((slot) => slot.processes.flatMap((process) => process.lines));
+  return new Map(
+    lines.filter(({ msg }) => msg === "request").map((line) => [String(line["requestId"]), Number(line["status"])]),
+  );
+}
+
+/** Charges for answers that the provider never gave. */
+function unfounded(world: World, answered: readonly Attempt[], accounts: Map<string, Account>): string[] {
+  const given = new Set(world.provider.asked.filter((asked) => asked.answered).map(({ keyword }) => keyword));
+  return answered
+    .filter(({ keyword, answer }) => accounts.get(answer?.requestId ?? "")?.decided === "charge" && !given.has(keyword))
+    .map(({ keyword }) => `"${keyword}" was charged, and the provider never answered it`);
+}
+
+function twiceUnderOneKey(answered: readonly Attempt[], accounts: Map<string, Account>): string[] {
+  const byKey = Map.groupBy(
+    answered.filter(({ key }) => key !== undefined),
+    ({ key }) => key,
+  );
+  return [...byKey].flatMap(([key, same]) => {
+    const charged = same.filter(({ answer }) => accounts.get(answer?.requestId ?? "")?.decided === "charge");
+    const requestIds = new Set(charged.map(({ answer }) => answer?.requestId));
+    return requestIds.size > 1 ? [`the key ${key} was charged ${requestIds.size} times`] : [];
+  });
+}
+
+const durationMs = ({ sentAtMs, endedAtMs }: Attempt) => endedAtMs - sentAtMs;
+
+/** An API that is frozen, or that its callers cannot reach, is not expected to answer in time. */
+function wasUnwell(world: World, { api, sentAtMs, endedAtMs }: Attempt): boolean {
+  return world.apis[api].unwell.some(({ fromMs, toMs }) => fromMs < endedAtMs && toMs > sentAtMs);
+}
+
+function late(world: World, attempt: Attempt, hesitationMs: number): string[] {
+  const ms = Math.round(durationMs(attempt));
+  if (ms <= deadlineMs + lateMsMax + hesitationMs || wasUnwell(world, attempt)) return [];
+  const found = attempt.answer ? `answered ${attempt.answer.status}` : `not answered (${attempt.noAnswer})`;
+  return [`"${attempt.keyword}" was ${found} after ${ms} ms`];
+}
+
+/** The balance is what was granted less what is charged, and Redis and the API say so. */
+async function wrongBalances(world: World, accounts: Map<string, Account>): Promise<string[]> {
+  const found: string[] = [];
+  for (const { organizationId, token, grantedMils, kind } of world.customers) {
+    const standing = [...accounts.values()].filter(
+      (account) => account.organizationId === organizationId && account.decided === "charge" && !account.reversedFor,
+    );
+    const expected = grantedMils - standing.length * priceMils;
+    const told = await world.balanceOf(token);
+    if (told !== expected) found.push(`${organizationId} (${kind}) has ${told} mils and should have ${expected}`);
+  }
+  return found;
+}

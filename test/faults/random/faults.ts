@@ -1,0 +1,245 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { announceIdentityChange, setSuspended } from "../../../shared/organizations/organizations.ts";
+import { asOwner } from "../../harness/owner.ts";
+import { ailments } from "./provider.ts";
+import { cutAppendOnlyFile, removeAppendOnlyFile } from "./servers.ts";
+import type { Slot } from "./slot.ts";
+import type { World } from "./world.ts";
+
+/** How much of a fault, and where. */
+export interface Degree {
+  place: 0 | 1;
+  /** From 0 to 1. */
+  strength: number;
+  landed: boolean;
+}
+
+/** Begins a fault. @returns what ends it. */
+type Fault = (world: World, degree: Degree) => Promise<() => Promise<void> | void> | (() => Promise<void> | void);
+
+type Kind = "apis" | "workers";
+const on = (kind: Kind, hurt: (slot: Slot, degree: Degree) => () => Promise<void> | void): Fault => {
+  return (world, degree) => hurt(world[kind][degree.place], degree);
+};
+
+const killed = (slot: Slot) => {
+  slot.kill();
+  return () => slot.start();
+};
+const frozen = (slot: Slot) => {
+  slot.process?.kill("SIGSTOP");
+  return () => slot.process?.kill("SIGCONT");
+};
+const replaced = (slot: Slot) => {
+  const done = slot.replace();
+  return () => done;
+};
+const clockJumps = (slot: Slot) => {
+  const { process } = slot;
+  if (process && !process.hasEnded) process.kill("SIGUSR2");
+  return () => void (process && !process.hasEnded && process.kill("SIGUSR2"));
+};
+
+/** Notes that callers cannot count on this process meanwhile: nothing it does could reach them in time. */
+const unreachable = (hurt: (slot: Slot, degree: Degree) => () => void) => (slot: Slot, degree: Degree) => {
+  const span = { fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY };
+  slot.unwell.push(span);
+  const end = hurt(slot, degree);
+  return () => {
+    end();
+    span.toMs = performance.now();
+  };
+};
+
+type WayName = keyof Slot["ways"];
+const cut = (name: WayName) => (slot: Slot) => {
+  const way = slot.ways[name];
+  way.cut();
+  return way.mend;
+};
+const silent = (name: WayName) => (slot: Slot) => {
+  const way = slot.ways[name];
+  way.silence("requests", "replies");
+  return way.mend;
+};
+/** What was asked arrives and is done, and the answer comes late, or never where the connection breaks before. */
+const repliesHeld =
+  (name: WayName) =>
+  (slot: Slot, { landed }: Degree) => {
+    const way = slot.ways[name];
+    way.silence("replies");
+    return () => {
+      if (landed) way.reset();
+      way.mend();
+    };
+  };
+const far =
+  (name: WayName) =>
+  (slot: Slot, { strength }: Degree) => {
+    const way = slot.ways[name];
+    way.delay(10 + 490 * strength);
+    return way.mend;
+  };
+const cutAround =
+  (name: WayName, request: string) =>
+  (slot: Slot, { landed }: Degree) => {
+    const way = slot.ways[name];
+    way.cutAround(Buffer.from(request), landed);
+    return way.mend;
+  };
+
+const inRedis =
+  (command: [string, ...string[]], end: [string, ...string[]]): Fault =>
+  async ({ servers }) => {
+    await servers.onRedis(...command);
+    return () => servers.onRedis(...end).then(() => undefined);
+  };
+
+const nothing = () => undefined;
+
+/** Everything that is done to the service while callers use it, by name. */
+export const faults = {
+  "API killed": on("apis", killed),
+  "API frozen": on("apis", unreachable(frozen)),
+  "API replaced": on("apis", replaced),
+  "clock jumps in an API": on("apis", clockJumps),
+  "worker killed": on("workers", killed),
+  "worker frozen": on("workers", frozen),
+  "worker replaced": on("workers", replaced),
+  "clock jumps in a worker": on("workers", clockJumps),
+
+  "Postgres cut off from an API": on("apis", cut("postgres")),
+  "Postgres silent for an API": on("apis", silent("postgres")),
+  "Postgres' replies held from an API": on("apis", repliesHeld("postgres")),
+  "settling of unknown outcome in an API": on("apis", cutAround("postgres", "settle")),
+  "confirmation of unknown outcome in an API": on("apis", cutAround("postgres", "confirm_delivered")),
+  "Postgres cut off from a worker": on("workers", cut("postgres")),
+  "Postgres silent for a worker": on("workers", silent("postgres")),
+  "Postgres' replies held from a worker": on("workers", repliesHeld("postgres")),
+  "Postgres far from a worker": on("workers", far("postgres")),
+  "settling of unknown outcome in a worker": on("workers", cutAround("postgres", "settle")),
+
+  "Redis cut off from an API": on("apis", cut("redis")),
+  "Redis silent for an API": on("apis", silent("redis")),
+  "Redis' replies held from an API": on("apis", repliesHeld("redis")),
+  "Redis far from an API": on("apis", far("redis")),
+  "admission of unknown outcome": on("apis", cutAround("redis", ":window")),
+  "enqueueing of unknown outcome": on("apis", cutAround("redis", "enqueuedAtMs")),
+  "Redis cut off from a worker": on("workers", cut("redis")),
+  "Redis silent for a worker": on("workers", silent("redis")),
+  "Redis' replies held from a worker": on("workers", repliesHeld("redis")),
+  "Redis far from a worker": on("workers", far("redis")),
+  "answering of unknown outcome": on("workers", cutAround("redis", "xadd")),
+  "hold's end of unknown outcome": on("workers", cutAround("redis", ":holds")),
+
+  "callers cut off from an API": on("apis", unreachable(cut("outside"))),
+  "callers far from an API": on("apis", unreachable(far("outside"))),
+  "provider cut off from a worker": on("workers", cut("outside")),
+  "provider silent for a worker": on("workers", silent("outside")),
+  "provider ails": ({ provider }, { strength }) => {
+    const names = Object.keys(ailments);
+    provider.ail(names[Math.floor(strength * (names.length - 1))]);
+    return () => provider.ail(undefined);
+  },
+
+  "Redis flushed": inRedis(["flushall"], ["ping"]),
+  "Redis' scripts forgotten": inRedis(["script", "flush"], ["ping"]),
+  "Redis read-only": inRedis(["replicaof", "127.0.0.1", "1"], ["replicaof", "no", "one"]),
+  "Redis out of memory": inRedis(["config", "set", "maxmemory", "100kb"], ["config", "set", "maxmemory", "0"]),
+  "Redis paused": inRedis(["client", "pause", "3000", "all"], ["ping"]),
+  "Redis busy with an endless script": ({ servers }) => {
+    const endless = servers.onRedis("eval", "while true do end", "0").catch(nothing);
+    return async () => {
+      await servers.onRedis("script", "kill").catch(nothing);
+      await endless;
+    };
+  },
+  "Redis frozen": ({ servers }) => {
+    servers.redis.kill("SIGSTOP");
+    return () => servers.redis.kill("SIGCONT");
+  },
+  "Redis killed": ({ servers }) => restartLater(() => servers.restartRedis(nothing)),
+  "Redis back without its data": ({ servers }) => restartLater(() => servers.restartRedis(removeAppendOnlyFile)),
+  "Redis' last writes lost": ({ servers }, { strength }) =>
+    restartLater(() => servers.restartRedis((folder) => cutAppendOnlyFile(folder, 1 + 200_000 * strength))),
+  "Redis back from the past": ({ servers }) => {
+    const putBack = servers.rememberRedis();
+    return () => servers.restartRedis(putBack);
+  },
+
+  "Postgres killed": ({ servers }) => {
+    servers.postgres.kill("SIGQUIT"); // Immediate: no checkpoint, no good-bye; it recovers from its log.
+    return () => servers.restartPostgres();
+  },
+  "a Postgres backend killed": async ({ servers }) => {
+    await asOwner(servers.postgres.url, async (client) => {
+      const ours =
+        "select pid from pg_stat_activity where application_name like 'serpmill-%' order by random() limit 1";
+      const { rows } = await client.query(ours);
+      if (rows[0]) process.kill(rows[0].pid, "SIGKILL");
+    }).catch(nothing); // It takes every connection down, this one too.
+    return nothing;
+  },
+  "Postgres' connections ended": async ({ servers }) => {
+    const all = "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'serpmill-%'";
+    await asOwner(servers.postgres.url, (client) => client.query(all));
+    return nothing;
+  },
+  "Postgres read-only": async ({ servers }) => {
+    const set = (to: "on" | "off") =>
+      asOwner(servers.postgres.url, async (client) => {
+        await client.query("set default_transaction_read_only = off");
+        await client.query(`alter system set default_transaction_read_only = ${to}`);
+        await client.query("select pg_reload_conf()");
+      });
+    await set("on");
+    return () => set("off");
+  },
+  "ledger locked": ({ servers }, { strength }) => {
+    const locked = asOwner(servers.postgres.url, async (client) => {
+      await client.query("begin");
+      await client.query("lock table ledger_entries in access exclusive mode");
+      await sleep(6_000 * strength);
+      await client.query("rollback");
+    }).catch(nothing); // Postgres may be killed meanwhile.
+    return () => locked.then(nothing);
+  },
+  "disk full": ({ servers }) => {
+    if (!servers.hasDisk) return nothing;
+    servers.fillDisk();
+    return async () => {
+      servers.freeDisk();
+      await sleep(500);
+      // Postgres gives up where it cannot write its log.
+      await servers.ensurePostgres();
+    };
+  },
+
+  "jobs doubled": async ({ queue }) => {
+    const jobs = await queue.getJobs(["active", "wait"]);
+    const twins = jobs
+      .filter(Boolean)
+      .map((job) => ({ name: job.name, data: job.data, opts: { jobId: `${job.id}_again` } }));
+    if (twins.length > 0) await queue.addBulk(twins);
+    return nothing;
+  },
+  "organization suspended": async (world, { strength }) => {
+    const { service, customers } = world;
+    const { organizationId } = customers[Math.floor(strength * (customers.length - 1))] ?? { organizationId: "" };
+    const set = async (suspended: boolean) => {
+      await setSuspended(service.database, organizationId, suspended);
+      await announceIdentityChange(service.redis);
+    };
+    await set(true);
+    return () => set(false);
+  },
+} satisfies Record<string, Fault>;
+
+export type FaultName = keyof typeof faults;
+// Object.keys forgets what the keys of a constant are.
+export const faultNames = Object.keys(faults) as FaultName[];
+
+function restartLater(restart: () => Promise<void>): () => Promise<void> {
+  const done = restart();
+  return () => done;
+}

@@ -1,0 +1,107 @@
+import fc from "fast-check";
+import { type FaultName, faultNames } from "./faults.ts";
+import { organizationsMax } from "./world.ts";
+
+/** A fault to come: what, where, when and for how long. */
+export interface PlannedFault {
+  name: FaultName;
+  /** Milliseconds after the one before it. */
+  afterMs: number;
+  lastsMs: number;
+  /** Which of the two processes of a kind it hits. */
+  place: 0 | 1;
+  /** From 0 to 1, for whatever has a degree. */
+  strength: number;
+  /** Where a connection is cut around a request: whether the request was carried out. */
+  landed: boolean;
+}
+
+/** How a caller asks: once; under a key and again until there is an answer; several times at once under one key; or hanging up. */
+export type Manner = "once" | "keyed" | "doubled" | "hanging_up" | "hanging_up_keyed";
+
+/** A search to come. */
+export interface PlannedSearch {
+  manner: Manner;
+  organization: number;
+  api: 0 | 1;
+  /** How many ask at once where it is doubled. */
+  copies: number;
+  hangUpAfterMs: number;
+  /** How long the provider takes. */
+  providerMs: number;
+}
+
+const faultsMax = 1_000;
+const errandsMax = 10_000;
+
+/** What else callers and operators do meanwhile. */
+export interface PlannedErrand {
+  kind: "read usage" | "top up" | "ask another engine" | "ask nonsense";
+  organization: number;
+  api: 0 | 1;
+  afterMs: number;
+}
+
+const place = fc.constantFrom(0 as const, 1 as const); // As a constant of its own, or the type would be any number.
+
+const plannedFault = (names: readonly FaultName[]): fc.Arbitrary<PlannedFault> =>
+  fc.record({
+    name: fc.constantFrom(...names),
+    afterMs: fc.integer({ min: 500, max: 3_500 }), // Every two seconds.
+    lastsMs: fc.oneof(
+      { weight: 2, arbitrary: fc.integer({ min: 200, max: 2_000 }) },
+      { weight: 1, arbitrary: fc.integer({ min: 2_000, max: 8_000 }) },
+    ),
+    place,
+    strength: fc.integer({ min: 0, max: 100 }).map((percent) => percent / 100),
+    landed: fc.boolean(),
+  });
+
+const weighted = (weight: number, manner: Manner) => ({ weight, arbitrary: fc.constant(manner) });
+
+const plannedSearch: fc.Arbitrary<PlannedSearch> = fc.record({
+  manner: fc.oneof(
+    weighted(35, "once"),
+    weighted(40, "keyed"),
+    weighted(10, "doubled"),
+    weighted(8, "hanging_up"),
+    weighted(7, "hanging_up_keyed"),
+  ),
+  organization: fc.integer({ min: 0, max: organizationsMax - 1 }),
+  api: place,
+  copies: fc.integer({ min: 2, max: 5 }),
+  hangUpAfterMs: fc.integer({ min: 5, max: 1_500 }),
+  providerMs: fc.oneof(
+    { weight: 1, arbitrary: fc.integer({ min: 20, max: 500 }) },
+    { weight: 2, arbitrary: fc.integer({ min: 500, max: 4_000 }) },
+  ),
+});
+
+const plannedErrand: fc.Arbitrary<PlannedErrand> = fc.record({
+  kind: fc.oneof(
+    { weight: 12, arbitrary: fc.constant("read usage" as const) }, // The literal, not any string.
+    { weight: 4, arbitrary: fc.constant("top up" as const) },
+    { weight: 2, arbitrary: fc.constant("ask another engine" as const) },
+    { weight: 1, arbitrary: fc.constant("ask nonsense" as const) },
+  ),
+  organization: fc.integer({ min: 0, max: organizationsMax - 1 }),
+  api: place,
+  afterMs: fc.integer({ min: 10, max: 200 }),
+});
+
+export interface Plan {
+  searches: PlannedSearch[];
+  faults: PlannedFault[];
+  errands: PlannedErrand[];
+}
+
+/** All that a seed stands for: the same seed and length give the same searches and faults, in the same order. */
+export function planOf(seed: number, length: number, only?: FaultName): Plan {
+  const sampled = <T>(arbitrary: fc.Arbitrary<T>, numRuns: number) =>
+    fc.sample(fc.noBias(arbitrary), { seed, numRuns });
+  return {
+    searches: sampled(plannedSearch, length),
+    faults: sampled(plannedFault(only ? [only] : faultNames), faultsMax),
+    errands: sampled(plannedErrand, errandsMax),
+  };
+}

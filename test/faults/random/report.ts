@@ -1,0 +1,59 @@
+import type { Row, Say } from "../report.ts";
+import type { FaultName } from "./faults.ts";
+import { runSeed, type SeedResult } from "./run.ts";
+import { deadlineMs } from "./world.ts";
+
+/** Runs seeds one after the other. @returns a row for each, and one for all of them. */
+export async function randomFaults(options: {
+  seed: number;
+  seeds: number;
+  searches: number;
+  only?: FaultName | undefined;
+  say: Say;
+}): Promise<Row[]> {
+  const { seed, seeds, searches, only, say } = options;
+  const results: SeedResult[] = [];
+  for (let at = 0; at < seeds; at += 1) {
+    say(`seed ${seed + at} (${at + 1} of ${seeds}): ${searches} searches`);
+    const result = await runSeed({ seed: seed + at, searches, only, say });
+    for (const sentence of result.broken) say(`  BROKEN: ${sentence}`);
+    results.push(result);
+  }
+  return [...results.map(rowOf), sumOf(results)];
+}
+
+function rowOf(result: SeedResult): Row {
+  const { seed, searches, faults, answers, charged, inDoubt, latestMs, quietMs, broken } = result;
+  const told = Object.entries(answers).map(([outcome, count]) => `${count} × ${outcome}`);
+  const figures = [
+    `${charged} charged`,
+    `${inDoubt} in doubt`,
+    `last answer after ${seconds(latestMs)}`,
+    `at rest after ${seconds(quietMs)}`,
+  ];
+  return {
+    what: `seed ${seed}: ${searches} searches, ${faults.length} faults`,
+    promised: "books exact",
+    seen: [...told, ...figures, ...broken.slice(0, 3)].join(", "),
+    held: broken.length === 0,
+  };
+}
+
+function sumOf(results: readonly SeedResult[]): Row {
+  const sum = (figure: (result: SeedResult) => number) => results.reduce((total, result) => total + figure(result), 0);
+  const latestMs = Math.max(...results.map((result) => result.latestMs));
+  const kinds = new Set(results.flatMap(({ faults }) => faults.map(({ name }) => name)));
+  return {
+    what: `${sum((result) => result.searches)} searches, ${sum(({ faults }) => faults.length)} faults of ${kinds.size} kinds`,
+    promised: `0 mils lost, doubled or given away; no answer after ${seconds(deadlineMs + 2_000)}`,
+    seen: [
+      `${sum((result) => result.charged)} charged`,
+      `${sum((result) => result.reversed)} given back, ${sum((result) => result.inDoubt)} of them in doubt`,
+      `${sum((result) => result.unpaidPages)} pages that nobody paid for`,
+      `last answer after ${seconds(latestMs)}`,
+    ].join(", "),
+    held: results.every(({ broken }) => broken.length === 0),
+  };
+}
+
+const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;

@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Say } from "../report.ts";
+import { faults } from "./faults.ts";
+import type { PlannedFault } from "./plan.ts";
+import type { World } from "./world.ts";
+
+const atOnceMax = 2;
+const endMsMax = 30_000;
+
+/** Hurts the world as planned, until it is told to stop; then everything is mended. @returns what was done. */
+export async function storm(
+  world: World,
+  planned: readonly PlannedFault[],
+  stop: AbortSignal,
+  say: Say,
+): Promise<PlannedFault[]> {
+  const done: PlannedFault[] = [];
+  const going = new Set<Promise<void>>();
+  for (const fault of planned) {
+    await sleep(fault.afterMs, undefined, { signal: stop }).catch(() => undefined);
+    while (going.size >= atOnceMax && !stop.aborted) await Promise.race(going);
+    if (stop.aborted) break;
+    done.push(fault);
+    say(`  ${fault.name}, for ${fault.lastsMs} ms`);
+    const one = strike(world, fault, stop, say).finally(() => going.delete(one));
+    going.add(one);
+  }
+  await Promise.all(going);
+  return done;
+}
+
+async function strike(world: World, fault: PlannedFault, stop: AbortSignal, say: Say): Promise<void> {
+  // A fault that meets another one may fail to begin or to end; mend() makes that good.
+  const failed = (error: unknown) =>
+    say(`  (${fault.name}: ${error instanceof Error ? error.message : String(error)})`);
+  try {
+    const end = await faults[fault.name](world, fault);
+    await sleep(fault.lastsMs, undefined, { signal: stop }).catch(() => undefined);
+    await Promise.race([end(), sleep(endMsMax, undefined, { ref: false })]);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+/** Makes everything well again, whatever was done to it. */
+export async function mend(world: World): Promise<void> {
+  const { servers } = world;
+  world.provider.ail(undefined);
+  for (const slot of world.slots) slot.mend();
+  servers.freeDisk();
+  servers.redis.kill("SIGCONT");
+  await servers.ensurePostgres();
+  await servers.ensureRedis();
+  await world.service.until(async () => {
+    await servers.onRedis("script", "kill").catch(() => undefined); // Only where one runs.
+    await servers.onRedis("replicaof", "no", "one");
+    await servers.onRedis("config", "set", "maxmemory", "0");
+    return (await servers.onRedis("ping")) === "PONG";
+  });
+  await world.untilAllReady();
+}
