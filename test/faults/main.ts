@@ -1,9 +1,17 @@
 /** `npm run faults`: tries to break every promise about money, and tells what held. */
 import { Command, InvalidArgumentError, Option } from "commander";
+import { startPostgres } from "../../shared/local/postgres.ts";
+import { runCrashPoints } from "./crash-points/run.ts";
+import { scenarios } from "./figures/all.ts";
+import { moneyModel } from "./money.ts";
 import { findPlantedBugs } from "./planted/planted.ts";
 import { type FaultName, faultNames } from "./random/faults.ts";
-import { type Row, tableOf } from "./report.ts";
 import { randomFaults } from "./random/report.ts";
+import { type Row, tableOf } from "./report.ts";
+
+// Most of a crash point's time is waiting for others to notice.
+const lanesDefault = 4;
+const modelRunsDefault = 3_000;
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
@@ -20,9 +28,54 @@ function conclude(rows: readonly Row[]): void {
   process.exitCode = broken === 0 ? 0 : 1;
 }
 
+/** A Postgres for one part; each of its tries has a database of its own. */
+async function withPostgres(use: (postgresUrl: string) => Promise<Row[]>): Promise<Row[]> {
+  const postgres = await startPostgres();
+  try {
+    return await use(postgres.url);
+  } finally {
+    await postgres.stop();
+  }
+}
+
+const crashPoints = (options: { only?: string; lanes: number }) =>
+  withPostgres((postgresUrl) => runCrashPoints({ ...options, postgresUrl, say }));
+
+const money = (options: { seed?: number; runs: number }) =>
+  withPostgres((postgresUrl) => moneyModel({ ...options, postgresUrl, say }));
+
+const figures = (only?: string) =>
+  withPostgres(async (postgresUrl) => {
+    const rows: Row[] = [];
+    for (const scenario of scenarios.filter(({ name }) => only === undefined || name === only)) {
+      say(scenario.name);
+      rows.push(...(await scenario.run({ postgresUrl, say })));
+    }
+    return rows;
+  });
+
 const program = new Command("npm run faults --")
   .description("Tries to break every promise about money, with servers and processes of its own, and tells what held.")
   .showHelpAfterError();
+
+program
+  .command("all", { isDefault: true })
+  .description("crash points, random faults, the money's model and the figures, one after the other: half an hour")
+  .action(async () => {
+    conclude([
+      ...(await crashPoints({ lanes: lanesDefault })),
+      ...(await randomFaults({ seed: 1, seeds: 10, searches: 1_000, say })),
+      ...(await money({ runs: modelRunsDefault })),
+      ...(await figures()),
+    ]);
+  });
+
+program
+  .command("crash-points")
+  .description("kills a process at each step of a search's path, before and after it")
+  .option("--only <case>", "the cases that have this in their name, as worker:settle:after")
+  .option("--lanes <n>", "cases that are played side by side", wholeNumber, lanesDefault)
+  .action(async (options: { only?: string; lanes: number }) => conclude(await crashPoints(options)));
 
 program
   .command("random")
@@ -34,6 +87,19 @@ program
   .action(async (options: { seed: number; seeds: number; searches: number; only?: FaultName }) => {
     conclude(await randomFaults({ ...options, say }));
   });
+
+program
+  .command("money")
+  .description("drives the real scripts and functions by random commands, and holds them against a small model")
+  .option("--seed <n>", "as a failed run told it", wholeNumber)
+  .option("--runs <n>", "how many runs of up to 40 commands", wholeNumber, modelRunsDefault)
+  .action(async (options: { seed?: number; runs: number }) => conclude(await money(options)));
+
+program
+  .command("figures")
+  .description("measures what is promised in figures")
+  .argument("[name]", `one of ${scenarios.map(({ name }) => name).join(", ")}; all without it`)
+  .action(async (name?: string) => conclude(await figures(name)));
 
 program
   .command("planted")

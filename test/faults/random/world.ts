@@ -53,7 +53,6 @@ export class World {
     const database = { url: servers.postgres.url, drop: async () => undefined };
     const service = await Service.start({ apis: 0, workers: 0, servers: { database, redis: servers.redis } });
     const environment = {
-      PATH: process.env.PATH ?? "",
       NODE_OPTIONS: clockJump,
       SEARCH_DEADLINE_MS: String(deadlineMs),
       SERP_PROVIDERS: "serper",

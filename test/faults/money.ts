@@ -1,0 +1,34 @@
+import { checkMoneyModel } from "../shared/credits/model/money-model.ts";
+import { Service } from "../harness/service.ts";
+import { freshDatabaseIn } from "../harness/fresh-database.ts";
+import { startRedis } from "../../shared/local/redis.ts";
+import type { Row, Say } from "./report.ts";
+
+/** Drives the real scripts and functions by random commands against the model of the money. */
+export async function moneyModel(options: {
+  postgresUrl: string;
+  runs: number;
+  seed?: number | undefined;
+  say: Say;
+}): Promise<Row[]> {
+  const { postgresUrl, runs, seed, say } = options;
+  const servers = { database: await freshDatabaseIn(postgresUrl), redis: await startRedis() };
+  const service = await Service.start({ apis: 0, workers: 0, servers });
+  const { database, redis } = service;
+  say(`the money's model: ${runs} runs`);
+  const promise = {
+    what: `${runs} runs of random commands on the real scripts and functions`,
+    promised: "as the model says",
+  };
+  try {
+    const { met } = await checkMoneyModel({ database, redis, runs, seed });
+    const steps = [...met.values()].reduce((sum, times) => sum + times, 0);
+    return [{ ...promise, seen: `${steps} steps, all of them`, held: true }];
+  } catch (error) {
+    const told = error instanceof Error ? error.message : String(error);
+    say(told);
+    return [{ ...promise, seen: told.split("\n")[0] ?? "", held: false }];
+  } finally {
+    await service.stop();
+  }
+}

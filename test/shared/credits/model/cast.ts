@@ -1,0 +1,85 @@
+import type { Key } from "../../../../shared/credits/holds.ts";
+import { grantCredit } from "../../../../shared/credits/ledger.ts";
+import type { Plan } from "../../../../shared/credits/plans.ts";
+import type { Database } from "../../../../shared/database/pool.ts";
+import { newId } from "../../../../shared/ids.ts";
+import { createOrganization } from "../../../../shared/organizations/organizations.ts";
+
+/** One search that can happen in a run, with everything about it that never changes. */
+export interface Search {
+  requestId: string;
+  organizationId: string;
+  plan: Plan;
+  priceMils: number;
+  key: Key | undefined;
+}
+
+/** Who takes part in one run: two new organizations with little money, their searches, and the ids of grants. */
+export interface Cast {
+  organizations: { id: string; plan: Plan; firstGrant: { grantId: string; mils: number; reason: string } }[];
+  searches: Search[];
+  grantIds: string[];
+}
+
+// A window that ends in years: how full it is then depends on nothing but the commands.
+const terms = { code: "payg", priceMils: 5, windowSeconds: 1_000_000_000, startingGrantMils: 0, operations: [] };
+// The first runs out of places in flight, the second out of its window.
+const plans: Plan[] = [
+  { ...terms, windowLimit: 1_000, concurrency: 2 },
+  { ...terms, windowLimit: 3, concurrency: 100 },
+];
+// So little that a few charges spend it to the last mil.
+const firstGrantsMils = [15, 10];
+
+export const keyHashes = ["a", "b"] as const;
+const key = (hash: (typeof keyHashes)[number], fingerprint: string): Key => ({ hash, fingerprint });
+const searches: { of: 0 | 1; priceMils: number; key?: Key }[] = [
+  { of: 0, priceMils: 5 },
+  { of: 0, priceMils: 10 },
+  { of: 0, priceMils: 6 },
+  { of: 0, priceMils: 0 },
+  { of: 0, priceMils: 5, key: key("a", "q") },
+  { of: 0, priceMils: 5, key: key("a", "q") },
+  { of: 0, priceMils: 4, key: key("a", "q") },
+  { of: 0, priceMils: 5, key: key("a", "other") },
+  { of: 0, priceMils: 6, key: key("b", "q") },
+  { of: 0, priceMils: 5, key: key("b", "q") },
+  { of: 1, priceMils: 5 },
+  { of: 1, priceMils: 6 },
+  { of: 1, priceMils: 5, key: key("a", "q") },
+  { of: 1, priceMils: 5, key: key("a", "q") },
+  { of: 1, priceMils: 5, key: key("a", "q") },
+];
+export const searchesMax = searches.length;
+export const grantsMax = 4;
+
+export async function newCast(database: Database): Promise<Cast> {
+  const organizations = await Promise.all(
+    plans.map(async (plan, at) => {
+      const made = await createOrganization(database, { name: "Model", planCode: plan.code });
+      const id = made?.organizationId ?? "";
+      const firstGrant = { grantId: newId("grant"), mils: firstGrantsMils[at] ?? 0, reason: "first" };
+      await grantCredit(database, { organizationId: id, ...firstGrant });
+      return { id, plan, firstGrant };
+    }),
+  );
+  return {
+    organizations,
+    searches: searches.flatMap(({ of, ...search }) => {
+      const organization = organizations[of];
+      const { id = "", plan } = organization ?? {};
+      return plan ? [{ key: undefined, ...search, requestId: newId("req"), organizationId: id, plan }] : [];
+    }),
+    grantIds: Array.from({ length: grantsMax }, () => newId("grant")),
+  };
+}
+
+/** A text with the ids of this run replaced by what the commands call them. */
+export function readable(cast: Cast, text: string): string {
+  const names = new Map<string, string>([
+    ...cast.organizations.map(({ id }, at): [string, string] => [id, `organization ${at}`]),
+    ...cast.searches.map(({ requestId }, at): [string, string] => [requestId, `search ${at}`]),
+    ...cast.grantIds.map((id, at): [string, string] => [id, `grant ${at}`]),
+  ]);
+  return [...names].reduce((told, [id, name]) => told.replaceAll(id, name), text);
+}

@@ -1,0 +1,68 @@
+import { ok } from "node:assert/strict";
+import type { Money } from "./money.ts";
+import type { SeenBooks, SeenGate } from "./watch.ts";
+
+/**
+ * What must be true of the money whatever happened, read from Postgres and Redis alone: should the model share a mistake
+ * with the product, these still speak.
+ */
+
+type SeenAccount = SeenBooks["accounts"][number];
+
+export function lawsOfBooks(money: Money, { accounts, undelivered }: SeenBooks): void {
+  const entries = accounts.flatMap((account) => account.entries);
+  for (const { id, balanceMils, version, entries: own } of accounts) {
+    let sumMils = 0;
+    for (const [at, entry] of own.entries()) {
+      sumMils += entry.mils;
+      ok(entry.version === at + 1, `versions of ${id} have a gap at ${at + 1}`);
+      ok(entry.balanceMils === sumMils && sumMils >= 0, `the balance of ${id} behind version ${at + 1} is wrong`);
+      ok(entry.mils >= 0 || entry.kind === "charge", `a ${entry.kind} lowers the balance of ${id}`);
+    }
+    ok(balanceMils === sumMils && version === own.length, `the balance of ${id} is not the sum of its ledger`);
+  }
+  for (const { requestId, key } of money.cast.searches) {
+    const of = (kind: string) => entries.filter((entry) => entry.subject === requestId && entry.kind === kind);
+    const [charge, ...more] = of("charge");
+    ok(more.length + of("refund").length + (charge ? 1 : 0) <= 1, `${requestId} was decided twice`);
+    const [reversal, ...again] = of("reversal");
+    const isOpen = undelivered.includes(requestId);
+    ok(!isOpen || (charge && !key && !reversal), `${requestId} is undelivered, and no open charge`);
+    if (!reversal) continue;
+    ok(again.length === 0, `${requestId} was given back twice`);
+    ok(charge && charge.mils + reversal.mils === 0, `${requestId} got back what it had not paid`);
+    ok(!key && !money.confirmed.has(requestId), `${requestId} was owed or delivered, and given back`);
+  }
+  lawOfKeys(money, entries);
+}
+
+function lawOfKeys({ cast }: Money, entries: SeenAccount["entries"]): void {
+  const charged = new Set(entries.filter(({ kind }) => kind === "charge").map(({ subject }) => subject));
+  const payers = cast.searches.filter(({ requestId, key }) => key && charged.has(requestId));
+  const keys = payers.map(({ organizationId, key }) => `${organizationId} ${key?.hash}`);
+  ok(new Set(keys).size === keys.length, `a key has paid twice: ${keys.join(", ")}`);
+}
+
+export function lawsOfGate(money: Money, account: SeenAccount, { pair, heldMils, holds }: SeenGate): void {
+  const { id, entries } = account;
+  const open = Object.entries(holds);
+  const sumMils = open.reduce((sum, [, { mils }]) => sum + mils, 0);
+  ok(heldMils === sumMils, `${id} holds ${heldMils}, its holds sum to ${sumMils}`);
+  const decided = new Set(entries.filter(({ kind }) => kind !== "grant").map(({ subject }) => subject));
+  const runningMils = open.reduce((sum, [requestId, { mils }]) => (decided.has(requestId) ? sum : sum + mils), 0);
+  if (pair.version !== undefined) {
+    const then = entries[Number(pair.version) - 1];
+    ok(then, `Redis has a newer balance of ${id} than Postgres`);
+    ok(then.balanceMils === Number(pair.balance), `Redis has a balance of ${id} that never was`);
+  }
+  if (money.forgetful.has(id)) return;
+  ok(account.balanceMils >= runningMils, `${id} was sold more than it has`);
+  const availableMils = Number(pair.balance ?? 0) - heldMils;
+  ok(availableMils <= account.balanceMils - runningMils, `Redis offers ${id} more than it has`);
+}
+
+/** A body that was remembered under a key stays, byte for byte, as long as Redis forgets nothing. */
+export function lawOfBodies(before: SeenGate | undefined, after: SeenGate): void {
+  for (const [hash, { body }] of Object.entries(before?.records ?? {}))
+    ok(body === undefined || after.records[hash]?.body === body, `the answer under the key ${hash} has changed`);
+}

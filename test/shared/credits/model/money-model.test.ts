@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Redis } from "ioredis";
+import { Closing } from "../../../../shared/closing.ts";
+import { defineHoldScripts } from "../../../../shared/credits/holds.ts";
+import { verifyLedger } from "../../../../shared/credits/verify.ts";
+import { type Database, openDatabase } from "../../../../shared/database/pool.ts";
+import type { LocalServer } from "../../../../shared/local/server.ts";
+import { openLog } from "../../../../shared/log.ts";
+import type { FreshDatabase } from "../../../harness/fresh-database.ts";
+import { freshDatabase, freshRedis } from "../../../harness/servers.ts";
+import { checkMoneyModel } from "./money-model.ts";
+
+const runs = 120;
+// On a machine that is too busy fewer runs are made, rather than none.
+const patienceMs = 12_000;
+
+const log = openLog({ name: "test", level: "silent" });
+const closing = new Closing();
+let server: LocalServer;
+let fresh: FreshDatabase;
+let redis: Redis;
+let database: Database;
+beforeAll(async () => {
+  [fresh, server] = await Promise.all([freshDatabase(), freshRedis()]);
+  redis = new Redis(server.url);
+  defineHoldScripts(redis);
+  database = openDatabase({ url: fresh.url, name: "test", sizeMax: 4, log, closing });
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+  await closing.run(log);
+  await fresh.drop();
+});
+
+test("whatever happens to its messages, and in whatever order, no mil appears, vanishes or is spent twice", async () => {
+  const { runs: made, met } = await checkMoneyModel({ database, redis, runs, patienceMs });
+  expect(made).toBeGreaterThan(10);
+  // A check that meets nothing cannot fail.
+  expect([...met.keys()]).toEqual(
+    expect.arrayContaining([
+      "admit: held",
+      "admit: short",
+      "decide",
+      "reverse",
+      "race of 2",
+      "deliver, then keep",
+      "sweep",
+    ]),
+  );
+  expect(await verifyLedger(database, redis)).toMatchObject({ ok: true, violations: [] });
+}, 60_000);
