@@ -5,7 +5,7 @@ import { type Pair, readPaidKey, readPair } from "../shared/credits/ledger.ts";
 import { CallerError } from "../shared/errors.ts";
 import type { ApiContext } from "./context.ts";
 import { RateLimited, unavailable } from "./errors.ts";
-import { CallerGone, remainingMs, type SearchCall } from "./search-call.ts";
+import { CallerGone, inTime, remainingMs, type SearchCall } from "./search-call.ts";
 
 /**
  * The gate of a search: plan, then everything else in one atomic step in Redis. What Redis cannot know alone is asked of
@@ -33,12 +33,14 @@ export function openGate(context: ApiContext): PassGate {
 
   return async (call, key) => {
     requirePlan(call);
+    const { organizationId } = call.caller;
     let priceMils = call.caller.plan.priceMils;
     for (;;) {
       const refusal = context.shedding.refusal(remainingMs(context, call));
       const admission = await askRedis(context, call, key, priceMils, refusal !== undefined);
       switch (admission.outcome) {
         case "held":
+          context.shedding.take();
           return { ...admission, priceMils };
         case "replayed":
           return admission;
@@ -51,7 +53,7 @@ export function openGate(context: ApiContext): PassGate {
         case "crowded":
           throw new RateLimited("concurrency", call.caller.plan, admission.window);
         case "cold":
-          await storePair(context, call, await fromPostgres(readPair(context.database, call.caller.organizationId)));
+          await storePair(context, call, await fromPostgres(context, call, readPair(context.database, organizationId)));
           break;
         case "short":
           priceMils = await reconsider(context, pairs, call, key, priceMils, admission);
@@ -85,7 +87,7 @@ async function askRedis(
   const { requestId } = call;
   try {
     const request = { organizationId, requestId, priceMils, budgetMs, plan, key, closed };
-    const admission = await admit(context.redis, request);
+    const admission = await inTime(context, call, admit(context.redis, request));
     context.metrics.admissions.inc({ outcome: admission.outcome });
     return admission;
   } catch (error) {
@@ -116,11 +118,11 @@ async function reconsider(
 ): Promise<number> {
   const { organizationId } = call.caller;
   if (key) {
-    const paid = await fromPostgres(readPaidKey(context.database, organizationId, key.hash));
+    const paid = await fromPostgres(context, call, readPaidKey(context.database, organizationId, key.hash));
     if (paid === key.fingerprint) return 0;
     if (paid !== undefined) throw keyReused();
   }
-  const asked = await fromPostgres(pairs.fetch(organizationId));
+  const asked = await fromPostgres(context, call, pairs.fetch(organizationId));
   if (asked?.pair && asked.pair.version > short.version) {
     await storePair(context, call, asked.pair);
     return priceMils;
@@ -136,7 +138,7 @@ async function reconsider(
 
 async function storePair(context: ApiContext, call: SearchCall, pair: Pair | undefined): Promise<void> {
   if (!pair) throw new Error(`the organization ${call.caller.organizationId} has disappeared`);
-  await settleHolds(context.redis, call.caller.organizationId, pair, []).catch(() => {
+  await inTime(context, call, settleHolds(context.redis, call.caller.organizationId, pair, [])).catch(() => {
     throw unavailable("redis_unreachable");
   });
 }
@@ -171,8 +173,8 @@ async function firstEnd(context: ApiContext, call: SearchCall, key: Key): Promis
   }
 }
 
-function fromPostgres<T>(asked: Promise<T>): Promise<T> {
-  return asked.catch(() => {
+function fromPostgres<T>(context: ApiContext, call: SearchCall, asked: Promise<T>): Promise<T> {
+  return inTime(context, call, asked).catch(() => {
     throw unavailable("postgres_unreachable");
   });
 }

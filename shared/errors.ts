@@ -15,7 +15,11 @@ export const errors = {
   not_implemented: { status: 501, retry: false, says: "This engine is not implemented." },
   engine_error: { status: 502, retry: true, says: "The search provider failed; nothing was charged." },
   unavailable: { status: 503, retry: true, says: "The service cannot take this request right now; try again soon." },
-  engine_timeout: { status: 504, retry: true, says: "No answer came within the deadline; nothing was charged." },
+  engine_timeout: {
+    status: 504,
+    retry: true,
+    says: "No answer came within the deadline; nothing was charged, or the answer is kept under the Idempotency-Key.",
+  },
 } as const;
 
 export type ErrorCode = keyof typeof errors;

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { queueName, queuePrefix } from "./queue.ts";
 
 /**
- * What the workers can take: each reports itself once a second, and every API reads the reports and the queue once a
- * second, off the path of any search.
+ * What the workers can take: each reports itself once a second. Every API reads the reports once a second, and the queue
+ * more often while searches come; both off the path of any search.
  */
 
 export const reportEveryMs = 1_000;
@@ -12,7 +12,8 @@ export const reportEveryMs = 1_000;
 export const silentAfterMs = 5_000;
 const reportsLiveMs = 60_000;
 const reportsKey = "workers";
-const waitKey = `${queuePrefix}:${queueName}:wait`;
+const waitingKey = `${queuePrefix}:${queueName}:wait`;
+const runningKey = `${queuePrefix}:${queueName}:active`;
 
 const report = z.object({ concurrency: z.number(), runMs: z.number(), atMs: z.number() });
 type Report = z.infer<typeof report>;
@@ -36,28 +37,37 @@ export async function withdrawWorker(redis: Redis, workerId: string): Promise<vo
 
 export interface Workforce {
   workers: number;
-  queueDepth: number;
-  /** How long a search that is enqueued now will wait for a worker, by what the workers last reported. */
-  expectedWaitMs: number;
-  oldestJobId: string | undefined;
+  /** Searches that all of them run at once. */
+  places: number;
+  /** Searches that they can start in one millisecond, by what they last reported. */
+  ratePerMs: number;
 }
 
-/** Reads queue and reports in one round trip. @throws where Redis does not answer. */
+/** Reads the reports. @throws where Redis does not answer. */
 export async function readWorkforce(redis: Redis, nowMs: number): Promise<Workforce> {
-  const [queueDepth, oldestJobId, reports] = await Promise.all([
-    redis.llen(waitKey),
-    redis.lindex(waitKey, -1),
-    redis.hgetall(reportsKey),
-  ]);
-  const active = Object.values(reports)
+  const active = Object.values(await redis.hgetall(reportsKey))
     .map((text) => report.parse(JSON.parse(text)))
     .filter((own) => nowMs - own.atMs < silentAfterMs);
-  // Searches that the workers can start in one millisecond.
-  const ratePerMs = active.reduce((sum, own) => sum + own.concurrency / Math.max(own.runMs, 1), 0);
   return {
     workers: active.length,
-    queueDepth,
-    expectedWaitMs: ratePerMs > 0 ? queueDepth / ratePerMs : Number.POSITIVE_INFINITY,
-    oldestJobId: oldestJobId ?? undefined,
+    places: active.reduce((sum, own) => sum + own.concurrency, 0),
+    ratePerMs: active.reduce((sum, own) => sum + own.concurrency / Math.max(own.runMs, 1), 0),
   };
+}
+
+/** Searches that wait for a worker, and those that a worker has. */
+export interface Backlog {
+  waiting: number;
+  running: number;
+}
+
+/** Reads how long the queue is, in one round trip. @throws where Redis does not answer. */
+export async function readBacklog(redis: Redis): Promise<Backlog> {
+  const [waiting, running] = await Promise.all([redis.llen(waitingKey), redis.llen(runningKey)]);
+  return { waiting, running };
+}
+
+/** The search that has waited longest, if any waits. */
+export async function readOldestJobId(redis: Redis): Promise<string | undefined> {
+  return (await redis.lindex(waitingKey, -1)) ?? undefined;
 }

@@ -14,6 +14,10 @@ const drainDelaySeconds = 5;
 // A stopping worker finishes what ends in this time and hands the rest back to the queue.
 const finishMsMax = 10_000;
 
+// Until one has run; afterwards the pace is the mean of the first ones, and follows the last ones.
+const firstRunMs = 100;
+const smoothedOver = 16;
+
 /** How long a search keeps a place of the worker busy, smoothed; what the API reckons the queue's wait with. */
 export interface Pace {
   runMs: number;
@@ -22,7 +26,8 @@ export interface Pace {
 /** Takes searches from the queue, as many at once as configured, until the process closes. */
 export function takeJobs(context: WorkerContext): Pace {
   const { config, log, metrics, closing } = context;
-  const pace: Pace = { runMs: 100 };
+  const pace: Pace = { runMs: firstRunMs };
+  let runs = 0;
   const active = new Map<string, { job: Job; token: string | undefined }>();
   const connection = openBlocking({ url: config.REDIS_URL, name: "worker-queue", log, closing });
 
@@ -33,7 +38,8 @@ export function takeJobs(context: WorkerContext): Pace {
       await runSearch(context, searchJob.parse(job.data));
     } finally {
       active.delete(job.id ?? "");
-      pace.runMs += (performance.now() - startedAtMs - pace.runMs) / 16;
+      runs += 1;
+      pace.runMs += (performance.now() - startedAtMs - pace.runMs) / Math.min(runs, smoothedOver);
     }
   };
   const worker = new Worker(queueName, take, {

@@ -1,0 +1,10 @@
+import { flushed } from "./flushed.ts";
+import { killedWorker } from "./killed-worker.ts";
+import { lastCredits } from "./last-credits.ts";
+import { oneKey } from "./one-key.ts";
+import { overload } from "./overload.ts";
+import { rollingRestart } from "./rolling-restart.ts";
+import type { Scenario } from "./scenario.ts";
+
+/** Every figure that is promised, in the order in which they are measured. */
+export const scenarios: readonly Scenario[] = [lastCredits, oneKey, killedWorker, flushed, rollingRestart, overload];

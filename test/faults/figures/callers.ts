@@ -1,0 +1,94 @@
+import { type Dispatcher, Pool } from "undici";
+
+// Longer than any deadline that a scenario sets: nobody hangs up on the service.
+const answerMsMax = 60_000;
+
+/** An answer as a caller saw it; status 0 is a connection that failed, with the reason as its text. */
+export interface Told {
+  status: number;
+  text: string;
+  /** Seconds, as the header says. */
+  retryAfter: string | undefined;
+  replayed: boolean;
+  /** By `performance.now()`. */
+  beganAtMs: number;
+  ms: number;
+}
+
+/** Callers with connections that are kept, light enough to load a service from beside it. Nothing is ever sent twice. */
+export class Callers {
+  readonly #pools = new Map<string, Pool>();
+
+  search(apiUrl: string, token: string, keyword: string, key?: string): Promise<Told> {
+    return this.#send(apiUrl, {
+      path: "/v1/serp/search",
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${token}`,
+        "content-type": "application/json",
+        ...(key !== undefined && { "idempotency-key": key }),
+      },
+      body: JSON.stringify({ keyword }),
+    });
+  }
+
+  usage(apiUrl: string, token: string): Promise<Told> {
+    return this.#send(apiUrl, { path: "/v1/usage", method: "GET", headers: { authorization: `Bearer ${token}` } });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()));
+  }
+
+  async #send(apiUrl: string, request: Dispatcher.RequestOptions): Promise<Told> {
+    const beganAtMs = performance.now();
+    try {
+      const { statusCode, headers, body } = await this.#poolOf(apiUrl).request(request);
+      const text = await body.text();
+      const retryAfter = headers["retry-after"]?.toString();
+      const replayed = headers["idempotency-replayed"] === "true";
+      return { status: statusCode, text, retryAfter, replayed, beganAtMs, ms: performance.now() - beganAtMs };
+    } catch (error) {
+      const text = String(error);
+      const ms = performance.now() - beganAtMs;
+      return { status: 0, text, retryAfter: undefined, replayed: false, beganAtMs, ms };
+    }
+  }
+
+  #poolOf(apiUrl: string): Pool {
+    const known = this.#pools.get(apiUrl);
+    if (known) return known;
+    const pool = new Pool(apiUrl, { headersTimeout: answerMsMax, bodyTimeout: answerMsMax });
+    this.#pools.set(apiUrl, pool);
+    return pool;
+  }
+}
+
+/** Keeps this many calls in flight until one says that it was the last. A call answers whether there is to be another. */
+export async function keepInFlight(inFlight: number, call: (place: number) => Promise<boolean>): Promise<void> {
+  const goOn = async (place: number) => {
+    while (await call(place));
+  };
+  await Promise.all(Array.from({ length: inFlight }, (_, place) => goOn(place)));
+}
+
+const tickMs = 5;
+
+/**
+ * Begins calls at a rate, whether or not earlier ones were answered, as callers do who know nothing of each other.
+ * @returns once the time is over and the last call has ended.
+ */
+export async function arriveAt(perSecond: number, forMs: number, call: (count: number) => Promise<void>) {
+  const beganAtMs = performance.now();
+  const calls: Promise<void>[] = [];
+  await new Promise<void>((resolve) => {
+    const ticking = setInterval(() => {
+      const passedMs = Math.min(performance.now() - beganAtMs, forMs);
+      while (calls.length < (passedMs * perSecond) / 1_000) calls.push(call(calls.length));
+      if (passedMs < forMs) return;
+      clearInterval(ticking);
+      resolve();
+    }, tickMs);
+  });
+  await Promise.all(calls);
+}

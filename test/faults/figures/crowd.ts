@@ -1,0 +1,61 @@
+import type { Client } from "pg";
+import { setPlan } from "../../../shared/credits/plans.ts";
+import { newId } from "../../../shared/ids.ts";
+import { hashToken, newToken } from "../../../shared/organizations/tokens.ts";
+import { asOwner } from "../../harness/owner.ts";
+import type { Service } from "../../harness/service.ts";
+
+export const priceMils = 5;
+/** What a poor organization has: too little for a search. */
+export const poorMils = priceMils - 1;
+const poorEvery = 50;
+const richMils = 1_000;
+
+/** An organization of many, with what it truly has: each has another balance, so that a mixed-up answer shows. */
+export interface Member {
+  organizationId: string;
+  token: string;
+  balanceMils: number;
+  isPoor: boolean;
+  /** An Idempotency-Key that it has paid under, and the answer's bytes. */
+  paid: { key: string; text: string } | undefined;
+}
+
+/** Makes organizations with tokens and credit, all at once; every fiftieth is too poor to search. */
+export async function makeCrowd(service: Service, size: number): Promise<Member[]> {
+  const planCode = "crowd";
+  await setPlan(service.database, {
+    code: planCode,
+    priceMils,
+    windowLimit: 1_000_000,
+    windowSeconds: 60,
+    concurrency: 100,
+    operations: ["serp.search", "usage.get"],
+  });
+  const crowd = Array.from({ length: size }, (_, place): Member => {
+    const isPoor = place % poorEvery === poorEvery - 1;
+    const balanceMils = isPoor ? poorMils : richMils + place;
+    return { organizationId: newId("org"), token: newToken(), balanceMils, isPoor, paid: undefined };
+  });
+  await asOwner(service.databaseUrl, (client) => insert(client, planCode, crowd));
+  return crowd;
+}
+
+async function insert(client: Client, planCode: string, crowd: readonly Member[]): Promise<void> {
+  const ids = crowd.map(({ organizationId }) => organizationId);
+  await client.query(
+    "insert into organizations (id, name, plan_code) select id, 'Crowd', $2 from unnest($1::text[]) as o (id)",
+    [ids, planCode],
+  );
+  await client.query(
+    `insert into tokens (id, organization_id, hash, last4)
+     select t.id, t.organization_id, t.hash, t.last4
+     from unnest($1::text[], $2::text[], $3::bytea[], $4::text[]) as t (id, organization_id, hash, last4)`,
+    [ids.map(() => newId("tok")), ids, crowd.map((m) => hashToken(m.token)), crowd.map((m) => m.token.slice(-4))],
+  );
+  await client.query(
+    `select grant_credit(g.id, g.grant_id, g.mils, 'figures')
+     from unnest($1::text[], $2::text[], $3::bigint[]) as g (id, grant_id, mils)`,
+    [ids, ids.map(() => newId("grant")), crowd.map(({ balanceMils }) => balanceMils)],
+  );
+}
