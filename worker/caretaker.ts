@@ -2,7 +2,7 @@ import { listLatelyActive } from "../shared/organizations/organizations.ts";
 import { startRounds } from "../shared/rounds.ts";
 import { forgetSilentWorkers } from "../shared/workforce.ts";
 import type { WorkerContext } from "./context.ts";
-import { forgetExpiredKeys, type Rotation, reverseUndelivered, rotate, storeAllPairs } from "./reconcile.ts";
+import { forgetExpiredKeys, listIds, type Rotation, reverseUndelivered, rotate, storeAllPairs } from "./reconcile.ts";
 import { sweepHolds } from "./sweep-holds.ts";
 
 /**
@@ -32,7 +32,7 @@ export function startCaretaker(context: WorkerContext, workerId: string): void {
       return;
     }
     const runId = await readRunId(context);
-    if (runId !== knownRunId) await storeAllPairs(context);
+    if (runId !== knownRunId) await lookAtEverybody(context);
     knownRunId = runId;
 
     const seen = await sweepHolds(context, await listLatelyActive(context.database, latelySeconds));
@@ -49,6 +49,16 @@ export function startCaretaker(context: WorkerContext, workerId: string): void {
     if ((await redis.get(leaseKey)) === workerId) await redis.del(leaseKey);
   });
   startRounds({ name: "caretaker", pauseMs: roundMs, run, log, metrics, closing });
+}
+
+/**
+ * Nobody may have looked for a while, or Redis is another one or back in the past: then any organization can have an old
+ * balance or holds of searches that are long over, also one that nobody has used lately.
+ */
+async function lookAtEverybody(context: WorkerContext): Promise<void> {
+  await storeAllPairs(context);
+  for (let ids = await listIds(context, ""); ids.length > 0; ids = await listIds(context, ids.at(-1) ?? ""))
+    await sweepHolds(context, ids);
 }
 
 async function holdLease({ redis }: WorkerContext, workerId: string): Promise<boolean> {

@@ -97,7 +97,8 @@ async function compare(context: WorkerContext, id: string, pair: Pair, copy: Pai
 
 const idRow = z.object({ id: z.string() });
 
-async function listIds({ database }: WorkerContext, after: string): Promise<string[]> {
+/** The next page of all organizations, in the order of their ids. */
+export async function listIds({ database }: WorkerContext, after: string): Promise<string[]> {
   const { rows } = await database.query("select id from organizations where id > $1 order by id limit $2", [
     after,
     organizationsPerPage,

@@ -198,7 +198,10 @@ export async function readPair(database: Database, organizationId: string): Prom
 
 const paidRow = z.object({ fingerprint: z.string() });
 
-/** The fingerprint of the query that a key has paid for within its 24 hours, or undefined where it has not paid. */
+/**
+ * The fingerprint of the query that a key has paid for, or undefined where it has not paid, or where its 24 hours end
+ * before a search that begins now would: admitted for nothing, that one would pay nothing for another 24 hours.
+ */
 export async function readPaidKey(
   database: Database,
   organizationId: string,
@@ -206,7 +209,8 @@ export async function readPaidKey(
 ): Promise<string | undefined> {
   const { rows } = await database.query({
     name: "read_paid_key",
-    text: "select fingerprint from paid_keys where organization_id = $1 and key_hash = $2 and expires_at > now()",
+    text: `select fingerprint from paid_keys
+           where organization_id = $1 and key_hash = $2 and expires_at > now() + interval '3 minutes'`,
     values: [organizationId, keyHash],
   });
   return rows[0] ? paidRow.parse(rows[0]).fingerprint : undefined;

@@ -174,7 +174,10 @@ async function publish(redis: Redis, decided: Decided[]): Promise<void> {
   for (const [place, { ended }] of organizations.entries()) {
     for (const [at, remembered] of readRemembered(replies[place]).entries()) {
       const search = ended[at]?.search;
-      if (search && remembered) search.outcome = { kind: "answer", ...remembered, chargedMils: 0 };
+      if (!search || !remembered) continue;
+      // A run of this very search left them: it is charged as this one was.
+      const isOwn = remembered.requestId === search.ending.requestId;
+      search.outcome = { kind: "answer", ...remembered, chargedMils: isOwn ? search.decision.chargedMils : 0 };
     }
   }
   const second = redis.pipeline();

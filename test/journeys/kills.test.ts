@@ -1,5 +1,18 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
+import { admit, settleHolds } from "../../shared/credits/holds.ts";
 import { Service } from "../harness/service.ts";
+
+const plan = {
+  code: "x",
+  priceMils: 5,
+  windowLimit: 60,
+  windowSeconds: 60,
+  concurrency: 5,
+  startingGrantMils: 0,
+  operations: [],
+};
+const key = { hash: "h", fingerprint: "f" };
 
 let service: Service;
 afterEach(async () => {
@@ -72,17 +85,6 @@ test("a search whose job never existed is ended by the sweeper, and its key is f
   service = await Service.start({ environment: { SEARCH_DEADLINE_MS: "1500" } });
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   await service.usage(token); // Its token was used: the sweeper looks at this organization.
-  const { admit } = await import("../../shared/credits/holds.ts");
-  const plan = {
-    code: "x",
-    priceMils: 5,
-    windowLimit: 60,
-    windowSeconds: 60,
-    concurrency: 5,
-    startingGrantMils: 0,
-    operations: [],
-  };
-  const key = { hash: "h", fingerprint: "f" };
   const request = { organizationId, requestId: "req_lost", priceMils: 5, budgetMs: 100, plan, key, closed: false };
   expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
 
@@ -91,6 +93,19 @@ test("a search whose job never existed is ended by the sweeper, and its key is f
   const again = { ...request, requestId: "req_again", budgetMs: 60_000 };
   await service.until(async () => (await admit(service.redis, again)).outcome === "held");
   await service.redis.flushall();
+});
+
+test("a hold that was left behind long ago is ended as soon as a worker looks again", async () => {
+  service = await Service.start({ workers: 0 });
+  const { organizationId } = await service.organization({ creditMils: 100 }); // Nobody uses its token.
+  await settleHolds(service.redis, organizationId, { balanceMils: 100, version: 1 }, []);
+  const request = { organizationId, requestId: "req_old", priceMils: 5, budgetMs: 0, plan, key, closed: false };
+  expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
+
+  await sleep(2_100); // The deadline was at once; this is the grace.
+  await service.startWorker();
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
+  expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "abandoned" });
 });
 
 test("API and worker stop cleanly on SIGTERM: what is under way is answered, and the exit code is 0", async () => {

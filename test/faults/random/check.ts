@@ -16,6 +16,7 @@ const entryRow = z.object({
   organization_id: z.string(),
   kind: z.enum(["grant", "charge", "refund", "reversal"]),
   mils: z.number(),
+  created_at: z.date(),
   request_id: z.string().nullable(),
   reason: z.string().nullable(),
 });
@@ -25,6 +26,8 @@ const paidRow = z.object({ request_id: z.string(), organization_id: z.string() }
 interface Account {
   organizationId: string;
   decided: "charge" | "refund";
+  /** When that was, by the clock of this machine. */
+  atMs: number;
   reason: string | null;
   mils: number;
   reversedFor: string | undefined;
@@ -63,7 +66,7 @@ export async function check(world: World, attempts: readonly Attempt[], hesitati
       .filter(({ answer }) => answer && answer.status !== 200)
       .flatMap((one) => chargedForError(one, accounts)),
     ...chargedForNothing(world, attempts, accounts),
-    ...unfounded(world, answered, accounts),
+    ...unfounded(world, attempts, accounts),
     ...twiceUnderOneKey(answered, accounts),
     ...attempts.flatMap((attempt) => late(world, attempt, hesitationMs)),
     ...(await wrongBalances(world, accounts)),
@@ -74,23 +77,25 @@ export async function check(world: World, attempts: readonly Attempt[], hesitati
     charged: standing.length,
     refunded: [...accounts.values()].filter(({ decided }) => decided === "refund").length,
     reversed: [...accounts.values()].filter(({ reversedFor }) => reversedFor).length,
-    unpaidPages: world.provider.asked.filter((asked) => asked.answered).length - standing.length,
+    unpaidPages:
+      world.provider.asked.filter(({ answeredAtMs }) => answeredAtMs < Number.POSITIVE_INFINITY).length -
+      standing.length,
     latestMs,
   };
 }
 
 async function readAccounts({ service: { database } }: World): Promise<Map<string, Account>> {
   const entries = await database.query(
-    "select organization_id, kind, amount_mils as mils, request_id, reason from ledger_entries where kind <> 'grant'",
+    "select organization_id, kind, amount_mils as mils, created_at, request_id, reason from ledger_entries where kind <> 'grant'",
   );
   const paid = await database.query("select request_id, organization_id from paid_keys");
   const keyed = new Set(paid.rows.map((row) => paidRow.parse(row).request_id));
   const accounts = new Map<string, Account>();
   const rows = entries.rows.map((row) => entryRow.parse(row));
-  for (const { organization_id, kind, mils, request_id, reason } of rows) {
+  for (const { organization_id, kind, mils, created_at, request_id, reason } of rows) {
     if (request_id === null || (kind !== "charge" && kind !== "refund")) continue;
-    const account = { organizationId: organization_id, decided: kind, reason, mils, keyed: keyed.has(request_id) };
-    accounts.set(request_id, { ...account, reversedFor: undefined });
+    const account = { organizationId: organization_id, decided: kind, atMs: created_at.getTime(), reason, mils };
+    accounts.set(request_id, { ...account, keyed: keyed.has(request_id), reversedFor: undefined });
   }
   for (const { kind, request_id, reason } of rows) {
     const account = accounts.get(request_id ?? "");
@@ -176,12 +181,15 @@ function statusesByRequest({ apis }: World): Map<string, number> {
   );
 }
 
-/** Charges for answers that the provider never gave. */
-function unfounded(world: World, answered: readonly Attempt[], accounts: Map<string, Account>): string[] {
-  const given = new Set(world.provider.asked.filter((asked) => asked.answered).map(({ keyword }) => keyword));
-  return answered
-    .filter(({ keyword, answer }) => accounts.get(answer?.requestId ?? "")?.decided === "charge" && !given.has(keyword))
-    .map(({ keyword }) => `"${keyword}" was charged, and the provider never answered it`);
+/** Charges for answers that the provider had not given by then. */
+function unfounded(world: World, attempts: readonly Attempt[], accounts: Map<string, Account>): string[] {
+  const given = Map.groupBy(world.provider.asked, ({ keyword }) => keyword);
+  return attempts.flatMap(({ keyword, answer }) => {
+    const account = accounts.get(answer?.requestId ?? "");
+    if (account?.decided !== "charge") return [];
+    const isFounded = given.get(keyword)?.some(({ answeredAtMs }) => answeredAtMs <= account.atMs + 1);
+    return isFounded ? [] : [`"${keyword}" was charged before the provider had answered it`];
+  });
 }
 
 function twiceUnderOneKey(answered: readonly Attempt[], accounts: Map<string, Account>): string[] {

@@ -12,8 +12,8 @@ import {
 /** One request that reached the provider. */
 export interface Asked {
   keyword: string;
-  /** Whether the provider gave it a page of results. */
-  answered: boolean;
+  /** When the provider gave it a page of results, by the clock of this machine; infinite where it never did. */
+  answeredAtMs: number;
 }
 
 /** All ways of the provider to fail a request. */
@@ -48,11 +48,11 @@ export async function openProvider(latencyMsOf: (keyword: string) => number): Pr
   const asked: Asked[] = [];
   let ailment: Reply | undefined;
   stub.otherwise = (request, response) => {
-    const entry = { keyword: String(request.body["q"]), answered: false };
+    const entry = { keyword: String(request.body["q"]), answeredAtMs: Number.POSITIVE_INFINITY };
     asked.push(entry);
     setTimeout(() => {
       if (ailment) return ailment(request, response);
-      entry.answered = true;
+      entry.answeredAtMs = Date.now();
       tenOrganic(request, response);
     }, latencyMsOf(entry.keyword));
   };

@@ -3,7 +3,7 @@ import type { FaultName } from "./faults.ts";
 import { runSeed, type SeedResult } from "./run.ts";
 import { deadlineMs } from "./world.ts";
 
-/** Runs seeds one after the other. @returns a row for each, and one for all of them. */
+/** Runs seeds one after the other, until one breaks a promise. @returns a row for each, and one for all of them. */
 export async function randomFaults(options: {
   seed: number;
   seeds: number;
@@ -18,6 +18,7 @@ export async function randomFaults(options: {
     const result = await runSeed({ seed: seed + at, searches, only, say });
     for (const sentence of result.broken) say(`  BROKEN: ${sentence}`);
     results.push(result);
+    if (result.broken.length > 0) break;
   }
   return [...results.map(rowOf), sumOf(results)];
 }

@@ -1,0 +1,144 @@
+import { brokenIn, restIsReachable } from "./invariants.ts";
+import { KnownStates } from "./known-states.ts";
+import { emptyState, firstState, offerAll } from "./model.ts";
+import type { State } from "./state.ts";
+import { Steps, type Taken, type World } from "./steps.ts";
+
+/**
+ * Goes through every state that a world can reach, the nearest first, so that what it shows of a violation is a shortest
+ * way to it.
+ */
+
+export interface Violation {
+  rule: string;
+  /** What happened, step by step. */
+  trace: string[];
+}
+
+export interface Explored {
+  states: number;
+  /** Steps on the shortest way to the state that is furthest. */
+  depth: number;
+  /** States in which nothing is left to do. */
+  resting: number;
+  seconds: number;
+  /** False where the bound on states came first. */
+  isExhaustive: boolean;
+  /** Whether it was asked, too, that all can come to rest from everywhere. */
+  isRestAsked: boolean;
+  /** One for each rule that is broken, with a shortest way there. */
+  violations: Violation[];
+}
+
+/**
+ * @param options.statesMax the bound on states; what is behind it is not looked at.
+ * @param options.restAskedMax above this many states it is not asked whether all comes to rest from everywhere, which
+ *   takes the whole way several times over.
+ * @param options.until a rule to stop at as soon as it is broken.
+ */
+export function explore(world: World, options: { statesMax: number; restAskedMax: number; until?: string }): Explored {
+  const startedAtMs = performance.now();
+  const [now, next] = [emptyState(world), emptyState(world)];
+  const known = new KnownStates(now.words.length);
+  const traces = new Map<string, string[]>();
+  let at = 0;
+  let isExhaustive = true;
+
+  const see = (state: State, number: number, isAtRest: boolean) => {
+    for (const rule of brokenIn(state, world, isAtRest))
+      if (!traces.has(rule)) traces.set(rule, traceTo(world, known, number));
+  };
+  const take = ({ name, found, place, broken }: Taken) => {
+    if (broken !== "" && !traces.has(broken))
+      traces.set(broken, [...traceTo(world, known, at), tell(world, name, place, found)]);
+    if (known.count >= options.statesMax) {
+      isExhaustive &&= known.find(next.words) >= 0;
+      return;
+    }
+    const number = known.add(next.words, at);
+    if (number >= 0) see(next, number, false);
+  };
+
+  const first = firstState(world);
+  known.add(first.words, -1);
+  see(first, 0, false);
+  let resting = 0;
+  let depth = 0;
+  let layerEnd = 1;
+  for (; at < known.count; at += 1) {
+    if (at === layerEnd) {
+      depth += 1;
+      layerEnd = known.count;
+    }
+    if (options.until !== undefined && traces.has(options.until)) {
+      isExhaustive = false;
+      break;
+    }
+    known.read(at, now.words);
+    const steps = new Steps(world, now, next, { taken: take });
+    offerAll(steps);
+    if (steps.progress > 0) continue;
+    resting += 1;
+    see(now, at, true);
+  }
+
+  const isRestAsked = isExhaustive && known.count <= options.restAskedMax;
+  const stuck = isRestAsked ? findStuck(world, known) : -1;
+  if (stuck >= 0) traces.set(restIsReachable, traceTo(world, known, stuck));
+  const violations = [...traces].map(([rule, trace]) => ({ rule, trace }));
+  const seconds = (performance.now() - startedAtMs) / 1_000;
+  return { states: known.count, depth, resting, seconds, isExhaustive, isRestAsked, violations };
+}
+
+/** Follows the first finders back to the beginning, and asks each state anew which step led to the next one. */
+function traceTo(world: World, known: KnownStates, number: number): string[] {
+  const way = [];
+  for (let at = number; at > 0; at = known.parentOf(at)) way.push(at);
+  const [now, next, goal] = [emptyState(world), emptyState(world), emptyState(world)];
+  return way.toReversed().map((at) => {
+    known.read(known.parentOf(at), now.words);
+    known.read(at, goal.words);
+    let told = "";
+    const taken = ({ name, place, found }: Taken) => {
+      if (told === "" && goal.words.every((word, place_) => word === next.words[place_]))
+        told = tell(world, name, place, found);
+    };
+    offerAll(new Steps(world, now, next, { taken }));
+    return told;
+  });
+}
+
+const names = ["A", "B", "C", "D"];
+
+function tell(world: World, name: string, place: number, found: string): string {
+  const search = `${names[place] ?? ""}${world.keyed[place] ? " (keyed)" : ""}`;
+  return name.replace("%", search) + (found === "" ? "" : `: ${found}`);
+}
+
+/**
+ * A state from which no way without a fault leads to rest, or -1. Goes backwards, so that a state's successors have mostly
+ * been seen before it, until a whole pass brings nothing new.
+ */
+function findStuck(world: World, known: KnownStates): number {
+  const [now, next] = [emptyState(world), emptyState(world)];
+  const rests = new Uint8Array(known.count);
+  let open = known.count;
+  for (let before = Number.POSITIVE_INFINITY; open < before; ) {
+    before = open;
+    for (let at = known.count - 1; at >= 0; at -= 1) {
+      if (rests[at] === 1) continue;
+      known.read(at, now.words);
+      let isFound = false;
+      const taken = ({ isFault }: Taken) => {
+        if (!isFault && !isFound) isFound = rests[known.find(next.words)] === 1;
+      };
+      const steps = new Steps(world, now, next, { taken });
+      offerAll(steps);
+      if (!isFound && steps.progress > 0) continue;
+      rests[at] = 1;
+      open -= 1;
+    }
+    if (open === 0) return -1;
+  }
+  return rests.indexOf(0);
+}

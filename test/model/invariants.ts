@@ -1,0 +1,101 @@
+import { Api } from "./api-places.ts";
+import { isCovered } from "./redis.ts";
+import { Caller, Clock, Decision, Hold, Job, KeyRecord, type Search, type State } from "./state.ts";
+import type { World } from "./steps.ts";
+import { isAnswering } from "./worker.ts";
+
+/** What must be true: the invariants of README and of the design, each under the sentence that a violation is told with. */
+
+type Rule = (state: State, world: World) => boolean;
+
+const isCharged = ({ decision }: Search) => decision === Decision.charge;
+const stands = (search: Search) => isCharged(search) && search.reversed === 0;
+const isKeyed = (world: World, { place }: Search) => world.keyed[place] ?? false;
+const standingUnderKey = (state: State, world: World) =>
+  state.searches.filter((search) => isKeyed(world, search) && stands(search)).length;
+
+/** In every state. */
+const always: Record<string, Rule> = {
+  "a decided search stays as it was decided": ({ shared }) => shared.decidedTwice === 0,
+  "a balance is the sum of its entries, and never below 0": ({ shared, searches }) => {
+    let sum = shared.granted;
+    for (const search of searches) {
+      if (isCharged(search) && search.free === 0) sum -= 1;
+      if (search.reversed === 1) sum += 1;
+    }
+    // Bytes do not go below 0: a balance that would is far above all that was granted.
+    return shared.balance === sum && shared.balance <= shared.granted;
+  },
+  "a reversal gives back one charge that was made": ({ searches }) =>
+    searches.every((search) => search.reversed === 0 || isCharged(search)),
+  "a charge under a key is never reversed": ({ searches }, world) =>
+    searches.every((search) => search.reversed === 0 || !isKeyed(world, search)),
+  "what stands in undelivered is an unkeyed charge that stands": ({ searches }, world) =>
+    searches.every((search) => search.undelivered === 0 || (stands(search) && !isKeyed(world, search))),
+  "a key is charged once": (state, world) => standingUnderKey(state, world) <= 1,
+  "a charge of nothing is never made": ({ searches }) => !searches.some((search) => isCharged(search) && search.free),
+  "a remembered answer is paid": (state, world) =>
+    state.shared.record !== KeyRecord.answered || standingUnderKey(state, world) > 0,
+  "a record in flight has a hold, by which the sweeper finds it": ({ shared, searches }) =>
+    shared.record !== KeyRecord.running || searches[shared.recordOwner - 1]?.hold !== Hold.none,
+  "Redis' copy is never newer than Postgres, nor another balance of the same version": ({ shared }) =>
+    shared.copy === 0 ||
+    shared.copyVersion < shared.version ||
+    (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),
+  "what is admitted can be paid, unless Redis lost its memory": (state) => state.shared.lost === 1 || isCovered(state),
+  "one search at a time under a key, unless Redis lost its memory": ({ shared, searches }, world) =>
+    shared.lost === 1 || searches.filter((search) => search.hold !== Hold.none && isKeyed(world, search)).length <= 1,
+  "a repeat is not searched anew while the first one's answer is on its way": ({ shared, left, searches }, world) => {
+    // A second run that fails frees the key, although the first may be about to answer: its answer is owed all the same.
+    const isTakenOver = left.workerStall < (world.faults.workerStall ?? 0);
+    if (shared.lost === 1 || isTakenOver) return true;
+    const onItsWay = (search: Search) => search.clock < Clock.grace && search.runs.some(isAnswering);
+    return !searches.some(
+      (first) =>
+        isKeyed(world, first) &&
+        onItsWay(first) &&
+        searches.some((other) => other !== first && isKeyed(world, other) && other.hold !== Hold.none),
+    );
+  },
+};
+
+/** Where nothing is left to do but what a new fault would bring. */
+const atRest: Record<string, Rule> = {
+  "every caller is answered or gone, and no API has anything left to do": ({ searches }) =>
+    searches.every(
+      ({ caller, api }) =>
+        caller !== Caller.unsent && caller !== Caller.waits && (api === Api.done || api === Api.idle),
+    ),
+  "no hold is left": ({ searches }) => searches.every(({ hold }) => hold === Hold.none),
+  "no job and no run is left": ({ searches }) =>
+    searches.every(({ job, runs }) => job === Job.none && runs.every(({ at }) => at === 0)),
+  "no record is left in flight": ({ shared }) => shared.record !== KeyRecord.running,
+  "nothing undelivered is left": ({ searches }) => searches.every(({ undelivered }) => undelivered === 0),
+  "each 200 has a charge behind it that stands, its own or its key's": (state, world) =>
+    state.searches.every((search) => {
+      if (search.caller !== Caller.delivered) return true;
+      if (isKeyed(world, search)) return standingUnderKey(state, world) > 0;
+      return stands(search) || (isCharged(search) && search.inDoubt === 1);
+    }),
+  "each charge without a key that stands was delivered": ({ searches }, world) =>
+    searches.every((search) => isKeyed(world, search) || !stands(search) || search.caller === Caller.delivered),
+  "a charge under a key can be had: remembered, or owed by the key": (state, world) =>
+    standingUnderKey(state, world) === 0 || state.shared.record === KeyRecord.answered || state.shared.paidBy !== 0,
+  "Redis' copy is cold or Postgres' balance": ({ shared }) =>
+    shared.copy === 0 || (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),
+};
+
+const alwaysList = Object.entries(always);
+const atRestList = Object.entries(atRest);
+
+/** The rules that this state breaks. */
+export function brokenIn(state: State, world: World, isAtRest: boolean): string[] {
+  let broken: string[] | undefined;
+  for (const [rule, holds] of isAtRest ? atRestList : alwaysList) if (!holds(state, world)) (broken ??= []).push(rule);
+  return broken ?? none;
+}
+
+const none: string[] = [];
+
+/** Asked of whole worlds, not of single states. */
+export const restIsReachable = "from every state all comes to rest without another fault";

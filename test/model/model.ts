@@ -1,0 +1,54 @@
+import { offerApi } from "./api.ts";
+import { offerForgetting, offerGate, offerSending } from "./api-gate.ts";
+import { offerFirstRound, offerReconciler, offerRotation, offerSweeper } from "./caretaker.ts";
+import { offerEager } from "./eager.ts";
+import { offerFaults, offerFaultsOf, offerTime } from "./faults.ts";
+import { offerLateArrival } from "./redis.ts";
+import { type Fault, State } from "./state.ts";
+import type { Steps, World } from "./steps.ts";
+import { offerWorkers } from "./worker.ts";
+
+/** Everything that can happen next, in one place. */
+export function offerAll(steps: Steps): void {
+  if (offerEager(steps)) return;
+  for (const search of steps.now.searches) {
+    offerGate(steps, search);
+    offerApi(steps, search);
+    offerWorkers(steps, search);
+    offerSweeper(steps, search);
+    offerReconciler(steps, search);
+    offerTime(steps, search);
+  }
+  offerSending(steps);
+  offerForgetting(steps);
+  offerLateArrival(steps);
+  offerFirstRound(steps);
+  if (steps.progress === 0) offerRotation(steps);
+
+  for (const search of steps.now.searches) offerFaultsOf(steps, search);
+  offerFaults(steps);
+}
+
+/** A state of this world; all zero. */
+export function emptyState({ keyed, takeOversMax }: World): State {
+  // One run, one more for each take-over, and one that ends a job which failed.
+  return new State(keyed.length, takeOversMax + 2);
+}
+
+/** An organization with its balance, and nobody has called yet. */
+export function firstState(world: World): State {
+  const state = emptyState(world);
+  const { shared } = state;
+  shared.balance = shared.granted = world.balance;
+  shared.version = 1;
+  if (world.warm) {
+    shared.copy = world.balance + 1;
+    shared.copyVersion = 1;
+  }
+  for (const [fault, times] of Object.entries(world.faults)) {
+    // The keys of a record of faults are faults; Object.entries does not say so.
+    state.left[fault as Fault] = times;
+  }
+  state.left.snapshot = state.left.restore;
+  return state;
+}

@@ -1,0 +1,62 @@
+import { Decision, type Search, type State } from "./state.ts";
+import type { World } from "./steps.ts";
+
+/**
+ * Postgres: the functions of the ledger, each one transaction. settle() takes the organization's lock before it looks, so
+ * that one request after the other is decided, and is modelled as one atomic step. Several searches in one batch are the
+ * same as several calls in that order; the running sum and the versions of a batch are tested against a real Postgres.
+ */
+
+const isKeyed = (world: World, search: Search) => world.keyed[search.place] ?? false;
+
+/** settle(): decides the search, unless it is decided; what the caller of it learns is then in the search's fields. */
+export function settle(world: World, state: State, search: Search, wanted: "charge" | "refund"): void {
+  const { shared } = state;
+  const price = search.free ? 0 : 1;
+  if (search.decision !== Decision.none) {
+    if (world.design.decidesOnce || wanted === "refund" || shared.balance < price) return;
+    shared.decidedTwice = 1;
+    shared.balance -= price;
+    shared.version += 1;
+    return;
+  }
+  shared.version += 1;
+  if (wanted === "refund") {
+    search.decision = Decision.refund;
+  } else if (isKeyed(world, search) && shared.paidBy !== 0 && world.design.keyPaysOnce) {
+    // Before the guard: what is paid is owed, whatever the balance.
+    search.decision = Decision.alreadyPaid;
+  } else if (shared.balance < price) {
+    search.decision = Decision.outOfCredits;
+  } else {
+    search.decision = Decision.charge;
+    shared.balance -= price;
+    if (isKeyed(world, search)) shared.paidBy = search.place + 1;
+    if (!isKeyed(world, search) || !world.design.keyedChargesStand) search.undelivered = 1;
+  }
+}
+
+/** Whether the search ended as one that has an answer to be delivered. */
+export const isPaid = ({ decision }: Search) => decision === Decision.charge || decision === Decision.alreadyPaid;
+
+/** reverse_charges(): the row in `undelivered` is the right to do it; taking it away makes it happen once. */
+export function reverse(world: World, { shared }: State, search: Search): void {
+  const mayReverse = world.design.reversalTakesTheRow ? search.undelivered === 1 : search.decision === Decision.charge;
+  if (!mayReverse || search.reversed === 1) return;
+  search.undelivered = 0;
+  search.reversed = 1;
+  shared.balance += 1;
+  shared.version += 1;
+}
+
+/** confirmDelivered(): from now on the charge is final. */
+export function confirm(search: Search): void {
+  search.undelivered = 0;
+}
+
+/** grant_credit(): one price more. */
+export function grant({ shared }: State): void {
+  shared.granted += 1;
+  shared.balance += 1;
+  shared.version += 1;
+}

@@ -1,0 +1,67 @@
+import type { World } from "./steps.ts";
+
+/**
+ * What is gone through: who calls, and what may go wrong how often. In each, every order of everything is tried, and every
+ * moment for every fault.
+ */
+export interface Scenario extends Omit<World, "design"> {
+  name: string;
+  /** Small enough for the tests. */
+  isQuick: boolean;
+  /** Left out unless it is asked for by name or by --thorough: it takes minutes. */
+  isLong: boolean;
+}
+
+const alone: Omit<Scenario, "name" | "faults"> = {
+  keyed: [false],
+  balance: 1,
+  warm: true,
+  takeOversMax: 1,
+  isQuick: false,
+  isLong: false,
+};
+const keyedAlone = { ...alone, keyed: [true] };
+const two = { ...alone, keyed: [false, false] };
+const twoUnderAKey = { ...alone, keyed: [true, true] };
+
+const everyProcess = { apiCrash: 1, workerCrash: 1, workerStall: 1, hangUp: 1, engineFailure: 1 };
+const everyMessage = { message: 2, inboxLost: 1, enqueueUnknown: 1, admissionUnknown: 1 };
+const everyOutage = { unknownCommit: 2, postgresAway: 1, workerGivesUp: 1, apiCrash: 1, apiExit: 1, engineFailure: 1 };
+const everyMemory = { flush: 1, restore: 1, topUp: 1, apiCrash: 1, longQuiet: 1 };
+
+export const scenarios: Scenario[] = [
+  { ...alone, name: "nothing goes wrong", isQuick: true, faults: {} },
+  { ...alone, name: "processes", faults: everyProcess },
+  { ...keyedAlone, name: "processes, keyed", isQuick: true, faults: everyProcess },
+  { ...alone, name: "three runs", takeOversMax: 2, faults: { workerStall: 2, workerCrash: 1 } },
+  { ...keyedAlone, name: "three runs, keyed", takeOversMax: 2, faults: { workerStall: 2, workerCrash: 1 } },
+  { ...alone, name: "messages", isQuick: true, faults: everyMessage },
+  { ...keyedAlone, name: "messages, keyed", faults: everyMessage },
+  { ...alone, name: "outages of Postgres", isQuick: true, faults: everyOutage },
+  { ...keyedAlone, name: "outages of Postgres, keyed", isQuick: true, faults: everyOutage },
+  { ...alone, name: "lost memory", faults: everyMemory },
+  { ...keyedAlone, name: "lost memory, keyed", faults: everyMemory },
+  { ...alone, name: "a frozen API", faults: { apiPause: 1, hangUp: 1, message: 1, workerStall: 1, apiCrash: 1 } },
+  {
+    ...alone,
+    name: "credits come late",
+    balance: 0,
+    warm: false,
+    isQuick: true,
+    faults: { topUp: 2, message: 1, flush: 1 },
+  },
+  { ...two, name: "two for the last credit", faults: {} },
+  { ...two, name: "two for the last credit, cold", warm: false, faults: {} },
+  { ...twoUnderAKey, name: "a repeat", faults: {} },
+  { ...twoUnderAKey, name: "a repeat, the API dies", faults: { apiCrash: 1 } },
+  { ...twoUnderAKey, name: "a repeat, a message is lost", faults: { message: 1 } },
+  { ...twoUnderAKey, name: "a repeat, Redis forgets", faults: { flush: 1 } },
+  { ...twoUnderAKey, name: "a repeat, the engine fails", faults: { engineFailure: 1, hangUp: 1 } },
+  { ...twoUnderAKey, name: "a repeat, a worker dies", faults: { workerCrash: 1 } },
+  { ...twoUnderAKey, name: "a repeat, a worker freezes", faults: { workerStall: 1 } },
+  { ...twoUnderAKey, name: "a repeat, Redis forgets and an API dies", isLong: true, faults: { flush: 1, apiCrash: 1 } },
+  { ...two, name: "two, a message is lost", isLong: true, faults: { message: 1 } },
+  { ...two, name: "two, Redis forgets", faults: { flush: 1 } },
+  { ...two, name: "two, a worker dies", isLong: true, faults: { workerCrash: 1 } },
+  { ...two, name: "two, an API dies", isLong: true, faults: { apiCrash: 1 } },
+];

@@ -1,0 +1,170 @@
+/**
+ * One state of the model: everything that Postgres, Redis and the processes know at one moment, as small numbers in one
+ * row of bytes, so that millions of states fit in memory and are compared word by word. The fields have names; the bytes
+ * are only where they are kept.
+ */
+
+/** What exists once. */
+const sharedFields = [
+  // Postgres: the organization's row, who paid under the key (a search + 1), and whether a search was ever decided twice.
+  "balance",
+  "version",
+  "granted",
+  "paidBy",
+  "decidedTwice",
+  // Redis: the copy of the pair (balance + 1, 0 where it is cold), the key's record and whose it is (a search + 1).
+  "copy",
+  "copyVersion",
+  "record",
+  "recordOwner",
+  // The same as a snapshot on disk has it.
+  "snapshot",
+  "snapshotCopy",
+  "snapshotCopyVersion",
+  "snapshotRecord",
+  "snapshotRecordOwner",
+  // A message that is under way and comes late: to which search (+ 1), of which kind, with which pair.
+  "lateTo",
+  "lateKind",
+  "lateBalance",
+  "lateVersion",
+  // Whether Redis ever lost memory, whether the caretaker has yet to see a new run of Redis, and whether the organization
+  // was quiet for so long that it does not count as lately active.
+  "lost",
+  "newRun",
+  "quiet",
+] as const;
+
+/** What exists once for each search; its API process serves this search alone. */
+const searchFields = [
+  // Postgres.
+  "decision",
+  "reversed",
+  "undelivered",
+  // Redis: its hold, its job, how often that was taken over, and the first unread answer in the inbox of its API.
+  "hold",
+  "job",
+  "takeOvers",
+  "inbox",
+  "snapshotHold",
+  "snapshotJob",
+  "snapshotTakeOvers",
+  // The API: where it is, the pair that it carries, whether the key has paid already, and what the caller got.
+  "api",
+  "pairBalance",
+  "pairVersion",
+  "free",
+  "caller",
+  // How late it is for this search, and whether the one accepted case befell it.
+  "clock",
+  "inDoubt",
+  // The sweeper, between its decision and its message.
+  "sweep",
+  "sweepBalance",
+  "sweepVersion",
+] as const;
+
+/** What exists once for each run of a search's job. */
+const runFields = ["at", "outcome", "pairBalance", "pairVersion"] as const;
+
+export const faults = [
+  "apiCrash",
+  "apiExit",
+  "apiPause",
+  "workerCrash",
+  "workerStall",
+  "workerGivesUp",
+  "engineFailure",
+  "hangUp",
+  "message",
+  "inboxLost",
+  "unknownCommit",
+  "enqueueUnknown",
+  "admissionUnknown",
+  "flush",
+  "snapshot",
+  "restore",
+  "postgresAway",
+  "topUp",
+  "longQuiet",
+] as const;
+export type Fault = (typeof faults)[number];
+
+type Fields<Names extends readonly string[]> = Record<Names[number], number>;
+export type Search = Fields<typeof searchFields> & { place: number; runs: Run[] };
+export type Run = Fields<typeof runFields> & { place: number };
+
+export const Decision = { none: 0, charge: 1, refund: 2, alreadyPaid: 3, outOfCredits: 4 } as const;
+export const Hold = { none: 0, free: 1, priced: 2 } as const;
+/** From `active` on the job is held by the run in the slot `job - active`. */
+export const Job = { none: 0, waiting: 1, active: 2 } as const;
+export const Inbox = { none: 0, answer: 1, failure: 2, failureOfCharge: 3 } as const;
+export const KeyRecord = { none: 0, running: 1, answered: 2, failed: 3 } as const;
+export const Caller = { unsent: 0, waits: 1, gone: 2, delivered: 3, refused: 4 } as const;
+/** The deadline; the grace, behind which the sweeper comes; the fence, behind which no 200 is begun any more. */
+export const Clock = { early: 0, deadline: 1, grace: 2, fence: 3 } as const;
+
+export class State {
+  readonly words: Uint32Array;
+  readonly shared: Fields<typeof sharedFields>;
+  readonly left: Fields<typeof faults>;
+  readonly searches: Search[];
+
+  /** @param runsMax how many runs a job may have at the same time, living or frozen. */
+  constructor(searches: number, runsMax: number) {
+    const runBytes = runFields.length * runsMax;
+    const ownBytes = searchFields.length + runBytes;
+    const sharedBytes = sharedFields.length + faults.length;
+    this.words = new Uint32Array(Math.ceil((sharedBytes + searches * ownBytes) / 4));
+    const bytes = new Uint8Array(this.words.buffer);
+    this.shared = openShared(bytes, 0);
+    this.left = openFaults(bytes, sharedFields.length);
+    this.searches = Array.from({ length: searches }, (_, place) => {
+      const from = sharedBytes + place * ownBytes;
+      const runs = Array.from({ length: runsMax }, (_run, slot) =>
+        Object.assign(openRun(bytes, from + searchFields.length + slot * runFields.length), { place: slot }),
+      );
+      return Object.assign(openSearch(bytes, from), { place, runs });
+    });
+  }
+
+  search(place: number): Search {
+    return this.searches[place] ?? missing();
+  }
+}
+
+function missing(): never {
+  throw new RangeError("there is no such search or run in this model");
+}
+
+export function runOf(search: Search, slot: number): Run {
+  return search.runs[slot] ?? missing();
+}
+
+const openShared = viewer(sharedFields);
+const openFaults = viewer(faults);
+const openSearch = viewer(searchFields);
+const openRun = viewer(runFields);
+
+/** A way to read and write bytes under names: all views of one kind share their accessors, which keeps them fast. */
+function viewer<const Names extends readonly string[]>(names: Names) {
+  class View {
+    readonly bytes: Uint8Array;
+    readonly from: number;
+    constructor(bytes: Uint8Array, from: number) {
+      this.bytes = bytes;
+      this.from = from;
+    }
+  }
+  for (const [at, name] of names.entries())
+    Object.defineProperty(View.prototype, name, {
+      get(this: View) {
+        return this.bytes[this.from + at];
+      },
+      set(this: View, value: number) {
+        this.bytes[this.from + at] = value;
+      },
+    });
+  // The compiler cannot see the accessors that were just defined under exactly these names.
+  return (bytes: Uint8Array, from: number) => new View(bytes, from) as unknown as Fields<Names>;
+}
