@@ -3,6 +3,7 @@ import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
 import type { Row, Say } from "../report.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
@@ -78,6 +79,9 @@ function run(command: string, cwd: string): Promise<{ exitCode: number | null; t
 const complaint = /BROKEN: (.*)|\| NO |AssertionError: (.*)|(Property failed.*)|FAIL (.*)/;
 
 function firstComplaint(said: string): string {
-  const line = said.split("\n").find((candidate) => complaint.test(candidate)) ?? "it failed without a word";
+  const line =
+    stripVTControlCharacters(said)
+      .split("\n")
+      .find((candidate) => complaint.test(candidate)) ?? "it failed without a word";
   return (complaint.exec(line)?.slice(1).find(Boolean) ?? line).trim().slice(0, 160);
 }

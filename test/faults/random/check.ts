@@ -166,12 +166,17 @@ function chargedForNothing(world: World, attempts: readonly Attempt[], accounts:
   const byCustomer = Map.groupBy(orphans, ([, { organizationId }]) => organizationId);
   const tooMany = world.customers.flatMap(({ organizationId }) => {
     const gone = attempts.filter(
-      ({ customer, key, answer }) => customer.organizationId === organizationId && key === undefined && !answer,
+      (one) => one.customer.organizationId === organizationId && one.key === undefined && couldNotReceive(world, one),
     );
     const found = byCustomer.get(organizationId)?.length ?? 0;
     return found > gone.length ? [`${organizationId}: ${found} charges for ${gone.length} callers that were gone`] : [];
   });
   return [...undelivered, ...tooMany];
+}
+
+/** Whether all bytes may have been handed to this caller's socket although it saw none of them. */
+function couldNotReceive(world: World, attempt: Attempt): boolean {
+  return !attempt.answer && (attempt.noAnswer === "hung up" || wasUnwell(world, attempt));
 }
 
 function statusesByRequest({ apis }: World): Map<string, number> {

@@ -1,0 +1,25 @@
+/**
+ * Loaded into an API or a worker before its own code (`node --import`), which knows nothing of it: looks at what the
+ * process sends and gets, and kills it on the spot at the step it is told. Orders come from the process that started it,
+ * the first one before anything else runs; when that process is gone this one goes too.
+ */
+import { once } from "node:events";
+import { arm } from "./armed.ts";
+import { orderMessage } from "./points.ts";
+import { watchAnswers, watchPostgres, watchProvider } from "./wire-others.ts";
+import { watchRedis } from "./wire-redis.ts";
+
+watchRedis();
+watchPostgres();
+watchProvider();
+watchAnswers();
+
+const obey = (message: unknown) => {
+  arm(orderMessage.parse(message).order);
+  process.send?.("armed");
+};
+process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+const [first] = await once(process, "message");
+obey(first);
+process.on("message", obey);
+process.channel?.unref();

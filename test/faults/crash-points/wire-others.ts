@@ -1,0 +1,70 @@
+import { subscribe } from "node:diagnostics_channel";
+import { ServerResponse } from "node:http";
+import pg from "pg";
+import { die, edgeAt, isAbout } from "./armed.ts";
+import type { Step } from "./points.ts";
+
+const stepsOfStatements: Record<string, Step> = {
+  find_caller: "identity",
+  read_pair: "seed",
+  settle: "settle",
+  reverse_charges: "reverse",
+  confirm_delivered: "confirm",
+};
+// These name tokens and requests, and no organization.
+const nameless = new Set<Step>(["identity", "confirm"]);
+
+type Callback = (error: Error | null, result: unknown) => void;
+
+export function watchPostgres(): void {
+  // Of the many forms of a query the pool uses one.
+  const client = pg.Client.prototype as unknown as {
+    query: (config: unknown, values?: unknown, callback?: Callback) => unknown;
+  };
+  const { query } = client;
+  client.query = function (config, values, callback) {
+    const step = stepOf(config);
+    if (!step) return query.call(this, config, values, callback);
+    if (edgeAt(step) === "before") die();
+    return query.call(this, config, values, (error: Error | null, result: unknown) => {
+      if (!error && edgeAt(step) === "after") die();
+      callback?.(error, result);
+    });
+  };
+}
+
+function stepOf(config: unknown): Step | undefined {
+  if (typeof config !== "object" || config === null || !("name" in config)) return undefined;
+  const step = stepsOfStatements[String(config.name)];
+  if (!step || edgeAt(step) === undefined) return undefined;
+  return nameless.has(step) || isAbout(JSON.stringify(config)) ? step : undefined;
+}
+
+/** undici tells when a request is made, and when the last of its answer has come. */
+export function watchProvider(): void {
+  const at = (edge: string) => () => {
+    if (edgeAt("ask") === edge) die();
+  };
+  subscribe("undici:request:create", at("before"));
+  subscribe("undici:request:trailers", at("after"));
+}
+
+/** A 200 to a search: before its first byte, with half of its body sent, or with its last byte in the caller's socket. */
+export function watchAnswers(): void {
+  // oxlint-disable-next-line typescript/unbound-method -- it is called with the response that it was called on
+  const { end } = ServerResponse.prototype;
+  const watched = function (this: ServerResponse, ...args: unknown[]) {
+    const isAnswer = this.statusCode === 200 && this.req.url === "/v1/serp/search";
+    const edge = isAnswer ? edgeAt("respond") : undefined;
+    if (edge === "before") die();
+    if (edge === "after") this.prependOnceListener("finish", () => die());
+    const [body] = args;
+    if (edge === "amid" && body instanceof Buffer) {
+      this.write(body.subarray(0, body.length / 2), () => die());
+      return this;
+    }
+    return Reflect.apply(end, this, args);
+  };
+  // It has the many forms of end, which it hands on as they come.
+  ServerResponse.prototype.end = watched as typeof end;
+}

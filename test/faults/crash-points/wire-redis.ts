@@ -1,0 +1,98 @@
+import { type Command, Pipeline, Redis } from "ioredis";
+import { die, edgeAt, isAbout } from "./armed.ts";
+import type { Step } from "./points.ts";
+
+/** Everything that the product says to Redis goes through one of these two. */
+// oxlint-disable-next-line typescript/unbound-method -- it is called with the connection that it was called on
+const { sendCommand } = Redis.prototype;
+// ioredis adds exec at run time.
+const pipelines = Pipeline.prototype as unknown as { exec: (this: Collected, ...args: unknown[]) => unknown };
+const { exec } = pipelines;
+
+interface Collected {
+  redis: Redis;
+}
+
+/** What a pipeline has collected, which its types keep to themselves; in the order in which it will be sent. */
+const collectedIn = (pipeline: Collected): Command[] => Reflect.get(pipeline, "_queue");
+
+const stepsOfScripts: Record<string, Step> = {
+  admit: "admit",
+  addStandardJob: "enqueue",
+  removeJob: "remove",
+  moveToActive: "take",
+  moveToFinished: "finish",
+  moveJobFromActiveToWait: "release",
+};
+
+function stepOf(redis: Redis, command: Command): Step | undefined {
+  const { name, args } = command;
+  if (name === "xadd") return "answer";
+  if (name === "xread") return "arrive";
+  if (name === "hmget") return args.includes("failure") ? "poll" : undefined;
+  const script = scriptOf(redis, args[0]);
+  return script === "settle" ? stepOfSettle(args) : stepsOfScripts[script ?? ""];
+}
+
+/** The name under which a script was defined, without the version that BullMQ adds. */
+function scriptOf(redis: Redis, sha: unknown): string | undefined {
+  // Its type says that it is empty.
+  const scripts = redis.scriptsSet as Record<string, { sha: string }>;
+  const found = Object.entries(scripts).find(([, script]) => script.sha === sha);
+  return found?.[0].split(":")[0];
+}
+
+/** settle.lua has four arguments behind its keys, and five more for each hold that it ends. */
+function stepOfSettle([, keys, ...rest]: readonly unknown[]): Step | undefined {
+  if (!isAbout(rest.map(String).join(" "))) return undefined;
+  return rest.length > Number(keys) + 4 ? "drop" : "store";
+}
+
+/** A read that found nothing is not the step: these two are asked all the time. */
+function hasHappened(step: Step, reply: unknown): boolean {
+  if (step === "arrive") return reply !== null;
+  if (step === "take") return Array.isArray(reply) && Array.isArray(reply[0]);
+  return true;
+}
+
+export function watchRedis(): void {
+  Redis.prototype.sendCommand = function (this: Redis, command, stream) {
+    // What a pipeline sends was looked at as a whole.
+    if (stream) return sendCommand.call(this, command, stream);
+    const step = stepOf(this, command);
+    const { resolve } = command;
+    command.resolve = (reply) => {
+      // The order may be younger than the command: a blocking read is sent long before there is anything to read.
+      if (step && edgeAt(step) === "after" && hasHappened(step, reply)) die();
+      resolve(reply);
+    };
+    if (!step || edgeAt(step) !== "before") return sendCommand.call(this, command);
+    if (step !== "take") die();
+    void untilKnownIdle(this, command).then(() => sendCommand.call(this, command));
+    return command.promise;
+  };
+
+  /** A pipeline is no transaction: it is cut at the step, what stands in front of it runs, and then the process dies. */
+  pipelines.exec = function (...args) {
+    const collected = collectedIn(this);
+    const edges = collected.map((command) => {
+      const step = stepOf(this.redis, command);
+      return step && edgeAt(step);
+    });
+    const found = edges.findIndex((edge) => edge !== undefined);
+    if (found >= 0) {
+      collected.splice(edges[found] === "before" ? found : found + 1);
+      const last = collected.at(-1);
+      if (!last) die();
+      last.resolve = () => die();
+    }
+    return exec.apply(this, args);
+  };
+}
+
+/** A worker asks for a job again and again; it dies where there is one for it. */
+async function untilKnownIdle(redis: Redis, moveToActive: Command): Promise<void> {
+  const [, , waitingKey] = moveToActive.args;
+  const waiting = await redis.llen(String(waitingKey)).catch(() => 0);
+  if (waiting > 0) die();
+}
