@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keysOf, settleHolds } from "../../shared/credits/holds.ts";
 import { grantCredit, readPair } from "../../shared/credits/ledger.ts";
@@ -45,9 +46,11 @@ test("a top-up whose message to Redis was lost is found before the caller is ref
   expect((await service.search(token, { keyword: "tea" })).status).toBe(200);
   expect((await service.search(token, { keyword: "milk" })).status).toBe(402);
   const grant = { organizationId, grantId: `grant_${organizationId}`, mils: 50, reason: "lost" };
+  await sleep(300); // For a refused organization Postgres is asked at most every 250 ms.
   await grantCredit(service.database, grant);
   await grantCredit(service.database, grant); // A repeat counts once.
-  await service.until(async () => (await service.search(token, { keyword: "milk" })).status === 200);
+  // At once: a second later the reconciler would have made it good by itself.
+  expect((await service.search(token, { keyword: "milk" })).status).toBe(200);
   await service.rest();
   expect((await service.usage(token)).body.creditBalanceMils).toBe(45);
 });
