@@ -4,15 +4,20 @@ import { asOwner } from "../../harness/owner.ts";
 import { ailments } from "./provider.ts";
 import { cutAppendOnlyFile, removeAppendOnlyFile } from "./servers.ts";
 import type { Slot } from "./slot.ts";
+import {
+  clockJumps,
+  cut,
+  cutAround,
+  type Degree,
+  far,
+  frozen,
+  held,
+  killed,
+  replaced,
+  silent,
+  unreachable,
+} from "./slot-faults.ts";
 import type { World } from "./world.ts";
-
-/** How much of a fault, and where. */
-export interface Degree {
-  place: 0 | 1;
-  /** From 0 to 1. */
-  strength: number;
-  landed: boolean;
-}
 
 /** Begins a fault. @returns what ends it. */
 type Fault = (world: World, degree: Degree) => Promise<() => Promise<void> | void> | (() => Promise<void> | void);
@@ -21,72 +26,6 @@ type Kind = "apis" | "workers";
 const on = (kind: Kind, hurt: (slot: Slot, degree: Degree) => () => Promise<void> | void): Fault => {
   return (world, degree) => hurt(world[kind][degree.place], degree);
 };
-
-const killed = (slot: Slot) => {
-  slot.kill();
-  return () => slot.start();
-};
-const frozen = (slot: Slot) => {
-  slot.process?.kill("SIGSTOP");
-  return () => slot.process?.kill("SIGCONT");
-};
-const replaced = (slot: Slot) => {
-  const done = slot.replace();
-  return () => done;
-};
-const clockJumps = (slot: Slot) => {
-  const { process } = slot;
-  if (process && !process.hasEnded) process.kill("SIGUSR2");
-  return () => void (process && !process.hasEnded && process.kill("SIGUSR2"));
-};
-
-/** Notes that callers cannot count on this process meanwhile: nothing it does could reach them in time. */
-const unreachable = (hurt: (slot: Slot, degree: Degree) => () => void) => (slot: Slot, degree: Degree) => {
-  const span = { fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY };
-  slot.unwell.push(span);
-  const end = hurt(slot, degree);
-  return () => {
-    end();
-    span.toMs = performance.now();
-  };
-};
-
-type WayName = keyof Slot["ways"];
-const cut = (name: WayName) => (slot: Slot) => {
-  const way = slot.ways[name];
-  way.cut();
-  return way.mend;
-};
-const silent = (name: WayName) => (slot: Slot) => {
-  const way = slot.ways[name];
-  way.silence("requests", "replies");
-  return way.mend;
-};
-/** What was asked arrives and is done, and the answer comes late, or never where the connection breaks before. */
-const repliesHeld =
-  (name: WayName) =>
-  (slot: Slot, { landed }: Degree) => {
-    const way = slot.ways[name];
-    way.silence("replies");
-    return () => {
-      if (landed) way.reset();
-      way.mend();
-    };
-  };
-const far =
-  (name: WayName) =>
-  (slot: Slot, { strength }: Degree) => {
-    const way = slot.ways[name];
-    way.delay(10 + 490 * strength);
-    return way.mend;
-  };
-const cutAround =
-  (name: WayName, request: string) =>
-  (slot: Slot, { landed }: Degree) => {
-    const way = slot.ways[name];
-    way.cutAround(Buffer.from(request), landed);
-    return way.mend;
-  };
 
 const inRedis =
   (command: [string, ...string[]], end: [string, ...string[]]): Fault =>
@@ -110,24 +49,28 @@ export const faults = {
 
   "Postgres cut off from an API": on("apis", cut("postgres")),
   "Postgres silent for an API": on("apis", silent("postgres")),
-  "Postgres' replies held from an API": on("apis", repliesHeld("postgres")),
+  "Postgres' replies held from an API": on("apis", held("replies", "postgres")),
   "settling of unknown outcome in an API": on("apis", cutAround("postgres", "settle")),
   "confirmation of unknown outcome in an API": on("apis", cutAround("postgres", "confirm_delivered")),
   "Postgres cut off from a worker": on("workers", cut("postgres")),
   "Postgres silent for a worker": on("workers", silent("postgres")),
-  "Postgres' replies held from a worker": on("workers", repliesHeld("postgres")),
+  "Postgres' replies held from a worker": on("workers", held("replies", "postgres")),
   "Postgres far from a worker": on("workers", far("postgres")),
   "settling of unknown outcome in a worker": on("workers", cutAround("postgres", "settle")),
 
   "Redis cut off from an API": on("apis", cut("redis")),
   "Redis silent for an API": on("apis", silent("redis")),
-  "Redis' replies held from an API": on("apis", repliesHeld("redis")),
+  "Redis' replies held from an API": on("apis", held("replies", "redis")),
   "Redis far from an API": on("apis", far("redis")),
   "admission of unknown outcome": on("apis", cutAround("redis", ":window")),
   "enqueueing of unknown outcome": on("apis", cutAround("redis", "enqueuedAtMs")),
   "Redis cut off from a worker": on("workers", cut("redis")),
   "Redis silent for a worker": on("workers", silent("redis")),
-  "Redis' replies held from a worker": on("workers", repliesHeld("redis")),
+  "an API's requests to Redis held": on("apis", held("requests", "redis")),
+  "a worker's requests to Redis held": on("workers", held("requests", "redis")),
+  "an API's requests to Postgres held": on("apis", held("requests", "postgres")),
+  "a worker's requests to Postgres held": on("workers", held("requests", "postgres")),
+  "Redis' replies held from a worker": on("workers", held("replies", "redis")),
   "Redis far from a worker": on("workers", far("redis")),
   "answering of unknown outcome": on("workers", cutAround("redis", "xadd")),
   "hold's end of unknown outcome": on("workers", cutAround("redis", ":holds")),
