@@ -19,6 +19,8 @@ export interface Customer extends Organization {
 const usageAnswer = z.object({ creditBalanceMils: z.number() });
 const clockJump = `--import=${new URL("./clock-jump.ts", import.meta.url).href}`;
 
+const interrupted = () => process.exit(130);
+
 /**
  * The whole service as it would run anywhere: two APIs, two workers, Postgres, Redis with an append-only file and a
  * provider, each process behind proxies of its own, so that everything can be hurt alone.
@@ -108,6 +110,7 @@ export class World {
   }
 
   async close(): Promise<void> {
+    process.off("exit", this.#abandon).off("SIGINT", interrupted).off("SIGTERM", interrupted);
     await Promise.all(this.slots.map((slot) => slot.close()));
     await this.queue.close();
     await this.service.stop();
@@ -115,7 +118,14 @@ export class World {
     await this.servers.close();
   }
 
+  // Whoever interrupts the run finds nothing of it left behind.
+  readonly #abandon = (): void => {
+    for (const slot of this.slots) slot.kill();
+    this.servers.abandon();
+  };
+
   async #settleIn(): Promise<void> {
+    process.on("exit", this.#abandon).on("SIGINT", interrupted).on("SIGTERM", interrupted);
     for (let n = 0; n < organizationsMax; n += 1) {
       const kind = n < 10 ? "rich" : n < 16 ? "tight" : n < 18 ? "penniless" : "limited";
       const grantedMils = { rich: 100_000, tight: 40 * priceMils, penniless: 0, limited: 100_000 }[kind];
