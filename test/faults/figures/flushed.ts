@@ -104,7 +104,7 @@ const lose = {
   "killed and restarted empty": async ({ service }: Scene, endLoss: () => void) => {
     const { port } = service.redisServer;
     service.redisServer.kill("SIGKILL");
-    await service.redisServer.exited;
+    await service.redisServer.stop(); // It is gone already; this takes its folder away.
     endLoss();
     await service.restartRedis(port);
   },

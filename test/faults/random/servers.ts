@@ -124,7 +124,8 @@ export class Servers {
   /** Leaves no trace on this machine; the servers have guards of their own, which stop them when we are gone. */
   abandon(): void {
     if (this.hasDisk) execFileSync("umount", ["--lazy", this.folder]);
-    rmSync(this.folder, { recursive: true, force: true });
+    // Postgres' data may lie elsewhere, where its user can enter.
+    for (const folder of [this.postgres.folder, this.folder]) rmSync(folder, { recursive: true, force: true });
   }
 
   // Two faults may restart the same server.
