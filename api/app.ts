@@ -19,7 +19,6 @@ export function createApp(context: ApiContext): Express {
 
   app.use((request, response, next) => {
     openExchange(context, response);
-    if (context.draining.aborted) response.setHeader("Connection", "close");
     refuseUnsafeHead(request);
     next();
   });

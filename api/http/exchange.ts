@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
-import type { Context } from "../../shared/context.ts";
 import { newId } from "../../shared/ids.ts";
+import type { ApiContext } from "../context.ts";
 
 /** One request and its answer, as the log and the metrics know it. */
 export class Exchange {
@@ -10,6 +10,12 @@ export class Exchange {
   route = "none";
   /** What the one log line tells beside method, route, status and time. */
   readonly notes: Record<string, unknown> = {};
+  /** Given once this process stops: from then on each answer ends its connection, also of a request that came before. */
+  readonly draining: AbortSignal;
+
+  constructor(draining: AbortSignal) {
+    this.draining = draining;
+  }
 }
 
 const exchanges = new WeakMap<ServerResponse, Exchange>();
@@ -22,8 +28,8 @@ export function exchangeOf(response: ServerResponse): Exchange {
 }
 
 /** Begins an exchange: the request id on the answer, one metric and one log line at its end. */
-export function openExchange(context: Context, response: ServerResponse): Exchange {
-  const exchange = new Exchange();
+export function openExchange(context: ApiContext, response: ServerResponse): Exchange {
+  const exchange = new Exchange(context.draining);
   exchanges.set(response, exchange);
   response.setHeader("X-Request-Id", exchange.requestId);
   response.setHeader("Cache-Control", "no-store");

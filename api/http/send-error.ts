@@ -30,7 +30,7 @@ export function sendJson(
   body: string | Buffer,
 ): void {
   // What was not read of a request is not read any more: the connection ends with this answer.
-  if (!request.complete) response.setHeader("Connection", "close");
+  if (!request.complete || exchangeOf(response).draining.aborted) response.setHeader("Connection", "close");
   response.statusCode = status;
   response.setHeader("Content-Type", "application/json; charset=utf-8");
   response.setHeader("Content-Length", Buffer.byteLength(body));

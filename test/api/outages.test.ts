@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reportWorker, withdrawWorker } from "../../shared/workforce.ts";
 import { type Proxy, startProxy } from "../harness/proxy.ts";
@@ -69,6 +70,7 @@ test("a search whose body comes after the service began to stop is refused, and 
   const answer = await leavingNoTrace(service, organization, async () => {
     const { answers, closed } = await sendRaw(api.url, head.join("\r\n"), {
       afterwards: async () => {
+        await sleep(200); // Its head has arrived; so it is under way when the stop begins.
         api.kill("SIGTERM");
         await service.until(() => takesNobody(api));
         return body;
