@@ -18,8 +18,8 @@ import { CallerGone, inTime, remainingMs, type SearchCall, SearchFailed } from "
  */
 
 // Together less than the two seconds that an answer may come after its deadline.
-const undoMsMax = 1_000;
-const lateAnswerMsMax = 700;
+const undoMsMax = 800;
+const lateAnswerMsMax = 500;
 // How long an undo that nobody waits for is tried; the sweeper takes over behind it.
 const undoPatienceMs = 5_000;
 

@@ -7,7 +7,6 @@ import { readAnswer } from "./caller.ts";
 import type { Play } from "./play.ts";
 
 const priceMils = 5;
-const lateMsMax = 2_000;
 const quietMsMax = 60_000;
 const confirmMsMax = 1_500;
 const repairMsMax = 8_000;
@@ -37,8 +36,8 @@ async function insist(what: string, isTrue: () => Promise<boolean>): Promise<voi
   if (!(await becomes(isTrue, quietMsMax))) throw new Error(`${what}: not within ${quietMsMax} ms`);
 }
 
-/** Everything that does not balance, in sentences. */
-export async function audit(play: Play): Promise<{ broken: string[]; seen: string }> {
+/** Everything that does not balance, in sentences. @param lateMsMax how long after its deadline an answer may come. */
+export async function audit(play: Play, lateMsMax: number): Promise<{ broken: string[]; seen: string }> {
   const { lane } = play;
   // When all is quiet somebody may still have to die: the next caretaker, once the lease of the dead one is over.
   const deathsDue = play.case.apis.length + play.case.workers.length;
@@ -48,7 +47,7 @@ export async function audit(play: Play): Promise<{ broken: string[]; seen: strin
   const found = await look(play);
   const broken = [
     ...deathsMissing(play, deathsDue),
-    ...waits(play),
+    ...waits(play, lateMsMax),
     ...answers(play, found),
     ...(play.case.keyed ? await owed(play) : []),
     ...(await balances(play, found)),
@@ -106,7 +105,7 @@ function deathsMissing(play: Play, due: number): string[] {
   return [...accidents, `${play.deaths.length} of ${due} processes died where they should: ${where || "none"}`];
 }
 
-function waits({ attempts, lane }: Play): string[] {
+function waits({ attempts, lane }: Play, lateMsMax: number): string[] {
   return attempts
     .filter(({ tookMs }) => tookMs > lane.deadlineMs + lateMsMax)
     .map(({ tookMs, status }) => `a caller waited for ${Math.round(tookMs)} ms (${status ?? "no answer"})`);

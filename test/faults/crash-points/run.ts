@@ -19,9 +19,11 @@ export async function runCrashPoints(options: {
   only?: string | undefined;
   among?: readonly Case[];
   lanes: number;
+  /** How long after its deadline an answer may come; 2 s unless the clock is not to be trusted. */
+  lateMsMax?: number;
   say: Say;
 }): Promise<Row[]> {
-  const { postgresUrl, only = "", among = cases, say } = options;
+  const { postgresUrl, only = "", among = cases, lateMsMax = 2_000, say } = options;
   const chosen = among.filter(({ name }) => name.includes(only));
   const open = new Set<Lane>();
   const kill = () => {
@@ -40,7 +42,7 @@ export async function runCrashPoints(options: {
     const waiting = chosen.toSorted((one, other) => other.deadlineMs - one.deadlineMs);
     const lane = async (number: number) => {
       const next = () => (number % 2 === 0 ? waiting.shift() : waiting.pop());
-      await playAll({ next, postgresUrl, open, inTurn }, (one, row) => {
+      await playAll({ next, postgresUrl, lateMsMax, open, inTurn }, (one, row) => {
         rows.set(one, row);
         say(`${rows.size} of ${chosen.length}: ${row.held ? "held" : "BROKEN"}: ${row.what}: ${row.seen}`);
       });
@@ -55,10 +57,10 @@ export async function runCrashPoints(options: {
 
 /** One case after the other in one service; another service where the wait is another, or where one case did harm. */
 async function playAll(
-  options: { next: () => Case | undefined; postgresUrl: string; open: Set<Lane>; inTurn: InTurn },
+  options: { next: () => Case | undefined; postgresUrl: string; lateMsMax: number; open: Set<Lane>; inTurn: InTurn },
   tell: (one: Case, row: Row) => void,
 ): Promise<void> {
-  const { next, postgresUrl, open, inTurn } = options;
+  const { next, postgresUrl, lateMsMax, open, inTurn } = options;
   let lane: Lane | undefined;
   const enter = (deadlineMs: number) =>
     inTurn(async () => {
@@ -76,7 +78,7 @@ async function playAll(
   for (let one = next(); one; one = next()) {
     if (lane && lane.deadlineMs !== one.deadlineMs) await leave();
     lane ??= await enter(one.deadlineMs);
-    const row = await playOne(lane, one);
+    const row = await playOne(lane, one, lateMsMax);
     tell(one, row);
     if (!row.held) await leave();
   }
@@ -95,7 +97,7 @@ function takeTurns(): InTurn {
   };
 }
 
-async function playOne(lane: Lane, one: Case): Promise<Row> {
+async function playOne(lane: Lane, one: Case, lateMsMax: number): Promise<Row> {
   const what = one.name;
   const promised = promises[one.ends];
   let play: Play | undefined;
@@ -104,7 +106,7 @@ async function playOne(lane: Lane, one: Case): Promise<Row> {
     play = new Play(lane, one, await lane.customer({ cold: one.plot === "cold" }));
     await play.run();
     await comeToRest(play);
-    const { broken, seen } = await audit(play);
+    const { broken, seen } = await audit(play, lateMsMax);
     return { what, promised, seen: [seen, ...broken].join("; "), held: broken.length === 0 };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);

@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto";
 import { z } from "zod";
+import { type Account, readAccounts } from "./accounts.ts";
 import type { Attempt } from "./callers.ts";
 import { deadlineMs, priceMils, type World } from "./world.ts";
 
@@ -7,33 +9,8 @@ import { deadlineMs, priceMils, type World } from "./world.ts";
  * quiet. Every sentence that it returns is a broken promise.
  */
 
-// What an answer may come after its deadline.
-const lateMsMax = 2_000;
 // While Postgres is away an API goes on trying to confirm what it delivered; two faults in a row are over by then.
 const confirmedMsMax = 20_000;
-
-const entryRow = z.object({
-  organization_id: z.string(),
-  kind: z.enum(["grant", "charge", "refund", "reversal"]),
-  mils: z.number(),
-  created_at: z.date(),
-  request_id: z.string().nullable(),
-  reason: z.string().nullable(),
-});
-const paidRow = z.object({ request_id: z.string(), organization_id: z.string() });
-
-/** What the ledger says of one search. */
-interface Account {
-  organizationId: string;
-  decided: "charge" | "refund";
-  /** When that was, by the clock of this machine. */
-  atMs: number;
-  reason: string | null;
-  mils: number;
-  reversedFor: string | undefined;
-  /** Whether it paid for an Idempotency-Key. */
-  keyed: boolean;
-}
 
 export interface Verdict {
   broken: string[];
@@ -47,9 +24,9 @@ export interface Verdict {
   latestMs: number;
 }
 
-/** @param hesitationMs how long this very process was kept from running: as late an answer may seem to be. */
-export async function check(world: World, attempts: readonly Attempt[], hesitationMs: number): Promise<Verdict> {
-  const accounts = await readAccounts(world);
+/** @param lateMsMax how long after its deadline an answer may seem to come to this very process. */
+export async function check(world: World, attempts: readonly Attempt[], lateMsMax: number): Promise<Verdict> {
+  const { accounts, paidKeyHashes } = await readAccounts(world.service.database);
   const standing = [...accounts].filter(([, { decided, reversedFor }]) => decided === "charge" && !reversedFor);
   const answered = attempts.filter(({ answer }) => answer?.status === 200);
   const doubtful = answered.filter(
@@ -68,7 +45,8 @@ export async function check(world: World, attempts: readonly Attempt[], hesitati
     ...chargedForNothing(world, attempts, accounts),
     ...unfounded(world, attempts, accounts),
     ...twiceUnderOneKey(answered, accounts),
-    ...attempts.flatMap((attempt) => late(world, attempt, hesitationMs)),
+    ...unfetched(answered, paidKeyHashes),
+    ...attempts.flatMap((attempt) => late(world, attempt, lateMsMax)),
     ...(await wrongBalances(world, accounts)),
   ];
   return {
@@ -82,26 +60,6 @@ export async function check(world: World, attempts: readonly Attempt[], hesitati
       standing.length,
     latestMs,
   };
-}
-
-async function readAccounts({ service: { database } }: World): Promise<Map<string, Account>> {
-  const entries = await database.query(
-    "select organization_id, kind, amount_mils as mils, created_at, request_id, reason from ledger_entries where kind <> 'grant'",
-  );
-  const paid = await database.query("select request_id, organization_id from paid_keys");
-  const keyed = new Set(paid.rows.map((row) => paidRow.parse(row).request_id));
-  const accounts = new Map<string, Account>();
-  const rows = entries.rows.map((row) => entryRow.parse(row));
-  for (const { organization_id, kind, mils, created_at, request_id, reason } of rows) {
-    if (request_id === null || (kind !== "charge" && kind !== "refund")) continue;
-    const account = { organizationId: organization_id, decided: kind, atMs: created_at.getTime(), reason, mils };
-    accounts.set(request_id, { ...account, keyed: keyed.has(request_id), reversedFor: undefined });
-  }
-  for (const { kind, request_id, reason } of rows) {
-    const account = accounts.get(request_id ?? "");
-    if (kind === "reversal" && account) account.reversedFor = reason ?? "";
-  }
-  return accounts;
 }
 
 const bodyOf = z.object({ creditsCharged: z.number(), query: z.object({ keyword: z.string() }) });
@@ -209,6 +167,14 @@ function twiceUnderOneKey(answered: readonly Attempt[], accounts: Map<string, Ac
   });
 }
 
+/** Keys that have paid, and nobody could fetch what for. */
+function unfetched(answered: readonly Attempt[], paidKeyHashes: readonly string[]): string[] {
+  const fetched = new Set(answered.map(({ key = "" }) => createHash("sha256").update(key).digest("hex")));
+  return paidKeyHashes
+    .filter((hash) => !fetched.has(hash))
+    .map((hash) => `the key with the hash ${hash} paid for nothing`);
+}
+
 const durationMs = ({ sentAtMs, endedAtMs }: Attempt) => endedAtMs - sentAtMs;
 
 /** An API that is frozen, or that its callers cannot reach, is not expected to answer in time. */
@@ -216,9 +182,9 @@ function wasUnwell(world: World, { api, sentAtMs, endedAtMs }: Attempt): boolean
   return world.apis[api].unwell.some(({ fromMs, toMs }) => fromMs < endedAtMs && toMs > sentAtMs);
 }
 
-function late(world: World, attempt: Attempt, hesitationMs: number): string[] {
+function late(world: World, attempt: Attempt, lateMsMax: number): string[] {
   const ms = Math.round(durationMs(attempt));
-  if (ms <= deadlineMs + lateMsMax + hesitationMs || wasUnwell(world, attempt)) return [];
+  if (ms <= deadlineMs + lateMsMax || wasUnwell(world, attempt)) return [];
   const found = attempt.answer ? `answered ${attempt.answer.status}` : `not answered (${attempt.noAnswer})`;
   return [`"${attempt.keyword}" was ${found} after ${ms} ms`];
 }

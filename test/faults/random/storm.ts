@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { asOwner } from "../../harness/owner.ts";
 import type { Say } from "../report.ts";
 import { faults } from "./faults.ts";
 import type { PlannedFault } from "./plan.ts";
@@ -56,6 +57,12 @@ export async function mend(world: World): Promise<void> {
     await servers.onRedis("replicaof", "no", "one");
     await servers.onRedis("config", "set", "maxmemory", "0");
     return (await servers.onRedis("ping")) === "PONG";
+  });
+  await asOwner(servers.postgres.url, async (client) => {
+    await client.query("set default_transaction_read_only = off");
+    await client.query("alter system reset default_transaction_read_only");
+    await client.query("select pg_reload_conf()");
+    await client.query("update organizations set suspended_at = null");
   });
   await world.untilAllReady();
 }
