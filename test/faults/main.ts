@@ -60,7 +60,7 @@ const program = new Command("npm run faults --")
 
 program
   .command("all", { isDefault: true })
-  .description("crash points, random faults, the money's model and the figures, one after the other: half an hour")
+  .description("crash points, random faults, the money's model and the figures, one after the other: 20 minutes")
   .action(async () => {
     conclude([
       ...(await crashPoints({ lanes: lanesDefault })),

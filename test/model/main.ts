@@ -21,7 +21,7 @@ interface Options {
 
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
-const program = new Command("model")
+const program = new Command("npm run model --")
   .description(
     "Goes through every state that the money can get into, within the bounds of each scenario, and checks the invariants.",
   )
