@@ -19,7 +19,7 @@ function url(...protocols: string[]) {
     .refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), expected);
 }
 
-export const providerNames = ["sandbox", "serper"] as const;
+export const providerNames = ["sandbox", "serpapi", "serper", "searxng", "dataforseo"] as const;
 export type ProviderName = (typeof providerNames)[number];
 
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
@@ -47,12 +47,31 @@ const settings = z.object({
     .default("sandbox")
     .transform((text) => text.split(",").map((name) => name.trim()))
     .pipe(z.array(z.enum(providerNames, `expected a comma list of: ${providerNames.join(", ")}`))),
+  /** It travels in the address. */
+  SERPAPI_API_KEY: z
+    .string()
+    .regex(/^[\w-]{20,}$/, "expected 20 or more letters, digits, - or _")
+    .optional(),
+  SERPAPI_BASE_URL: url("http:", "https:").default("https://serpapi.com"),
   /** It travels in a header. */
   SERPER_API_KEY: z
     .string()
     .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
     .optional(),
   SERPER_BASE_URL: url("http:", "https:").default("https://google.serper.dev"),
+  /** An instance of one's own; there is none that everybody may use. */
+  SEARXNG_BASE_URL: url("http:", "https:").optional(),
+  /** The name of Basic authentication ends at the first colon. */
+  DATAFORSEO_LOGIN: z
+    .string()
+    .regex(/^[\x21-\x39\x3b-\x7e]+$/, "expected visible ASCII characters without spaces and colons")
+    .optional(),
+  /** The one of the API, which is not the one of the account. */
+  DATAFORSEO_PASSWORD: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
+    .optional(),
+  DATAFORSEO_BASE_URL: url("http:", "https:").default("https://api.dataforseo.com"),
   /** Where a caller without credits is sent. */
   TOPUP_URL: z
     .string()

@@ -139,7 +139,12 @@ test("no test looks beyond the checkout", () => {
     const depth = source.path.split("/").length - 1;
     return places([source], new RegExp(`["'\`](\\.\\./){${depth + 1}}`), ({ lines }) => lines);
   });
-  const exceptions = { "test/worker/engine/serper.test.ts": "recordings beside the checkout; skipped without them" };
+  const exceptions = {
+    "test/worker/engine/dataforseo-hostile.test.ts": "recordings beside the checkout; skipped without them",
+    "test/worker/engine/searxng.test.ts": "recordings beside the checkout; skipped without them",
+    "test/worker/engine/serpapi.test.ts": "recordings beside the checkout; skipped without them",
+    "test/worker/engine/serper.test.ts": "recordings beside the checkout; skipped without them",
+  };
   expect(beyond(exceptions, above)).toEqual([]);
 });
 

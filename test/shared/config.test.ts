@@ -22,7 +22,7 @@ function refusalOf(environment: Record<string, string>): string | undefined {
 const aPort = "expected a whole number from 0 to 65535";
 const aPostgres = "expected a URL that begins with postgres:// or postgresql://";
 const aRedis = "expected a URL that begins with redis:// or rediss://";
-const aProvider = "expected a comma list of: sandbox, serper";
+const aProvider = "expected a comma list of: sandbox, serpapi, serper, searxng, dataforseo";
 
 test.each([
   { setting: "DATABASE_URL", value: "mysql://canary:secret@host/db", expected: aPostgres },
@@ -42,10 +42,40 @@ test.each([
   { setting: "SEARCH_DEADLINE_MS", value: "30s", expected: "expected a whole number from 500 to 120000" },
   { setting: "SERP_PROVIDERS", value: "sandbox,canary", expected: aProvider },
   { setting: "SERP_PROVIDERS", value: ",", expected: aProvider },
+  {
+    setting: "SERPAPI_API_KEY",
+    value: "canary of a key with spaces",
+    expected: "expected 20 or more letters, digits, - or _",
+  },
+  {
+    setting: "SERPAPI_BASE_URL",
+    value: "ftp://canary",
+    expected: "expected a URL that begins with http:// or https://",
+  },
   { setting: "SERPER_API_KEY", value: "canary\nkey", expected: "expected visible ASCII characters without spaces" },
   {
     setting: "SERPER_BASE_URL",
     value: "ftp://canary",
+    expected: "expected a URL that begins with http:// or https://",
+  },
+  {
+    setting: "SEARXNG_BASE_URL",
+    value: "canary.example",
+    expected: "expected a URL that begins with http:// or https://",
+  },
+  {
+    setting: "DATAFORSEO_LOGIN",
+    value: "canary:pass",
+    expected: "expected visible ASCII characters without spaces and colons",
+  },
+  {
+    setting: "DATAFORSEO_PASSWORD",
+    value: "canary pass",
+    expected: "expected visible ASCII characters without spaces",
+  },
+  {
+    setting: "DATAFORSEO_BASE_URL",
+    value: "api.dataforseo.canary",
     expected: "expected a URL that begins with http:// or https://",
   },
   { setting: "TOPUP_URL", value: "canary", expected: "expected a URL, or a path that begins with /" },

@@ -2,8 +2,8 @@ import { Agent, request as send } from "undici";
 import type { Failure, PageAnswer, PageRequest, Provider, Transport } from "./provider.ts";
 
 const connectMsMax = 5_000;
-/** A page of results has some ten kilobytes; what is a thousand times larger is none. */
-const bodyBytesMax = 10 * 1024 * 1024;
+/** A page of results has some ten kilobytes, a hundred results with everything about them half a megabyte. */
+const bodyBytesMax = 4 * 1024 * 1024;
 const connectionsPerProviderMax = 256;
 const idleConnectionMsMax = 30_000;
 

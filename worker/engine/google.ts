@@ -1,11 +1,12 @@
 import type { Config } from "../../shared/config.ts";
 import { isWithin } from "../../shared/domains.ts";
 import type { ErrorDetails } from "../../shared/errors.ts";
-import { isFinerThanCountry } from "../../shared/places.ts";
+import { languageCodeOf } from "../../shared/languages.ts";
+import { countryOf, isFinerThanCountry } from "../../shared/places.ts";
 import type { Query } from "../../shared/query.ts";
 import type { Result } from "../../shared/results.ts";
 import { type Asker, openAsker } from "./ask.ts";
-import { type Element, type FailureKind, failureKinds, type Page, type Provider } from "./provider.ts";
+import { type Element, type Failure, failureKinds, type Page, type Provider } from "./provider.ts";
 import { openProviders } from "./registry.ts";
 import { fetchPages, roomMsMin, type Trace } from "./visit.ts";
 
@@ -48,25 +49,33 @@ async function search({ providers, asker, query, deadlineAt }: Search): Promise<
     const field = fieldNobodyCanHonour(providers, query);
     return { ok: false, code: "query_rejected", details: { reason: "unsupported", field }, trace };
   }
-  const failures: FailureKind[] = [];
+  const failures: Failure[] = [];
   for (const provider of able) {
     const hasRoom = deadlineAt - performance.now() >= (failures.length === 0 ? 0 : roomMsMin);
     if (!hasRoom) break;
     trace.provider = provider.name;
     const pages = await fetchPages({ provider, asker, query, deadlineAt, trace });
     if (!("failure" in pages)) return answerOf(query, pages, trace);
-    failures.push(pages.failure);
+    failures.push(pages);
   }
   return failed(failures, trace);
 }
 
-function canHonour({ can }: Provider, query: Query): boolean {
-  return (can.mobile || query.device !== "mobile") && (can.city || !isFinerThanCountry(query.location));
+function canHonour(provider: Provider, query: Query): boolean {
+  const { mobile, city } = provider.can;
+  const isPlaceAndDevice = (mobile || query.device !== "mobile") && (city || !isFinerThanCountry(query.location));
+  return isPlaceAndDevice && searchesInLanguage(provider, query);
 }
 
-function fieldNobodyCanHonour(providers: readonly Provider[], query: Query): "device" | "location" {
+function searchesInLanguage({ can }: Provider, { language, location }: Query): boolean {
+  return can.language?.(languageCodeOf(language), countryOf(location)) ?? true;
+}
+
+function fieldNobodyCanHonour(providers: readonly Provider[], query: Query): "device" | "location" | "language" {
   const isDevice = query.device === "mobile" && !providers.some(({ can }) => can.mobile);
   const isPlace = isFinerThanCountry(query.location) && !providers.some(({ can }) => can.city);
+  const isLanguage = !providers.some((provider) => searchesInLanguage(provider, query));
+  if (isLanguage && !isDevice && !isPlace) return "language";
   // Where each alone could be had and only both together cannot, giving up the device is the smaller change.
   return isPlace && !isDevice ? "location" : "device";
 }
@@ -75,11 +84,11 @@ function fieldNobodyCanHonour(providers: readonly Provider[], query: Query): "de
  * The last failure decides, except that "not allowed on this account" only counts where nobody failed otherwise: as long
  * as one provider might answer later, the query itself is not to blame.
  */
-function failed(failures: readonly FailureKind[], trace: Trace): EngineAnswer {
-  const last = failures.findLast((failure) => failure !== "query_refused");
+function failed(failures: readonly Failure[], trace: Trace): EngineAnswer {
+  const last = failures.findLast(({ failure }) => failure !== "query_refused")?.failure;
   if (failures.length === 0 || last === "timeout") return { ok: false, code: "engine_timeout", details: {}, trace };
   if (last === undefined) {
-    const details = { reason: failureKinds.query_refused.reason, field: "keyword" };
+    const details = { reason: failureKinds.query_refused.reason, field: failures.at(-1)?.field ?? "keyword" };
     return { ok: false, code: "query_rejected", details, trace };
   }
   return { ok: false, code: "engine_error", details: { reason: failureKinds[last].reason }, trace };

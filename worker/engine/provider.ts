@@ -8,6 +8,8 @@ import type { Query } from "../../shared/query.ts";
 export const failureKinds = {
   /** Out of reach, or an error of its own (5xx). */
   unavailable: { retry: true, reason: "provider_unavailable" },
+  /** The engine did not let the provider through; it has tried again itself, and each try may be billed. */
+  blocked: { retry: false, reason: "provider_unavailable" },
   /** Too many calls at once from our account. */
   rate_limited: { retry: true, reason: "provider_unavailable" },
   /** Our account there: a wrong key, no credits left. The operator has to act. */
@@ -23,7 +25,13 @@ export const failureKinds = {
 } as const;
 
 export type FailureKind = keyof typeof failureKinds;
-export type Failure = { failure: FailureKind };
+export type Failure = {
+  failure: FailureKind;
+  /** What of the query was refused, where the provider says so; else it counts as the keyword. */
+  field?: "keyword" | "location" | "language";
+  /** What the provider charged all the same. */
+  costMicroUsd?: number;
+};
 
 /** A result before its place among all pages is known. */
 export type Element = Omit<Result, "rank">;
@@ -51,10 +59,15 @@ export type Transport = (request: PageRequest, signal: AbortSignal) => Promise<P
 export type Provider = {
   name: string;
   /** Queries that ask for more than this are never sent here. */
-  can: { mobile: boolean; city: boolean };
+  can: {
+    mobile: boolean;
+    city: boolean;
+    /** Whether it searches in a language (BCP 47) from a country (ISO 3166-1, upper case). Left out: in all, from everywhere. */
+    language?: (languageCode: string, countryCode: string) => boolean;
+  };
   /** Milliseconds after which an answer is not waited for any longer. */
   attemptMsMax: number;
-  /** Page numbers begin at 1; a page has up to 10 organic results. */
+  /** Page numbers begin at 1. A page has up to 10 organic results, or the whole depth: then it says that there are no more. */
   request: (query: Query, pageNumber: number) => PageRequest;
   read: (answer: PageAnswer) => Page | Failure;
   /** In place of HTTP, for a provider that lives in this process. */

@@ -1,12 +1,18 @@
 import type { Config, ProviderName } from "../../shared/config.ts";
 import type { Provider } from "./provider.ts";
+import { openDataForSeo } from "./providers/dataforseo.ts";
 import { openSandbox } from "./providers/sandbox.ts";
+import { openSearxng } from "./providers/searxng.ts";
+import { openSerpapi } from "./providers/serpapi.ts";
 import { openSerper } from "./providers/serper.ts";
 
 /** Every provider there is. A new one is a file, a line here, and its settings in config.ts. */
 const providers = {
   sandbox: openSandbox,
+  serpapi: openSerpapi,
   serper: openSerper,
+  searxng: openSearxng,
+  dataforseo: openDataForSeo,
 } satisfies Record<ProviderName, (config: Config) => Provider>;
 
 /**

@@ -70,7 +70,7 @@ async function callOnce(visit: Visit, pageNumber: number, stop: AbortSignal): Pr
     outcome: failure || "ok",
     ms: Math.round(performance.now() - startedAt),
   });
-  if (!("failure" in page)) trace.costMicroUsd += page.costMicroUsd;
+  trace.costMicroUsd += page.costMicroUsd ?? 0;
   return page;
 }
 
