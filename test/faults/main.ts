@@ -10,7 +10,7 @@ import { randomFaults } from "./random/report.ts";
 import { type Row, tableOf } from "./report.ts";
 
 // Most of a crash point's time is waiting for others to notice.
-const lanesDefault = 4;
+const lanesDefault = 6;
 const modelRunsDefault = 3_000;
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
