@@ -111,8 +111,9 @@ export const faults = {
   },
 
   "Postgres killed": ({ servers }) => {
-    servers.postgres.kill("SIGQUIT"); // Immediate: no checkpoint, no good-bye; it recovers from its log.
-    return () => servers.restartPostgres();
+    const { postgres } = servers;
+    postgres.kill("SIGQUIT"); // Immediate: no checkpoint, no good-bye; it recovers from its log.
+    return () => servers.restartPostgres(postgres);
   },
   "a Postgres backend killed": async ({ servers }) => {
     await asOwner(servers.postgres.url, async (client) => {

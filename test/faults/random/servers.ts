@@ -39,18 +39,17 @@ export class Servers {
     return servers;
   }
 
-  /** Starts Postgres again where it was, after it was killed. */
-  restartPostgres(): Promise<void> {
+  /** Starts Postgres again where this one was that was killed, unless somebody has. */
+  restartPostgres(killed: LocalServer): Promise<void> {
     return this.#inTurn(async () => {
-      await this.postgres.exited;
-      const { folder, port } = this.postgres;
-      this.postgres = await startPostgres({ folder, port });
+      await killed.exited;
+      if (this.postgres === killed) this.postgres = await startPostgres({ folder: killed.folder, port: killed.port });
     });
   }
 
   /** Starts Postgres again if it gave up by itself. */
   async ensurePostgres(): Promise<void> {
-    if (await hasEnded(this.postgres)) await this.restartPostgres();
+    if (await hasEnded(this.postgres)) await this.restartPostgres(this.postgres);
   }
 
   async ensureRedis(): Promise<void> {
