@@ -1,5 +1,6 @@
 import iso6391 from "iso-639-1";
-import { countryCodeOf, countryName } from "./places.ts";
+import { iso6392 } from "iso-639-2/2.js";
+import { countryCodeOf, countryName } from "./countries.ts";
 import { beginning, closeNames, didYouMean, fold } from "./spelling.ts";
 
 /** Longer than any name of a language, with script and region. */
@@ -7,17 +8,26 @@ const nameCharactersMax = 120;
 /** Longer than any tag of language, script and region. */
 const tagCharactersMax = 16;
 
-const latinAmerica = { code: "419", name: "Latin America" };
+const latinAmerica = { code: "419", name: "Latin America", names: ["latin america", "latinoamerica"] };
+/** Usual names that none of the lists has. */
+const unlisted = [
+  ["Farsi", "fa"],
+  ["Mandarin", "zh"],
+] as const;
 /** Languages without a code of two letters that people search in; their names come from ICU. */
 const threeLetterCodes =
   "ach ast bem bho ceb chr ckb crs fil fur gaa gsw haw hmn ilo kab kok kri loz lua luo mai mfe mni nds nso nyn pap pcm scn srn sco tum war yue";
 /** Scripts that a language is told by in words, `Chinese (Traditional)`; others go by their code, `Serbian (Glag)`. */
 const usualScripts = ["Arab", "Cyrl", "Deva", "Hans", "Hant", "Latn"];
 /** Tags for which people have a name of their own: `Brazilian Portuguese`, `Simplified Chinese`. The names come from ICU. */
-const dialectTags =
-  "de-AT de-CH en-AU en-CA en-GB en-US es-419 es-ES es-MX fa-AF fr-CA fr-CH nl-BE pt-BR pt-PT zh-Hans zh-Hant";
+const dialects =
+  "de-AT de-CH en-AU en-CA en-GB en-US es-419 es-ES es-MX fa-AF fr-CA fr-CH nl-BE pt-BR pt-PT zh-Hans zh-Hant".split(
+    " ",
+  );
 
 const icuNames = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
+/** `UK English` where the long name is `British English`. */
+const icuShortNames = new Intl.DisplayNames("en", { type: "language", style: "short" });
 const icuScripts = new Intl.DisplayNames("en", { type: "script", fallback: "none" });
 
 const codes = [...iso6391.getAllCodes(), ...threeLetterCodes.split(" ")].filter((code) => canonicalTag(code) === code);
@@ -71,12 +81,27 @@ function collectAliases(): void {
   const twoLetterCodes = iso6391.getAllCodes().map((code) => [code, canonicalTag(code) ?? code] as const);
   addAliases([
     ...twoLetterCodes.map(([code, tag]) => [iso6391.getName(code), tag] as const),
-    ...dialectTags.split(" ").map((tag) => [icuNames.of(tag) ?? "", tag] as const),
+    ...dialects.map((tag) => [icuNames.of(tag) ?? "", tag] as const),
+  ]);
+  addAliases([
+    ...iso6392.flatMap(({ name, iso6391: two, iso6392B: three }) => {
+      const tag = canonicalTag(two ?? three) ?? "";
+      return namesByCode.has(tag) ? name.split(";").map((part) => [part, tag] as const) : [];
+    }),
+    ...unlisted,
+    ...dialects.map((tag) => [icuShortNames.of(tag) ?? "", tag] as const),
   ]);
   addAliases([
     ...twoLetterCodes.map(([code, tag]) => [iso6391.getNativeName(code), tag] as const),
-    ...codes.map((code) => [new Intl.DisplayNames(code, { type: "language" }).of(code) ?? "", code] as const),
+    ...codes.map((code) => [nameIn(code, code), code] as const),
+    // `简体中文` in itself, `繁体中文` as the other script's readers write it.
+    ...dialects.flatMap((tag) => [tag, tag.slice(0, 2)].map((reader) => [nameIn(reader, tag), tag] as const)),
   ]);
+}
+
+/** English where ICU does not know the reader's language: it would take the machine's. */
+function nameIn(reader: string, code: string): string {
+  return new Intl.DisplayNames([reader, "en"], { type: "language" }).of(code) ?? "";
 }
 
 function addAliases(aliases: readonly (readonly [name: string, tag: string])[]): void {
@@ -91,7 +116,8 @@ function addAliases(aliases: readonly (readonly [name: string, tag: string])[]):
 
 /** The canonical form of a tag of a known language, script and region; extensions and variants mean nothing to a search. */
 function codeOfTag(text: string): string | undefined {
-  const tag = text.length <= tagCharactersMax ? canonicalTag(text) : undefined;
+  // `pt_BR` is how POSIX and Java write it.
+  const tag = text.length <= tagCharactersMax ? canonicalTag(text.replaceAll("_", "-")) : undefined;
   if (tag === undefined) return undefined;
   const { language, script, region } = new Intl.Locale(tag);
   const isKnown =
@@ -135,7 +161,7 @@ function regionName(code: string): string | undefined {
 }
 
 function regionCode(text: string): string | undefined {
-  return fold(text) === fold(latinAmerica.name) ? latinAmerica.code : countryCodeOf(text);
+  return latinAmerica.names.includes(fold(text)) ? latinAmerica.code : countryCodeOf(text);
 }
 
 function canonicalTag(text: string): string | undefined {

@@ -1,4 +1,4 @@
-import { countryName } from "../../shared/places.ts";
+import { countryName } from "../../shared/countries.ts";
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ".split("");
 

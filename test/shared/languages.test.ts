@@ -18,6 +18,14 @@ test.each([
   ["es-419", "Spanish (Latin America)", "es-419"],
   ["iw", "Hebrew", "he"],
   ["Tagalog", "Filipino", "fil"],
+  ["pt_BR", "Portuguese (Brazil)", "pt-BR"],
+  ["UK English", "English (United Kingdom)", "en-GB"],
+  ["Castilian", "Spanish", "es"],
+  ["Farsi", "Persian", "fa"],
+  ["简体中文", "Chinese (Simplified)", "zh-Hans"],
+  ["繁体中文", "Chinese (Traditional)", "zh-Hant"],
+  ["Deutsch (Österreich)", "German (Austria)", "de-AT"],
+  ["español (Latinoamérica)", "Spanish (Latin America)", "es-419"],
 ])("%s is read as %s, with the code %s", (typed, name, code) => {
   const query = readQuery({ keyword: "a", language: typed });
   expect([query.language, languageCodeOf(query.language)]).toEqual([name, code]);

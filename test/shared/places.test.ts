@@ -19,6 +19,11 @@ test.each([
   ["Hong Kong", "Hong Kong"],
   ["ivory coast", "Côte d'Ivoire"],
   ["München, Bayern, de", "München,Bayern,Germany"],
+  ["Wien, Österreich", "Wien,Austria"],
+  ["Genève, Suisse", "Genève,Switzerland"],
+  ["São Paulo, Brasil", "São Paulo,Brazil"],
+  ["日本", "Japan"],
+  ["香港", "Hong Kong"],
 ])("%s is read as %s", (typed, canonical) => {
   expect(readQuery({ keyword: "a", location: typed }).location).toBe(canonical);
 });
@@ -40,7 +45,7 @@ test("the provider can tell a country from a place in it", () => {
 });
 
 test("an unknown country is answered with what it may have been", () => {
-  expect(issuesOf({ keyword: "a", location: "Berlin, Germny" })[0]?.message).toContain('"Germany"');
+  expect(issuesOf({ keyword: "a", location: "Berlin, Germny" })[0]?.message).toContain('"Berlin, Germany"');
   expect(issuesOf({ keyword: "a", location: "Congo" })[0]?.message).toContain('"Democratic Republic of the Congo"');
 });
 
