@@ -2,21 +2,29 @@ import { Command, CommanderError } from "commander";
 import { addLedgerCommands } from "./admin/ledger.ts";
 import { addOrganizationCommands } from "./admin/organizations.ts";
 import { addPlanCommands } from "./admin/plans.ts";
+import { addProviderCommands } from "./admin/providers.ts";
 import { addTokenCommands } from "./admin/tokens.ts";
 import { Refused } from "./admin/refused.ts";
 import { ConfigError } from "./config.ts";
 
 const program = new Command("admin")
-  .description("The operator's commands. Each prints one line of JSON; refused, it says why and exits with 1.")
+  .description(
+    "The operator's commands. Each prints one line of JSON (providers check a table); refused, it says why and exits with 1.",
+  )
   .addHelpText(
     "after",
     "\nDATABASE_URL and REDIS_URL tell where the service's data is.\nExample: npm run admin -- org create --name Acme --plan free",
   )
   .showHelpAfterError("(add --help for the arguments)")
-  .exitOverride();
+  .exitOverride((error) => {
+    if (error.code !== "commander.executeSubCommandAsync") throw error;
+    // A command that is a program of its own has ended, when all of this here is long done.
+    process.exitCode = error.exitCode;
+  });
 addOrganizationCommands(program);
 addTokenCommands(program);
 addPlanCommands(program);
+addProviderCommands(program);
 addLedgerCommands(program);
 
 try {

@@ -24,23 +24,8 @@ export type ProviderName = (typeof providerNames)[number];
 
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
-const settings = z.object({
-  /** Where the ledger is. One database, Postgres 15 or newer. */
-  DATABASE_URL: url("postgres:", "postgresql:"),
-  /** Where holds, rate windows and the queue are. Redis 7 or newer, or Valkey. */
-  REDIS_URL: url("redis:", "rediss:"),
-  /** The interface of every listener. Containers set 0.0.0.0. */
-  HOST: z
-    .string()
-    .regex(/^[\w.:%-]+$/, "expected an address or the name of a host")
-    .default("127.0.0.1"),
-  API_PORT: port.default(3000),
-  API_OPS_PORT: port.default(3001),
-  WORKER_OPS_PORT: port.default(3002),
-  /** Searches that one worker process runs at once. Waiting for a provider costs a worker next to nothing. */
-  WORKER_CONCURRENCY: wholeNumber(1, 1_000).default(32),
-  /** Milliseconds from the arrival of a search to its last possible answer. */
-  SEARCH_DEADLINE_MS: wholeNumber(500, 120_000).default(30_000),
+/** What the engine needs to know: whom to ask, and how each of them is reached. */
+const engineSettings = z.object({
   /** Whom to ask, in order of preference. */
   SERP_PROVIDERS: z
     .string()
@@ -72,6 +57,26 @@ const settings = z.object({
     .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
     .optional(),
   DATAFORSEO_BASE_URL: url("http:", "https:").default("https://api.dataforseo.com"),
+});
+
+const settings = z.object({
+  /** Where the ledger is. One database, Postgres 15 or newer. */
+  DATABASE_URL: url("postgres:", "postgresql:"),
+  /** Where holds, rate windows and the queue are. Redis 7 or newer, or Valkey. */
+  REDIS_URL: url("redis:", "rediss:"),
+  /** The interface of every listener. Containers set 0.0.0.0. */
+  HOST: z
+    .string()
+    .regex(/^[\w.:%-]+$/, "expected an address or the name of a host")
+    .default("127.0.0.1"),
+  API_PORT: port.default(3000),
+  API_OPS_PORT: port.default(3001),
+  WORKER_OPS_PORT: port.default(3002),
+  /** Searches that one worker process runs at once. Waiting for a provider costs a worker next to nothing. */
+  WORKER_CONCURRENCY: wholeNumber(1, 1_000).default(32),
+  /** Milliseconds from the arrival of a search to its last possible answer. */
+  SEARCH_DEADLINE_MS: wholeNumber(500, 120_000).default(30_000),
+  ...engineSettings.shape,
   /** Where a caller without credits is sent. */
   TOPUP_URL: z
     .string()
@@ -81,9 +86,24 @@ const settings = z.object({
 });
 
 export type Config = Readonly<z.infer<typeof settings>>;
+export type EngineConfig = Readonly<z.infer<typeof engineSettings>>;
 
 /** The environment names a setting that is missing or wrong. The message lists each with what was expected. */
-export class ConfigError extends Error {}
+export class ConfigError extends Error {
+  constructor(lines: Iterable<string>) {
+    super(["These settings are missing or wrong:", ...lines].join("\n  "));
+  }
+}
+
+/** A provider cannot be asked without these settings, which are optional for all others. */
+export class MissingSettings extends ConfigError {
+  readonly names: readonly string[];
+
+  constructor(provider: ProviderName, ...names: readonly string[]) {
+    super(names.map((name) => `${name}: needed by the provider ${provider}`));
+    this.names = names;
+  }
+}
 
 /**
  * Reads and checks the settings once. An empty value counts as absent, so that a compose file may pass all through.
@@ -98,13 +118,25 @@ export function readDatabaseUrl(environment: NodeJS.ProcessEnv = process.env): s
   return read(settings.pick({ DATABASE_URL: true }), environment).DATABASE_URL;
 }
 
+/**
+ * Reads only what the engine needs: whoever asks providers without searching for anybody has neither Postgres nor Redis.
+ * `defaults` hold for what the environment does not name. @throws {ConfigError} like {@link readConfig}.
+ */
+export function readEngineConfig(
+  environment: NodeJS.ProcessEnv = process.env,
+  defaults: Readonly<Record<string, string>> = {},
+): EngineConfig {
+  return read(engineSettings, environment, defaults);
+}
+
 function read<Shape extends z.ZodType<object>>(
   schema: Shape,
   environment: NodeJS.ProcessEnv,
+  defaults: Readonly<Record<string, string>> = {},
 ): Readonly<z.infer<Shape>> {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
-  const checked = schema.safeParse(given);
+  const checked = schema.safeParse({ ...defaults, ...given });
   if (checked.success) return Object.freeze(checked.data);
-  const lines = new Set(checked.error.issues.map((issue) => `  ${issue.path.slice(0, 1).join("")}: ${issue.message}`));
-  throw new ConfigError(`These settings are missing or wrong:\n${[...lines].join("\n")}`);
+  const lines = new Set(checked.error.issues.map((issue) => `${issue.path.slice(0, 1).join("")}: ${issue.message}`));
+  throw new ConfigError(lines);
 }

@@ -21,6 +21,7 @@ const functionLinesMax = 70;
 const entries = [
   "api/main.ts",
   "worker/main.ts",
+  "worker/check-providers.ts",
   "shared/admin.ts",
   "shared/database/migrate.ts",
   "shared/local/start.ts",
@@ -140,26 +141,18 @@ test("no test looks beyond the checkout", () => {
     return places([source], new RegExp(`["'\`](\\.\\./){${depth + 1}}`), ({ lines }) => lines);
   });
   const exceptions = {
-    "test/worker/engine/dataforseo-hostile.test.ts": "recordings beside the checkout; skipped without them",
-    "test/worker/engine/searxng.test.ts": "recordings beside the checkout; skipped without them",
-    "test/worker/engine/serpapi.test.ts": "recordings beside the checkout; skipped without them",
-    "test/worker/engine/serper.test.ts": "recordings beside the checkout; skipped without them",
+    "test/worker/engine/answers.test.ts": "recordings beside the checkout; without them, made-up answers alone",
   };
   expect(beyond(exceptions, above)).toEqual([]);
 });
 
 test("every Lua script names its keys, arguments and outcomes on top", () => {
   const exceptions = { "shared/credits/window.lua": "no script: functions that are put in front of two" };
-  const silent = scripts.filter(({ text }) => {
+  const silent = scripts.flatMap(({ path, text }) => {
     const header = /^(--.*\n)+/.exec(text)?.[0] ?? "";
-    return !["KEYS:", "ARGV:", "Returns "].every((part) => header.includes(part));
+    return ["KEYS:", "ARGV:", "Returns "].every((part) => header.includes(part)) ? [] : [path];
   });
-  expect(
-    beyond(
-      exceptions,
-      silent.map(({ path }) => path),
-    ),
-  ).toEqual([]);
+  expect(beyond(exceptions, silent)).toEqual([]);
 });
 
 test("every migration begins with why, has its number once, and only goes forward", () => {
@@ -176,7 +169,7 @@ test("every source file is used by one of the programs", () => {
 });
 
 test("every file of the tests is used by one of them, or by a program beside them", () => {
-  const programs = ["vitest.config.ts", "test/harness/servers.ts", "test/faults/main.ts", "test/model/main.ts"];
+  const programs = sources("vitest.config.ts", "test/harness/servers.ts", "test/*/main.ts").map(({ path }) => path);
   const used = reachable([...tests.map(({ path }) => path).filter(isTest), ...programs]);
   expect(tests.map(({ path }) => path).filter((path) => !used.has(path))).toEqual([]);
 });
@@ -206,7 +199,7 @@ test("titles of tests are unique within their file", () => {
 });
 
 test("loading a file starts nothing: only the programs have effects", async () => {
-  // Migration and local start are programs only when they are the ones started.
+  // Migration, local start and the check of providers are programs only when they are the ones started.
   const programs = new Set(["api/main.ts", "worker/main.ts", "shared/admin.ts"]);
   const quiet = product.map(({ path }) => path).filter((path) => !programs.has(path));
   const loading = quiet.map((path) => `import "./${path}";`).join("\n");

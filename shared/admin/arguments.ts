@@ -4,7 +4,7 @@ import { InvalidArgumentError } from "commander";
 export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
   return (text: string): number => {
     const value = Number(text);
-    if (/^\d+$/.test(text) && value >= min && value <= max) return value;
+    if (/^(\d+|-[1-9]\d*)$/.test(text) && value >= min && value <= max) return value;
     throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}`);
   };
 }

@@ -1,5 +1,6 @@
 /** `npm run faults`: tries to break every promise about money, and tells what held. */
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
+import { wholeNumber } from "../../shared/admin/arguments.ts";
 import { startPostgres } from "../../shared/local/postgres.ts";
 import { runCrashPoints } from "./crash-points/run.ts";
 import { scenarios } from "./figures/all.ts";
@@ -7,7 +8,7 @@ import { moneyModel } from "./money.ts";
 import { findPlantedBugs } from "./planted/planted.ts";
 import { type FaultName, faultNames } from "./random/faults.ts";
 import { randomFaults } from "./random/report.ts";
-import { type Row, tableOf } from "./report.ts";
+import { reportOf, type Row } from "./report.ts";
 
 // Most of a crash point's time is waiting for others to notice.
 const lanesDefault = 6;
@@ -15,14 +16,9 @@ const modelRunsDefault = 3_000;
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
-function wholeNumber(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("expected a whole number");
-  return Number(text);
-}
-
 /** Prints what was tried; the exit code tells whether all of it held. */
 function conclude(rows: readonly Row[]): void {
-  process.stdout.write(`${tableOf(rows)}\n`);
+  process.stdout.write(`${reportOf(rows)}\n`);
   const broken = rows.filter(({ held }) => !held).length;
   process.stdout.write(broken === 0 ? "Everything held.\n" : `${broken} of ${rows.length} did not hold.\n`);
   process.exitCode = broken === 0 ? 0 : 1;
@@ -74,15 +70,15 @@ program
   .command("crash-points")
   .description("kills a process at each step of a search's path, before and after it")
   .option("--only <case>", "the cases that have this in their name, as worker:settle:after")
-  .option("--lanes <n>", "cases that are played side by side", wholeNumber, lanesDefault)
+  .option("--lanes <n>", "cases that are played side by side", wholeNumber(1), lanesDefault)
   .action(async (options: { only?: string; lanes: number }) => conclude(await crashPoints(options)));
 
 program
   .command("random")
   .description("searches under faults at random: each seed is a schedule that can be played again")
-  .option("--seed <n>", "the first seed", wholeNumber, Date.now() % 1_000_000)
-  .option("--seeds <n>", "how many seeds, one after the other", wholeNumber, 10)
-  .option("--searches <n>", "searches of each seed", wholeNumber, 1_000)
+  .option("--seed <n>", "the first seed", wholeNumber(0), Date.now() % 1_000_000)
+  .option("--seeds <n>", "how many seeds, one after the other", wholeNumber(1), 10)
+  .option("--searches <n>", "searches of each seed", wholeNumber(1), 1_000)
   .addOption(new Option("--only <fault>", "this fault alone").choices(faultNames))
   .action(async (options: { seed: number; seeds: number; searches: number; only?: FaultName }) => {
     conclude(await randomFaults({ ...options, say }));
@@ -91,8 +87,8 @@ program
 program
   .command("money")
   .description("drives the real scripts and functions by random commands, and holds them against a small model")
-  .option("--seed <n>", "as a failed run told it", wholeNumber)
-  .option("--runs <n>", "how many runs of up to 40 commands", wholeNumber, modelRunsDefault)
+  .option("--seed <n>", "as a failed run told it", wholeNumber(-(2 ** 31), 2 ** 31 - 1))
+  .option("--runs <n>", "how many runs of up to 40 commands", wholeNumber(1), modelRunsDefault)
   .action(async (options: { seed?: number; runs: number }) => conclude(await money(options)));
 
 program

@@ -2,7 +2,7 @@ import type { Element } from "../../worker/engine/provider.ts";
 import { openDataForSeo } from "../../worker/engine/providers/dataforseo.ts";
 import { engineConfig } from "./queries.ts";
 
-export const dataforseo = openDataForSeo(engineConfig({ DATAFORSEO_LOGIN: "me", DATAFORSEO_PASSWORD: "pass" }));
+const dataforseo = openDataForSeo(engineConfig({ DATAFORSEO_LOGIN: "me", DATAFORSEO_PASSWORD: "pass" }));
 
 /** What the adapter makes of these items of a page. */
 export function elementsOf(...items: object[]): Element[] {

@@ -1,3 +1,24 @@
+import type { Failure, Page } from "../../worker/engine/provider.ts";
+import { openSerpapi } from "../../worker/engine/providers/serpapi.ts";
+import { engineConfig } from "./queries.ts";
+
+export const serpapiKey = "0123456789abcdef-of-a-test";
+export const serpapi = openSerpapi(engineConfig({ SERPAPI_API_KEY: serpapiKey }));
+/** What they say of a search that went well. */
+export const success = { id: "1", status: "Success" };
+
+/** What the adapter makes of an answer. */
+export function readJson(status: number, json: unknown): Page | Failure {
+  return serpapi.read({ status, headers: {}, body: JSON.stringify(json) });
+}
+
+/** The page of a search that went well. @throws where it cannot be read. */
+export function pageOf(parts: object): Page {
+  const page = readJson(200, { search_metadata: success, ...parts });
+  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
+  return page;
+}
+
 const product = {
   title: "Pump 900",
   link: "https://shop.example/900",

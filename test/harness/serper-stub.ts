@@ -1,5 +1,6 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { listen } from "./listen.ts";
 
 const hugeBytes = 11 * 1024 * 1024;
 
@@ -25,23 +26,8 @@ export type SerperStub = {
 
 /** A real server on a free loopback port that speaks Serper's format and fails in all of its ways when told to. */
 export async function startSerperStub(): Promise<SerperStub> {
-  const server = createServer((request, response) => void answer(stub, request, response));
-  await new Promise<void>((resolve) => {
-    server.listen(0, "127.0.0.1", resolve);
-  });
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("A server that listens on TCP has a port.");
-  const stub: SerperStub = {
-    url: `http://127.0.0.1:${address.port}`,
-    requests: [],
-    next: [],
-    otherwise: tenOrganic,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  const listening = await listen((request, response) => void answer(stub, request, response));
+  const stub: SerperStub = { ...listening, requests: [], next: [], otherwise: tenOrganic };
   return stub;
 }
 

@@ -1,6 +1,13 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Config, ConfigError, readConfig, readDatabaseUrl } from "../../shared/config.ts";
+import {
+  type Config,
+  ConfigError,
+  MissingSettings,
+  readConfig,
+  readDatabaseUrl,
+  readEngineConfig,
+} from "../../shared/config.ts";
 import { RunningProcess } from "../harness/process.ts";
 import { run } from "../harness/run.ts";
 import { Service } from "../harness/service.ts";
@@ -19,6 +26,7 @@ function refusalOf(environment: Record<string, string>): string | undefined {
   }
 }
 
+const aPage = "expected a URL that begins with http:// or https://";
 const aPort = "expected a whole number from 0 to 65535";
 const aPostgres = "expected a URL that begins with postgres:// or postgresql://";
 const aRedis = "expected a URL that begins with redis:// or rediss://";
@@ -47,22 +55,10 @@ test.each([
     value: "canary of a key with spaces",
     expected: "expected 20 or more letters, digits, - or _",
   },
-  {
-    setting: "SERPAPI_BASE_URL",
-    value: "ftp://canary",
-    expected: "expected a URL that begins with http:// or https://",
-  },
+  { setting: "SERPAPI_BASE_URL", value: "ftp://canary", expected: aPage },
   { setting: "SERPER_API_KEY", value: "canary\nkey", expected: "expected visible ASCII characters without spaces" },
-  {
-    setting: "SERPER_BASE_URL",
-    value: "ftp://canary",
-    expected: "expected a URL that begins with http:// or https://",
-  },
-  {
-    setting: "SEARXNG_BASE_URL",
-    value: "canary.example",
-    expected: "expected a URL that begins with http:// or https://",
-  },
+  { setting: "SERPER_BASE_URL", value: "ftp://canary", expected: aPage },
+  { setting: "SEARXNG_BASE_URL", value: "canary.example", expected: aPage },
   {
     setting: "DATAFORSEO_LOGIN",
     value: "canary:pass",
@@ -73,11 +69,7 @@ test.each([
     value: "canary pass",
     expected: "expected visible ASCII characters without spaces",
   },
-  {
-    setting: "DATAFORSEO_BASE_URL",
-    value: "api.dataforseo.canary",
-    expected: "expected a URL that begins with http:// or https://",
-  },
+  { setting: "DATAFORSEO_BASE_URL", value: "api.dataforseo.canary", expected: aPage },
   { setting: "TOPUP_URL", value: "canary", expected: "expected a URL, or a path that begins with /" },
   {
     setting: "LOG_LEVEL",
@@ -120,6 +112,28 @@ test("a migration needs to know no more than where the database is", () => {
   expect(() => readDatabaseUrl({})).toThrow(`DATABASE_URL: ${aPostgres}`);
 });
 
+test("the engine needs neither Postgres nor Redis, and what is not its own is not looked at", () => {
+  const { DATABASE_URL: _, REDIS_URL: __, ...rest } = readConfig({ ...urls, SERPER_API_KEY: "key" });
+  const engine = readEngineConfig({ SERPER_API_KEY: "key", API_PORT: "x" });
+  expect(rest).toMatchObject(engine);
+  expect(engine).toMatchObject({ SERP_PROVIDERS: ["sandbox"], SERPER_API_KEY: "key" });
+  expect(() => readEngineConfig({ SERPER_BASE_URL: "x" })).toThrow(ConfigError);
+});
+
+test("another default holds where the environment says nothing, and is checked like all else", () => {
+  const defaults = { SERPER_BASE_URL: "http://a.example" };
+  expect(readEngineConfig({ SERPER_BASE_URL: "" }, defaults)).toMatchObject(defaults);
+  const set = { SERPER_BASE_URL: "http://b.example" };
+  expect(readEngineConfig(set, defaults)).toMatchObject(set);
+  expect(() => readEngineConfig({}, { SERPER_BASE_URL: "x" })).toThrow("SERPER_BASE_URL: expected a URL");
+});
+
+test("what a provider lacks is told by name, in words and as a list", () => {
+  const error = new MissingSettings("serper", "A", "B");
+  expect(error).toMatchObject({ names: ["A", "B"] });
+  expect(error.message).toMatch(/:\n {2}A: needed by the provider serper\n {2}B: needed by the provider serper$/);
+});
+
 const settingNames = () =>
   [...readSource("shared/config.ts").matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name ?? "");
 
@@ -130,7 +144,7 @@ describe(".env.example", () => {
 
   test("lists exactly the settings that are read", () => {
     expect(settingNames().length).toBeGreaterThan(10);
-    expect([...example.keys()]).toEqual(settingNames());
+    expect([...example.keys()].toSorted()).toEqual(settingNames().toSorted());
   });
 
   test("shows the defaults as its values", () => {

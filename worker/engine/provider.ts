@@ -46,6 +46,9 @@ export type Page = {
   costMicroUsd: number;
 };
 
+/** What our account at a provider has left, in the provider's own unit: `12.34 USD`. */
+export type Account = { balance: string; isSpent: boolean };
+
 export type PageRequest = { url: string; method: "GET" | "POST"; headers: Record<string, string>; body: string };
 export type PageAnswer = { status: number; headers: Record<string, string | string[] | undefined>; body: string };
 
@@ -70,6 +73,8 @@ export type Provider = {
   /** Page numbers begin at 1. A page has up to 10 organic results, or the whole depth: then it says that there are no more. */
   request: (query: Query, pageNumber: number) => PageRequest;
   read: (answer: PageAnswer) => Page | Failure;
+  /** How to ask what our account there has left, which is free. A provider without one is a provider whose searches cost nothing. */
+  account?: { request: PageRequest; read: (answer: PageAnswer) => Account | Failure };
   /** In place of HTTP, for a provider that lives in this process. */
   transport?: Transport;
 };

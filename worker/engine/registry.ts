@@ -1,4 +1,4 @@
-import type { Config, ProviderName } from "../../shared/config.ts";
+import type { EngineConfig, ProviderName } from "../../shared/config.ts";
 import type { Provider } from "./provider.ts";
 import { openDataForSeo } from "./providers/dataforseo.ts";
 import { openSandbox } from "./providers/sandbox.ts";
@@ -13,12 +13,17 @@ const providers = {
   serper: openSerper,
   searxng: openSearxng,
   dataforseo: openDataForSeo,
-} satisfies Record<ProviderName, (config: Config) => Provider>;
+} satisfies Record<ProviderName, (config: EngineConfig) => Provider>;
+
+/** One provider. @throws {MissingSettings} naming what it lacks. */
+export function openProvider(name: ProviderName, config: EngineConfig): Provider {
+  return providers[name](config);
+}
 
 /**
  * The providers of SERP_PROVIDERS in order of preference, each once.
- * @throws {ConfigError} naming the setting that one of them lacks.
+ * @throws {MissingSettings} naming what one of them lacks.
  */
-export function openProviders(config: Config): Provider[] {
-  return [...new Set(config.SERP_PROVIDERS)].map((name) => providers[name](config));
+export function openProviders(config: EngineConfig): Provider[] {
+  return [...new Set(config.SERP_PROVIDERS)].map((name) => openProvider(name, config));
 }

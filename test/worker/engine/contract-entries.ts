@@ -16,7 +16,9 @@ export type Entry = {
   page: unknown;
   /** The answer for a query that Google has nothing for. */
   empty: unknown;
-  /** Its ways of saying no: each status that it gives, and each that means two things twice. */
+  /** How it tells what an account has left, where searches cost something: the answer, and what operators read of it. */
+  account?: { path: string; answer: unknown; spent: unknown; balance: string };
+  /** Its ways of saying no: each status that it gives, and each that means two things twice. The first is of a wrong key, where there is one. */
   failures: [status: number, body: unknown, kind: FailureKind][];
 };
 
@@ -33,6 +35,12 @@ const serper: Entry = {
     organic: rows(({ title, link }, position) => ({ title, link, snippet: "A pump.", date: "3 days ago", position })),
   },
   empty: { searchParameters: { q: "garden pump" }, organic: [], credits: 1 },
+  account: {
+    path: "/account",
+    answer: { balance: 2_492, rateLimit: 50 },
+    spent: { balance: 0, rateLimit: 50 },
+    balance: "2,492 credits",
+  },
   failures: [
     [403, { message: "Unauthorized.", statusCode: 403 }, "account_refused"],
     [400, { message: "Not enough credits", statusCode: 400 }, "account_refused"],
@@ -66,6 +74,12 @@ const serpapi: Entry = {
     search_metadata: { id: "1", status: "Success" },
     search_information: { organic_results_state: "Fully empty" },
     error: "Google hasn't returned any results for this query.",
+  },
+  account: {
+    path: "/account.json",
+    answer: serpapiAccount(870),
+    spent: serpapiAccount(0),
+    balance: "870 searches left",
   },
   failures: [
     [
@@ -124,9 +138,13 @@ const searxng: Entry = {
 };
 
 const dataforseo: Entry = {
-  settings: { DATAFORSEO_LOGIN: "login", DATAFORSEO_PASSWORD: "a-secret-of-dataforseo", DATAFORSEO_BASE_URL: host },
+  settings: {
+    DATAFORSEO_LOGIN: "secret@operator.example",
+    DATAFORSEO_PASSWORD: "a-secret-of-dataforseo",
+    DATAFORSEO_BASE_URL: host,
+  },
   required: ["DATAFORSEO_LOGIN", "DATAFORSEO_PASSWORD"],
-  secret: { text: Buffer.from("login:a-secret-of-dataforseo").toString("base64"), in: "headers" },
+  secret: { text: Buffer.from("secret@operator.example:a-secret-of-dataforseo").toString("base64"), in: "headers" },
   // They decode what they get.
   keywordOf: ({ body }) => String(JSON.parse(body)[0].keyword).replaceAll("%2B", "+").replaceAll("%25", "%"),
   isWholeDepthAtOnce: true,
@@ -152,6 +170,12 @@ const dataforseo: Entry = {
     ],
   }),
   empty: ofDataForSeo({ status_code: 40_102, status_message: "No Search Results.", result: null }),
+  account: {
+    path: "/v3/appendix/user_data",
+    answer: userData(12.3401),
+    spent: userData(-0.5),
+    balance: "12.34 USD",
+  },
   failures: [
     [401, { status_code: 40_100, status_message: "You are not Authorized.", cost: 0, tasks: null }, "account_refused"],
     [200, { status_code: 40_202, status_message: "Rate limit.", cost: 0, tasks: null }, "rate_limited"],
@@ -190,4 +214,36 @@ function rows(row: (found: { title: string; link: string }, position: number) =>
 function ofDataForSeo(fields: object): object {
   const task = { id: "1", status_code: 20_000, status_message: "Ok.", cost: 0.002, ...fields };
   return { status_code: 20_000, status_message: "Ok.", cost: 0.002, tasks_count: 1, tasks_error: 0, tasks: [task] };
+}
+
+/** What was recorded in their documentation; it repeats the key. */
+function serpapiAccount(left: number): object {
+  return {
+    account_id: "5ac54d6adefb2f1dba1663f5",
+    api_key: "a-secret-of-serpapi-0123456789",
+    account_email: "secret@operator.example",
+    plan_id: "developer",
+    plan_name: "Developer Plan",
+    plan_monthly_price: 75,
+    searches_per_month: 5_000,
+    plan_searches_left: left,
+    extra_credits: 0,
+    total_searches_left: left,
+    this_month_usage: 4_130,
+    last_hour_searches: 42,
+    account_rate_limit_per_hour: 1_000,
+  };
+}
+
+/** It repeats the login. */
+function userData(balance: number): object {
+  const money = { total: 50, balance, limits: { day: { total: 0 } }, statistics: { day: { value: "", total: 0.02 } } };
+  const user = {
+    login: "secret@operator.example",
+    timezone: "UTC",
+    rates: { limits: {}, statistics: {} },
+    money,
+    price: {},
+  };
+  return ofDataForSeo({ cost: 0, path: ["v3", "appendix", "user_data"], result_count: 1, result: [user] });
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { ConfigError } from "../../../shared/config.ts";
+import { ConfigError, providerNames } from "../../../shared/config.ts";
 import { result } from "../../../shared/results.ts";
 import { type Failure, failureKinds, type Page, type Provider } from "../../../worker/engine/provider.ts";
-import { openProviders } from "../../../worker/engine/registry.ts";
+import { openProvider } from "../../../worker/engine/registry.ts";
 import { googleOver } from "../../harness/google.ts";
 import { engineConfig, query } from "../../harness/queries.ts";
 import { entries, type Entry } from "./contract-entries.ts";
@@ -23,8 +23,9 @@ const questions = {
   "another country": { location: "Austria" },
 };
 
-describe.each(Object.entries<Entry>(entries))("provider %s", (name, entry) => {
-  const provider = opened(name, entry.settings);
+describe.each(providerNames)("provider %s", (name) => {
+  const entry: Entry = entries[name];
+  const provider = openProvider(name, engineConfig(entry.settings));
   const read = (body: unknown, status = 200) => readBy(provider, body, status);
 
   test("it goes by its name in the registry and states its time", () => {
@@ -35,8 +36,8 @@ describe.each(Object.entries<Entry>(entries))("provider %s", (name, entry) => {
   test("a worker does not start without a setting that it needs, and is told which", () => {
     for (const missing of entry.required) {
       const { [missing]: _, ...rest } = entry.settings;
-      expect(() => opened(name, rest)).toThrow(ConfigError);
-      expect(() => opened(name, rest)).toThrow(missing);
+      expect(() => openProvider(name, engineConfig(rest))).toThrow(ConfigError);
+      expect(() => openProvider(name, engineConfig(rest))).toThrow(missing);
     }
   });
 
@@ -112,6 +113,13 @@ describe.each(Object.entries<Entry>(entries))("provider %s", (name, entry) => {
     expect(JSON.stringify(answer)).not.toContain("garden pump");
   });
 
+  test("it tells what our account there has left, or its searches cost nothing", () => {
+    const costs = [read(entry.page), read(entry.empty)].map(({ costMicroUsd = 0 }) => costMicroUsd);
+    expect(provider.account !== undefined || Math.max(...costs) === 0).toBe(true);
+    // How it tells is held to what stands in contract-accounts.test.ts.
+    expect(entry.account === undefined).toBe(provider.account === undefined);
+  });
+
   test("a page is read as often as one likes, in the shape of the contract, with cost and total", () => {
     const page = pageOf(read(entry.page));
     read(entry.empty);
@@ -126,6 +134,13 @@ describe.each(Object.entries<Entry>(entries))("provider %s", (name, entry) => {
 
   test("a page that Google has nothing on is an empty page and no failure", () => {
     expect(read(entry.empty)).toMatchObject({ elements: [], hasMore: false });
+  });
+
+  test("a page with more parts than any page has cannot be read, whatever they are", () => {
+    const crowded = (parts: number) =>
+      read({ ...Object(entry.page), crowd: Array.from({ length: parts }, () => 1_000) });
+    expect(crowded(49_000)).toHaveProperty("elements");
+    expect(crowded(50_000)).toEqual({ failure: "unreadable" });
   });
 
   test.each(entry.failures)("its %i with %j is %s, and no page", (status, body, kind) => {
@@ -174,12 +189,6 @@ describe.each(Object.entries<Entry>(entries))("provider %s", (name, entry) => {
     expect(odd).toEqual([]);
   });
 });
-
-function opened(name: string, settings: Record<string, string>): Provider {
-  const [provider] = openProviders(engineConfig({ SERP_PROVIDERS: name, ...settings }));
-  if (provider === undefined) throw new Error("A provider that is named is opened.");
-  return provider;
-}
 
 /** The provider with an answer of the given body to everything; each request is noted as it was sent. */
 function answering(provider: Provider, body: unknown, seen: string[]): Provider {

@@ -1,9 +1,6 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import { result } from "../../../shared/results.ts";
-import type { Element } from "../../../worker/engine/provider.ts";
-import { dataforseo, elementsOf, everyPart, readItems } from "../../harness/dataforseo-items.ts";
+import { elementsOf, everyPart, readItems } from "../../harness/dataforseo-items.ts";
 
 const element = result.omit({ rank: true });
 
@@ -70,36 +67,3 @@ describe("a hostile answer", () => {
     expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 });
-
-const recorded = new URL("../../../../shared/fixtures/dataforseo/", import.meta.url);
-const recordedNames = existsSync(recorded) ? readdirSync(recorded).filter((name) => name.startsWith("organic_")) : [];
-const recordedItem = z.object({ type: z.string(), url: z.string().nullish(), breadcrumb: z.string().nullish() });
-const recordedPage = z.object({
-  tasks: z.tuple([z.object({ result: z.tuple([z.object({ items: z.array(recordedItem) })]) })]),
-});
-
-test.skipIf(recordedNames.length === 0)(
-  "every item of the recorded answers comes out, and what creates tasks is no page (skipped where ../shared/fixtures/dataforseo does not lie beside the project)",
-  () => {
-    const counts = recordedNames.map((name) => {
-      const body = readFileSync(new URL(name, recorded), "utf8");
-      const page = dataforseo.read({ status: 200, headers: {}, body });
-      if ("failure" in page) return `${name}: ${page.failure}`;
-      const { items } = recordedPage.parse(JSON.parse(body)).tasks[0].result[0];
-      expect(z.array(element).parse(page.elements)).toEqual(page.elements);
-      const isListing = ({ type }: { type: string }) => type === "organic" || type === "paid";
-      expect(page.elements.filter(isListing).map(({ url, breadcrumb }) => ({ url, breadcrumb }))).toEqual(
-        items.filter(isListing).map(({ url, breadcrumb }) => ({ url, breadcrumb })),
-      );
-      const isBare = ({ title, siteLinks, description }: Element) =>
-        title === "" && description === "" && siteLinks.length === 0;
-      expect(page.elements.filter(isBare)).toEqual([]);
-      return `${name}: ${items.length} in, ${page.elements.length} out, of ${page.totalResultsCount}`;
-    });
-    expect(counts).toEqual([
-      "organic_live_regular.json: 10 in, 10 out, of 85600000",
-      "organic_task_get_advanced.json: 47 in, 47 out, of 85600000",
-      "organic_task_post.json: unreadable",
-    ]);
-  },
-);

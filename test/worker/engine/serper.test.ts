@@ -1,4 +1,3 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { ConfigError } from "../../../shared/config.ts";
@@ -6,6 +5,8 @@ import { result } from "../../../shared/results.ts";
 import type { Failure, Page } from "../../../worker/engine/provider.ts";
 import { openSerper } from "../../../worker/engine/providers/serper.ts";
 import { engineConfig, query } from "../../harness/queries.ts";
+import { everything } from "../../harness/serper-page.ts";
+import { serperRefusals } from "./refusals.ts";
 
 const serper = openSerper(
   engineConfig({ SERPER_API_KEY: "key-of-a-test", SERPER_BASE_URL: "https://serper.example/" }),
@@ -152,81 +153,11 @@ describe("a failure never looks like an empty page", () => {
     expect(serper.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
   });
 
-  test.each([
-    [403, "Unauthorized.", "account_refused"],
-    [401, "", "account_refused"],
-    [400, "Not enough credits", "account_refused"],
-    [400, "Query pattern not allowed for free accounts.", "query_refused"],
-    [400, "Missing query parameter", "request_refused"],
-    [404, "Not found", "request_refused"],
-    [429, "Too many requests", "rate_limited"],
-    [500, "Internal server error", "unavailable"],
-    [503, "", "unavailable"],
-    [204, "", "unreadable"],
-  ])("status %i with %j is %s", (status, message, failure) => {
+  test.each(serperRefusals)("status %i with %j is %s", (status, message, failure) => {
     expect(readJson(status, { message, statusCode: status })).toEqual({ failure });
     expect(serper.read({ status, headers: {}, body: "<html>" })).toHaveProperty("failure");
   });
 });
-
-const recorded = new URL("../../../../shared/fixtures/serper/", import.meta.url);
-const recordedNames = existsSync(recorded) ? readdirSync(recorded).filter((name) => name.endsWith(".json")) : [];
-
-test.skipIf(recordedNames.length === 0)(
-  "every organic result of the recorded answers comes out (skipped where ../shared/fixtures/serper does not lie beside the project)",
-  () => {
-    const links = z.object({ organic: z.array(z.object({ link: z.string() })) });
-    for (const name of recordedNames) {
-      const body = readFileSync(new URL(name, recorded), "utf8");
-      const organic = pageOf(JSON.parse(body)).elements.filter(({ type }) => type === "organic");
-      expect(organic.map(({ url }) => url)).toEqual(links.parse(JSON.parse(body)).organic.map(({ link }) => link));
-      expect(
-        z
-          .array(element)
-          .parse(organic)
-          .every(({ title, domain }) => title !== "" && domain !== ""),
-      ).toBe(true);
-    }
-  },
-);
-
-const everything = {
-  searchParameters: { q: "garden pump", gl: "us" },
-  credits: 1,
-  answerBox: { title: "Pump", snippet: "Moves water.", link: "https://wiki.example/pump" },
-  knowledgeGraph: {
-    title: "Pump",
-    type: "Machine",
-    website: "https://pumps.example/",
-    description: "Moves water.",
-    descriptionSource: "Wiki",
-    descriptionLink: "https://wiki.example/pump",
-    attributes: { Invented: "long ago" },
-  },
-  organic: [{ title: "Pumps", link: "https://pumps.example/all", snippet: "All.", position: 1 }],
-  peopleAlsoAsk: [{ question: "Which pump?", snippet: "A small one.", title: "FAQ", link: "https://faq.example/1" }],
-  relatedSearches: [{ query: "pump repair" }, { query: "pump noise" }],
-  topStories: [{ title: "Pump wins", link: "https://news.example/1", source: "News", date: "1 hour ago" }],
-  places: [
-    {
-      title: "Pump Shop",
-      address: "1 Main Street",
-      rating: 4.5,
-      ratingCount: 12,
-      category: "Hardware",
-      website: "https://shop.example/",
-    },
-  ],
-  images: [{ title: "A pump", imageUrl: "https://img.example/1.png", link: "https://img.example/1" }],
-  videos: [{ title: "Pumping", link: "https://video.example/1", channel: "Pump TV", duration: "3:14" }],
-  shopping: [{ title: "Pump 900", link: "https://shop.example/900", price: "$99.00", source: "Shop" }],
-  discussions: [{ title: "Loud pump?", link: "https://forum.example/1", source: "Forum" }],
-  ads: [{ title: "Pumps now", link: "https://ads.example/", snippet: "Cheap." }],
-  events: [{ title: "Pump fair", link: "https://fair.example/" }],
-  refinements: { title: "Narrow it down", chips: ["solar", "deep well"] },
-  somethingEmpty: [],
-  took: 0.4,
-};
 
 function readJson(status: number, json: unknown): Page | Failure {
   return serper.read({ status, headers: {}, body: JSON.stringify(json) });

@@ -1,11 +1,12 @@
 import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
 import { z } from "zod";
-import { type Config, ConfigError } from "../../../shared/config.ts";
+import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
 import { languageCodeOf } from "../../../shared/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
 import type { Query } from "../../../shared/query.ts";
+import { accountOf, balance } from "../account.ts";
 import { googleLanguage } from "../google-language.ts";
-import type { Failure, FailureKind, Page, PageAnswer, Provider } from "../provider.ts";
+import type { Account, Failure, FailureKind, Page, PageAnswer, Provider } from "../provider.ts";
 import { parseJson } from "../texts.ts";
 import { type Item, readElements } from "./dataforseo-elements.ts";
 
@@ -61,6 +62,7 @@ const envelope = z.object({
   cost,
   tasks: z.tuple([task]).optional().catch(undefined),
 });
+const users = z.tuple([z.object({ money: z.object({ balance }) })]);
 /** `items` is null where there are none. A count that says otherwise means that something went missing. */
 const results = z.tuple([
   z.object({
@@ -76,18 +78,16 @@ const results = z.tuple([
 /**
  * DataForSEO: POST {DATAFORSEO_BASE_URL}/v3/serp/google/organic/live/advanced with login and password. One call brings the
  * whole depth, so the first page is the only one. Nearly every failure arrives under HTTP 200, told by status codes.
- * @throws {ConfigError} without DATAFORSEO_LOGIN or DATAFORSEO_PASSWORD.
+ * @throws {MissingSettings} without DATAFORSEO_LOGIN or DATAFORSEO_PASSWORD.
  */
-export function openDataForSeo(config: Config): Provider {
+export function openDataForSeo(config: EngineConfig): Provider {
   const { DATAFORSEO_LOGIN: login, DATAFORSEO_PASSWORD: password } = config;
   if (login === undefined || password === undefined) {
     const missing = [login === undefined && "DATAFORSEO_LOGIN", password === undefined && "DATAFORSEO_PASSWORD"];
-    const lines = missing
-      .filter((name) => name !== false)
-      .map((name) => `  ${name}: needed by the provider dataforseo`);
-    throw new ConfigError(`These settings are missing or wrong:\n${lines.join("\n")}`);
+    throw new MissingSettings("dataforseo", ...missing.filter((name) => name !== false));
   }
-  const url = `${config.DATAFORSEO_BASE_URL.replace(/\/+$/, "")}/v3/serp/google/organic/live/advanced`;
+  const base = config.DATAFORSEO_BASE_URL.replace(/\/+$/, "");
+  const url = `${base}/v3/serp/google/organic/live/advanced`;
   const headers = {
     "content-type": "application/json",
     accept: "application/json",
@@ -99,6 +99,8 @@ export function openDataForSeo(config: Config): Provider {
     attemptMsMax,
     request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([taskOf(query)]) }),
     read: readDataForSeo,
+    // Free, six times a minute.
+    account: { request: { url: `${base}/v3/appendix/user_data`, method: "GET", headers, body: "" }, read: readAccount },
   };
 }
 
@@ -134,15 +136,9 @@ function languageOf(language: string): string {
 }
 
 function readDataForSeo(answer: PageAnswer): Page | Failure {
-  const told = envelope.safeParse(parseJson(answer.body)).data;
-  const outcome = told?.status_code === ok ? told.tasks?.[0] : told;
-  if (answer.status !== 200) {
-    return outcome === undefined || outcome.status_code === ok ? failureOfHttp(answer.status) : refusalOf(outcome);
-  }
-  if (told?.status_code !== ok || told.tasks === undefined) {
-    return outcome === undefined ? { failure: "unreadable" } : refusalOf(outcome);
-  }
-  const [{ status_code, result, ...rest }] = told.tasks;
+  const told = taskIn(answer);
+  if ("failure" in told) return told;
+  const { status_code, result, ...rest } = told.task;
   const costMicroUsd = microUsd(rest.cost ?? told.cost) ?? costWhenUntoldMicroUsd;
   if (status_code === noResults) return { elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd };
   if (status_code !== ok) return refusalOf({ status_code, ...rest });
@@ -155,6 +151,27 @@ function readDataForSeo(answer: PageAnswer): Page | Failure {
     hasMore: false,
     costMicroUsd,
   };
+}
+
+function readAccount(answer: PageAnswer): Account | Failure {
+  const told = taskIn(answer);
+  if ("failure" in told) return told;
+  if (told.task.status_code !== ok) return refusalOf(told.task);
+  const user = users.safeParse(told.task.result).data?.[0];
+  return user === undefined ? { failure: "unreadable" } : accountOf(user.money.balance, "USD");
+}
+
+/** The one task of an answer, whatever became of it, and what the whole answer cost; or why there is none. */
+function taskIn(answer: PageAnswer): { task: z.infer<typeof task>; cost: number | undefined } | Failure {
+  const told = envelope.safeParse(parseJson(answer.body)).data;
+  const outcome = told?.status_code === ok ? told.tasks?.[0] : told;
+  if (answer.status !== 200) {
+    return outcome === undefined || outcome.status_code === ok ? failureOfHttp(answer.status) : refusalOf(outcome);
+  }
+  if (told?.status_code !== ok || told.tasks === undefined) {
+    return outcome === undefined ? { failure: "unreadable" } : refusalOf(outcome);
+  }
+  return { task: told.tasks[0], cost: told.cost };
 }
 
 /** What makes a result has to be there. A title may be null, their word for none; one that is missing is a change of the format. */

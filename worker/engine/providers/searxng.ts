@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Config, ConfigError } from "../../../shared/config.ts";
+import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
 import { languageCodeOf } from "../../../shared/languages.ts";
 import { countryOf } from "../../../shared/places.ts";
 import type { Query } from "../../../shared/query.ts";
@@ -39,12 +39,10 @@ const emptyPage = z.object({
  * SearXNG: POST {SEARXNG_BASE_URL}/search of an instance of one's own, with `json` among its `search.formats`, no limiter for
  * the workers, the engine `google` loaded, and neither `categories` nor `language` locked. Links only, and experimental: Google
  * blocks its scraping time and again, and it restricts pages to the language and country where others only prefer them.
- * @throws {ConfigError} without SEARXNG_BASE_URL.
+ * @throws {MissingSettings} without SEARXNG_BASE_URL.
  */
-export function openSearxng(config: Config): Provider {
-  if (config.SEARXNG_BASE_URL === undefined) {
-    throw new ConfigError("These settings are missing or wrong:\n  SEARXNG_BASE_URL: needed by the provider searxng");
-  }
+export function openSearxng(config: EngineConfig): Provider {
+  if (config.SEARXNG_BASE_URL === undefined) throw new MissingSettings("searxng", "SEARXNG_BASE_URL");
   const url = `${config.SEARXNG_BASE_URL.replace(/\/+$/, "")}/search`;
   const headers = {
     "content-type": "application/x-www-form-urlencoded",

@@ -146,9 +146,11 @@ function placeLink({ title, link, website, links, rating, reviews, price, type, 
   return { title, url: links.website || website || link, description };
 }
 
+const aiOverview = row.extend({ page_token: text });
+
 /** Some overviews would take a second search to read. That there is one is told all the same. */
 function readAiOverview(value: unknown): Element[] | undefined {
-  const overview = row.extend({ page_token: text }).safeParse(value).data;
+  const overview = aiOverview.safeParse(value).data;
   const description = wordsOf(overview?.text_blocks);
   if (overview === undefined || (description || overview.page_token) === "") return undefined;
   const links = overview.references.map(({ title, link, snippet, source }) => ({

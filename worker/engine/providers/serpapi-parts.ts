@@ -31,6 +31,9 @@ export function partOf<Shape extends z.ZodType>(shape: Shape, nothing: z.infer<S
     .transform((part) => part ?? nothing);
 }
 
+/** An object of which nothing is known. Built once: a schema costs a hundred times what it costs to read a row. */
+const anyObject = z.looseObject({});
+
 const links = listOf(z.object({ title: text, link: text, snippet: text, snippets: listOf(z.string()) }));
 
 /** `{expanded, inline}`, or a list as in ads. Expanded ones come before all others, in whatever lists those are. */
@@ -38,7 +41,7 @@ export const siteLinks = z
   .unknown()
   .optional()
   .transform((value) => {
-    const { expanded, ...others } = z.looseObject({}).safeParse(value).data ?? {};
+    const { expanded, ...others } = anyObject.safeParse(value).data ?? {};
     return [value, expanded, ...Object.values(others)].flatMap((list) => links.parse(list)).map(siteLink);
   });
 
@@ -84,7 +87,7 @@ export type Row = z.infer<typeof row>;
 
 /** The members of a list, or of all lists in an object: some elements come as either. */
 export function rowsOf(value: unknown): Row[] {
-  const lists = Array.isArray(value) ? [value] : Object.values(z.looseObject({}).safeParse(value).data ?? {});
+  const lists = Array.isArray(value) ? [value] : Object.values(anyObject.safeParse(value).data ?? {});
   return lists
     .filter((list) => Array.isArray(list))
     .flat()

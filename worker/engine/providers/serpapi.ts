@@ -1,10 +1,11 @@
 import { z } from "zod";
-import { type Config, ConfigError } from "../../../shared/config.ts";
+import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
 import { languageCodeOf } from "../../../shared/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
+import { accountOf, balance } from "../account.ts";
 import { element } from "../elements.ts";
 import { googleLanguage } from "../google-language.ts";
-import type { Element, Failure, Page, PageAnswer, Provider } from "../provider.ts";
+import type { Account, Element, Failure, Page, PageAnswer, Provider } from "../provider.ts";
 import { parseJson } from "../texts.ts";
 import { featuresAfter, featuresBefore } from "./serpapi-features.ts";
 import {
@@ -68,20 +69,20 @@ const answerParts = z
     }),
   );
 type AnswerParts = z.infer<typeof answerParts>;
+const accountAnswer = z.object({ total_searches_left: balance });
 const refusal = z.object({ error: z.string() });
 const failedSearch = z.object({ search_metadata: z.object({ status: z.string() }) });
 
 /**
  * SerpApi: GET {SERPAPI_BASE_URL}/search.json with all in the query, by their design also the key. The address of a
  * request is therefore a secret, and goes to nobody but them.
- * @throws {ConfigError} without SERPAPI_API_KEY.
+ * @throws {MissingSettings} without SERPAPI_API_KEY.
  */
-export function openSerpapi(config: Config): Provider {
+export function openSerpapi(config: EngineConfig): Provider {
   const key = config.SERPAPI_API_KEY;
-  if (key === undefined) {
-    throw new ConfigError("These settings are missing or wrong:\n  SERPAPI_API_KEY: needed by the provider serpapi");
-  }
-  const address = `${config.SERPAPI_BASE_URL.replace(/\/+$/, "")}/search.json`;
+  if (key === undefined) throw new MissingSettings("serpapi", "SERPAPI_API_KEY");
+  const base = config.SERPAPI_BASE_URL.replace(/\/+$/, "");
+  const headers = { accept: "application/json" };
   return {
     name: "serpapi",
     can: { mobile: true, city: true },
@@ -99,15 +100,26 @@ export function openSerpapi(config: Config): Provider {
         api_key: key,
       });
       return {
-        url: `${address}?${parameters.toString()}`,
+        url: `${base}/search.json?${parameters.toString()}`,
         method: "GET",
-        headers: { accept: "application/json" },
+        headers,
         body: "",
       };
     },
     // Should an answer ever repeat the key, in a link to themselves say, callers must not find it in their results.
     read: (answer) => readSerpapi({ ...answer, body: answer.body.replaceAll(key, "") }),
+    // Free. It repeats the key, and nothing but a number is taken from it.
+    account: {
+      request: { url: `${base}/account.json?api_key=${key}`, method: "GET", headers, body: "" },
+      read: readAccount,
+    },
   };
+}
+
+function readAccount({ status, body }: PageAnswer): Account | Failure {
+  const json = parseJson(body);
+  const account = status === 200 ? accountAnswer.safeParse(json).data : undefined;
+  return account === undefined ? failureOf(status, json) : accountOf(account.total_searches_left, "searches left");
 }
 
 function readSerpapi({ status, body }: PageAnswer): Page | Failure {

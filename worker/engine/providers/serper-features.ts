@@ -32,6 +32,7 @@ type Row = z.infer<typeof row>;
 const rows = z.array(row);
 
 const answerBox = z.object({ title: text, answer: text, snippet: text, link: text });
+const anyObject = z.looseObject({});
 const knowledgeGraph = z.object({
   title: text,
   type: text,
@@ -167,7 +168,7 @@ function readOther(name: string, value: unknown): Element[] {
   const own = row.safeParse(value).data;
   const values = Array.isArray(value)
     ? value
-    : Object.values(z.looseObject({}).safeParse(value).data ?? {}).filter(Array.isArray);
+    : Object.values(anyObject.safeParse(value).data ?? {}).filter(Array.isArray);
   const links = values.flat().flatMap(otherLink);
   const isEmpty = links.length === 0 && (own === undefined || (own.title || own.snippet || own.link) === "");
   if (isEmpty) return [];

@@ -1,10 +1,11 @@
 import { z } from "zod";
-import { type Config, ConfigError } from "../../../shared/config.ts";
+import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
 import { languageCodeOf } from "../../../shared/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
+import { accountOf, balance } from "../account.ts";
 import { element, ratingText } from "../elements.ts";
 import { googleLanguage } from "../google-language.ts";
-import type { Element, Failure, Page, PageAnswer, Provider } from "../provider.ts";
+import type { Account, Element, Failure, Page, PageAnswer, Provider } from "../provider.ts";
 import { parseJson } from "../texts.ts";
 import { featuresAfter, featuresBefore, text } from "./serper-features.ts";
 
@@ -29,19 +30,19 @@ const organicRow = z.object({
   sitelinks: z.array(z.object({ title: text, link: text, snippet: text })).catch([]),
 });
 const resultsPage = z.looseObject({ organic: z.array(organicRow), credits: z.int().min(0).catch(1) });
+const accountAnswer = z.object({ balance });
 const refusal = z.object({ message: z.string() });
 
 /**
  * Serper.dev: POST {SERPER_BASE_URL}/search with the key in a header. Desktop pages only; no breadcrumbs, no total count.
  * They publish no reference: the format is known from their playground and from recorded answers.
- * @throws {ConfigError} without SERPER_API_KEY.
+ * @throws {MissingSettings} without SERPER_API_KEY.
  */
-export function openSerper(config: Config): Provider {
+export function openSerper(config: EngineConfig): Provider {
   const key = config.SERPER_API_KEY;
-  if (key === undefined) {
-    throw new ConfigError("These settings are missing or wrong:\n  SERPER_API_KEY: needed by the provider serper");
-  }
-  const url = `${config.SERPER_BASE_URL.replace(/\/+$/, "")}/search`;
+  if (key === undefined) throw new MissingSettings("serper", "SERPER_API_KEY");
+  const base = config.SERPER_BASE_URL.replace(/\/+$/, "");
+  const url = `${base}/search`;
   const headers = { "content-type": "application/json", accept: "application/json", "x-api-key": key };
   return {
     name: "serper",
@@ -62,6 +63,8 @@ export function openSerper(config: Config): Provider {
       }),
     }),
     read: readSerper,
+    // Undocumented like the rest, and free.
+    account: { request: { url: `${base}/account`, method: "GET", headers, body: "" }, read: readAccount },
   };
 }
 
@@ -78,6 +81,13 @@ function readSerper(answer: PageAnswer): Page | Failure {
     hasMore: organic.length > 0,
     costMicroUsd: credits * costPerCreditMicroUsd,
   };
+}
+
+function readAccount({ status, body }: PageAnswer): Account | Failure {
+  const json = parseJson(body);
+  const account = status === 200 ? accountAnswer.safeParse(json).data : undefined;
+  if (account === undefined) return { failure: failureOf(status, refusal.safeParse(json).data?.message ?? "") };
+  return accountOf(account.balance, "credits");
 }
 
 /** An empty account and a forbidden query both come as a 400, and a wrong key as a 403; only the sentence tells. */

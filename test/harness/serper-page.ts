@@ -1,0 +1,38 @@
+/** An answer of Serper with an element of every kind, in the shape of recorded answers. */
+export const everything = {
+  searchParameters: { q: "garden pump", gl: "us" },
+  credits: 1,
+  answerBox: { title: "Pump", snippet: "Moves water.", link: "https://wiki.example/pump" },
+  knowledgeGraph: {
+    title: "Pump",
+    type: "Machine",
+    website: "https://pumps.example/",
+    description: "Moves water.",
+    descriptionSource: "Wiki",
+    descriptionLink: "https://wiki.example/pump",
+    attributes: { Invented: "long ago" },
+  },
+  organic: [{ title: "Pumps", link: "https://pumps.example/all", snippet: "All.", position: 1 }],
+  peopleAlsoAsk: [{ question: "Which pump?", snippet: "A small one.", title: "FAQ", link: "https://faq.example/1" }],
+  relatedSearches: [{ query: "pump repair" }, { query: "pump noise" }],
+  topStories: [{ title: "Pump wins", link: "https://news.example/1", source: "News", date: "1 hour ago" }],
+  places: [
+    {
+      title: "Pump Shop",
+      address: "1 Main Street",
+      rating: 4.5,
+      ratingCount: 12,
+      category: "Hardware",
+      website: "https://shop.example/",
+    },
+  ],
+  images: [{ title: "A pump", imageUrl: "https://img.example/1.png", link: "https://img.example/1" }],
+  videos: [{ title: "Pumping", link: "https://video.example/1", channel: "Pump TV", duration: "3:14" }],
+  shopping: [{ title: "Pump 900", link: "https://shop.example/900", price: "$99.00", source: "Shop" }],
+  discussions: [{ title: "Loud pump?", link: "https://forum.example/1", source: "Forum" }],
+  ads: [{ title: "Pumps now", link: "https://ads.example/", snippet: "Cheap." }],
+  events: [{ title: "Pump fair", link: "https://fair.example/" }],
+  refinements: { title: "Narrow it down", chips: ["solar", "deep well"] },
+  somethingEmpty: [],
+  took: 0.4,
+};
