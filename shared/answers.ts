@@ -16,10 +16,17 @@ const inboxMs = 120_000;
 
 export const inboxKey = (apiId: string) => `inbox:${apiId}`;
 
+export const answerSources = ["provider", "shared", "cache"] as const;
+export type AnswerSource = (typeof answerSources)[number];
+
 /** What the search cost and took, for the one log line that the API writes about it. */
 export const searchTrace = z.object({
   provider: z.string(),
-  calls: z.array(z.object({ provider: z.string(), outcome: z.string(), ms: z.number() })),
+  /** A provider, an equal search of the same moment, or the cache. */
+  from: z.enum(answerSources).default("provider"),
+  calls: z.array(
+    z.object({ provider: z.string(), outcome: z.string(), ms: z.number(), costMicroUsd: z.number().default(0) }),
+  ),
   costMicroUsd: z.number(),
   queueMs: z.number(),
   runMs: z.number(),

@@ -11,6 +11,8 @@ function wholeNumber(min: number, max: number) {
 }
 
 const port = wholeNumber(0, 65_535);
+/** Calls to a provider that one worker process has under way at once. */
+const callsAtOnce = wholeNumber(1, 10_000);
 
 function url(...protocols: string[]) {
   const expected = `expected a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`;
@@ -32,20 +34,29 @@ const engineSettings = z.object({
     .default("sandbox")
     .transform((text) => text.split(",").map((name) => name.trim()))
     .pipe(z.array(z.enum(providerNames, `expected a comma list of: ${providerNames.join(", ")}`))),
+  /** Milliseconds after which a search that has no answer yet is also put to the next provider; 0 for never. */
+  SERP_HEDGE_AFTER_MS: wholeNumber(0, 120_000).default(0),
+  /** Seconds for which an answer also answers later searches for the same; 0 for none but those of the same moment. */
+  SEARCH_CACHE_SECONDS: wholeNumber(0, 86_400).default(0),
   /** It travels in the address. */
   SERPAPI_API_KEY: z
     .string()
     .regex(/^[\w-]{20,}$/, "expected 20 or more letters, digits, - or _")
     .optional(),
   SERPAPI_BASE_URL: url("http:", "https:").default("https://serpapi.com"),
+  SERPAPI_CONCURRENCY: callsAtOnce.default(50),
   /** It travels in a header. */
   SERPER_API_KEY: z
     .string()
     .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
     .optional(),
   SERPER_BASE_URL: url("http:", "https:").default("https://google.serper.dev"),
+  /** The smallest package allows 50 calls a second, which take about a second each. */
+  SERPER_CONCURRENCY: callsAtOnce.default(50),
   /** An instance of one's own; there is none that everybody may use. */
   SEARXNG_BASE_URL: url("http:", "https:").optional(),
+  /** Google blocks an instance the sooner, the more it asks. */
+  SEARXNG_CONCURRENCY: callsAtOnce.default(4),
   /** The name of Basic authentication ends at the first colon. */
   DATAFORSEO_LOGIN: z
     .string()
@@ -57,6 +68,8 @@ const engineSettings = z.object({
     .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
     .optional(),
   DATAFORSEO_BASE_URL: url("http:", "https:").default("https://api.dataforseo.com"),
+  /** They refuse more than 30 at once of one account. */
+  DATAFORSEO_CONCURRENCY: callsAtOnce.default(30),
 });
 
 const settings = z.object({

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { answerSources } from "./answers.ts";
 import { refundReasons, reversalReasons } from "./credits/ledger.ts";
 
 const admissionOutcomes = [
@@ -20,17 +21,32 @@ export type Metrics = ReturnType<typeof openMetrics>;
 /** Every metric that a process tells, declared once. None has an organization, a token or a keyword as a label. */
 export function openMetrics() {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
-    new Counter({ name, help, labelNames: [...labelNames], registers });
-  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
-    new Gauge({ name, help, labelNames: [...labelNames], registers });
-  const histogram = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
-    new Histogram({ name, help, labelNames: [...labelNames], buckets: secondsBuckets, registers });
-
+  const declare = declareIn(registry);
   const metrics = {
     registry,
+    ...ofRequests(declare),
+    ...ofMoney(declare),
+    ...ofQueue(declare),
+    ...ofProviders(declare),
+  };
+  // A figure that nobody has measured is absent, not 0: an alert can tell "fine" from "not looked".
+  const { holdsOpen, heldMils, ledgerDriftMils, queueDepth, queueOldestSeconds, workersReporting } = metrics;
+  const measuredLater = [holdsOpen, heldMils, ledgerDriftMils, queueDepth, queueOldestSeconds, workersReporting];
+  for (const measured of measuredLater) measured.remove();
+  // Counters begin at 0 for every label that is known, so that a first increase is seen as one.
+  startAtZero(metrics.admissions, "outcome", admissionOutcomes);
+  startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_gone", "too_late"]);
+  startAtZero(metrics.reversals, "reason", reversalReasons);
+  startAtZero(metrics.searchesAsked, "from", answerSources);
+  startAtZero(metrics.pairsStored, "why", ["redis_restarted", "older", "impossible"]);
+  metrics.settlements.inc({ kind: "charge", reason: "delivered" }, 0);
+  for (const reason of refundReasons) metrics.settlements.inc({ kind: "refund", reason }, 0);
+  return metrics;
+}
+
+function ofRequests({ counter, histogram }: Declare) {
+  return {
     httpSeconds: histogram("http_request_duration_seconds", "From the request's head to the end of its answer.", [
       "route",
       "status",
@@ -39,6 +55,14 @@ export function openMetrics() {
     deliveries: counter("deliveries_total", "Answers, by whether all their bytes reached the caller's socket.", [
       "outcome",
     ]),
+    backgroundErrors: counter("background_errors_total", "Errors off the path of a request, by where they rose.", [
+      "where",
+    ]),
+  };
+}
+
+function ofMoney({ counter, gauge, histogram }: Declare) {
+  return {
     settlements: counter("settlements_total", "Searches decided by this process, by kind and reason.", [
       "kind",
       "reason",
@@ -56,11 +80,21 @@ export function openMetrics() {
       "Mils by which ledger, balances and Redis differ; 0 unless money is wrong.",
     ),
     pairsStored: counter("pairs_stored_total", "Balance copies in Redis that the reconciler made anew.", ["why"]),
+  };
+}
+
+function ofQueue({ gauge, histogram }: Declare) {
+  return {
     queueDepth: gauge("queue_depth", "Searches that wait for a worker."),
     queueOldestSeconds: gauge("queue_oldest_age_seconds", "How long the oldest waiting search has been in the queue."),
     workersReporting: gauge("workers_reporting", "Workers whose heartbeat the API sees."),
     queueWaitSeconds: histogram("queue_wait_duration_seconds", "From the enqueueing of a search to its start."),
     searchSeconds: histogram("search_run_duration_seconds", "From the start of a search in the worker to its end."),
+  };
+}
+
+function ofProviders({ counter, gauge, histogram }: Declare) {
+  return {
     providerCalls: counter("provider_calls_total", "Requests to providers, by how they ended.", [
       "provider",
       "outcome",
@@ -71,22 +105,35 @@ export function openMetrics() {
       "What providers charged us, in millionths of a USD.",
       ["provider"],
     ),
-    backgroundErrors: counter("background_errors_total", "Errors off the path of a request, by where they rose.", [
-      "where",
+    providerBreakerOpen: gauge("provider_breaker_open", "1 while a provider is passed over because it fails.", [
+      "provider",
     ]),
+    providerCallsRunning: gauge("provider_calls_running", "Calls to a provider that are under way.", ["provider"]),
+    searchesAsked: counter(
+      "searches_asked_total",
+      "Answered searches, by where the answer came from: a provider, an equal search of the same moment, or the cache.",
+      ["from"],
+    ),
+    providerCostSavedMicroUsd: counter(
+      "provider_cost_saved_micro_usd_total",
+      "What searches would have cost that were answered with another search's answer.",
+      ["from"],
+    ),
   };
-  // A figure that nobody has measured is absent, not 0: an alert can tell "fine" from "not looked".
-  const { holdsOpen, heldMils, ledgerDriftMils, queueDepth, queueOldestSeconds, workersReporting } = metrics;
-  const measuredLater = [holdsOpen, heldMils, ledgerDriftMils, queueDepth, queueOldestSeconds, workersReporting];
-  for (const measured of measuredLater) measured.remove();
-  // Counters begin at 0 for every label that is known, so that a first increase is seen as one.
-  startAtZero(metrics.admissions, "outcome", admissionOutcomes);
-  startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_gone", "too_late"]);
-  startAtZero(metrics.reversals, "reason", reversalReasons);
-  startAtZero(metrics.pairsStored, "why", ["redis_restarted", "older", "impossible"]);
-  metrics.settlements.inc({ kind: "charge", reason: "delivered" }, 0);
-  for (const reason of refundReasons) metrics.settlements.inc({ kind: "refund", reason }, 0);
-  return metrics;
+}
+
+type Declare = ReturnType<typeof declareIn>;
+
+function declareIn(registry: Registry) {
+  const registers = [registry];
+  return {
+    counter: <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+      new Counter({ name, help, labelNames: [...labelNames], registers }),
+    gauge: <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+      new Gauge({ name, help, labelNames: [...labelNames], registers }),
+    histogram: <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+      new Histogram({ name, help, labelNames: [...labelNames], buckets: secondsBuckets, registers }),
+  };
 }
 
 function startAtZero<Label extends string>(counter: Counter<Label>, label: Label, values: readonly string[]): void {

@@ -1,9 +1,9 @@
 import type { Context } from "../shared/context.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
-import type { createGoogle } from "./engine/google.ts";
+import type { Engine } from "./engine/ask-once.ts";
 
 /** What a worker has open beside what every process has. */
 export interface WorkerContext extends Context {
-  engine: ReturnType<typeof createGoogle>;
+  engine: Engine;
   settlement: Settlement;
 }

@@ -1,8 +1,11 @@
 import { type Outcome, type SearchTrace, writeAnswer } from "../shared/answers.ts";
-import type { Decision, Ending } from "../shared/credits/ledger.ts";
+import { type Decision, type Ending, isCharged } from "../shared/credits/ledger.ts";
 import { isPassing } from "../shared/database/failures.ts";
+import { isWithin } from "../shared/domains.ts";
 import type { SearchJob } from "../shared/queue.ts";
+import type { Result } from "../shared/results.ts";
 import type { WorkerContext } from "./context.ts";
+import type { SourcedAnswer } from "./engine/ask-once.ts";
 import type { EngineAnswer } from "./engine/google.ts";
 
 /**
@@ -26,7 +29,7 @@ export async function runSearch(context: WorkerContext, job: SearchJob): Promise
   const answer = await ask(context, job, job.deadlineAtMs - startedAtMs - settleMarginMs);
   const runMs = clock.nowMs() - startedAtMs;
   metrics.searchSeconds.observe(runMs / 1_000);
-  const trace: SearchTrace = { ...answer.trace, queueMs: round(queueMs), runMs: round(runMs) };
+  const trace: SearchTrace = { ...answer.trace, from: answer.from, queueMs: round(queueMs), runMs: round(runMs) };
   context.log.debug({ requestId: job.requestId, ...trace }, "search ran");
   countCalls(context, trace);
 
@@ -45,9 +48,12 @@ export async function runSearch(context: WorkerContext, job: SearchJob): Promise
   }
 }
 
-async function ask(context: WorkerContext, job: SearchJob, leftMs: number): Promise<EngineAnswer> {
-  if (leftMs > 0) return context.engine.search(job.query, leftMs);
-  return { ok: false, code: "engine_timeout", details: {}, trace: notAsked };
+async function ask(context: WorkerContext, job: SearchJob, leftMs: number): Promise<SourcedAnswer> {
+  if (leftMs > 0) {
+    const { query, enqueuedAtMs } = job;
+    return context.engine.search({ query, remainingMs: leftMs, enqueuedAtMs });
+  }
+  return { ok: false, code: "engine_timeout", details: {}, trace: notAsked, from: "provider" };
 }
 
 function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
@@ -62,9 +68,9 @@ function conclude(context: WorkerContext, job: SearchJob, answer: EngineAnswer, 
   const { timeoutMs } = job;
   if (!answer.ok) {
     const details = answer.code === "engine_timeout" ? { timeoutMs } : answer.details;
-    return { kind: "failure", code: answer.code, details, charged: stands(decision) };
+    return { kind: "failure", code: answer.code, details, charged: isCharged(decision) };
   }
-  if (stands(decision)) return answered(job, answer, decision.chargedMils);
+  if (isCharged(decision)) return answered(job, answer, decision.chargedMils);
   switch (decision.reason) {
     case "already_paid":
       return answered(job, answer, 0);
@@ -78,8 +84,6 @@ function conclude(context: WorkerContext, job: SearchJob, answer: EngineAnswer, 
   }
 }
 
-const stands = ({ kind, reversed }: Decision) => kind === "charge" && !reversed;
-
 function answered(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, chargedMils: number): Outcome {
   const body = writeAnswer({
     requestId: job.requestId,
@@ -87,9 +91,14 @@ function answered(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, c
     creditsCharged: chargedMils,
     creditsRemaining: job.remainingMils + job.priceMils - chargedMils,
     totalResultsCount: answer.totalResultsCount,
-    results: answer.results,
+    results: onTarget(answer.results, job.query.targetDomain),
   });
   return { kind: "answer", requestId: job.requestId, body, chargedMils };
+}
+
+/** Only what lies on the target domain or its subdomains, with the ranks of the whole page. */
+function onTarget(results: Result[], targetDomain: string | undefined): Result[] {
+  return targetDomain === undefined ? results : results.filter(({ domain }) => isWithin(domain, targetDomain));
 }
 
 function outOfCredits(context: WorkerContext, job: SearchJob, { pair }: Decision) {
@@ -103,12 +112,12 @@ function outOfCredits(context: WorkerContext, job: SearchJob, { pair }: Decision
   };
 }
 
-function countCalls({ metrics }: WorkerContext, { provider, calls, costMicroUsd }: SearchTrace): void {
+function countCalls({ metrics }: WorkerContext, { calls }: SearchTrace): void {
   for (const call of calls) {
     metrics.providerCalls.inc({ provider: call.provider, outcome: call.outcome });
     metrics.providerSeconds.observe({ provider: call.provider }, call.ms / 1_000);
+    metrics.providerCostMicroUsd.inc({ provider: call.provider }, call.costMicroUsd);
   }
-  if (costMicroUsd > 0) metrics.providerCostMicroUsd.inc({ provider }, costMicroUsd);
 }
 
 const round = (ms: number) => Math.round(ms * 10) / 10;

@@ -1,4 +1,5 @@
 import { type Job, Worker } from "bullmq";
+import { isCharged } from "../shared/credits/ledger.ts";
 import { throttledWarning } from "../shared/log.ts";
 import { queueName, queuePrefix, searchJob } from "../shared/queue.ts";
 import { openBlocking } from "../shared/redis/connect.ts";
@@ -67,13 +68,13 @@ async function endFailed(context: WorkerContext, job: Job | undefined, error: Er
   context.log.error({ err: error, requestId: job?.id }, "a search failed by a defect");
   if (!read.success) return;
   const { requestId, organizationId, key, inbox } = read.data;
-  const trace = { provider: "none", calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };
+  const trace = { provider: "none", from: "provider" as const, calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };
   await context.settlement
     .settle({
       ending: { requestId, organizationId, key, wanted: "refund", reason: "worker_failed" },
       patienceMs: 5_000,
-      conclude: ({ kind, reversed }) => {
-        return { kind: "failure", code: "internal_error", details: {}, charged: kind === "charge" && !reversed };
+      conclude: (decision) => {
+        return { kind: "failure", code: "internal_error", details: {}, charged: isCharged(decision) };
       },
       reply: { inbox, trace },
       ifCharged: "end",

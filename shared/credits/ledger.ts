@@ -54,6 +54,9 @@ export interface Decision {
   pair: Pair;
 }
 
+/** Whether a search is charged as things are: it was, and nobody has given it back. */
+export const isCharged = ({ kind, reversed }: Decision) => kind === "charge" && !reversed;
+
 const decisionRow = z.object({
   request_id: z.string(),
   organization_id: z.string(),

@@ -40,6 +40,8 @@ function open({ url, name, log, closing }: Opening, options: object): Redis {
     // After a failover the old primary refuses writes; the refused command is safe to send again.
     reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 2 : false),
   });
+  // Each refused command of a pipeline asks for the new connection anew, and ioredis hangs a listener on the old one for each.
+  redis.on("connect", () => redis.stream.setMaxListeners(0));
   redis.on("error", throttledWarning(log, `the Redis connection ${name} has a problem`));
   closing.push(`redis ${name}`, () => redis.disconnect());
   return redis;

@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reportWorker, withdrawWorker } from "../../shared/workforce.ts";
 import { type Proxy, startProxy } from "../harness/proxy.ts";
 import { sendRaw } from "../harness/raw-http.ts";
 import { endlessWindow, leavingNoTrace, refusalIn } from "../harness/refusals.ts";
-import { type Api, type Answer, Service } from "../harness/service.ts";
+import { type Answer, type Api, type Organization, Service } from "../harness/service.ts";
 
 /** What is answered while something that the API needs is away. No worker runs here, so nothing is ever found. */
 
@@ -70,7 +69,7 @@ test("a search whose body comes after the service began to stop is refused, and 
   const answer = await leavingNoTrace(service, organization, async () => {
     const { answers, closed } = await sendRaw(api.url, head.join("\r\n"), {
       afterwards: async () => {
-        await sleep(200); // Its head has arrived; so it is under way when the stop begins.
+        await service.until(() => isUsed(organization)); // Its head has arrived, so it is under way when the stop begins.
         api.kill("SIGTERM");
         await service.until(() => takesNobody(api));
         return body;
@@ -82,6 +81,13 @@ test("a search whose body comes after the service began to stop is refused, and 
   expect(refusalWithRetry(answer)).toEqual(unavailable("shutting_down"));
   expect(await api.stop()).toBe(0);
 });
+
+async function isUsed({ tokenId }: Organization): Promise<boolean> {
+  const { rowCount } = await service.database.query("select from tokens where id = $1 and last_used_at is not null", [
+    tokenId,
+  ]);
+  return rowCount === 1;
+}
 
 const takesNobody = async (api: Api) =>
   fetch(api.url).then(

@@ -1,11 +1,17 @@
+import { pino } from "pino";
 import { onTestFinished } from "vitest";
+import { type Metrics, openMetrics } from "../../shared/metrics.ts";
 import { createGoogle, type Google } from "../../worker/engine/google.ts";
 import type { Provider } from "../../worker/engine/provider.ts";
 import { engineConfig } from "./queries.ts";
 
-/** The engine with these settings. Whoever opens it closes it. */
-export function openGoogle(settings: Record<string, string> = {}, options: { providers?: Provider[] } = {}): Google {
-  return createGoogle(engineConfig(settings), options);
+/** The engine with these settings, as a worker opens it. Whoever opens it closes it. */
+export function openGoogle(
+  settings: Record<string, string> = {},
+  options: { providers?: Provider[]; metrics?: Metrics } = {},
+): Google {
+  const config = engineConfig(settings);
+  return createGoogle({ config, metrics: openMetrics(), log: pino({ level: "silent" }), ...options });
 }
 
 /** The engine over these providers, in their order; it closes with the test. */

@@ -39,6 +39,11 @@ export class Exposition {
   }
 }
 
+/** Whether an API has seen a worker: from then on it takes searches. */
+export async function seesWorkers(api: { opsUrl: string }): Promise<boolean> {
+  return ((await Exposition.of(api)).value("workers_reporting") ?? 0) > 0;
+}
+
 function seriesOf(name: string, labels: string): string {
   const sorted = (labels.match(/[a-z_]+="(?:\\.|[^"\\])*"/gi) ?? []).toSorted();
   return sorted.length > 0 ? `${name}{${sorted.join(",")}}` : name;

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 
 const startMsMax = 20_000;
 const stopMsMax = 60_000;
+const errorLevel = 50; // As pino counts.
 
 /** A log line of one of our processes. */
 export type LogLine = Record<string, unknown> & { msg?: string };
@@ -51,6 +52,11 @@ export class RunningProcess {
 
   get hasEnded(): boolean {
     return this.child.exitCode !== null || this.child.signalCode !== null;
+  }
+
+  /** What it logged as an error of its own. */
+  get errors(): LogLine[] {
+    return this.lines.filter(({ level }) => Number(level) >= errorLevel);
   }
 
   get stderr(): string {

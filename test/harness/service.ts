@@ -12,6 +12,7 @@ import { openLog } from "../../shared/log.ts";
 import { createOrganization } from "../../shared/organizations/organizations.ts";
 import { issueToken } from "../../shared/organizations/tokens.ts";
 import type { FreshDatabase } from "./fresh-database.ts";
+import { seesWorkers } from "./metrics.ts";
 import { asOwner } from "./owner.ts";
 import { RunningProcess } from "./process.ts";
 import { freshDatabase, freshRedis } from "./servers.ts";
@@ -234,10 +235,6 @@ export class Service {
   }
 
   async #untilSearchable(): Promise<void> {
-    await Promise.all(
-      this.apis.map((api) =>
-        this.until(async () => !/^workers_reporting 0$/m.test(await (await fetch(`${api.opsUrl}/metrics`)).text())),
-      ),
-    );
+    await Promise.all(this.apis.map((api) => this.until(() => seesWorkers(api))));
   }
 }

@@ -1,5 +1,6 @@
 import { Queue } from "bullmq";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { readEntry } from "../../shared/answers.ts";
 import { keysOf } from "../../shared/credits/holds.ts";
 import { decide } from "../../shared/credits/ledger.ts";
 import { queueName, queuePrefix } from "../../shared/queue.ts";
@@ -40,6 +41,21 @@ test("an answer that was delivered is not given back because its job failed the 
   await service.rest();
   const ledger = await service.ledgerOf(organizationId);
   expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge", "charge"]);
+});
+
+test("a second run under a key brings the first one's answer, byte for byte, and says what that was charged", async () => {
+  const { token } = await service.organization({ creditMils: 100 });
+  const search = service.search(token, { keyword: "sandbox:slow=800" }, { key: "k" });
+  await service.until(async () => (await queue.getActiveCount()) === 1);
+  const [job] = await queue.getActive();
+  const first = await search;
+  await queue.add("search", { ...job?.data, inbox: "inbox:second" }, { jobId: "again", removeOnComplete: true });
+  await service.until(async () => (await service.redis.xlen("inbox:second")) === 1);
+
+  const [entry] = await service.redis.xrangeBuffer("inbox:second", "-", "+");
+  const { outcome } = readEntry(entry?.[1] ?? []);
+  expect(outcome).toMatchObject({ kind: "answer", requestId: first.body.requestId, chargedMils: 5 });
+  expect(outcome.kind === "answer" && outcome.body.toString()).toBe(first.text);
 });
 
 test("a charge whose answer was lost is given back by its API as soon as the second run has none", async () => {

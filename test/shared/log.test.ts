@@ -88,9 +88,10 @@ test("a search is one line: who asked, how it ended, what it took and cost", asy
       outcome: "answered",
       chargedMils: 5,
       provider: "serper",
+      from: "provider",
       calls: [
-        { provider: "serper", outcome: "ok", ms: anyMs },
-        { provider: "serper", outcome: "ok", ms: anyMs },
+        { provider: "serper", outcome: "ok", ms: anyMs, costMicroUsd: 1_000 },
+        { provider: "serper", outcome: "ok", ms: anyMs, costMicroUsd: 1_000 },
       ],
       costMicroUsd: 2_000,
       queueMs: anyMs,

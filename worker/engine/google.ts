@@ -1,64 +1,76 @@
 import type { Config } from "../../shared/config.ts";
-import { isWithin } from "../../shared/domains.ts";
 import type { ErrorDetails } from "../../shared/errors.ts";
 import { languageCodeOf } from "../../shared/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../shared/places.ts";
 import type { Query } from "../../shared/query.ts";
 import type { Result } from "../../shared/results.ts";
-import { type Asker, openAsker } from "./ask.ts";
+import type { Log } from "../../shared/log.ts";
+import type { Metrics } from "../../shared/metrics.ts";
+import { openAsker } from "./ask.ts";
+import { askInTurn, type Errand } from "./fail-over.ts";
+import { Line } from "./line.ts";
 import { type Element, type Failure, failureKinds, type Page, type Provider } from "./provider.ts";
 import { openProviders } from "./registry.ts";
-import { fetchPages, roomMsMin, type Trace } from "./visit.ts";
+import type { Trace } from "./visit.ts";
 
 export type { Trace };
+
+export const engineErrors = ["engine_error", "engine_timeout", "query_rejected"] as const;
 
 export type EngineAnswer =
   | { ok: true; results: Result[]; totalResultsCount: number; trace: Trace }
   | {
       ok: false;
-      code: "engine_error" | "engine_timeout" | "query_rejected";
+      code: (typeof engineErrors)[number];
       details: ErrorDetails;
       trace: Trace;
     };
 
 export type Google = {
-  /** Never throws, and returns within the time that is left, give or take a few milliseconds. */
+  /**
+   * All results of a query, whatever its target domain. Never throws, and returns within the time that is left, give or take a few milliseconds.
+   */
   search: (query: Query, remainingMs: number) => Promise<EngineAnswer>;
   close: () => Promise<void>;
 };
 
 /**
- * The engine `google`: one search is answered by one provider, the first of SERP_PROVIDERS that can honour it and does.
+ * The engine `google`: one search is answered by one provider, the first of SERP_PROVIDERS that can honour it, is well,
+ * and answers.
  * @throws {ConfigError} naming the setting that a provider lacks.
  */
-export function createGoogle(config: Config, options: { providers?: Provider[] } = {}): Google {
-  const providers = options.providers ?? openProviders(config);
+export function createGoogle(options: {
+  config: Config;
+  metrics: Metrics;
+  log: Log;
+  /** In place of those of SERP_PROVIDERS. */
+  providers?: readonly Provider[];
+}): Google {
+  const { config } = options;
+  const lines = (options.providers ?? openProviders(config)).map((provider) => new Line(provider, options));
   const asker = openAsker();
+  const hedgeAfterMs = config.SERP_HEDGE_AFTER_MS;
   return {
-    search: (query, remainingMs) => search({ providers, asker, query, deadlineAt: performance.now() + remainingMs }),
+    search: (query, remainingMs) => {
+      const trace: Trace = { provider: "", calls: [], costMicroUsd: 0 };
+      return search({ lines, asker, query, deadlineAt: performance.now() + remainingMs, hedgeAfterMs, trace });
+    },
     close: () => asker.close(),
   };
 }
 
-type Search = { providers: Provider[]; asker: Asker; query: Query; deadlineAt: number };
-
-async function search({ providers, asker, query, deadlineAt }: Search): Promise<EngineAnswer> {
-  const trace: Trace = { provider: "", calls: [], costMicroUsd: 0 };
-  const able = providers.filter((provider) => canHonour(provider, query));
+async function search(errand: Errand): Promise<EngineAnswer> {
+  const { query, trace } = errand;
+  const able = errand.lines.filter(({ provider }) => canHonour(provider, query));
   if (able.length === 0) {
+    const providers = errand.lines.map(({ provider }) => provider);
     const field = fieldNobodyCanHonour(providers, query);
     return { ok: false, code: "query_rejected", details: { reason: "unsupported", field }, trace };
   }
-  const failures: Failure[] = [];
-  for (const provider of able) {
-    const hasRoom = deadlineAt - performance.now() >= (failures.length === 0 ? 0 : roomMsMin);
-    if (!hasRoom) break;
-    trace.provider = provider.name;
-    const pages = await fetchPages({ provider, asker, query, deadlineAt, trace });
-    if (!("failure" in pages)) return answerOf(query, pages, trace);
-    failures.push(pages);
-  }
-  return failed(failures, trace);
+  // The preferred one first, but those that are busy or fail only where nobody else has answered.
+  const lines = able.toSorted((one, other) => one.standing() - other.standing());
+  const answer = await askInTurn({ ...errand, lines });
+  return "pages" in answer ? answerOf(query, answer.pages, trace) : failed(answer.failures, trace);
 }
 
 function canHonour(provider: Provider, query: Query): boolean {
@@ -99,10 +111,9 @@ function answerOf(query: Query, pages: readonly Page[], trace: Trace): EngineAns
   const results = withinDepth(pages, query.depth).map(
     ({ type, ...rest }, index): Result => ({ type, rank: index + 1, ...rest }),
   );
-  const { targetDomain } = query;
   return {
     ok: true,
-    results: targetDomain === undefined ? results : results.filter(({ domain }) => isWithin(domain, targetDomain)),
+    results,
     totalResultsCount: pages[0]?.totalResultsCount ?? 0,
     trace,
   };

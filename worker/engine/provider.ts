@@ -2,26 +2,31 @@ import type { Result } from "../../shared/results.ts";
 import type { Query } from "../../shared/query.ts";
 
 /**
- * How a page can fail to come, what it means for the caller when nobody else does better, and whether the same provider
- * is worth a second call. What cannot be read would mostly be the same bytes again, and may be billed again.
+ * How a page can fail to come; what it means for the caller when nobody else does better (`reason`); whether the same
+ * provider is worth a second call (`retry`): what cannot be read would mostly be the same bytes again, and may be billed
+ * again; and whether it speaks against the provider (`ill`), which is passed over where that happens often.
  */
 export const failureKinds = {
   /** Out of reach, or an error of its own (5xx). */
-  unavailable: { retry: true, reason: "provider_unavailable" },
+  unavailable: { retry: true, ill: true, reason: "provider_unavailable" },
   /** The engine did not let the provider through; it has tried again itself, and each try may be billed. */
-  blocked: { retry: false, reason: "provider_unavailable" },
+  blocked: { retry: false, ill: true, reason: "provider_unavailable" },
   /** Too many calls at once from our account. */
-  rate_limited: { retry: true, reason: "provider_unavailable" },
+  rate_limited: { retry: true, ill: true, reason: "provider_unavailable" },
   /** Our account there: a wrong key, no credits left. The operator has to act. */
-  account_refused: { retry: false, reason: "provider_refused" },
+  account_refused: { retry: false, ill: true, reason: "provider_refused" },
   /** This query is not allowed on our account there. */
-  query_refused: { retry: false, reason: "refused_by_provider" },
-  /** Our request was not understood: a defect of the adapter, or a change at the provider. */
-  request_refused: { retry: false, reason: "provider_refused" },
+  query_refused: { retry: false, ill: false, reason: "refused_by_provider" },
+  /** Our request was not understood: a defect of the adapter, or a change at the provider. A query may have led to it. */
+  request_refused: { retry: false, ill: false, reason: "provider_refused" },
   /** An answer that cannot be what was asked for: not JSON, the wrong shape, a redirect, too large. */
-  unreadable: { retry: false, reason: "unreadable_answer" },
+  unreadable: { retry: false, ill: true, reason: "unreadable_answer" },
   /** No complete answer in time. A second call may be billed twice. */
-  timeout: { retry: false, reason: "timeout" },
+  timeout: { retry: false, ill: true, reason: "timeout" },
+  /** Not waited for, because a provider that was asked later answered first. */
+  outrun: { retry: false, ill: true, reason: "timeout" },
+  /** Not waited for, because another page of the same search had failed. */
+  dropped: { retry: false, ill: false, reason: "provider_unavailable" },
 } as const;
 
 export type FailureKind = keyof typeof failureKinds;
@@ -70,6 +75,8 @@ export type Provider = {
   };
   /** Milliseconds after which an answer is not waited for any longer. */
   attemptMsMax: number;
+  /** Calls that this process has under way at once; what is over waits, or goes to somebody else. */
+  callsAtOnceMax: number;
   /** Page numbers begin at 1. A page has up to 10 organic results, or the whole depth: then it says that there are no more. */
   request: (query: Query, pageNumber: number) => PageRequest;
   read: (answer: PageAnswer) => Page | Failure;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { keysOf } from "../../../shared/credits/holds.ts";
 import { readPair } from "../../../shared/credits/ledger.ts";
 import { queueName, queuePrefix } from "../../../shared/queue.ts";
-import { becomes } from "./becomes.ts";
+import { becomes } from "../../harness/until.ts";
 import { readAnswer } from "./caller.ts";
 import type { Play } from "./play.ts";
 

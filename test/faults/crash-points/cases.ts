@@ -143,7 +143,7 @@ function undoCases(): Case[] {
 function workerCases(): Case[] {
   const isGone = ({ step, edge }: Point) => step === "finish" && edge === "after";
   const run = (keyed: boolean) => [
-    ...bothOf("take", "ask", "settle", "drop"),
+    ...bothOf("take", "claim", "ask", "unclaim", "settle", "drop"),
     ...(keyed ? bothOf("answer") : [point("answer", "after")]),
     ...bothOf("finish"),
   ];

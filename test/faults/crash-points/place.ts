@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { seesWorkers } from "../../harness/metrics.ts";
 import { RunningProcess } from "../../harness/process.ts";
-import { becomes } from "./becomes.ts";
+import { becomes } from "../../harness/until.ts";
 import { lastWords, type Order, type Point } from "./points.ts";
 
 const preload = `--import=${new URL("./crash-point.ts", import.meta.url).href}`;
@@ -84,9 +85,9 @@ export class Place {
   async ready(): Promise<void> {
     this.start();
     const isReady = async () => {
-      const url = this.#urlAt("ops port open");
-      if (!url || !(await fetch(`${url}/readyz`)).ok) return false;
-      return this.kind === "worker" || !/^workers_reporting 0$/m.test(await (await fetch(`${url}/metrics`)).text());
+      const opsUrl = this.#urlAt("ops port open");
+      if (!opsUrl || !(await fetch(`${opsUrl}/readyz`)).ok) return false;
+      return this.kind === "worker" || seesWorkers({ opsUrl });
     };
     if (!(await becomes(isReady, startMsMax)))
       throw new Error(`${this.kind} ${this.number} was not ready in time: ${this.process?.stderr ?? ""}`);
@@ -100,9 +101,9 @@ export class Place {
 
   /** What a process said that no sound one says: errors in its log, or anything on stderr but the words of its death. */
   defects(): string[] {
-    const errorLevel = 50;
-    return this.processes.flatMap(({ lines, stderr }) => {
-      const errors = lines.filter(({ level }) => Number(level) >= errorLevel).map((line) => JSON.stringify(line));
+    return this.processes.flatMap((process) => {
+      const { stderr } = process;
+      const errors = process.errors.map((line) => JSON.stringify(line));
       const told = stderr === "" || /^killed itself \w+ \w+\n$/.test(stderr) ? [] : [stderr];
       return [...errors, ...told].map((text) => `${this.kind} ${this.number}: ${text.slice(0, 500)}`);
     });

@@ -17,7 +17,9 @@ export const steps = [
   "remove", // Redis: the job of a caller who hung up
   // The worker.
   "take", // Redis: a job becomes this worker's
+  "claim", // Redis: the right to ask the provider, for all who search for the same
   "ask", // HTTP: the provider
+  "unclaim", // Redis: nobody else waits for what came of it
   "answer", // Redis: the answer into the inbox
   "finish", // Redis: the job is done
   "release", // Redis: a stopping worker gives the job back

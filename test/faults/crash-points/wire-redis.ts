@@ -21,6 +21,8 @@ const stepsOfScripts: Record<string, Step> = {
   addStandardJob: "enqueue",
   removeJob: "remove",
   moveToActive: "take",
+  claim: "claim",
+  unclaim: "unclaim",
   moveToFinished: "finish",
   moveJobFromActiveToWait: "release",
 };

@@ -1,3 +1,5 @@
+import { deadProvider } from "./dead-provider.ts";
+import { equalSearches } from "./equal-searches.ts";
 import { flushed } from "./flushed.ts";
 import { killedWorker } from "./killed-worker.ts";
 import { lastCredits } from "./last-credits.ts";
@@ -7,4 +9,13 @@ import { rollingRestart } from "./rolling-restart.ts";
 import type { Scenario } from "./scenario.ts";
 
 /** Every figure that is promised, in the order in which they are measured. */
-export const scenarios: readonly Scenario[] = [lastCredits, oneKey, killedWorker, flushed, rollingRestart, overload];
+export const scenarios: readonly Scenario[] = [
+  lastCredits,
+  oneKey,
+  equalSearches,
+  deadProvider,
+  killedWorker,
+  flushed,
+  rollingRestart,
+  overload,
+];

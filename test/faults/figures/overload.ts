@@ -83,9 +83,11 @@ export async function measureOverload(surroundings: Surroundings, size: Overload
 async function peak(scene: Scene, token: string, places: number, forMs: number): Promise<Told[]> {
   const answers: Told[] = [];
   const endAtMs = performance.now() + forMs;
+  let begun = 0;
   // As many more in flight as there are places, so that no place is ever without work and the queue stays short.
   await keepInFlight(2 * places, async (place) => {
-    answers.push(await scene.callers.search(apiOf(scene, place), token, `peak ${answers.length}`));
+    begun += 1;
+    answers.push(await scene.callers.search(apiOf(scene, place), token, `peak ${begun}`));
     return performance.now() < endAtMs;
   });
   return answers;

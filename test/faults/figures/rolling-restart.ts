@@ -47,9 +47,11 @@ export async function measureRollingRestart(
     const balancer = new Balancer(service.apis);
     await until(async () => balancer.ready === 2);
     const answers: Told[] = [];
+    let begun = 0;
     let rolled = false;
     const load = keepInFlight(size.inFlight, async () => {
-      answers.push(await callers.search(balancer.next(), token, `rolling ${answers.length}`));
+      begun += 1;
+      answers.push(await callers.search(balancer.next(), token, `rolling ${begun}`));
       return !(rolled && answers.length >= size.searches);
     });
     try {

@@ -1,3 +1,4 @@
+import { createHistogram } from "node:perf_hooks";
 import { startRedis } from "../../../shared/local/redis.ts";
 import type { LocalServer } from "../../../shared/local/server.ts";
 import { freshDatabaseIn } from "../../harness/fresh-database.ts";
@@ -74,10 +75,11 @@ async function startService(
   );
 }
 
-/** The value below which this share of the sorted or unsorted values lies; 0 of none. */
-export function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((one, other) => one - other);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+/** The time in milliseconds within which this share of the times lies; 0 of none. */
+export function quantile(timesMs: readonly number[], share: number): number {
+  const histogram = createHistogram(); // Of whole numbers from 1 on, so in microseconds.
+  for (const ms of timesMs) histogram.record(Math.max(1, Math.round(ms * 1_000)));
+  return timesMs.length === 0 ? 0 : histogram.percentile(share * 100) / 1_000;
 }
 
 /** How often each value occurs, as words: `4000 × 402, 1000 × 200`. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { within } from "../../../shared/closing.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { PlannedErrand } from "./plan.ts";
@@ -13,6 +14,8 @@ const usageAnswer = z.object({ creditBalanceMils: z.number() });
 export class Errands {
   /** What was wrong with an answer, told as sentences. */
   readonly wrong: string[] = [];
+  /** How often the books were looked at while all this went on. */
+  verified = 0;
   readonly #world: World;
 
   constructor(world: World) {
@@ -33,6 +36,8 @@ export class Errands {
     switch (kind) {
       case "read usage":
         return this.#readUsage(customer, api);
+      case "verify the books":
+        return this.#verify();
       case "top up":
         if (customer.kind === "tight") await this.#topUp(customer);
         return;
@@ -52,6 +57,14 @@ export class Errands {
     const { creditBalanceMils } = usageAnswer.parse(JSON.parse(text));
     if (creditBalanceMils < 0 || creditBalanceMils > grantedMils)
       this.wrong.push(`usage of ${customer.organizationId} said ${creditBalanceMils} of ${grantedMils} mils granted`);
+  }
+
+  /** The operator's own check has to be content at any moment, whatever is going on. */
+  async #verify(): Promise<void> {
+    const { violations } = await within(patienceMs, this.#world.service.verify());
+    this.verified += 1;
+    for (const { rule, subject, found } of violations)
+      this.wrong.push(`verified meanwhile: ${rule}: ${subject}: ${found}`);
   }
 
   /** The grant is counted before it is made, and sent again until it is known to count: under one id it counts once. */

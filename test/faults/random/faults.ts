@@ -36,6 +36,14 @@ const inRedis =
 
 const nothing = () => undefined;
 
+/** Redis is gone, and comes back after something was done to its append-only file. */
+const redisDown =
+  (meanwhile: (degree: Degree) => (appendOnlyFolder: string) => void): Fault =>
+  ({ servers }, degree) => {
+    servers.redis.kill("SIGKILL");
+    return () => servers.restartRedis(meanwhile(degree));
+  };
+
 /** Everything that is done to the service while callers use it, by name. */
 export const faults = {
   "API killed": on("apis", killed),
@@ -78,6 +86,7 @@ export const faults = {
   "callers cut off from an API": on("apis", unreachable(cut("outside"))),
   "callers far from an API": on("apis", unreachable(far("outside"))),
   "provider cut off from a worker": on("workers", cut("outside")),
+  "provider far from a worker": on("workers", far("outside")),
   "provider silent for a worker": on("workers", silent("outside")),
   "provider ails": ({ provider }, { strength }) => {
     const names = Object.keys(ailments);
@@ -101,19 +110,27 @@ export const faults = {
     servers.redis.kill("SIGSTOP");
     return () => servers.redis.kill("SIGCONT");
   },
-  "Redis killed": ({ servers }) => restartLater(() => servers.restartRedis(nothing)),
-  "Redis back without its data": ({ servers }) => restartLater(() => servers.restartRedis(removeAppendOnlyFile)),
-  "Redis' last writes lost": ({ servers }, { strength }) =>
-    restartLater(() => servers.restartRedis((folder) => cutAppendOnlyFile(folder, 1 + 200_000 * strength))),
+  "Redis killed": redisDown(() => nothing),
+  "Redis back without its data": redisDown(() => removeAppendOnlyFile),
+  "Redis' last writes lost": redisDown(
+    ({ strength }) =>
+      (folder) =>
+        cutAppendOnlyFile(folder, 1 + 200_000 * strength),
+  ),
   "Redis back from the past": ({ servers }) => {
     const putBack = servers.rememberRedis();
     return () => servers.restartRedis(putBack);
   },
 
-  "Postgres killed": ({ servers }) => {
+  "Postgres killed": ({ servers }, { landed }) => {
     const { postgres } = servers;
-    postgres.kill("SIGQUIT"); // Immediate: no checkpoint, no good-bye; it recovers from its log.
+    // At once, and it recovers from its log; or its parent alone, whose children notice.
+    postgres.kill(landed ? "SIGQUIT" : "SIGKILL");
     return () => servers.restartPostgres(postgres);
+  },
+  "Postgres frozen": ({ servers }) => {
+    servers.signalPostgres("SIGSTOP");
+    return () => servers.signalPostgres("SIGCONT");
   },
   "a Postgres backend killed": async ({ servers }) => {
     await asOwner(servers.postgres.url, async (client) => {
@@ -182,8 +199,3 @@ export const faults = {
 export type FaultName = keyof typeof faults;
 // Object.keys forgets what the keys of a constant are.
 export const faultNames = Object.keys(faults) as FaultName[];
-
-function restartLater(restart: () => Promise<void>): () => Promise<void> {
-  const done = restart();
-  return () => done;
-}

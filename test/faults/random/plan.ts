@@ -36,7 +36,7 @@ const errandsMax = 10_000;
 
 /** What else callers and operators do meanwhile. */
 export interface PlannedErrand {
-  kind: "read usage" | "top up" | "ask another engine" | "ask nonsense";
+  kind: "read usage" | "verify the books" | "top up" | "ask another engine" | "ask nonsense";
   organization: number;
   api: 0 | 1;
   afterMs: number;
@@ -80,6 +80,7 @@ const plannedSearch: fc.Arbitrary<PlannedSearch> = fc.record({
 const plannedErrand: fc.Arbitrary<PlannedErrand> = fc.record({
   kind: fc.oneof(
     { weight: 12, arbitrary: fc.constant("read usage" as const) }, // The literal, not any string.
+    { weight: 1, arbitrary: fc.constant("verify the books" as const) },
     { weight: 4, arbitrary: fc.constant("top up" as const) },
     { weight: 2, arbitrary: fc.constant("ask another engine" as const) },
     { weight: 1, arbitrary: fc.constant("ask nonsense" as const) },

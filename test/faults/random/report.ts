@@ -51,6 +51,7 @@ function sumOf(results: readonly SeedResult[]): Row {
       `${sum((result) => result.charged)} charged`,
       `${sum((result) => result.reversed)} given back, ${sum((result) => result.inDoubt)} of them in doubt`,
       `${sum((result) => result.unpaidPages)} pages that nobody paid for`,
+      `books verified ${sum((result) => result.verified)} times meanwhile`,
       `last answer after ${seconds(latestMs)}`,
     ].join(", "),
     held: results.every(({ broken }) => broken.length === 0),

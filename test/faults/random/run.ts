@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Exposition } from "../../harness/metrics.ts";
 import type { Say } from "../report.ts";
 import { Callers, keywordOf, placeOf } from "./callers.ts";
 import { check, type Verdict } from "./check.ts";
@@ -22,6 +23,8 @@ export interface SeedResult extends Verdict {
   answers: Record<string, number>;
   /** From the last fault's end until nothing was in flight. */
   quietMs: number;
+  /** How often the books were verified while searches ran. */
+  verified: number;
   /** How long the process that drives all this was kept from running, at most. */
   hesitationMs: number;
 }
@@ -82,6 +85,7 @@ export async function runSeed(options: {
       searches,
       faults,
       quietMs,
+      verified: errands.verified,
       hesitationMs: hesitation.max / 1e6,
       broken,
       answers: tally(callers),
@@ -158,11 +162,9 @@ async function searchAfterwards(world: World, callers: Callers, msMax: number): 
 
 /** What a process called an error of its own, or did not catch. */
 function defects(world: World): string[] {
-  const errorLevel = 50;
   return world.slots.flatMap((slot) =>
     slot.processes
-      .flatMap((process) => process.lines)
-      .filter(({ level }) => Number(level) >= errorLevel)
+      .flatMap((process) => process.errors)
       .map((line) => `${slot.name} logged an error: ${JSON.stringify(line).slice(0, 600)}`),
   );
 }
@@ -170,12 +172,10 @@ function defects(world: World): string[] {
 /** The reconciler's own figure, once it has looked at everything. */
 async function drift(world: World): Promise<string[]> {
   await sleep(2_500); // Two of its rounds.
-  const texts = await Promise.all(
-    world.workers.map(async (slot) => (await fetch(`${await slot.opsUrl()}/metrics`)).text()),
+  const expositions = await Promise.all(
+    world.workers.map(async (slot) => Exposition.of({ opsUrl: await slot.opsUrl() })),
   );
-  const told = texts.flatMap((text) =>
-    [...text.matchAll(/^ledger_drift_mils (\S+)$/gm)].map(([, mils]) => Number(mils)),
-  );
+  const told = expositions.flatMap((exposition) => exposition.value("ledger_drift_mils") ?? []);
   if (told.length === 0) return ["no worker measures the drift"];
   return told.every((mils) => mils === 0) ? [] : [`ledger_drift_mils is ${told.join(" and ")}`];
 }

@@ -1,5 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, globSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -45,6 +55,20 @@ export class Servers {
       await killed.exited;
       if (this.postgres === killed) this.postgres = await startPostgres({ folder: killed.folder, port: killed.port });
     });
+  }
+
+  /** Signals Postgres with all its processes, where the system tells which these are. */
+  signalPostgres(signal: NodeJS.Signals): void {
+    const { pid } = this.postgres;
+    const told = `/proc/${pid}/task/${pid}/children`;
+    const children = existsSync(told) ? readFileSync(told, "utf8").split(" ").filter(Boolean).map(Number) : [];
+    for (const one of [pid, ...children]) {
+      try {
+        process.kill(one, signal);
+      } catch {
+        // Ended in the meantime.
+      }
+    }
   }
 
   /** Starts Postgres again if it gave up by itself. */

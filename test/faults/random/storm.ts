@@ -50,6 +50,7 @@ export async function mend(world: World): Promise<void> {
   for (const slot of world.slots) slot.mend();
   servers.freeDisk();
   servers.redis.kill("SIGCONT");
+  servers.signalPostgres("SIGCONT");
   await servers.ensurePostgres();
   await servers.ensureRedis();
   await world.service.until(async () => {

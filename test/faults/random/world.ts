@@ -1,6 +1,7 @@
 import { Queue } from "bullmq";
 import { z } from "zod";
 import { queueName, queuePrefix } from "../../../shared/queue.ts";
+import { seesWorkers } from "../../harness/metrics.ts";
 import { type Organization, Service } from "../../harness/service.ts";
 import { openProvider, type ProviderStub } from "./provider.ts";
 import { Servers } from "./servers.ts";
@@ -86,9 +87,8 @@ export class World {
     for (const slot of this.slots) {
       await this.service.until(async () => (await fetch(`${await slot.opsUrl()}/readyz`)).ok, 60_000);
     }
-    const seesWorkers = async (api: Slot) =>
-      !/^workers_reporting 0$/m.test(await (await fetch(`${await api.opsUrl()}/metrics`)).text());
-    for (const api of this.apis) await this.service.until(() => seesWorkers(api), 60_000);
+    for (const api of this.apis)
+      await this.service.until(async () => seesWorkers({ opsUrl: await api.opsUrl() }), 60_000);
   }
 
   /** Where callers reach a path of an API. */

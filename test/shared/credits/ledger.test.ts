@@ -7,6 +7,7 @@ import {
   type Ending,
   grantCredit,
   listUndelivered,
+  readPaidKey,
   readPair,
   reverseCharges,
 } from "../../../shared/credits/ledger.ts";
@@ -204,4 +205,16 @@ test("a search of an unknown organization has no decision and does not hinder th
   const [good, lost] = [charge(organizationId), charge(newId("org"))];
   const decisions = await decide(database, [lost, good]);
   expect([...decisions.keys()]).toEqual([good.requestId]);
+});
+
+test("a key whose day ends before a search would end has not paid for it", async () => {
+  const organizationId = await organizationWith(100);
+  const key = { hash: "h", fingerprint: "f" };
+  await decide(database, [{ requestId: newId("req"), organizationId, key, wanted: "charge", priceMils }]);
+  expect(await readPaidKey(database, organizationId, key.hash)).toBe(key.fingerprint);
+
+  await database.query("update paid_keys set expires_at = now() + interval '2 minutes' where organization_id = $1", [
+    organizationId,
+  ]);
+  expect(await readPaidKey(database, organizationId, key.hash)).toBeUndefined();
 });

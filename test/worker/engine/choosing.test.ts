@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../../shared/config.ts";
-import { createGoogle, type EngineAnswer } from "../../../worker/engine/google.ts";
+import type { EngineAnswer } from "../../../worker/engine/google.ts";
 import type { Provider } from "../../../worker/engine/provider.ts";
 import { openSandbox } from "../../../worker/engine/providers/sandbox.ts";
 import { openSerper } from "../../../worker/engine/providers/serper.ts";
-import { googleOver } from "../../harness/google.ts";
+import { googleOver, openGoogle } from "../../harness/google.ts";
 import { engineConfig, query } from "../../harness/queries.ts";
 import { hang, raw, refusal, type Reply, type SerperStub, startSerperStub } from "../../harness/serper-stub.ts";
 
@@ -34,6 +34,19 @@ test.each<[string, Reply]>([
   const answer = await googleOver(serper, openSandbox()).search(query(), deadlineMs);
   expect(answer.ok && answer.results.length).toBeGreaterThan(10);
   expect(answer.trace.provider).toBe("sandbox");
+});
+
+test("what a provider charged for a failure is its own cost, and not that of the one who answered", async () => {
+  const billed: Provider = { ...serper, read: () => ({ failure: "blocked", costMicroUsd: 2_000 }) };
+  const { trace } = await googleOver(billed, openSandbox()).search(query(), deadlineMs);
+  expect(trace).toMatchObject({
+    provider: "sandbox",
+    costMicroUsd: 2_000,
+    calls: [
+      { provider: "serper", costMicroUsd: 2_000 },
+      { provider: "sandbox", costMicroUsd: 0 },
+    ],
+  });
 });
 
 test("a provider that does not answer in its time is given up for the next", async () => {
@@ -90,9 +103,9 @@ test("a query that nobody can honour names the field, and costs nothing", async 
 
 test("the order of SERP_PROVIDERS is the order of asking, and a missing setting stops the start", async () => {
   const settings = { SERP_PROVIDERS: "serper,sandbox,serper", SERPER_BASE_URL: stub.url };
-  expect(() => createGoogle(engineConfig(settings))).toThrow(ConfigError);
+  expect(() => openGoogle(settings)).toThrow(ConfigError);
   stub.otherwise = refusal(403, "Unauthorized.");
-  const google = createGoogle(engineConfig({ ...settings, SERPER_API_KEY: key }));
+  const google = openGoogle({ ...settings, SERPER_API_KEY: key });
   onTestFinished(() => google.close());
   const { trace } = await google.search(query(), deadlineMs);
   expect(trace.calls.map(({ provider }) => provider)).toEqual(["serper", "sandbox"]);

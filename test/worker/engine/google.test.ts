@@ -89,16 +89,6 @@ describe("a search over HTTP", () => {
       [3, "related_searches", ""],
     ]);
   });
-
-  test("a target domain leaves only its results and those of its subdomains, with the ranks of the whole page", async () => {
-    const links = ["https://a.example/", "https://www.b.example/", "https://notb.example/", "https://shop.b.example/x"];
-    stub.otherwise = reply(200, { organic: links.map((link) => ({ title: link, link })) });
-    const results = resultsOf(await searchSerper({ targetDomain: "b.example" }));
-    expect(results.map(({ rank, domain }) => [rank, domain])).toEqual([
-      [2, "b.example"],
-      [4, "shop.b.example"],
-    ]);
-  });
 });
 
 describe("what fails at the only provider fails the search", () => {

@@ -97,6 +97,7 @@ export function openDataForSeo(config: EngineConfig): Provider {
     name: "dataforseo",
     can: { mobile: true, city: true },
     attemptMsMax,
+    callsAtOnceMax: config.DATAFORSEO_CONCURRENCY,
     request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([taskOf(query)]) }),
     read: readDataForSeo,
     // Free, six times a minute.

@@ -27,6 +27,7 @@ export function openSandbox(): Provider {
     name: "sandbox",
     can: { mobile: true, city: true },
     attemptMsMax,
+    callsAtOnceMax: Number.POSITIVE_INFINITY,
     request: ({ keyword, location, language, device }, pageNumber) => ({
       url: "sandbox:/search",
       method: "POST",

@@ -54,6 +54,7 @@ export function openSearxng(config: EngineConfig): Provider {
     name: "searxng",
     can: { mobile: false, city: false, language: canSearchIn },
     attemptMsMax,
+    callsAtOnceMax: config.SEARXNG_CONCURRENCY,
     request: (query, pageNumber) => ({ url, method: "POST", headers, body: formOf(query, pageNumber) }),
     read: readSearxng,
   };

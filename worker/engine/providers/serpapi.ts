@@ -87,6 +87,7 @@ export function openSerpapi(config: EngineConfig): Provider {
     name: "serpapi",
     can: { mobile: true, city: true },
     attemptMsMax,
+    callsAtOnceMax: config.SERPAPI_CONCURRENCY,
     request: (query, pageNumber) => {
       const parameters = new URLSearchParams({
         engine: "google",

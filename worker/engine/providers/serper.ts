@@ -48,6 +48,7 @@ export function openSerper(config: EngineConfig): Provider {
     name: "serper",
     can: { mobile: false, city: true },
     attemptMsMax,
+    callsAtOnceMax: config.SERPER_CONCURRENCY,
     request: (query, pageNumber) => ({
       url,
       method: "POST",

@@ -1,0 +1,103 @@
+import { BrokenCircuitError, bulkhead, circuitBreaker, CircuitState, CountBreaker, handleWhenResult } from "cockatiel";
+import type { Log } from "../../shared/log.ts";
+import type { Metrics } from "../../shared/metrics.ts";
+import { type Failure, failureKinds, type Page, type Provider } from "./provider.ts";
+import { RetryBudget } from "./retry-budget.ts";
+
+// More than half of the last twenty calls failed, of five at least: the provider is passed over, and tried again with one
+// search every ten seconds until that succeeds.
+const judgedBy = { threshold: 0.5, size: 20, minimumNumberOfCalls: 5 };
+const openMs = 10_000;
+
+export type Outcome = Page | Failure;
+
+/**
+ * The way to one provider in this process: how many calls may be under way at once, whether it is well (a circuit
+ * breaker), and how many second calls are left. Other workers find out for themselves.
+ */
+export class Line {
+  readonly provider: Provider;
+  readonly retries = new RetryBudget();
+  readonly #places;
+  readonly #breaker;
+  readonly #metrics: Metrics;
+  #tryAgainAt = 0;
+
+  constructor(provider: Provider, { metrics, log }: { metrics: Metrics; log: Log }) {
+    const { name } = provider;
+    this.provider = provider;
+    this.#metrics = metrics;
+    // What waits is bounded by the searches that a worker runs at once, and waits no longer than these.
+    this.#places = bulkhead(provider.callsAtOnceMax, Number.POSITIVE_INFINITY);
+    this.#breaker = circuitBreaker(handleWhenResult(isIll), {
+      halfOpenAfter: openMs,
+      breaker: new CountBreaker(judgedBy),
+    });
+    this.#breaker.onStateChange((state) => {
+      const isOpen = state === CircuitState.Open;
+      if (isOpen) this.#tryAgainAt = performance.now() + openMs;
+      if (state === CircuitState.HalfOpen) return;
+      metrics.providerBreakerOpen.set({ provider: name }, isOpen ? 1 : 0);
+      log.warn({ provider: name }, isOpen ? "a provider fails, and is passed over" : "a provider is asked again");
+    });
+    metrics.providerBreakerOpen.set({ provider: name }, 0);
+    metrics.providerCallsRunning.set({ provider: name }, 0);
+    metrics.providerCostMicroUsd.inc({ provider: name }, 0);
+  }
+
+  /** 0: to be asked; 1: busy, a call would have to wait; 2: passed over, because it fails. */
+  standing(): 0 | 1 | 2 {
+    if (!this.#isWell()) return 2;
+    return this.#places.executionSlots > 0 ? 0 : 1;
+  }
+
+  /**
+   * Runs one call as soon as there is a place for it. The call itself has to end by the deadline.
+   * @returns its outcome, or a time-out where it was given up or no place became free until then.
+   */
+  async run(call: () => Promise<Outcome>, limits: { deadlineAt: number; stop: AbortSignal }): Promise<Outcome> {
+    if (this.#places.executionSlots > 0) return this.#places.execute(() => this.#judged(call));
+    const remainingMs = Math.max(0, Math.ceil(limits.deadlineAt - performance.now()));
+    const given = AbortSignal.any([limits.stop, AbortSignal.timeout(remainingMs)]);
+    const givenUp = new Promise<Failure>((resolve) => {
+      given.addEventListener("abort", () => resolve({ failure: "timeout" }), { once: true });
+    });
+    return Promise.race([givenUp, this.#places.execute(() => this.#judged(call), given)]);
+  }
+
+  /** A provider that is passed over and asked all the same, because there is nobody else, is asked past its breaker. */
+  async #judged(call: () => Promise<Outcome>): Promise<Outcome> {
+    const running = () => this.#counted(call);
+    if (!this.#isWell()) return running();
+    try {
+      return await this.#breaker.execute(running);
+    } catch (error) {
+      // Calls never throw; only the breaker does, whose clock is the machine's and may be set back.
+      if (error instanceof BrokenCircuitError) return running();
+      throw error;
+    }
+  }
+
+  async #counted(call: () => Promise<Outcome>): Promise<Outcome> {
+    const gauge = this.#metrics.providerCallsRunning;
+    const labels = { provider: this.provider.name };
+    gauge.inc(labels);
+    try {
+      return await call();
+    } finally {
+      gauge.dec(labels);
+    }
+  }
+
+  #isWell(): boolean {
+    const { state } = this.#breaker;
+    // While one call tries it (half open), the others go on passing it over.
+    return state === CircuitState.Closed || (state === CircuitState.Open && performance.now() >= this.#tryAgainAt);
+  }
+}
+
+function isIll(outcome: unknown): boolean {
+  // The policy hands over what the calls above return.
+  const { failure } = outcome as Partial<Failure>;
+  return failure !== undefined && failureKinds[failure].ill;
+}
