@@ -61,6 +61,7 @@ export class Deliveries {
     const [reversal] = await reverseCharges(database, [charge], reason);
     if (!reversal) return;
     metrics.reversals.inc({ reason }, reversal.requestIds.length);
+    metrics.reversedMils.inc({ reason }, reversal.mils);
     // Lost on the way it is made good by the next settlement of the organization, or by the reconciler.
     await settleHolds(redis, charge.organizationId, reversal.pair, [{ requestId: charge.requestId }]);
   }

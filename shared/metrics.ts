@@ -38,6 +38,7 @@ export function openMetrics() {
   startAtZero(metrics.admissions, "outcome", admissionOutcomes);
   startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_gone", "too_late"]);
   startAtZero(metrics.reversals, "reason", reversalReasons);
+  startAtZero(metrics.reversedMils, "reason", reversalReasons);
   startAtZero(metrics.searchesAsked, "from", answerSources);
   startAtZero(metrics.pairsStored, "why", ["redis_restarted", "older", "impossible"]);
   metrics.settlements.inc({ kind: "charge", reason: "delivered" }, 0);
@@ -67,11 +68,13 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
       "kind",
       "reason",
     ]),
+    chargedMils: counter("charged_mils_total", "Mils that this process took for answered searches."),
     settlementRetries: counter("settlement_retries_total", "Settlement batches that Postgres did not take at once."),
     settlementBatch: histogram("settlement_batch_duration_seconds", "One round trip of the settle function."),
     reversals: counter("reversals_total", "Charges given back, by reason; `undelivered` ones are in doubt.", [
       "reason",
     ]),
+    reversedMils: counter("reversed_mils_total", "Mils of charges that this process gave back, by reason.", ["reason"]),
     holdsOpen: gauge("holds_open", "Holds placed and not yet ended. Told by the worker that sweeps."),
     heldMils: gauge("holds_held_mils", "Mils held by open holds. Told by the worker that sweeps."),
     holdsSwept: counter("holds_swept_total", "Holds that nobody had ended by their deadline and its grace."),

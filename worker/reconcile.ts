@@ -21,6 +21,7 @@ export async function reverseUndelivered(context: WorkerContext): Promise<void> 
   if (charges.length === 0) return;
   for (const reversal of await reverseCharges(database, charges, "undelivered")) {
     metrics.reversals.inc({ reason: "undelivered" }, reversal.requestIds.length);
+    metrics.reversedMils.inc({ reason: "undelivered" }, reversal.mils);
     log.warn(
       { organizationId: reversal.organizationId, requestIds: reversal.requestIds },
       "gave back, delivery in doubt",

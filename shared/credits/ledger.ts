@@ -108,6 +108,7 @@ function readDecision(row: z.infer<typeof decisionRow>): Decision {
 const reversalRow = z.object({
   organization_id: z.string(),
   reversed: z.array(z.string()),
+  reversed_mils: z.number(),
   balance_mils: z.number(),
   version: z.number(),
 });
@@ -115,6 +116,8 @@ const reversalRow = z.object({
 export interface Reversal {
   organizationId: string;
   requestIds: string[];
+  /** What these were charged, together. */
+  mils: number;
   pair: Pair;
 }
 
@@ -129,7 +132,10 @@ export async function reverseCharges(
 ): Promise<Reversal[]> {
   const { rows } = await database.query({
     name: "reverse_charges",
-    text: "select * from reverse_charges($1, $2, $3)",
+    // This statement sees what was there when it began: the charges, which whoever reverses has seen, not yet the reversals.
+    text: `select r.*, (select coalesce(-sum(l.amount_mils), 0)::bigint from ledger_entries l
+                        where l.request_id = any(r.reversed) and l.kind = 'charge') as reversed_mils
+           from reverse_charges($1, $2, $3) r`,
     values: [charges.map((charge) => charge.organizationId), charges.map((charge) => charge.requestId), reason],
   });
   return rows
@@ -137,6 +143,7 @@ export async function reverseCharges(
     .map((row) => ({
       organizationId: row.organization_id,
       requestIds: row.reversed,
+      mils: row.reversed_mils,
       pair: { balanceMils: row.balance_mils, version: row.version },
     }));
 }

@@ -71,6 +71,7 @@ export function openSettlement(options: { database: Database; redis: Redis; metr
     for (const search of decided) {
       if (search.decision.fresh) {
         metrics.settlements.inc({ kind: search.decision.kind, reason: search.decision.reason ?? "delivered" });
+        metrics.chargedMils.inc(search.decision.chargedMils);
       }
       search.resolve({ decision: search.decision, outcome: search.outcome });
     }

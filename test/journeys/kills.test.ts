@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { admit, keysOf, settleHolds } from "../../shared/credits/holds.ts";
+import { Exposition } from "../harness/metrics.ts";
 import { Service } from "../harness/service.ts";
 
 const plan = {
@@ -78,6 +79,9 @@ test("a charge whose API was killed before it could deliver is found and given b
   await service.until(async () => (await service.ledgerOf(organizationId)).at(-1)?.kind === "reversal");
   expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ mils: 5, reason: "undelivered" });
   await service.until(async () => (await service.usage(token, 1)).body.creditBalanceMils === 100);
+  const ofWorker = () => Promise.all(service.workers.map((worker) => Exposition.of(worker)));
+  await service.until(async () => (await ofWorker())[0]?.value('reversed_mils_total{reason="undelivered"}') === 5);
+  expect((await ofWorker())[0]?.value("charged_mils_total")).toBe(5);
 });
 
 test("a search whose job never existed is ended by the sweeper, and its key is free again", async () => {

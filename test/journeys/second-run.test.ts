@@ -4,18 +4,20 @@ import { readEntry } from "../../shared/answers.ts";
 import { keysOf } from "../../shared/credits/holds.ts";
 import { decide } from "../../shared/credits/ledger.ts";
 import { queueName, queuePrefix } from "../../shared/queue.ts";
+import { Exposition } from "../harness/metrics.ts";
 import { type Proxy, startProxy } from "../harness/proxy.ts";
-import { Service } from "../harness/service.ts";
+import { type Api, Service } from "../harness/service.ts";
 
 /** A job that is run twice, and the second run has no answer: who may give back what the first one charged. */
 
 let service: Service;
+let api: Api;
 let wayToPostgres: Proxy;
 let queue: Queue;
 beforeAll(async () => {
   service = await Service.start({ apis: 0, environment: { SEARCH_DEADLINE_MS: "3000" } });
   wayToPostgres = await startProxy(service.databaseUrl);
-  await service.startApi({ DATABASE_URL: wayToPostgres.url });
+  api = await service.startApi({ DATABASE_URL: wayToPostgres.url });
   queue = new Queue(queueName, { prefix: queuePrefix, connection: { url: service.redisServer.url } });
 });
 afterAll(async () => {
@@ -71,4 +73,7 @@ test("a charge whose answer was lost is given back by its API as soon as the sec
   const ledger = await service.ledgerOf(organizationId);
   expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge", "reversal"]);
   await service.until(async () => (await service.usage(token)).body.creditBalanceMils === 100);
+  const givenMils = async () => (await Exposition.of(api)).value('reversed_mils_total{reason="engine_timeout"}');
+  await service.until(async () => (await givenMils()) === 5);
+  expect((await Exposition.of(api)).all("reversals_total")).toMatchObject({ '{reason="engine_timeout"}': 1 });
 });

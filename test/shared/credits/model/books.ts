@@ -89,11 +89,14 @@ function judge(books: Books, ending: Ending, covers: (mils: number) => boolean) 
   return { kind: "charge" as const, chargedMils: ending.priceMils, reason: undefined };
 }
 
+/** Without the mils, which are those of charges that were there when the call began: no charge is reversed before it is known. */
+export type Reversed = Omit<Reversal, "mils">;
+
 export function reverseInBooks(
   books: Books,
   charges: readonly { organizationId: string; requestId: string }[],
   reason: string,
-): Reversal[] {
+): Reversed[] {
   const named = new Set(charges.map(({ requestId }) => requestId));
   return [...new Set(charges.map(({ organizationId }) => organizationId))].map((organizationId) => {
     const given = accountOf(books, organizationId).entries.filter(

@@ -5,11 +5,10 @@ import {
   decide,
   type Ending,
   grantCredit,
-  type Reversal,
   reverseCharges,
 } from "../../../../shared/credits/ledger.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
-import { type Books, decideInBooks, type Granted, grantInBooks, reverseInBooks } from "./books.ts";
+import { type Books, decideInBooks, type Granted, grantInBooks, type Reversed, reverseInBooks } from "./books.ts";
 import { grantsMax, type Search } from "./cast.ts";
 import type { Message } from "./gate.ts";
 import { gateOf, type Money, messagesOf, newsOf, organizationAt, searchOf, searchWish } from "./money.ts";
@@ -29,9 +28,9 @@ export type WantedEnding = Ending & { ifCharged: "end" | "leave" };
 
 const byRequest = (decisions: Iterable<Decision>) =>
   [...decisions].toSorted((one, other) => (one.requestId < other.requestId ? -1 : 1));
-const byOrganization = (reversals: readonly Reversal[]) =>
+const byOrganization = (reversals: readonly Reversed[]) =>
   reversals
-    .map((reversal) => ({ ...reversal, requestIds: reversal.requestIds.toSorted() }))
+    .map(({ organizationId, requestIds, pair }) => ({ organizationId, requestIds: requestIds.toSorted(), pair }))
     .toSorted((one, other) => (one.organizationId < other.organizationId ? -1 : 1));
 
 export function decideCall(endings: readonly WantedEnding[]): LedgerCall {
@@ -56,7 +55,7 @@ export function decideCall(endings: readonly WantedEnding[]): LedgerCall {
 }
 
 export function reverseCall(charges: readonly { organizationId: string; requestId: string }[]): LedgerCall {
-  let reversals: Reversal[] = [];
+  let reversals: Reversed[] = [];
   return {
     kind: "reverse",
     told: `reverse ${charges.map(({ requestId }) => requestId).join(", ")}`,
