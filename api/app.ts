@@ -2,6 +2,8 @@ import express, { type Express, type NextFunction, type Request, type Response }
 import { CallerError } from "../shared/errors.ts";
 import { openGate } from "./admission.ts";
 import type { ApiContext } from "./context.ts";
+import { answerDocument } from "./docs/answer-document.ts";
+import { answerFile, openPage } from "./docs/page.ts";
 import { exchangeOf, openExchange } from "./http/exchange.ts";
 import { refuseUnsafeHead } from "./http/head.ts";
 import { answerSearch } from "./http/search.ts";
@@ -26,6 +28,9 @@ export function createApp(context: ApiContext): Express {
   const gate = openGate(context);
   route(app, "POST", "/v1/serp/search", answerSearch(context, gate));
   route(app, "GET", "/v1/usage", answerUsage(context));
+
+  route(app, "GET", "/openapi.json", answerDocument());
+  for (const file of openPage()) route(app, "GET", file.path, answerFile(file));
 
   app.use(() => {
     throw new CallerError("not_found");

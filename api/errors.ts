@@ -1,13 +1,7 @@
 import type { Plan } from "../shared/credits/plans.ts";
 import type { WindowState } from "../shared/credits/holds.ts";
+import type { UnavailableReason } from "../shared/error-bodies.ts";
 import { CallerError } from "../shared/errors.ts";
-
-export type UnavailableReason =
-  | "redis_unreachable"
-  | "postgres_unreachable"
-  | "no_workers"
-  | "queue_too_long"
-  | "shutting_down";
 
 /** 503 with the time after which a retry makes sense. */
 export function unavailable(reason: UnavailableReason, retryAfterMs = 1_000): CallerError {

@@ -1,13 +1,40 @@
+import { z } from "zod";
 import { readUsage, settleHolds, type WindowState } from "../shared/credits/holds.ts";
 import { readPair } from "../shared/credits/ledger.ts";
+import { CallerError } from "../shared/errors.ts";
 import type { Caller } from "../shared/organizations/organizations.ts";
 import type { ApiContext } from "./context.ts";
 import { RateLimited, unavailable } from "./errors.ts";
+
+/** The body of the 200 of usage. */
+export const usageAnswer = z
+  .strictObject({
+    creditBalanceMils: z
+      .int()
+      .min(0)
+      .meta({ description: "What can be spent now, in mils: the balance less what is held." }),
+    plan: z.string().meta({ description: "The organization's plan." }),
+  })
+  .meta({ description: "What can be spent now, and the plan." });
+export type UsageAnswer = z.infer<typeof usageAnswer>;
 
 /** What can be spent, in mils; and where the rate window stands, unless Redis could not be asked. */
 export interface Usage {
   creditBalanceMils: number;
   window: WindowState | undefined;
+}
+
+/** The body that every door answers with. */
+export function usageBody({ plan }: Caller, { creditBalanceMils }: Usage): string {
+  const answer: UsageAnswer = { creditBalanceMils, plan: plan.code };
+  return JSON.stringify(answer);
+}
+
+/** Why usage cannot be told. It has three errors; a defect is logged and told as the 503 among them. */
+export function usageRefusal({ log }: ApiContext, requestId: string, error: unknown): CallerError {
+  if (error instanceof CallerError) return error;
+  log.error({ err: error, requestId }, "a request failed by a defect");
+  return unavailable("balance_unreadable");
 }
 
 /**
@@ -24,13 +51,18 @@ async function fromRedis(context: ApiContext, caller: Caller): Promise<Usage | u
   const first = await readUsage(context.redis, organizationId, plan).catch(() => undefined);
   if (!first) return undefined;
   if (first.outcome === "limited") throw new RateLimited("window", plan, first.window);
-  if (first.outcome === "read") return { creditBalanceMils: first.availableMils, window: first.window };
+  if (first.outcome === "read") return usageOf(first);
   const pair = await pairOf(context, organizationId);
   const second = await settleHolds(context.redis, organizationId, pair, [])
     .then(() => readUsage(context.redis, organizationId, plan, true))
     .catch(() => undefined);
-  return second && { creditBalanceMils: second.availableMils, window: second.window };
+  return second && usageOf(second);
 }
+
+const usageOf = ({ availableMils, window }: Awaited<ReturnType<typeof readUsage>>): Usage => ({
+  creditBalanceMils: availableMils,
+  window,
+});
 
 async function fromPostgres(context: ApiContext, { organizationId }: Caller): Promise<Usage> {
   const { balanceMils } = await pairOf(context, organizationId);

@@ -1,8 +1,7 @@
 import type { ChainableCommander, Redis } from "ioredis";
 import { z } from "zod";
 import { type ErrorCode, type ErrorDetails, errors } from "./errors.ts";
-import type { Query } from "./query.ts";
-import type { Result } from "./results.ts";
+import type { SearchAnswer } from "./results.ts";
 
 /**
  * The way back. Each API process has an inbox, a stream in Redis, that its jobs name; the worker appends the finished
@@ -42,15 +41,8 @@ export type Outcome =
   | { kind: "answer"; requestId: string; body: Buffer; chargedMils: number }
   | { kind: "failure"; code: ErrorCode; details: ErrorDetails; charged?: boolean };
 
-/** The body of a 200, serialised once, by the worker, and from then on only bytes. Keys in the contract's order. */
-export function writeAnswer(answer: {
-  requestId: string;
-  query: Query;
-  creditsCharged: number;
-  creditsRemaining: number;
-  totalResultsCount: number;
-  results: readonly Result[];
-}): Buffer {
+/** The body of a 200, serialised once, by the worker, and from then on only bytes. */
+export function writeAnswer(answer: SearchAnswer): Buffer {
   return Buffer.from(JSON.stringify(answer));
 }
 

@@ -1,4 +1,5 @@
 import { typeid } from "typeid-js";
+import { z } from "zod";
 
 /** The kinds of things that have an id of their own; the word stands in front of it. */
 export type IdPrefix = "req" | "org" | "tok" | "grant" | "api" | "worker";
@@ -7,3 +8,13 @@ export type IdPrefix = "req" | "org" | "tok" | "grant" | "api" | "worker";
 export function newId(prefix: IdPrefix): string {
   return typeid(prefix).toString();
 }
+
+/** The id of a request, as callers see it. */
+export const requestId = z
+  .string()
+  .regex(/^req_[0-7][0-9a-hjkmnp-tv-z]{25}$/)
+  .meta({
+    description: "The id of the request, equal to `X-Request-Id`. Name it when you report a problem.",
+    minLength: 30,
+    maxLength: 30,
+  });

@@ -12,7 +12,8 @@ export const engines = ["google"];
 const keywordCharactersMax = 700;
 const locationCharactersMax = 255;
 const depthMax = 100;
-const issuesMax = 20;
+/** How many of a request's issues are told. */
+export const issuesMax = 20;
 
 const controlCharacter = /\p{Cc}/u;
 /** They reorder what a person sees on a page or in a log. The marks LRM and RLM only belong to their place, and may stay. */
@@ -20,21 +21,27 @@ const bidirectionalOverride = /[\u202a-\u202e\u2066-\u2069]/;
 /** What leaves no trace on a screen: blanks, format characters, fillers, and the empty braille cell. */
 const invisible = /[\p{White_Space}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
 
-/** A search as it is executed: canonical, complete, and the same JSON wherever it is written. */
+/** A search as it is executed: canonical, complete, and the same JSON wherever it is written. languages.ts has the codes. */
 export const querySchema = z.object({
-  keyword: z.string(),
-  engine: z.string(),
-  /** `Austin,Texas,United States`. */
-  location: z.string(),
-  /** The name of a language, `German`; languages.ts has its code. */
-  language: z.string(),
-  device: z.enum(["desktop", "mobile"]),
-  /** How many organic results to go down to. */
-  depth: z.int(),
-  targetDomain: z.string().exactOptional(),
+  keyword: z.string().meta({ description: "The keyword, trimmed." }),
+  engine: z.string().meta({ description: "The engine that was asked." }),
+  location: z.string().meta({
+    description: "The place in canonical form, without blanks after commas.",
+    examples: ["Austin,Texas,United States"],
+  }),
+  language: z.string().meta({ description: "The language by its English name.", examples: ["German"] }),
+  device: z.enum(["desktop", "mobile"]).meta({ description: "The kind of page." }),
+  depth: z.int().min(1).max(depthMax).meta({ description: "How many organic results were gone down to." }),
+  targetDomain: z
+    .string()
+    .exactOptional()
+    .meta({ description: "The domain that results were kept to; left out where none was asked for." }),
 });
 
 export type Query = z.infer<typeof querySchema>;
+
+/** What JSON Schema can tell of {@link text}. */
+const typedText = { minLength: 1, pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$" };
 
 const keyword = text().transform((typed, context) => {
   const trimmed = typed.trim();
@@ -63,37 +70,52 @@ const targetDomain = text().transform(
 /** The body of POST /v1/serp/search and the arguments of the tool `serp.search`. Nothing is coerced. */
 export const searchRequest = z.strictObject({
   keyword: keyword.meta({
-    description: "What to search for, as typed into the engine.",
-    minLength: 1,
+    description: `What to search for, as typed into the engine: 1 to ${keywordCharactersMax} characters after trimming.`,
+    ...typedText,
     maxLength: keywordCharactersMax,
+    examples: ["best coffee beans"],
   }),
   engine: text()
     .default("google")
-    .meta({ description: "The search engine. Only google is implemented.", minLength: 1 }),
+    .meta({
+      description: "The search engine. Only `google` is implemented; any other name answers 501.",
+      ...typedText,
+      examples: ["google"],
+    }),
   location: location.default("United States").meta({
-    description: "Where the searcher is: a country, or a place in one, as in `Austin, Texas, United States`.",
+    description:
+      "Where the searcher is: a country, or a place in one, as a person writes it. The last part is the country: its " +
+      "English name, a usual short form, a name in one of its official languages, or its ISO 3166-1 code. It is never guessed.",
     default: "United States",
-    minLength: 1,
+    ...typedText,
     maxLength: locationCharactersMax,
+    examples: ["Austin, Texas, United States", "Berlin, Germany", "GB"],
   }),
   language: language.default("English").meta({
-    description: "The searcher's language: its English name, its own name or its BCP 47 code.",
+    description:
+      "The searcher's language: its English name, its own name, or its BCP 47 code, with dash or underscore.",
     default: "English",
-    minLength: 1,
+    ...typedText,
+    examples: ["German", "Deutsch", "pt-BR"],
   }),
-  device: z
-    .enum(["desktop", "mobile"], { error: 'Expected "desktop" or "mobile".' })
-    .default("desktop")
-    .meta({ description: "The kind of page." }),
+  device: z.enum(["desktop", "mobile"], { error: 'Expected "desktop" or "mobile".' }).default("desktop").meta({
+    description: "The kind of page. Where no provider can search as it is asked, the answer is 400 `query_rejected`.",
+  }),
   depth: z
     .int({ error: `Expected a whole number from 1 to ${depthMax}.`, abort: true })
     .min(1, { error: `Expected a whole number from 1 to ${depthMax}.` })
     .max(depthMax, { error: `Expected a whole number from 1 to ${depthMax}.` })
     .default(10)
-    .meta({ description: "How many organic results to go down to." }),
+    .meta({
+      description: "How many organic results to go down to. The price is the same whatever the depth.",
+      examples: [10],
+    }),
   targetDomain: targetDomain.exactOptional().meta({
-    description: "Only results on this domain or its subdomains are returned, with their ranks on the whole page.",
-    minLength: 1,
+    description:
+      "Only results on this domain or its subdomains are returned, with their ranks on the whole page. A host name; " +
+      "`https://`, `www.` and a path are stripped.",
+    ...typedText,
+    examples: ["example.com"],
   }),
 });
 

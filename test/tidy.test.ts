@@ -107,6 +107,7 @@ test("settings are read in one place", () => {
     "shared/config.ts": "the place",
     "shared/local/start.ts": "it decides the environment that the processes get",
     "test/faults/planted/planted.ts": "the path, for the commands that look for a planted bug",
+    "test/harness/chromium.ts": "where the browser is that tests start",
     "test/harness/containers.ts": "a setting of testcontainers, which is told in no other way",
     "test/harness/servers.ts": "where the tests' servers run is told before there is any process",
     "test/harness/service.ts": "the path, for the processes that it starts",
@@ -228,10 +229,12 @@ test("every dependency is pinned to one version and used, and none is used that 
 
   const tools: Record<string, string> = {
     "@biomejs/biome": "a command: the formatter",
+    "@redocly/cli": "a command: lints and scores the API's document",
     "@types/express": "types of express",
     "@types/node": "types of Node",
     "@types/pg": "types of pg",
     node: "the Node that every npm script runs with",
+    "openapi-fetch": "imported by a program that a test writes",
     oxlint: "a command: the linter",
     "oxlint-tsgolint": "the part of the linter that knows types",
     typescript: "a command: the type check",

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { result } from "../../shared/results.ts";
+import { searchAnswer } from "../../shared/results.ts";
 import { Service } from "../harness/service.ts";
 
 let service: Service;
@@ -13,7 +13,7 @@ test("a keyword is answered with ranked results, the query as executed and what 
   const { status, body, headers } = await service.search(token, { keyword: " best coffee beans " });
 
   expect(status).toBe(200);
-  expect(body).toMatchObject({
+  expect(searchAnswer.parse(body)).toMatchObject({
     query: {
       keyword: "best coffee beans",
       engine: "google",
@@ -25,10 +25,8 @@ test("a keyword is answered with ranked results, the query as executed and what 
     creditsCharged: 5,
     creditsRemaining: 995,
   });
-  expect(body.requestId).toMatch(/^req_[0-7][0-9a-z]{25}$/);
   expect(headers.get("x-request-id")).toBe(body.requestId);
   expect(body.results.length).toBeGreaterThan(9);
-  for (const element of body.results) result.parse(element);
   expect(body.results.map((element: { rank: number }) => element.rank)).toEqual(
     body.results.map((_: unknown, place: number) => place + 1),
   );

@@ -1,0 +1,164 @@
+import type { ErrorStatus } from "../../shared/error-bodies.ts";
+import { type ErrorCode, type ErrorDetails, errorBody } from "../../shared/errors.ts";
+import type { z } from "zod";
+import type { searchRequest } from "../../shared/query.ts";
+import type { SearchAnswer } from "../../shared/results.ts";
+import type { UsageAnswer } from "../usage.ts";
+
+/** One answer or request as it can really be; `summary` is its title. */
+export interface Example<Value = unknown> {
+  summary: string;
+  value: Value;
+}
+
+/** Named examples; the names are for links and generated code. */
+export type Examples<Value = unknown> = Record<string, Example<Value>>;
+
+const requestId = "req_01m7xxzmpjesk91yh1thm39tg3";
+
+export const requestExamples: Examples<z.input<typeof searchRequest>> = {
+  keywordAlone: { summary: "A keyword, and defaults for the rest", value: { keyword: "best coffee beans" } },
+  allFields: {
+    summary: "Every field",
+    value: {
+      keyword: "kaffeebohnen",
+      engine: "google",
+      location: "Berlin, Germany",
+      language: "de",
+      device: "mobile",
+      depth: 30,
+      targetDomain: "example.com",
+    },
+  },
+  sandboxFailure: {
+    summary: "A failure of the sandbox's choice: 502",
+    value: { keyword: "sandbox:error" },
+  },
+};
+
+const query = {
+  keyword: "best coffee beans",
+  engine: "google",
+  location: "United States",
+  language: "English",
+  device: "desktop" as const,
+  depth: 10,
+};
+
+export const answerExamples: Examples<SearchAnswer> = {
+  results: {
+    summary: "A search, with one of its results",
+    value: {
+      requestId,
+      query,
+      creditsCharged: 5,
+      creditsRemaining: 995,
+      totalResultsCount: 67_849_935,
+      results: [
+        {
+          type: "organic",
+          rank: 8,
+          title: "best coffee beans: reviews by Harbour Almanac",
+          url: "https://www.harbour-almanac.example/reviews/best-coffee-beans-1",
+          domain: "harbour-almanac.example",
+          breadcrumb: "harbour-almanac.example › reviews",
+          description:
+            "What Harbour Almanac found out about best coffee beans, with sources and answers to 9 questions.",
+          richSnippet: { top: ["2 days ago"], bottom: ["Free delivery", "In stock: 1"] },
+          siteLinks: [
+            {
+              title: "guides about best coffee beans",
+              url: "https://www.harbour-almanac.example/guides",
+              description: "",
+            },
+          ],
+        },
+      ],
+    },
+  },
+  nothingFound: {
+    summary: "Nothing found: an answer too, and charged",
+    value: {
+      requestId,
+      query: { ...query, keyword: "sandbox:empty", targetDomain: "example.com" },
+      creditsCharged: 5,
+      creditsRemaining: 990,
+      totalResultsCount: 0,
+      results: [],
+    },
+  },
+};
+
+export const usageExamples: Examples<UsageAnswer> = {
+  balance: { summary: "What is left after one search", value: { creditBalanceMils: 995, plan: "free" } },
+};
+
+const failed = (code: ErrorCode, summary: string, details: ErrorDetails = {}): Example => ({
+  summary,
+  value: errorBody(requestId, code, details),
+});
+
+/** Examples for every status. The same details come from the code that throws them; a test holds these to the schemas. */
+export const errorExamples: Record<ErrorStatus, Examples> = {
+  400: {
+    outOfRange: failed("bad_request", "A field is out of range", {
+      issues: [{ path: "depth", message: "Expected a whole number from 1 to 100." }],
+    }),
+    notJson: failed("bad_request", "The body is not JSON", { reason: "body_not_json" }),
+    keyReused: failed("bad_request", "The Idempotency-Key came with another query before", {
+      reason: "idempotency_key_reused",
+    }),
+    unsupported: failed("query_rejected", "No configured provider searches as a mobile device", {
+      reason: "unsupported",
+      field: "device",
+    }),
+  },
+  401: { noToken: failed("unauthenticated", "No token, or none that is valid") },
+  402: {
+    outOfCredits: failed("out_of_credits", "Too little is left", {
+      priceMils: 5,
+      availableMils: 3,
+      heldMils: 0,
+      action: "topup",
+      topupUrl: "/billing",
+    }),
+    tiedUp: failed("out_of_credits", "What is left is held by a search in flight", {
+      priceMils: 5,
+      availableMils: 0,
+      heldMils: 5,
+      action: "topup",
+      topupUrl: "/billing",
+    }),
+    planRequired: failed("plan_required", "The plan has no searches", { plan: "reader", action: "upgrade" }),
+    suspended: failed("plan_required", "The organization is suspended", {
+      plan: "free",
+      action: "upgrade",
+      reason: "suspended",
+    }),
+  },
+  429: {
+    window: failed("rate_limited", "The window is full", {
+      reason: "window",
+      retryAfterMs: 41_250,
+      limit: 60,
+      windowSeconds: 60,
+    }),
+    concurrency: failed("rate_limited", "Too many searches in flight", {
+      reason: "concurrency",
+      retryAfterMs: 1_000,
+      limit: 5,
+    }),
+  },
+  500: { defect: failed("internal_error", "A defect of the service") },
+  501: { bing: failed("not_implemented", "Another engine", { engine: "bing", supported: ["google"] }) },
+  502: {
+    down: failed("engine_error", "Every provider failed", { reason: "provider_unavailable" }),
+    refused: failed("engine_error", "The provider refused the operator's account", { reason: "provider_refused" }),
+    unreadable: failed("engine_error", "The answer could not be read", { reason: "unreadable_answer" }),
+  },
+  503: {
+    noWorkers: failed("unavailable", "Nobody runs searches", { reason: "no_workers", retryAfterMs: 1_000 }),
+    queueTooLong: failed("unavailable", "The queue is too long", { reason: "queue_too_long", retryAfterMs: 30_000 }),
+  },
+  504: { late: failed("engine_timeout", "The deadline passed", { timeoutMs: 30_000 }) },
+};

@@ -1,0 +1,108 @@
+import type { ErrorStatus } from "../../shared/error-bodies.ts";
+import { errors } from "../../shared/errors.ts";
+import { codesOf, errorStatuses, type Json, refTo } from "./components.ts";
+import { answerExamples, errorExamples, type Examples, usageExamples } from "./examples.ts";
+
+interface Header {
+  description: string;
+  schema: Json;
+  example: unknown;
+  /** Whether every response that names it has it. */
+  required: boolean;
+}
+
+const headers = {
+  "X-Request-Id": {
+    description: "The id of the request. A replay has that of the request that it repeats.",
+    schema: { type: "string", pattern: "^req_[0-7][0-9a-hjkmnp-tv-z]{25}$", minLength: 30, maxLength: 30 },
+    example: "req_01m7xxzmpjesk91yh1thm39tg3",
+    required: true,
+  },
+  "Cache-Control": {
+    description: "No answer is to be stored.",
+    schema: { type: "string", const: "no-store" },
+    example: "no-store",
+    required: true,
+  },
+  "RateLimit-Policy": {
+    description: "The organization's window: `q` requests in `w` seconds. Missing where the window could not be read.",
+    schema: { type: "string", pattern: '^"default";q=\\d+;w=\\d+$', maxLength: 64 },
+    example: '"default";q=60;w=60',
+    required: false,
+  },
+  RateLimit: {
+    description:
+      "Where the window stands: `r` requests left, `t` seconds to the next one. Missing where it could not be read.",
+    schema: { type: "string", pattern: '^"default";r=\\d+;t=\\d+$', maxLength: 64 },
+    example: '"default";r=59;t=42',
+    required: false,
+  },
+  "Idempotency-Replayed": {
+    description:
+      "There where the answer is that of an earlier request under the same Idempotency-Key. Nothing was charged.",
+    schema: { type: "string", const: "true" },
+    example: "true",
+    required: false,
+  },
+  "Retry-After": {
+    description: "Seconds after which to come back, rounded up.",
+    schema: { type: "integer", format: "int32", minimum: 1, maximum: 2 ** 31 - 1 },
+    example: 42,
+    required: true,
+  },
+  "WWW-Authenticate": {
+    description: 'How to identify yourself; with `error="invalid_token"` where a token was sent.',
+    schema: { type: "string", enum: ["Bearer", 'Bearer error="invalid_token"'] },
+    example: "Bearer",
+    required: true,
+  },
+} satisfies Record<string, Header>;
+
+type HeaderName = keyof typeof headers;
+
+const always: HeaderName[] = ["X-Request-Id", "Cache-Control"];
+const rateLimit: HeaderName[] = ["RateLimit-Policy", "RateLimit"];
+
+const further: Partial<Record<ErrorStatus, HeaderName[]>> = {
+  401: ["WWW-Authenticate"],
+  429: ["Retry-After", ...rateLimit],
+  503: ["Retry-After"],
+};
+
+/** Every response by its name: `Search`, `Usage`, and the errors by their status. */
+export function responses(): Json {
+  return {
+    Search: {
+      description: "The results. Charged once all bytes were handed to your socket.",
+      headers: named([...always, ...rateLimit, "Idempotency-Replayed"]),
+      content: jsonContent("SearchAnswer", answerExamples),
+    },
+    Usage: {
+      description: "What can be spent now. Costs nothing.",
+      headers: named([...always, ...rateLimit]),
+      content: jsonContent("Usage", usageExamples),
+    },
+    ...Object.fromEntries(errorStatuses.map((status) => [`Error${status}`, errorResponse(status)])),
+  };
+}
+
+function errorResponse(status: ErrorStatus): Json {
+  const codes = codesOf(status).map((code) => {
+    const { says, retry } = errors[code];
+    return `\`${code}\`: ${says} ${retry ? "The same request may be sent again." : "Sending the same again will not help."}`;
+  });
+  return {
+    description: codes.join("\n\n"),
+    headers: named([...always, ...(further[status] ?? [])]),
+    content: jsonContent(`Error${status}`, errorExamples[status]),
+  };
+}
+
+/** A body of JSON with its schema and its examples. */
+export function jsonContent(schema: string, examples: Examples): Json {
+  return { "application/json": { schema: refTo("schemas", schema), examples } };
+}
+
+export const headerComponents: Json = headers;
+
+const named = (names: readonly HeaderName[]) => Object.fromEntries(names.map((name) => [name, refTo("headers", name)]));

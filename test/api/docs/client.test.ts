@@ -1,0 +1,82 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { registerHooks } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { OpenAPI3 } from "openapi-typescript";
+import { openApiDocument } from "../../../api/docs/document.ts";
+import { Service } from "../../harness/service.ts";
+
+/** A client as a caller would make it: types from the document, and openapi-fetch. */
+
+const modules = fileURLToPath(new URL("../../../node_modules", import.meta.url));
+
+let service: Service;
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "serpmill-client-"));
+  await symlink(modules, join(folder, "node_modules"));
+  await writeFile(join(folder, "serpmill.ts"), await typesOf(openApiDocument()));
+  service = await Service.start();
+});
+afterAll(async () => {
+  await service.stop();
+  await rm(folder, { recursive: true });
+});
+
+async function typesOf(document: object): Promise<string> {
+  const compiler = new URL("./compiler-of-typescript.ts", import.meta.url).href;
+  const hooks = registerHooks({
+    resolve: (specifier, context, next) => next(specifier === "typescript" ? compiler : specifier, context),
+  });
+  const { astToString, default: generate } = await import("openapi-typescript");
+  hooks.deregister();
+  // A field with a default may be left out. That it is an OpenAPI document, a linter has looked at.
+  return astToString(await generate(document as OpenAPI3, { defaultNonNullable: false }));
+}
+
+const program = `
+  import createClient from "openapi-fetch";
+  import type { components, paths } from "./serpmill.ts";
+
+  const [, , baseUrl = "", token] = process.argv;
+  const client = createClient<paths>({ baseUrl, headers: { Authorization: "Bearer " + token } });
+  const search = async (body: components["schemas"]["SearchRequest"]) => {
+    const { data, error } = await client.POST("/v1/serp/search", { body, params: { header: { "Idempotency-Key": "one" } } });
+    if (!error) return data.results.filter(({ type }) => type === "organic").length;
+    if (error.error.code !== "bad_request") return error.error.code;
+    return error.error.details.reason ?? error.error.details.issues;
+  };
+  const usage = await client.GET("/v1/usage");
+  const told = [await search({ keyword: "a", depth: 7 }), await search({ keyword: "b" }), usage.data?.creditBalanceMils];
+  console.log(JSON.stringify(told));
+`;
+
+/** Compiles a program in the folder, as strictly as our own. @throws with what the compiler says. */
+async function compile(name: string, text: string): Promise<void> {
+  await writeFile(join(folder, name), text);
+  const options = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2024", "--types", "node"];
+  const strict = ["--allowImportingTsExtensions", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes"];
+  const command = [join(modules, "typescript/bin/tsc"), ...options, ...strict, "--skipLibCheck", name];
+  await promisify(execFile)(process.execPath, command, { cwd: folder });
+}
+
+test("a client made of the document compiles, and runs a search", async () => {
+  await writeFile(join(folder, "package.json"), '{"type":"module"}');
+  await compile("program.ts", program);
+  const { token } = await service.organization({ creditMils: 100 });
+  const { stdout } = await promisify(execFile)(process.execPath, ["program.ts", service.apis[0]?.url ?? "", token], {
+    cwd: folder,
+  });
+  expect(JSON.parse(stdout)).toEqual([7, "idempotency_key_reused", 100]);
+});
+
+test("a client that asks for what there is not does not compile", async () => {
+  const wrong = program.replace("depth: 7", 'depth: "7"').replace('"bad_request"', '"bad_reqest"');
+  await expect(compile("wrong.ts", wrong)).rejects.toMatchObject({
+    stdout: expect.stringMatching(/bad_reqest[^]*'string' is not assignable to type 'number'/),
+  });
+});

@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { openApiDocument } from "../../../api/docs/document.ts";
+import { usageAnswer } from "../../../api/usage.ts";
+import { errorBodies, type ErrorStatus } from "../../../shared/error-bodies.ts";
+import { searchAnswer } from "../../../shared/results.ts";
+import { setSuspended } from "../../../shared/organizations/organizations.ts";
+import { endlessWindow } from "../../harness/refusals.ts";
+import { type Organization, Service } from "../../harness/service.ts";
+import { type Prism, startPrism } from "./prism.ts";
+
+/** Every status of both operations, by real processes, as the document says it: by our schemas, and by Prism's reading of it. */
+
+let service: Service;
+let strict: Prism;
+let lenient: Prism;
+let organization: Organization;
+beforeAll(async () => {
+  service = await Service.start({ workers: 0, environment: { SEARCH_DEADLINE_MS: "2500" } });
+  const upstream = service.apis[0]?.url ?? "";
+  strict = await startPrism(openApiDocument(), upstream, { requests: true });
+  lenient = await startPrism(openApiDocument(), upstream, { requests: false });
+  organization = await service.organization({ terms: endlessWindow });
+});
+afterAll(async () => {
+  await Promise.all([strict, lenient].map((prism) => prism.close()));
+  await service.stop();
+});
+
+const met = { search: new Set<number>(), usage: new Set<number>() };
+
+interface Asked {
+  by?: Organization;
+  through?: Prism;
+  key?: string;
+}
+
+function send(body: unknown, { by = organization, through = strict, key }: Asked = {}): Promise<Response> {
+  return fetch(`${through.url}/v1/serp/search`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${by.token}`,
+      "content-type": "application/json",
+      ...(key !== undefined && { "idempotency-key": key }),
+    },
+    body: JSON.stringify(body),
+  });
+}
+
+async function search(body: unknown, asked: Asked = {}) {
+  const response = await send(body, asked);
+  met.search.add(response.status);
+  return heldTo(searchAnswer, response);
+}
+
+async function usage({ by = organization, through = strict }: Asked = {}) {
+  const response = await fetch(`${through.url}/v1/usage`, { headers: { authorization: `Bearer ${by.token}` } });
+  met.usage.add(response.status);
+  return heldTo(usageAnswer, response);
+}
+
+/** Parses an answer with the schema of its status that the document is made of; tells status and code. */
+async function heldTo(answer: z.ZodType, response: Response) {
+  const { status, headers } = response;
+  const body: unknown = await response.json();
+  expect({ body, violations: headers.get("sl-violations") }).toMatchObject({ violations: null });
+  if (status === 200) answer.parse(body);
+  else return `${status} ${errorBodies[statusOf(status)].parse(body).error.code}`;
+  return "200";
+}
+
+function statusOf(status: number): ErrorStatus {
+  expect(Object.keys(errorBodies)).toContain(String(status));
+  return status as ErrorStatus; // Looked for in the line above.
+}
+
+test("503 without workers, and 400 for what no provider can do", async () => {
+  expect(await search({ keyword: "a" })).toBe("503 unavailable");
+  const picky = await service.startWorker({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "unused" });
+  await service.until(async () => (await search({ keyword: "a", device: "mobile" })) !== "503 unavailable");
+  expect(await search({ keyword: "a", device: "mobile" })).toBe("400 query_rejected");
+  await picky.stop();
+  await service.startWorker();
+  await service.until(async () => (await search({ keyword: "a", device: "mobile" })) === "200");
+});
+
+test("200, and a replay of it", async () => {
+  expect(await search({ keyword: "a", depth: 30, targetDomain: "harbour-almanac.example" }, { key: "one" })).toBe(
+    "200",
+  );
+  const everything = { engine: "google", location: "Berlin, Germany", language: "de", device: "mobile" };
+  expect(await search({ keyword: "a", ...everything }, { key: "two" })).toBe("200");
+  expect(await search({ keyword: "a", ...everything }, { key: "two" })).toBe("200");
+  expect(await search({ keyword: "sandbox:empty" })).toBe("200");
+  expect(await usage()).toBe("200");
+});
+
+test("400 and 401, for requests that the document does not allow either", async () => {
+  const wrong = [{}, { keyword: "a", depth: 0 }, { keyword: "a", page: 2 }, { keyword: "" }, []];
+  for (const body of wrong) expect(await search(body, { through: lenient })).toBe("400 bad_request");
+  for (const body of wrong) expect(await send(body)).toMatchObject({ status: 422 });
+  expect(await search({ keyword: "b" }, { key: "one" })).toBe("400 bad_request");
+  expect(await search({ keyword: "a", location: "Atlantis" })).toBe("400 bad_request");
+
+  const stranger = { ...organization, token: "unknown" };
+  expect(await search({ keyword: "a" }, { by: stranger })).toBe("401 unauthenticated");
+  expect(await usage({ by: stranger })).toBe("401 unauthenticated");
+});
+
+test("402, 429, 500, 502 and 504", async () => {
+  const reader = await service.organization({ terms: { operations: ["usage.get"] } });
+  expect(await search({ keyword: "a" }, { by: reader })).toBe("402 plan_required");
+  const suspended = await service.organization();
+  await setSuspended(service.database, suspended.organizationId, true);
+  expect(await search({ keyword: "a" }, { by: suspended })).toBe("402 plan_required");
+  const poor = await service.organization({ creditMils: 3 });
+  expect(await search({ keyword: "a" }, { by: poor })).toBe("402 out_of_credits");
+
+  const keen = await service.organization({ terms: { ...endlessWindow, windowLimit: 1 } });
+  expect(await usage({ by: keen })).toBe("200");
+  expect(await search({ keyword: "a" }, { by: keen })).toBe("429 rate_limited");
+  expect(await usage({ by: keen })).toBe("429 rate_limited");
+  const crowded = await service.organization({ terms: { ...endlessWindow, concurrency: 1 } });
+  const running = search({ keyword: "sandbox:slow=1500" }, { by: crowded });
+  await service.until(async () => (await service.holdsOf(crowded.organizationId)).open === 1);
+  expect(await search({ keyword: "a" }, { by: crowded })).toBe("429 rate_limited");
+  expect(await running).toBe("200");
+
+  for (const trigger of ["error", "refused", "garbage"]) {
+    expect(await search({ keyword: `sandbox:${trigger}` })).toBe("502 engine_error");
+  }
+  expect(await search({ keyword: "sandbox:timeout" })).toBe("504 engine_timeout");
+
+  const broken = await service.organization({ terms: endlessWindow });
+  await service.database.query(
+    `update plans set operations = '{serp.search,serp.unheard}'
+     where code = (select plan_code from organizations where id = $1)`,
+    [broken.organizationId],
+  );
+  expect(await search({ keyword: "a" }, { by: broken })).toBe("500 internal_error");
+  expect(await usage({ by: broken })).toBe("503 unavailable");
+});
+
+test("501, which Prism takes for its own and does not let through", async () => {
+  const direct = { url: service.apis[0]?.url ?? "", close: async () => undefined };
+  expect(await search({ keyword: "a", engine: "bing" }, { through: direct })).toBe("501 not_implemented");
+});
+
+test("these were all the statuses that the document has", () => {
+  const documented = z.object({
+    paths: z.record(z.string(), z.record(z.string(), z.object({ responses: z.record(z.string(), z.unknown()) }))),
+  });
+  const { paths } = documented.parse(openApiDocument());
+  const told = (path: string, method: string) => Object.keys(paths[path]?.[method]?.responses ?? {}).map(Number);
+  const ascending = (statuses: Set<number>) => [...statuses].toSorted((one, other) => one - other);
+  expect(ascending(met.search)).toEqual(told("/v1/serp/search", "post"));
+  expect(ascending(met.usage)).toEqual(told("/v1/usage", "get"));
+});

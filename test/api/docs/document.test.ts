@@ -1,0 +1,93 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { openApiDocument } from "../../../api/docs/document.ts";
+import {
+  answerExamples,
+  errorExamples,
+  type Examples,
+  requestExamples,
+  usageExamples,
+} from "../../../api/docs/examples.ts";
+import { usageAnswer } from "../../../api/usage.ts";
+import { errorBodies, type ErrorStatus, toldErrors } from "../../../shared/error-bodies.ts";
+import { type ErrorCode, errors } from "../../../shared/errors.ts";
+import { searchRequest } from "../../../shared/query.ts";
+import { resultTypes, searchAnswer } from "../../../shared/results.ts";
+import { operations } from "../../../shared/credits/plans.ts";
+
+/** The document itself; what linters and a generated client make of it is in the files beside. */
+
+const valuesOf = (examples: Examples) => Object.values(examples).map(({ value }) => value);
+const statuses = Object.keys(errorBodies).map(Number) as ErrorStatus[]; // Object.keys forgets what they are.
+
+test("every example is one that the schemas let through", () => {
+  const held: [z.ZodType, Examples][] = [
+    [searchRequest, requestExamples],
+    [searchAnswer, answerExamples],
+    [usageAnswer, usageExamples],
+    ...statuses.map((status): [z.ZodType, Examples] => [errorBodies[status], errorExamples[status]]),
+  ];
+  const refused = held.flatMap(([schema, examples]) =>
+    valuesOf(examples).filter((value) => !schema.safeParse(value).success),
+  );
+  expect(refused).toEqual([]);
+});
+
+test("every error of an operation has an example, under the status that is its own", () => {
+  const codes = statuses.flatMap((status) =>
+    valuesOf(errorExamples[status]).map((value) => {
+      const { code } = errorBodies[status].parse(value).error;
+      expect(errors[code].status).toBe(status);
+      return code;
+    }),
+  );
+  // The router's own two belong to no operation.
+  const expected = Object.keys(toldErrors).filter((code) => !["not_found", "method_not_allowed"].includes(code));
+  expect([...new Set<ErrorCode>(codes)].toSorted()).toEqual(expected.toSorted());
+});
+
+const components = z.object({
+  components: z.object({
+    schemas: z.object({
+      SearchRequest: z.object({
+        additionalProperties: z.literal(false),
+        required: z.tuple([z.literal("keyword")]),
+        properties: z.record(
+          z.string(),
+          z.object({ description: z.string().min(20), default: z.unknown().optional() }),
+        ),
+      }),
+      Result: z.object({
+        properties: z.object({ type: z.object({ enum: z.array(z.string()), description: z.string() }) }),
+      }),
+    }),
+  }),
+});
+
+test("the request has the defaults that are filled in, and each type of result is told in a line", () => {
+  const { SearchRequest, Result } = components.parse(openApiDocument()).components.schemas;
+  const fields = Object.entries(SearchRequest.properties).map(([name, field]) => [name, field.default]);
+  expect(Object.fromEntries(fields)).toEqual({
+    keyword: undefined,
+    engine: "google",
+    location: "United States",
+    language: "English",
+    device: "desktop",
+    depth: 10,
+    targetDomain: undefined,
+  });
+  const { type } = Result.properties;
+  expect(type.enum).toEqual([...resultTypes]);
+  for (const kind of resultTypes) expect(type.description).toMatch(new RegExp(`^- \`${kind}\`: \\S`, "m"));
+});
+
+test("there are as many operations as a plan can include, and each asks for a token", () => {
+  const document = z.object({
+    security: z.tuple([z.object({ token: z.tuple([]) })]),
+    paths: z.record(z.string(), z.record(z.string(), z.strictObject({}).loose())),
+  });
+  const { paths } = document.parse(openApiDocument());
+  const described = Object.values(paths).flatMap((path) => Object.values(path));
+  expect(described).toHaveLength(operations.length);
+  expect(described.filter((operation) => "security" in operation)).toEqual([]);
+});

@@ -1,0 +1,58 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import spectralCore from "@stoplight/spectral-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { openApiDocument } from "../../../api/docs/document.ts";
+import { exceptions, ruleset } from "./spectral-ruleset.ts";
+
+/** What the usual linters say of the document. */
+
+const scoreMin = 90;
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "serpmill-openapi-"));
+  await writeFile(join(folder, "openapi.json"), JSON.stringify(openApiDocument()));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** Redocly's command, which would otherwise tell its makers that it ran, and ask them for news. */
+async function redocly(...args: string[]): Promise<unknown> {
+  const program = fileURLToPath(new URL("../../../node_modules/@redocly/cli/bin/cli.js", import.meta.url));
+  const env = { REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
+  const command = [program, ...args, "--format=json"];
+  const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: folder, env });
+  return JSON.parse(stdout);
+}
+
+test("Redocly finds nothing, warnings included", async () => {
+  expect(await redocly("lint", "openapi.json", "--extends=recommended-strict")).toMatchObject({
+    totals: { errors: 0, warnings: 0, ignored: 0 },
+    problems: [],
+  });
+});
+
+test(`Redocly's score of the document is at least ${scoreMin}`, async () => {
+  const { agentReadiness } = z.object({ agentReadiness: z.number() }).parse(await redocly("score", "openapi.json"));
+  expect(agentReadiness).toBeGreaterThanOrEqual(scoreMin);
+});
+
+test("Spectral finds nothing, OWASP's rules included, beyond the exceptions; and each exception is needed", async () => {
+  const { Ruleset, Spectral } = spectralCore;
+  const spectral = new Spectral();
+  spectral.setRuleset(new Ruleset(ruleset));
+  const found = await spectral.run(openApiDocument());
+  const findings = found.map(({ code, path, message }) => ({ rule: String(code), where: path.join("/"), message }));
+  const isExcepted = ({ rule, where }: { rule: string; where: string }) =>
+    exceptions.some((exception) => exception.rule === rule && exception.where.test(where));
+  expect(findings.filter((finding) => !isExcepted(finding))).toEqual([]);
+  const needed = exceptions.filter((exception) =>
+    findings.some(({ rule, where }) => exception.rule === rule && exception.where.test(where)),
+  );
+  expect(needed).toEqual(exceptions);
+});

@@ -1,0 +1,129 @@
+import { chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { searchAnswer } from "../../../shared/results.ts";
+import { chromiumPath, withoutChromium } from "../../harness/chromium.ts";
+import { type Organization, Service } from "../../harness/service.ts";
+
+/** The reference as a browser shows it, and as a cache keeps it. */
+
+let service: Service;
+let organization: Organization;
+beforeAll(async () => {
+  service = await Service.start();
+  organization = await service.organization({ creditMils: 100 });
+});
+afterAll(() => service.stop());
+
+test("the document is there without a token, for a short while in every cache, and not to be sniffed at", async () => {
+  const { status, headers, body } = await service.send("/openapi.json");
+  expect({ status, openapi: body.openapi }).toEqual({ status: 200, openapi: "3.1.1" });
+  expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
+  expect(headers.get("cache-control")).toBe("public, max-age=300");
+  expect(headers.get("x-content-type-options")).toBe("nosniff");
+  expect(headers.get("x-request-id")).toMatch(/^req_/);
+  expect(headers.get("access-control-allow-origin")).toBeNull();
+  expect(await service.send("/openapi.json", { method: "POST" })).toMatchObject({ status: 405 });
+});
+
+test("the page's files are kept for ever under their version, and only there; the page itself is asked for each time", async () => {
+  const page = await service.send("/docs");
+  expect(page.headers.get("cache-control")).toBe("no-cache");
+  const files = [...page.text.matchAll(/(?:src|href)="(\/docs\/[^"]+)"/g)].map(([, address = ""]) => address);
+  expect(files).toHaveLength(4);
+  for (const address of files) {
+    const { status, headers } = await service.send(address);
+    expect({ status, kept: headers.get("cache-control") }).toEqual({
+      status: 200,
+      kept: "public, max-age=31536000, immutable",
+    });
+    const older = await service.send(address.replace(/v=.*/, "v=older"));
+    expect(older.headers.get("cache-control")).toBe("no-cache");
+    const unpacked = await service.send(address, { headers: { "accept-encoding": "identity" } });
+    expect(unpacked.headers.get("content-encoding")).toBeNull();
+    expect(unpacked.text).toBe((await service.send(address)).text);
+  }
+});
+
+test("every file of the page comes with a policy under which nothing else can be loaded, framed or sent", async () => {
+  for (const path of ["/docs", "/docs/page.js", "/docs/page.css"]) {
+    const { headers } = await service.send(path);
+    expect(headers.get("content-security-policy")?.split("; ").toSorted()).toEqual([
+      "base-uri 'none'",
+      "connect-src 'self'",
+      "default-src 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+      "img-src 'self' data:",
+      "script-src 'self'",
+      "style-src 'self'",
+    ]);
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+    expect(headers.get("x-frame-options")).toBe("DENY");
+  }
+});
+
+describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
+  test.each([
+    { width: 390, colorScheme: "dark" },
+    { width: 1280, colorScheme: "light" },
+  ] as const)("a search is tried at $width px, $colorScheme, and nothing leaves or stays", async (look) => {
+    const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
+    try {
+      const { width, colorScheme } = look;
+      const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme });
+      const seen = watch(page);
+      await page.goto(`${service.apis[0]?.url}/docs`);
+      const answer = await trySearch(page, organization.token);
+      expect(searchAnswer.parse(answer).results.length).toBeGreaterThan(9);
+
+      expect(seen.complaints).toEqual([]);
+      expect(seen.addresses.filter((address) => !address.startsWith(`${service.apis[0]?.url}/`))).toEqual([]);
+      expect(await kept(page)).toEqual({ local: 0, session: 0, cookie: "" });
+      expect(await page.context().cookies()).toEqual([]);
+      expect(await pageOf(page)).toEqual({ isTooWide: false, isDark: colorScheme === "dark" });
+      await page.reload();
+      await page.locator(".authorize.unlocked").first().waitFor();
+    } finally {
+      await browser.close();
+    }
+  });
+});
+
+/** Everything that the page asks for over the network, and everything that the browser complains of. */
+function watch(page: Page) {
+  const seen = { addresses: new Array<string>(), complaints: new Array<string>() };
+  page.on("request", (request) => {
+    if (!request.url().startsWith("data:")) seen.addresses.push(request.url());
+  });
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) seen.complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => seen.complaints.push(error.message));
+  return seen;
+}
+
+/** What a reader does: pastes a token, and presses the button. @returns the body that comes back, as it is shown. */
+async function trySearch(page: Page, token: string): Promise<unknown> {
+  await page.locator(".btn.authorize").first().click();
+  await page.locator(".auth-container input").fill(token);
+  await page.locator(".auth-btn-wrapper .authorize").click();
+  await page.locator(".auth-btn-wrapper .btn-done").click();
+  const search = page.locator("#operations-Search-search");
+  const answered = page.waitForResponse((response) => response.url().endsWith("/v1/serp/search"));
+  await search.locator(".execute").click();
+  const shown = search.locator(".live-responses-table tbody");
+  expect((await shown.locator(".response-col_status").innerText()).trim()).toMatch(/^200/);
+  expect(await shown.locator(".response-col_description").innerText()).toContain('"creditsCharged": 5');
+  return (await answered).json();
+}
+
+// Evaluated in the page, which has what Node has not; so it is text.
+const kept = (page: Page) =>
+  page.evaluate("({ local: localStorage.length, session: sessionStorage.length, cookie: document.cookie })");
+
+const pageOf = (page: Page) =>
+  page.evaluate(`({
+    isTooWide: document.documentElement.scrollWidth > innerWidth,
+    isDark: document.documentElement.classList.contains("dark-mode"),
+  })`);
