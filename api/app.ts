@@ -9,6 +9,7 @@ import { refuseUnsafeHead } from "./http/head.ts";
 import { answerSearch } from "./http/search.ts";
 import { callerErrorOf, sendError } from "./http/send-error.ts";
 import { answerUsage } from "./http/usage.ts";
+import { answerMcp } from "./mcp/endpoint.ts";
 import { CallerGone } from "./search-call.ts";
 
 type Answer = (request: Request, response: Response) => Promise<void> | void;
@@ -28,6 +29,7 @@ export function createApp(context: ApiContext): Express {
   const gate = openGate(context);
   route(app, "POST", "/v1/serp/search", answerSearch(context, gate));
   route(app, "GET", "/v1/usage", answerUsage(context));
+  route(app, "POST", "/mcp", answerMcp(context, gate));
 
   route(app, "GET", "/openapi.json", answerDocument());
   for (const file of openPage()) route(app, "GET", file.path, answerFile(file));

@@ -206,7 +206,8 @@ async function settleRefund(
   return decision;
 }
 
-const timedOut = ({ config }: ApiContext) =>
+/** No answer came, or could be told, within the deadline. */
+export const timedOut = ({ config }: ApiContext) =>
   new CallerError("engine_timeout", { timeoutMs: config.SEARCH_DEADLINE_MS });
 
 const chargeOf = (call: SearchCall) => ({ organizationId: call.caller.organizationId, requestId: call.requestId });

@@ -21,6 +21,16 @@ function url(...protocols: string[]) {
     .refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), expected);
 }
 
+/** An address without a path, as browsers call an origin: which path is asked for there is ours to say. */
+function origin() {
+  const expected = "expected a URL that begins with http:// or https:// and has no path";
+  const isOrigin = (text: string) => /^https?:/.test(text) && URL.parse(text)?.href === `${URL.parse(text)?.origin}/`;
+  return z
+    .string()
+    .refine(isOrigin, expected)
+    .transform((text) => new URL(text).origin);
+}
+
 export const providerNames = ["sandbox", "serpapi", "serper", "searxng", "dataforseo"] as const;
 export type ProviderName = (typeof providerNames)[number];
 
@@ -95,10 +105,26 @@ const settings = z.object({
     .string()
     .refine((text) => text.startsWith("/") || URL.canParse(text), "expected a URL, or a path that begins with /")
     .default("/billing"),
+  /** The address under which callers reach the API. */
+  PUBLIC_URL: origin().optional(),
+  /** Names beside that one's host under which /mcp is reached, or whose pages may call it. */
+  MCP_ALLOWED_HOSTS: z
+    .string()
+    .default("")
+    .transform((text) => text.split(",").map((name) => name.trim()))
+    .pipe(z.array(z.string().regex(/^[\w.-]*$/, "expected a comma list of host names, without ports")))
+    .transform((names) => names.filter((name) => name !== "").map((name) => name.toLowerCase())),
   LOG_LEVEL: z.enum(logLevels, `expected one of: ${logLevels.join(", ")}`).default("info"),
 });
 
-export type Config = Readonly<z.infer<typeof settings>>;
+const connected = settings
+  // It stands in errors of the API, where a path alone leads nowhere.
+  .transform(({ TOPUP_URL: place, ...given }) => ({
+    ...given,
+    TOPUP_URL: place.startsWith("/") && given.PUBLIC_URL !== undefined ? given.PUBLIC_URL + place : place,
+  }));
+
+export type Config = Readonly<z.infer<typeof connected>>;
 export type EngineConfig = Readonly<z.infer<typeof engineSettings>>;
 
 /** The environment names a setting that is missing or wrong. The message lists each with what was expected. */
@@ -123,7 +149,7 @@ export class MissingSettings extends ConfigError {
  * @throws {ConfigError} naming every wrong setting; values are never repeated, since some are secrets.
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
-  return read(settings, environment);
+  return read(connected, environment);
 }
 
 /** Reads only where the database is: a migration needs nothing else. @throws {ConfigError} like {@link readConfig}. */

@@ -1,3 +1,5 @@
+import { z } from "zod";
+
 /**
  * Every error that a caller can meet: its status, whether the same request may be sent again, and the sentence for
  * people. Callers switch on the code; what varies stands in `details`.
@@ -39,6 +41,18 @@ export class CallerError extends Error {
     this.details = details;
   }
 }
+
+/** What {@link errorBody} writes. */
+export const errorAnswer = z.strictObject({
+  requestId: z.string(),
+  error: z.strictObject({
+    code: z.string().meta({ description: "What to switch on." }),
+    message: z.string().meta({ description: "For people." }),
+    details: z
+      .record(z.string(), z.unknown())
+      .meta({ description: "What varies, by code: field, reason, time to wait." }),
+  }),
+});
 
 /** The body of every error: `{requestId, error: {code, message, details}}`. */
 export function errorBody(requestId: string, code: ErrorCode, details: ErrorDetails = {}) {

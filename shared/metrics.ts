@@ -56,6 +56,10 @@ function ofRequests({ counter, histogram }: Declare) {
     deliveries: counter("deliveries_total", "Answers, by whether all their bytes reached the caller's socket.", [
       "outcome",
     ]),
+    mcpCalls: counter("mcp_calls_total", "Calls of tools over MCP, by what they were answered with.", [
+      "tool",
+      "outcome",
+    ]),
     backgroundErrors: counter("background_errors_total", "Errors off the path of a request, by where they rose.", [
       "where",
     ]),

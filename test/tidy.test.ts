@@ -230,6 +230,8 @@ test("every dependency is pinned to one version and used, and none is used that 
   const tools: Record<string, string> = {
     "@biomejs/biome": "a command: the formatter",
     "@redocly/cli": "a command: lints and scores the API's document",
+    "@modelcontextprotocol/conformance": "a command: the protocol's own suite",
+    "@modelcontextprotocol/inspector": "a command: the protocol's own client",
     "@types/express": "types of express",
     "@types/node": "types of Node",
     "@types/pg": "types of pg",

@@ -33,7 +33,8 @@ export function answerSearch(context: ApiContext, passGate: PassGate) {
   };
 }
 
-function noteAnswer({ requestId, replayed, chargedMils, trace }: SearchAnswer) {
+/** What the log line tells of a search that was answered. */
+export function noteAnswer({ requestId, replayed, chargedMils, trace }: SearchAnswer) {
   return {
     outcome: replayed ? "replayed" : "answered",
     ...(replayed && { answerOf: requestId }),

@@ -9,17 +9,30 @@ import { exchangeOf } from "./exchange.ts";
 /** Answers with an error, in the one shape and with the headers that belong to its status. */
 export function sendError(request: IncomingMessage, response: ServerResponse, error: CallerError): void {
   const { requestId, notes } = exchangeOf(response);
-  notes.outcome = error.code;
-  if (error instanceof SearchFailed) Object.assign(notes, error.trace);
-  if (typeof error.details.reason === "string") notes.reason = error.details.reason;
+  Object.assign(notes, noteError(error));
   const { status } = errors[error.code];
   if (status === 401) {
     response.setHeader("WWW-Authenticate", hasToken(request) ? 'Bearer error="invalid_token"' : "Bearer");
   }
   if (error instanceof RateLimited) setRateLimit(response, error.plan, error.window);
-  const { retryAfterMs } = error.details;
-  if (typeof retryAfterMs === "number") response.setHeader("Retry-After", Math.max(1, Math.ceil(retryAfterMs / 1_000)));
+  const seconds = retryAfterSeconds(error);
+  if (seconds !== undefined) response.setHeader("Retry-After", seconds);
   sendJson(request, response, status, JSON.stringify(errorBody(requestId, error.code, error.details)));
+}
+
+/** After how many whole seconds to come back, where the error says so. */
+export function retryAfterSeconds({ details: { retryAfterMs } }: CallerError): number | undefined {
+  return typeof retryAfterMs === "number" ? Math.max(1, Math.ceil(retryAfterMs / 1_000)) : undefined;
+}
+
+/** What the log line tells of an error. */
+export function noteError(error: CallerError) {
+  const { code, details } = error;
+  return {
+    outcome: code,
+    ...(error instanceof SearchFailed && error.trace),
+    ...(typeof details.reason === "string" && { reason: details.reason }),
+  };
 }
 
 /** Answers with a body that is JSON already. */

@@ -3,8 +3,10 @@ import { Command } from "commander";
 import { wholeNumber } from "../../shared/admin/arguments.ts";
 import { madeUpAnswers, recordedAnswers } from "../harness/answers.ts";
 import { reportOf } from "./answers.ts";
+import { measureDoors } from "./doors.ts";
 
 const measuredMsDefault = 1_000;
+const doorMsDefault = 3_000;
 
 interface AnswersOptions {
   recordings?: string;
@@ -18,6 +20,10 @@ function answers({ recordings, ms }: AnswersOptions): void {
   process.stdout.write(reportOf([...madeUpAnswers(), ...recorded], { measuredMs: ms }));
 }
 
+async function doors(options: { ms: number }): Promise<void> {
+  process.stdout.write(await measureDoors(options));
+}
+
 const program = new Command("npm run bench --")
   .description("Measures what the service costs, and tells it in tables.")
   .showHelpAfterError();
@@ -25,7 +31,10 @@ const program = new Command("npm run bench --")
 program
   .command("all", { isDefault: true })
   .description("every benchmark, one after the other")
-  .action(() => answers({ ms: measuredMsDefault }));
+  .action(async () => {
+    answers({ ms: measuredMsDefault });
+    await doors({ ms: doorMsDefault });
+  });
 
 program
   .command("answers")
@@ -33,5 +42,11 @@ program
   .option("--recordings <dir>", "recorded answers besides the made-up ones: <dir>/<provider>/<name>.json")
   .option("--ms <n>", "how long each page is read, and parsed, in milliseconds", wholeNumber(1), measuredMsDefault)
   .action(answers);
+
+program
+  .command("doors")
+  .description("searches per second over REST and over MCP")
+  .option("--ms <n>", "how long each is measured, three times, in milliseconds", wholeNumber(1), doorMsDefault)
+  .action(doors);
 
 await program.parseAsync();

@@ -72,6 +72,16 @@ test.each([
   { setting: "DATAFORSEO_BASE_URL", value: "api.dataforseo.canary", expected: aPage },
   { setting: "TOPUP_URL", value: "canary", expected: "expected a URL, or a path that begins with /" },
   {
+    setting: "PUBLIC_URL",
+    value: "canary.example",
+    expected: "expected a URL that begins with http:// or https:// and has no path",
+  },
+  {
+    setting: "MCP_ALLOWED_HOSTS",
+    value: "good.example, https://canary.example",
+    expected: "expected a comma list of host names, without ports",
+  },
+  {
     setting: "LOG_LEVEL",
     value: "canary",
     expected: "expected one of: fatal, error, warn, info, debug, trace, silent",

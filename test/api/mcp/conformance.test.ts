@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runConformance } from "../../harness/conformance.ts";
+import type { Listening } from "../../harness/listen.ts";
+import { Service } from "../../harness/service.ts";
+import { startTokenProxy } from "../../harness/token-proxy.ts";
+
+/**
+ * The protocol's own suite. It expects a server that was made for it, with tools, prompts and resources of certain names:
+ * what asks for those says nothing about this one, not even where it passes. The tests beside this one do.
+ */
+
+let service: Service;
+let proxy: Listening;
+beforeAll(async () => {
+  service = await Service.start({ workers: 0 });
+  proxy = await startTokenProxy(service.apis[0]?.url ?? "", (await service.organization()).token);
+});
+afterAll(async () => {
+  await proxy.close();
+  await service.stop();
+});
+
+/** Why a scenario does not apply. */
+const beside: [why: string, scenarios: RegExp][] = [
+  ["there are no resources", /^(resources-|sep-2164-resource-not-found$)/],
+  ["there are no prompts", /^prompts-/],
+  ["nothing is completed", /^completion-complete$/],
+  ["no log is sent to clients", /^(logging-set-level|tools-call-with-logging)$/],
+  ["nothing is asked of the client", /^(input-required-result-|elicitation-|tools-call-(sampling|elicitation)$)/],
+  ["no search is a task", /^tasks-/],
+  ["no argument stands in a header", /^http-custom-header-server-validation$/],
+  ["no stream is resumed", /^server-sse-polling$/],
+  ["it calls tools of the suite's own", /^(tools-call-|json-schema-2020-12$)/],
+];
+
+/** The scenarios that apply, each with those of its checks that do not. */
+const applying = {
+  "2026-07-28": {
+    "server-stateless": [
+      "sep-2575-server-rejects-undeclared-capability", // It calls a tool of the suite's own, as do the next three.
+      "sep-2575-missing-capability-http-400",
+      "sep-2575-http-server-no-independent-requests-on-stream",
+      "sep-2575-server-no-log-without-loglevel",
+    ],
+    "tools-list": [],
+    "server-sse-multiple-streams": [],
+    "dns-rebinding-protection": [],
+    caching: [
+      "sep-2549-prompts-list-caching-hints", // There are neither prompts nor resources.
+      "sep-2549-resources-list-caching-hints",
+      "sep-2549-resources-templates-list-caching-hints",
+    ],
+    "http-header-validation": [],
+  },
+  "2025-11-25": {
+    "server-initialize": [],
+    ping: [],
+    "tools-list": [],
+    "server-sse-multiple-streams": [],
+    "dns-rebinding-protection": [],
+    "server-session-lifecycle": [],
+  },
+} as const;
+
+test.each(["2026-07-28", "2025-11-25"] as const)("the suite of %s finds nothing in what applies", async (revision) => {
+  const found = await runConformance(proxy.url, revision);
+  const ours = Object.entries(found).filter(([scenario]) => !beside.some(([, named]) => named.test(scenario)));
+  const failed = ours.map(([scenario, outcome]) => [scenario, Object.keys(outcome.failed).toSorted()]);
+  const expected = Object.entries(applying[revision]).map(([scenario, checks]) => [scenario, [...checks].toSorted()]);
+  expect(Object.fromEntries(failed)).toEqual(Object.fromEntries(expected));
+  expect(ours.filter(([, { passed }]) => passed === 0)).toEqual([]);
+});

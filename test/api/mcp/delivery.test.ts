@@ -1,0 +1,153 @@
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { keysOf } from "../../../shared/credits/holds.ts";
+import { Agent, currentMessage, type Revision, revisions } from "../../harness/agent.ts";
+import { Exposition } from "../../harness/metrics.ts";
+import { type Organization, Service } from "../../harness/service.ts";
+
+/** What an agent does not get is not charged, however it goes away. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start();
+});
+afterAll(() => service.stop());
+
+// The type of the keys is that of the table.
+const both = Object.keys(revisions) as Revision[];
+const slow = { keyword: "sandbox:slow=3000" };
+
+const isHeld = ({ organizationId }: Organization, open = 1) =>
+  service.until(async () => (await service.holdsOf(organizationId)).open === open);
+
+/** Whether a worker has the search of an organization that has one. */
+const isRunning = ({ organizationId }: Organization) =>
+  service.until(async () => {
+    const requestId = (await service.redis.hkeys(keysOf(organizationId).holds)).find((name) => name !== "held");
+    return requestId !== undefined && (await service.redis.lpos("{serpmill}:searches:active", requestId)) !== null;
+  });
+
+async function entriesOf({ organizationId }: Organization) {
+  await service.rest();
+  return (await service.ledgerOf(organizationId)).map(({ kind, mils, reason }) => ({ kind, mils, reason })).slice(1);
+}
+
+describe.each(both)("an agent that speaks %s", (revision) => {
+  test("cancels a search, and has its mils back before it would have ended", async () => {
+    const organization = await service.organization({ creditMils: 100 });
+    const agent = await Agent.connect(service, organization.token, { revision });
+    const cancelling = new AbortController();
+    const search = agent.call("serp.search", slow, { signal: cancelling.signal });
+    await isHeld(organization);
+    cancelling.abort();
+    await expect(search).rejects.toThrow();
+    await isHeld(organization, 0);
+    expect(await entriesOf(organization)).toEqual([{ kind: "refund", mils: 0, reason: "caller_gone" }]);
+    expect((await agent.call("usage.get")).body.creditBalanceMils).toBe(100);
+    await agent.close();
+  });
+
+  test("under a key a cancelled search runs on, is charged once, and stays retrievable", async () => {
+    const organization = await service.organization({ creditMils: 100 });
+    const agent = await Agent.connect(service, organization.token, { revision });
+    const cancelling = new AbortController();
+    const meta = { "serpmill/idempotencyKey": "order" };
+    const query = { keyword: "sandbox:slow=1000" };
+    const search = agent.call("serp.search", query, { signal: cancelling.signal, meta });
+    await isHeld(organization);
+    cancelling.abort();
+    await expect(search).rejects.toThrow();
+    const repeat = await agent.call("serp.search", query, { meta });
+    expect(repeat).toMatchObject({ isError: false, meta: { "serpmill/idempotencyReplayed": true } });
+    expect(await entriesOf(organization)).toEqual([{ kind: "charge", mils: -5, reason: null }]);
+    await agent.close();
+  });
+
+  test("that is gone when its search was charged already has the charge given back", async () => {
+    const [api] = service.apis;
+    const organization = await service.organization({ creditMils: 100 });
+    const leave = sendSearch(organization, revision);
+    await isRunning(organization);
+    // The API sees neither the answer nor the hang-up until both have happened.
+    api?.kill("SIGSTOP");
+    try {
+      await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "charge");
+      leave();
+    } finally {
+      api?.kill("SIGCONT");
+    }
+    await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "reversal");
+    expect(await entriesOf(organization)).toEqual([
+      { kind: "charge", mils: -5, reason: null },
+      { kind: "reversal", mils: 5, reason: "caller_gone" },
+    ]);
+  });
+
+  test("that reads its answer to the end is charged for good", async () => {
+    const [api] = service.apis;
+    if (!api) throw new Error("there is no API");
+    const delivered = async () => (await Exposition.of(api)).value('deliveries_total{outcome="delivered"}') ?? 0;
+    const before = await delivered();
+    const organization = await service.organization({ creditMils: 100 });
+    const agent = await Agent.connect(service, organization.token, { revision });
+    await agent.call("serp.search", { keyword: "a", depth: 100 });
+    expect(await entriesOf(organization)).toEqual([{ kind: "charge", mils: -5, reason: null }]);
+    expect((await delivered()) - before).toBe(1);
+    await agent.close();
+  });
+});
+
+/** Sends a search by hand. @returns what breaks the connection, so that nothing can be written to it any more. */
+function sendSearch({ token }: Organization, revision: Revision): () => void {
+  const current = currentMessage("tools/call", { name: "serp.search", arguments: { keyword: "sandbox:slow=2000" } });
+  const { _meta: _, ...older } = JSON.parse(current.body).params;
+  const isCurrent = revision === "2026-07-28";
+  const body = isCurrent ? current.body : JSON.stringify({ ...JSON.parse(current.body), params: older });
+  const { accept, "content-type": type, ...others } = current.headers;
+  const url = new URL(service.apis[0]?.url ?? "");
+  const headers = { accept, "content-type": type, ...(isCurrent && others), authorization: `Bearer ${token}` };
+  const head = Object.entries({ host: url.host, ...headers, "content-length": String(body.length) });
+  const socket = connect(Number(url.port), url.hostname);
+  socket.write(`POST /mcp HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${body}`);
+  return () => void socket.resetAndDestroy();
+}
+
+test("a message cancels the call of the agent that sent it, and of no other who counts alike", async () => {
+  const organization = await service.organization({ creditMils: 100 });
+  const [one, other] = [await older(organization), await older(organization)];
+  const cancelling = new AbortController();
+  const query = { keyword: "sandbox:slow=1500" };
+  const cancelled = one.call("serp.search", query, { signal: cancelling.signal });
+  const kept = other.call("serp.search", query);
+  await isHeld(organization, 2);
+  cancelling.abort();
+  await expect(cancelled).rejects.toThrow();
+  expect((await kept).isError).toBe(false);
+  expect((await entriesOf(organization)).toSorted((a, b) => a.mils - b.mils)).toEqual([
+    { kind: "charge", mils: -5, reason: null },
+    { kind: "refund", mils: 0, reason: "caller_gone" },
+  ]);
+  await Promise.all([one.close(), other.close()]);
+});
+
+const older = ({ token }: Organization) => Agent.connect(service, token, { revision: "2025-11-25" });
+
+test("the log has one line for each request, with what it cost and without token and keyword", async () => {
+  const { organizationId, token } = await service.organization();
+  const agent = await Agent.connect(service, token);
+  const { body } = await agent.call("serp_search", { keyword: "very private words" });
+  await agent.close();
+  const [api] = service.apis;
+  const lines = () => api?.lines.filter((line) => line.organizationId === organizationId) ?? [];
+  await service.until(async () => lines().length === 2);
+  expect(lines()).toMatchObject([
+    { route: "/mcp", status: 200, method: "server/discover" },
+    { route: "/mcp", method: "tools/call", tool: "serp_search", outcome: "answered", chargedMils: 5, ...idOf(body) },
+  ]);
+  expect(JSON.stringify(api?.lines)).not.toMatch(new RegExp(`very private words|${token}`));
+  if (!api) throw new Error("there is no API");
+  const calls = (await Exposition.of(api)).value('mcp_calls_total{outcome="answered",tool="search"}');
+  expect(calls).toBeGreaterThan(0);
+});
+
+const idOf = ({ requestId }: { requestId: string }) => ({ requestId });

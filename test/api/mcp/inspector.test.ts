@@ -1,0 +1,24 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { run } from "../../harness/run.ts";
+import { Service } from "../../harness/service.ts";
+
+const inspector = "node_modules/.bin/mcp-inspector";
+
+let service: Service;
+let token: string;
+beforeAll(async () => {
+  service = await Service.start();
+  ({ token } = await service.organization());
+});
+afterAll(() => service.stop());
+
+test.each([
+  [["--method", "tools/list", "--strict"], "serp_search"],
+  [["--method", "tools/call", "--tool-name", "serp_search", "--tool-arg", "keyword=garden pump"], "creditsCharged"],
+  [["--method", "tools/call", "--tool-name", "usage.get"], "creditBalanceMils"],
+])("the protocol's inspector has no complaint of %j", { timeout: 60_000 }, async (args, told) => {
+  const target = [`${service.apis[0]?.url}/mcp`, "--transport", "http", "--header", `Authorization: Bearer ${token}`];
+  const { exitCode, stdout, stderr } = await run(inspector, ["--cli", ...target, ...args], {});
+  expect(stdout).toContain(told);
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+});

@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { currentMessage } from "../../harness/agent.ts";
+import { sendRaw } from "../../harness/raw-http.ts";
+import { endlessWindow, expectCommonHeaders, leavingNoTrace } from "../../harness/refusals.ts";
+import { type Answer, type Organization, Service } from "../../harness/service.ts";
+
+/** What the protocol asks of the HTTP below it, sent by hand. */
+
+let service: Service;
+let organization: Organization;
+beforeAll(async () => {
+  const environment = { PUBLIC_URL: "https://serp.example", MCP_ALLOWED_HOSTS: "inside.example, pages.example" };
+  service = await Service.start({ environment });
+  organization = await service.organization({ terms: endlessWindow });
+});
+afterAll(() => service.stop());
+
+const ping = { jsonrpc: "2.0", id: 7, method: "ping" };
+const call = {
+  jsonrpc: "2.0",
+  id: 7,
+  method: "tools/call",
+  params: { name: "serp.search", arguments: { keyword: "a" } },
+};
+const json = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+
+/** A message as the organization's agent would send it; `headers` instead of the usual ones, "" for none. */
+function post(body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+  const all = { authorization: `Bearer ${organization.token}`, ...json, ...headers };
+  const given = Object.entries(all).filter(([, value]) => value !== "");
+  const bytes = typeof body === "string" ? body : JSON.stringify(body);
+  return service.send("/mcp", { method: "POST", headers: Object.fromEntries(given), body: bytes });
+}
+
+test.each([
+  { what: "no token", authorization: "", told: "Bearer" },
+  { what: "an unknown token", authorization: "Bearer unknown", told: 'Bearer error="invalid_token"' },
+])(
+  "401 for $what, whatever the body is, and without a hint of another way to sign in",
+  async ({ authorization, told }) => {
+    for (const body of [call, "{"]) {
+      const answer = await leavingNoTrace(service, organization, () => post(body, { authorization }));
+      expect(answer).toMatchObject({ status: 401, body: { error: { code: "unauthenticated", details: {} } } });
+      expect(answer.headers.get("www-authenticate")).toBe(told);
+      expectCommonHeaders(answer);
+    }
+    for (const path of ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"]) {
+      expect((await service.send(path)).status).toBe(404);
+    }
+  },
+);
+
+test.each(["GET", "DELETE", "PUT"])(
+  "405 for %s, since there is no stream to open and no session to end",
+  async (method) => {
+    const answer = await service.send("/mcp", { method, headers: { authorization: `Bearer ${organization.token}` } });
+    expect(answer.status).toBe(405);
+    expect(answer.headers.get("allow")).toBe("POST, OPTIONS");
+  },
+);
+
+const tooLarge = { ...call, params: { name: "serp.search", arguments: { keyword: "a".repeat(17_000) } } };
+const badMessages = [
+  { what: "no JSON", body: "{", status: 400, code: -32_700, reason: "body_not_json" },
+  { what: "no body", body: "", status: 400, code: -32_700, reason: "body_missing" },
+  { what: "a batch", body: [call, call], status: 400, code: -32_600, reason: "batch_not_supported" },
+  { what: "an empty batch", body: [], status: 400, code: -32_600, reason: "batch_not_supported" },
+  { what: "more than 16 KiB", body: tooLarge, status: 413, code: -32_000, reason: "body_too_large" },
+  {
+    what: "another type",
+    body: call,
+    headers: { "content-type": "text/plain" },
+    status: 415,
+    code: -32_000,
+    reason: "content_type_not_json",
+  },
+  {
+    what: "no JSON wanted",
+    body: call,
+    headers: { accept: "text/html" },
+    status: 406,
+    code: -32_000,
+    reason: "json_not_accepted",
+  },
+];
+
+test.each(badMessages)("$status for $what, as an error of JSON-RPC that belongs to no request", async (bad) => {
+  const answer = await leavingNoTrace(service, organization, () => post(bad.body, bad.headers));
+  expect(answer.status).toBe(bad.status);
+  const data = { requestId: answer.headers.get("x-request-id"), reason: bad.reason };
+  expect(answer.body).toEqual({
+    jsonrpc: "2.0",
+    id: null,
+    error: { code: bad.code, message: expect.any(String), data },
+  });
+  expectCommonHeaders(answer);
+});
+
+test.each([
+  { what: "no message", body: { keyword: "a" }, status: 400, code: -32_600 },
+  { what: "null", body: "null", status: 400, code: -32_600 },
+  { what: "an id that is none", body: { ...ping, id: {} }, status: 400, code: -32_600 },
+  {
+    what: "a revision that there never was",
+    body: ping,
+    headers: { "mcp-protocol-version": "1999-01-01" },
+    status: 400,
+    code: -32_000,
+  },
+])("$status for JSON that is $what", async ({ body, headers, status, code }) => {
+  const answer = await leavingNoTrace(service, organization, () => post(body, headers));
+  expect({ status: answer.status, body: answer.body }).toMatchObject({ status, body: { error: { code } } });
+});
+
+test("a method that is not there, and a stream that nothing would ever be sent on", async () => {
+  const unknown = await post({ ...ping, method: "resources/list" });
+  expect(unknown.text).toContain('"code":-32601');
+  const listening = await post({ ...ping, method: "subscriptions/listen" });
+  expect(listening).toMatchObject({ status: 404, body: { jsonrpc: "2.0", id: 7, error: { code: -32_601 } } });
+});
+
+test("a notification is taken without an answer", async () => {
+  const answer = await post({ jsonrpc: "2.0", method: "notifications/initialized" });
+  expect({ status: answer.status, text: answer.text }).toEqual({ status: 202, text: "" });
+});
+
+const hosts = [
+  { host: "evil.example", origin: "http://evil.example", status: 403, reason: "host_not_allowed" },
+  { host: "evil.example", status: 403, reason: "host_not_allowed" },
+  { host: "localhost.evil.example", status: 403, reason: "host_not_allowed" },
+  { host: "127.0.0.1:3000", origin: "http://evil.example", status: 403, reason: "origin_not_allowed" },
+  { host: "127.0.0.1:3000", origin: "null", status: 403, reason: "origin_not_allowed" },
+  { host: "127.0.0.1:3000", origin: "http://127.0.0.1.evil.example", status: 403, reason: "origin_not_allowed" },
+  { host: "localhost:3000", origin: "http://localhost:6274", status: 200 },
+  { host: "[::1]:3000", status: 200 },
+  { host: "192.0.2.7", origin: "http://192.0.2.7", status: 200 },
+  { host: "serp.example", origin: "https://serp.example", status: 200 },
+  { host: "serp.example", origin: "https://pages.example", status: 200 },
+  { host: "inside.example:3000", status: 200 },
+];
+
+test.each(hosts)("$status for the Host $host and the Origin $origin", async ({ host, origin, status, reason }) => {
+  const { headers, body } = currentMessage("server/discover");
+  const head = [
+    "POST /mcp HTTP/1.1",
+    `Host: ${host}`,
+    ...(origin === undefined ? [] : [`Origin: ${origin}`]),
+    `Authorization: Bearer ${organization.token}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    `Content-Length: ${body.length}`,
+    "Connection: close",
+  ];
+  const { answers } = await sendRaw(service.apis[0]?.url ?? "", `${head.join("\r\n")}\r\n\r\n${body}`);
+  expect(answers[0]?.status).toBe(status);
+  expect(answers[0]?.body.error?.data.reason).toBe(reason);
+});

@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Agent, type Revision, revisions } from "../../harness/agent.ts";
+import { endlessWindow, standingOf } from "../../harness/refusals.ts";
+import { type Organization, Service } from "../../harness/service.ts";
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start();
+});
+afterAll(() => service.stop());
+
+// The type of the keys is that of the table.
+const both = Object.keys(revisions) as Revision[];
+
+describe.each(both)("an agent that speaks %s", (revision) => {
+  let organization: Organization;
+  let agent: Agent;
+  beforeAll(async () => {
+    organization = await service.organization({ terms: endlessWindow });
+    agent = await Agent.connect(service, organization.token, { revision });
+  });
+  afterAll(() => agent.close());
+
+  test("is spoken to in that revision", () => {
+    expect(agent.client.getNegotiatedProtocolVersion()).toBe(revision);
+    expect(agent.client.getServerVersion()).toMatchObject({ name: "serpmill" });
+  });
+
+  test("finds two tools under two names each, with what they take, answer and cost", async () => {
+    const { tools } = await agent.client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(["serp.search", "usage.get", "serp_search", "usage_get"]);
+    const [search, usage, plainSearch, plainUsage] = tools;
+    expect([plainSearch, plainUsage]).toEqual([
+      { ...search, name: "serp_search" },
+      { ...usage, name: "usage_get" },
+    ]);
+    expect(search?.description).toContain("costs 5 mils");
+    expect(search?.inputSchema).toMatchObject({ required: ["keyword"], additionalProperties: false });
+    const fields = ["keyword", "engine", "location", "language", "device", "depth", "targetDomain"];
+    expect(Object.keys(search?.inputSchema.properties ?? {})).toEqual(fields);
+    expect(search?.annotations).toMatchObject({ readOnlyHint: false, idempotentHint: false, openWorldHint: true });
+    expect(usage?.inputSchema).toMatchObject({ properties: {}, additionalProperties: false });
+    expect(usage?.annotations).toMatchObject({ readOnlyHint: true, openWorldHint: false });
+    for (const tool of tools) expect(tool.outputSchema).toMatchObject({ type: "object", anyOf: [{}, {}] });
+  });
+
+  test("is charged once for a search, and reads what REST answers", async () => {
+    const before = await service.usage(organization.token);
+    // The client checks what is answered against the schema that the list told.
+    const answer = await agent.call("serp.search", { keyword: "best coffee beans", depth: 20 });
+    expect(answer).toMatchObject({ isError: false, body: { creditsCharged: 5, query: { depth: 20 } } });
+    expect(answer.texts.map((text) => JSON.parse(text))).toEqual([answer.body]);
+    const byRest = await service.search(organization.token, { keyword: "best coffee beans", depth: 20 });
+    const { requestId, creditsRemaining } = byRest.body;
+    expect({ ...answer.body, requestId, creditsRemaining }).toEqual(byRest.body);
+
+    const spent = before.body.creditBalanceMils - 10;
+    expect((await agent.call("usage.get")).body).toEqual({ creditBalanceMils: spent, plan: before.body.plan });
+    await service.rest();
+    const entries = await service.ledgerOf(organization.organizationId);
+    expect(entries.filter((entry) => entry.requestId === answer.body.requestId)).toMatchObject([
+      { kind: "charge", mils: -5 },
+    ]);
+  });
+
+  test("takes of the rate window what REST takes, and nothing for all that calls no tool", async () => {
+    const { rateTokensTaken } = await standingOf(service, organization);
+    await agent.client.listTools();
+    const [priced, plain] = [await agent.call("serp.search", { keyword: "a" }), await agent.call("usage_get")];
+    expect([priced.isError, plain.isError]).toEqual([false, false]);
+    if (revision === "2025-11-25") await agent.client.ping();
+    expect(Number((await standingOf(service, organization)).rateTokensTaken) - Number(rateTokensTaken)).toBe(2);
+  });
+
+  test("that repeats a search under its key pays once, and is told that it is a repeat", async () => {
+    const options = { meta: { "serpmill/idempotencyKey": `order-${revision}` } };
+    const first = await agent.call("serp.search", { keyword: "once" }, options);
+    const repeat = await agent.call("serp_search", { keyword: "once" }, options);
+    expect(repeat).toMatchObject({ texts: first.texts, meta: { "serpmill/idempotencyReplayed": true } });
+    expect(first.meta).not.toHaveProperty("serpmill/idempotencyReplayed");
+    await service.rest();
+    const entries = await service.ledgerOf(organization.organizationId);
+    expect(entries.filter(({ requestId }) => requestId === first.body.requestId)).toHaveLength(1);
+
+    const other = await agent.call("serp.search", { keyword: "another" }, options);
+    expect(other.body.error).toMatchObject({ code: "bad_request", details: { reason: "idempotency_key_reused" } });
+    const malformed = await agent.call("serp.search", { keyword: "a" }, { meta: { "serpmill/idempotencyKey": "a b" } });
+    expect(malformed.body.error.details.issues).toMatchObject([{ path: "_meta.serpmill/idempotencyKey" }]);
+  });
+
+  test("hears once a second that its search runs, where it asked for it", async () => {
+    const heard: number[] = [];
+    const options = { onprogress: ({ progress }: { progress: number }) => void heard.push(progress) };
+    const answer = await agent.call("serp.search", { keyword: "sandbox:slow=2500" }, options);
+    expect(answer.isError).toBe(false);
+    expect(heard).toEqual([1, 2]);
+  });
+
+  test("that calls a tool which is not there is told by the protocol", async () => {
+    await expect(agent.call("serp.find")).rejects.toMatchObject({ code: -32_602 });
+    expect(agent.troubles).toEqual([]);
+  });
+});
+
+test("who asks for plain names is told no others, and may call all the same", async () => {
+  const { token } = await service.organization();
+  const agent = await Agent.connect(service, token, { path: "/mcp?names=plain" });
+  const { tools } = await agent.client.listTools();
+  expect(tools.map(({ name }) => name)).toEqual(["serp_search", "usage_get"]);
+  expect((await agent.call("usage.get")).isError).toBe(false);
+  await agent.close();
+});
+
+test("the list names the price of the caller's own plan", async () => {
+  const { token } = await service.organization({ terms: { priceMils: 12 } });
+  const agent = await Agent.connect(service, token);
+  const { tools } = await agent.client.listTools();
+  expect(tools[0]?.description).toContain("costs 12 mils");
+  await agent.close();
+});

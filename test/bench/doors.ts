@@ -1,0 +1,67 @@
+import { Pool } from "undici";
+import { tableOf } from "../../shared/admin/table.ts";
+import { currentMessage } from "../harness/agent.ts";
+import { withOwnServers } from "../harness/own-servers.ts";
+
+const connections = 32;
+const turns = 3;
+const keyword = "best coffee beans";
+
+interface Door {
+  name: string;
+  path: string;
+  headers: Record<string, string>;
+  body: string;
+  answered: number;
+}
+
+/**
+ * Searches per second through each door of one API with one worker, all on this machine. The doors take turns, so that
+ * whatever else goes on there slows all of them down.
+ */
+export function measureDoors({ ms }: { ms: number }): Promise<string> {
+  return withOwnServers(async (service) => {
+    const plan = { windowLimit: 100_000_000, concurrency: 1_000 };
+    const { token } = await service.organization({ creditMils: 100_000_000, terms: plan });
+    const pool = new Pool(service.apis[0]?.url ?? "", { connections });
+    const doors = allDoors(token);
+    for (const door of doors) await knock(pool, door, ms / 2);
+    for (const door of doors) door.answered = 0;
+    for (let turn = 0; turn < turns; turn += 1) for (const door of doors) await knock(pool, door, ms);
+    await pool.close();
+    const [rest] = doors;
+    const lines = doors.map(({ name, answered }) => {
+      const perSecond = Math.round((answered * 1_000) / (turns * ms));
+      return [name, String(perSecond), (answered / (rest?.answered ?? 1)).toFixed(2)];
+    });
+    return tableOf(["door", "searches per second", "of REST's"], lines);
+  });
+}
+
+function allDoors(token: string): Door[] {
+  const authorization = `Bearer ${token}`;
+  const rest = { "content-type": "application/json", authorization };
+  const { headers, body } = currentMessage("tools/call", { name: "serp.search", arguments: { keyword } });
+  const { accept, ...known } = { ...headers, authorization };
+  const params = { name: "serp.search", arguments: { keyword } };
+  const older = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+  return [
+    { name: "REST", path: "/v1/serp/search", headers: rest, body: JSON.stringify({ keyword }), answered: 0 },
+    { name: "MCP 2026-07-28", path: "/mcp", headers: { accept, ...known }, body, answered: 0 },
+    { name: "MCP 2025-11-25", path: "/mcp", headers: { accept, ...rest }, body: older, answered: 0 },
+  ];
+}
+
+async function knock(pool: Pool, door: Door, ms: number): Promise<void> {
+  const endsAtMs = performance.now() + ms;
+  const { path, headers, body } = door;
+  const callers = Array.from({ length: connections }, async () => {
+    while (performance.now() < endsAtMs) {
+      const answer = await pool.request({ method: "POST", path, headers, body });
+      const text = await answer.body.text();
+      if (answer.statusCode !== 200 || !text.includes("creditsCharged")) throw new Error(`${door.name}: ${text}`);
+      door.answered += 1;
+    }
+  });
+  await Promise.all(callers);
+}

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Agent } from "../harness/agent.ts";
+import { type Organization, Service } from "../harness/service.ts";
+
+/** Every door tells the same balance at the same moment, whichever process it leads to. */
+
+const apis = [0, 1];
+const heldSearches = 20;
+const rounds = 30;
+
+let service: Service;
+let organization: Organization;
+let agents: Agent[];
+beforeAll(async () => {
+  service = await Service.start({ apis: apis.length });
+  organization = await service.organization({ creditMils: 100_000 });
+  agents = await Promise.all(apis.map((api) => Agent.connect(service, organization.token, { api })));
+});
+afterAll(async () => {
+  await Promise.all(agents.map((agent) => agent.close()));
+  await service.stop();
+});
+
+function agentAt(api: number): Agent {
+  const agent = agents[api];
+  if (!agent) throw new Error(`there is no agent at the API ${api}`);
+  return agent;
+}
+
+/** The doors, each as a caller uses it through one API. A new one that tells the balance gets a line here. */
+const balanceAt: Record<string, (api: number) => Promise<number>> = {
+  REST: async (api) => (await service.usage(organization.token, api)).body.creditBalanceMils,
+  MCP: async (api) => (await agentAt(api).call("usage.get")).body.creditBalanceMils,
+};
+
+/** The doors that sell searches: whether one was answered. */
+const searchAt: ((api: number, keyword: string) => Promise<boolean>)[] = [
+  async (api, keyword) => (await service.search(organization.token, { keyword }, { api })).status === 200,
+  async (api, keyword) => !(await agentAt(api).call("serp.search", { keyword })).isError,
+];
+
+/** What all doors of all processes tell at this moment, in mils. */
+async function readAll(): Promise<Record<string, number>> {
+  const reading = Object.entries(balanceAt).flatMap(([door, read]) =>
+    apis.map(async (api) => [`${door} ${api}`, await read(api)] as const),
+  );
+  return Object.fromEntries(await Promise.all(reading));
+}
+
+async function expectSame(mils: number): Promise<void> {
+  const told = await readAll();
+  expect(told).toEqual(Object.fromEntries(Object.keys(told).map((door) => [door, mils])));
+}
+
+test("all doors tell the same balance while searches hold some of it, and when all have ended", async () => {
+  await expectSame(100_000);
+  const held = Array.from({ length: heldSearches }, (_, at) =>
+    searchAt[at % searchAt.length]?.(at % apis.length, "sandbox:slow=4000"),
+  );
+  await service.until(async () => (await service.holdsOf(organization.organizationId)).open === heldSearches);
+  await expectSame(100_000 - 5 * heldSearches);
+  for (const answered of held) expect(await answered).toBe(true);
+  await service.rest();
+  await expectSame(100_000 - 5 * heldSearches);
+});
+
+test("under load no door is ahead of another, or behind", async () => {
+  const ending = new AbortController();
+  const load = Array.from({ length: 8 }, async (_, at) => {
+    const answered: (boolean | undefined)[] = [];
+    while (!ending.signal.aborted) {
+      const turn = answered.length;
+      answered.push(await searchAt[at % searchAt.length]?.(turn % apis.length, `load ${at} ${turn}`));
+    }
+    return answered;
+  });
+  // All searches are answered, so what can be spent only ever shrinks: what is told between two looks lies between them.
+  const looks = [await service.usage(organization.token)];
+  for (let round = 0; round < rounds; round += 1) {
+    const told = Object.values(await readAll());
+    looks.push(await service.usage(organization.token));
+    const [above = Number.NaN, below = Number.NaN] = looks.slice(-2).map(({ body }) => body.creditBalanceMils);
+    expect(told.filter((mils) => mils > above || mils < below)).toEqual([]);
+  }
+  ending.abort();
+  const answered = await Promise.all(load);
+  expect(new Set(answered.flat())).toEqual(new Set([true]));
+  await service.rest();
+  await expectSame(100_000 - 5 * (heldSearches + answered.flat().length));
+  expect(await service.verify()).toMatchObject({ ok: true });
+});
