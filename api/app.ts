@@ -11,6 +11,7 @@ import { callerErrorOf, sendError } from "./http/send-error.ts";
 import { answerUsage } from "./http/usage.ts";
 import { answerMcp } from "./mcp/endpoint.ts";
 import { CallerGone } from "./search-call.ts";
+import { answerStripe } from "./topups/webhook.ts";
 
 type Answer = (request: Request, response: Response) => Promise<void> | void;
 
@@ -30,6 +31,7 @@ export function createApp(context: ApiContext): Express {
   route(app, "POST", "/v1/serp/search", answerSearch(context, gate));
   route(app, "GET", "/v1/usage", answerUsage(context));
   route(app, "POST", "/mcp", answerMcp(context, gate));
+  if (context.topups) route(app, "POST", "/stripe/webhook", answerStripe(context, context.topups));
 
   route(app, "GET", "/openapi.json", answerDocument());
   for (const file of openPage()) route(app, "GET", file.path, answerFile(file));

@@ -7,6 +7,7 @@ import type { Deliveries } from "./deliveries.ts";
 import type { Inbox } from "./inbox.ts";
 import type { KeyWaits } from "./key-waits.ts";
 import type { Shedding } from "./shedding.ts";
+import type { Topups } from "./topups/topups.ts";
 
 /** What the API has open beside what every process has. */
 export interface ApiContext extends Context {
@@ -18,6 +19,8 @@ export interface ApiContext extends Context {
   keyWaits: KeyWaits;
   settlement: Settlement;
   deliveries: Deliveries;
+  /** Undefined where no payments are set up. */
+  topups: Topups | undefined;
   /** Aborted when the process begins to stop: everything is served still, and each connection ends with its answer. */
   draining: AbortSignal;
 }

@@ -3,8 +3,11 @@ import type { WindowState } from "../shared/credits/holds.ts";
 import type { UnavailableReason } from "../shared/error-bodies.ts";
 import { CallerError } from "../shared/errors.ts";
 
+/** Met where payments are begun and told, and not by callers of the API. */
+type OtherReason = "payments_unavailable" | "topup_not_credited";
+
 /** 503 with the time after which a retry makes sense. */
-export function unavailable(reason: UnavailableReason, retryAfterMs = 1_000): CallerError {
+export function unavailable(reason: UnavailableReason | OtherReason, retryAfterMs = 1_000): CallerError {
   return new CallerError("unavailable", { reason, retryAfterMs });
 }
 

@@ -13,6 +13,7 @@ import { createHttpServer } from "./http/server.ts";
 import { openInbox } from "./inbox.ts";
 import { KeyWaits } from "./key-waits.ts";
 import { openShedding } from "./shedding.ts";
+import { openTopups } from "./topups/topups.ts";
 
 // Long enough for a load balancer that asks /readyz every second to look elsewhere.
 const quietMs = 2_000;
@@ -39,6 +40,7 @@ async function openApi(shared: Context): Promise<void> {
     enqueue: openEnqueue(queue),
     inbox: openInbox(shared),
     keyWaits: new KeyWaits(redis),
+    topups: await openTopups(shared),
   };
   closing.push("undos and deliveries", async () => {
     await settlement.idle();

@@ -31,6 +31,19 @@ function origin() {
     .transform((text) => new URL(text).origin);
 }
 
+/** A secret of Stripe; its prefix tells what it is for, so that one is not taken for the other. */
+function stripeSecret(...prefixes: string[]) {
+  return z
+    .string()
+    .regex(
+      new RegExp(`^(${prefixes.join("|")})[\\w-]{8,}$`),
+      `expected letters, digits, - or _ that begin with ${prefixes.join(" or ")}`,
+    )
+    .optional();
+}
+
+const topupUsd = { min: 1, max: 10_000 };
+
 export const providerNames = ["sandbox", "serpapi", "serper", "searxng", "dataforseo"] as const;
 export type ProviderName = (typeof providerNames)[number];
 
@@ -107,6 +120,17 @@ const settings = z.object({
     .default("/billing"),
   /** The address under which callers reach the API. */
   PUBLIC_URL: origin().optional(),
+  /** Charges for top-ups. A restricted key will do that may write Checkout Sessions. */
+  STRIPE_SECRET_KEY: stripeSecret("sk_", "rk_"),
+  /** What Stripe signs its events with, for the endpoint /stripe/webhook. */
+  STRIPE_WEBHOOK_SECRET: stripeSecret("whsec_"),
+  STRIPE_BASE_URL: origin().default("https://api.stripe.com"),
+  /** The top-ups that are offered, in whole USD. */
+  TOPUP_AMOUNTS_USD: z
+    .string()
+    .default("10,25,100")
+    .transform((text) => text.split(",").map((amount) => amount.trim()))
+    .pipe(z.array(wholeNumber(topupUsd.min, topupUsd.max))),
   /** Names beside that one's host under which /mcp is reached, or whose pages may call it. */
   MCP_ALLOWED_HOSTS: z
     .string()
@@ -117,7 +141,15 @@ const settings = z.object({
   LOG_LEVEL: z.enum(logLevels, `expected one of: ${logLevels.join(", ")}`).default("info"),
 });
 
+/** Some settings need each other: with half of them, payments would be taken and never credited. */
 const connected = settings
+  .superRefine(({ STRIPE_SECRET_KEY: key, STRIPE_WEBHOOK_SECRET: secret, PUBLIC_URL: address }, check) => {
+    const miss = (name: string, other: string) =>
+      check.addIssue({ code: "custom", path: [name], message: `needed together with ${other}` });
+    if (key !== undefined && secret === undefined) miss("STRIPE_WEBHOOK_SECRET", "STRIPE_SECRET_KEY");
+    if (key === undefined && secret !== undefined) miss("STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET");
+    if (key !== undefined && address === undefined) miss("PUBLIC_URL", "STRIPE_SECRET_KEY");
+  })
   // It stands in errors of the API, where a path alone leads nowhere.
   .transform(({ TOPUP_URL: place, ...given }) => ({
     ...given,

@@ -14,6 +14,20 @@ const admissionOutcomes = [
   "crowded",
   "unknown",
 ];
+const topupOutcomes = [
+  "begun",
+  "not_begun",
+  "credited",
+  "repeated",
+  "unpaid",
+  "foreign",
+  "unknown_organization",
+  "unusable",
+  "unsigned",
+  "refunded",
+  "disputed",
+  "ignored",
+];
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 export type Metrics = ReturnType<typeof openMetrics>;
@@ -40,6 +54,7 @@ export function openMetrics() {
   startAtZero(metrics.reversals, "reason", reversalReasons);
   startAtZero(metrics.reversedMils, "reason", reversalReasons);
   startAtZero(metrics.searchesAsked, "from", answerSources);
+  startAtZero(metrics.topups, "outcome", topupOutcomes);
   startAtZero(metrics.pairsStored, "why", ["redis_restarted", "older", "impossible"]);
   metrics.settlements.inc({ kind: "charge", reason: "delivered" }, 0);
   for (const reason of refundReasons) metrics.settlements.inc({ kind: "refund", reason }, 0);
@@ -79,6 +94,8 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
       "reason",
     ]),
     reversedMils: counter("reversed_mils_total", "Mils of charges that this process gave back, by reason.", ["reason"]),
+    topups: counter("topups_total", "What came of top-ups: payments begun, and events of Stripe.", ["outcome"]),
+    topupMils: counter("topup_mils_total", "Mils that were paid for and credited."),
     holdsOpen: gauge("holds_open", "Holds placed and not yet ended. Told by the worker that sweeps."),
     heldMils: gauge("holds_held_mils", "Mils held by open holds. Told by the worker that sweeps."),
     holdsSwept: counter("holds_swept_total", "Holds that nobody had ended by their deadline and its grace."),

@@ -118,6 +118,8 @@ const composeFile = z.object({
     z.object({
       volumes: z.array(z.string()).default([]),
       profiles: z.array(z.string()).optional(),
+      networks: z.array(z.string()),
+      environment: z.record(z.string(), z.string()).default({}),
     }),
   ),
 });
@@ -126,6 +128,14 @@ const datasources = z.object({ datasources: z.array(z.object({ type: z.string(),
 const scrapes = z.object({
   rule_files: z.array(z.string()),
   scrape_configs: z.array(z.object({ job_name: z.string() })),
+});
+
+test("an API has no way out unless its operator asks for one, and a worker cannot take payments", () => {
+  const { services } = composeFile.parse(parse(readSource("docker-compose.yml"), { merge: true }));
+  expect(services["api"]?.networks).toEqual(["data", "ops", "${API_NETWORK:-edge}"]);
+  const { environment: ofApi } = services["api"] ?? {};
+  const unpaid = { STRIPE_SECRET_KEY: "", STRIPE_WEBHOOK_SECRET: "" };
+  expect(services["worker"]?.environment).toEqual({ ...ofApi, ...unpaid });
 });
 
 test("the compose file mounts what is there, where Prometheus and Grafana look for it", () => {

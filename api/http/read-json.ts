@@ -24,7 +24,7 @@ export async function readJson(request: Request): Promise<unknown> {
   requireJson(request);
   const unpack = unpacks.get((request.headers["content-encoding"] ?? "identity").toLowerCase());
   if (!unpack) throw refused("content_encoding_unsupported");
-  const bytes = await unpacked(unpack, await readBytes(request));
+  const bytes = await unpacked(unpack, await readBytes(request, bodyBytesMax));
   if (bytes.length === 0) throw refused("body_missing");
   let text: string;
   try {
@@ -49,15 +49,18 @@ function requireJson(request: Request): void {
   }
 }
 
-/** What is too large is refused at once, and not waited for: body-parser would read all of it before it says so. */
-function readBytes(request: Request): Promise<Buffer> {
+/**
+ * The body as it came. What is too large is refused at once, and not waited for: body-parser would read all of it before it
+ * says so. @throws {CallerError} `bad_request` with `details.reason`.
+ */
+export function readBytes(request: Request, bytesMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax) return reject(refused("body_too_large"));
+    if (Number(request.headers["content-length"] ?? 0) > bytesMax) return reject(refused("body_too_large"));
     const chunks: Buffer[] = [];
     let length = 0;
     request.on("data", (chunk: Buffer) => {
       length += chunk.length;
-      if (length <= bodyBytesMax) {
+      if (length <= bytesMax) {
         chunks.push(chunk);
       } else {
         // The connection lives on: the refusal goes out on it.

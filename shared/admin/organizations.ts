@@ -6,6 +6,7 @@ import { createOrganization, setSuspended, showOrganization } from "../organizat
 import { issueToken } from "../organizations/tokens.ts";
 import { idOf, someText, wholeNumber } from "./arguments.ts";
 import { Refused } from "./refused.ts";
+import { addTopupCommands } from "./topups.ts";
 import { announce, pushPair, withContext } from "./with-context.ts";
 
 const nameLengthMax = 200;
@@ -54,6 +55,7 @@ export function addOrganizationCommands(program: Command): void {
     .action((id: string, mils: number, options: { id?: string; reason: string }) =>
       withContext((context) => grant(context, id, mils, options)),
     );
+  addTopupCommands(credit);
 }
 
 async function create(context: Context, options: { name: string; plan: string; credit?: number }) {

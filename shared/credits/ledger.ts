@@ -4,8 +4,8 @@ import type { Key } from "./holds.ts";
 
 /**
  * The truth about money. Every search whose end reached Postgres has one deciding entry, a charge or a refund; whoever
- * inserts it first has decided, and everybody else obeys. All writing goes through the three functions of the database
- * (`settle`, `reverse_charges`, `grant_credit`), which lock the organization's row first.
+ * inserts it first has decided, and everybody else obeys. All writing goes through the functions of the database
+ * (`settle`, `reverse_charges`, `grant_credit`, and `topup` around it), which lock the organization's row first.
  */
 
 /** An organization's balance, and the number of ledger entries that made it. The higher version is the newer balance. */

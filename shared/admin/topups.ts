@@ -1,0 +1,60 @@
+import type { Command } from "commander";
+import type { Stripe } from "stripe";
+import type { Context } from "../context.ts";
+import { creditSession, type Outcome } from "../topups/checkout.ts";
+import { openStripe, reasonsOf } from "../topups/stripe.ts";
+import { wholeNumber } from "./arguments.ts";
+import { Refused } from "./refused.ts";
+import { announce, pushPair, withContext } from "./with-context.ts";
+
+// Bank debits are paid days after their session was begun; Stripe tells a payment for three days.
+const daysUsual = 14;
+const daysMax = 90;
+const secondsPerDay = 86_400;
+const sessionsPerPage = 100;
+
+/** @param credit the command whose part this is */
+export function addTopupCommands(credit: Command): void {
+  credit
+    .command("topups-check")
+    .description(
+      "credit every top-up of the last days that was paid at Stripe and is missing here; exit 1 where one cannot be",
+    )
+    .option("--days <n>", "how far back", wholeNumber(1, daysMax), daysUsual)
+    .action(({ days }: { days: number }) => withContext((context) => check(context, days)));
+}
+
+/** Brings every session here that Stripe has. Those that were credited before stay as they are. */
+async function check(context: Context, days: number) {
+  const stripe = await openStripe(context.config);
+  if (!stripe) throw new Refused("STRIPE_SECRET_KEY is not set: there are no top-ups to check.");
+  const since = Math.floor(Date.now() / 1_000) - days * secondsPerDay;
+  const found = { sessions: 0, credited: 0, creditedMils: 0, repeated: 0, unpaid: 0, foreign: 0, notCredited: 0 };
+  for await (const session of completedSince(stripe, since)) {
+    const outcome = await creditSession(context, session);
+    found.sessions += 1;
+    if (outcome.outcome === "unknown_organization" || outcome.outcome === "unusable") found.notCredited += 1;
+    else found[outcome.outcome] += 1;
+    if (outcome.outcome === "credited") {
+      found.creditedMils += outcome.mils;
+      await tell(context, outcome);
+    }
+  }
+  if (found.notCredited > 0) process.exitCode = 1;
+  return { days, ...found };
+}
+
+/** @throws {Refused} with what may be told, where Stripe is away or refuses. */
+async function* completedSince(stripe: Stripe, since: number) {
+  const wanted = { created: { gte: since }, status: "complete", limit: sessionsPerPage } as const;
+  try {
+    yield* stripe.checkout.sessions.list(wanted);
+  } catch (error) {
+    throw new Refused(`Stripe did not tell its sessions: ${JSON.stringify(reasonsOf(error))}. Run it again later.`);
+  }
+}
+
+async function tell(context: Context, { organizationId, topup }: Extract<Outcome, { topup: unknown }>): Promise<void> {
+  await pushPair(context, organizationId, topup.pair);
+  if (topup.planChanged) await announce(context);
+}

@@ -1,0 +1,180 @@
+import { createHmac, randomBytes } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
+import { listen } from "./listen.ts";
+
+export const stripeKey = "sk_test_canary51Hx9secret";
+export const webhookSecret = "whsec_canary7Qsecret";
+
+/** A Checkout Session as far as anybody here looks at it. */
+export interface Session {
+  id: string;
+  object: "checkout.session";
+  url: string;
+  status: "open" | "complete";
+  payment_status: string;
+  amount_total: number;
+  currency: string;
+  created: number;
+  client_reference_id: string | null;
+  metadata: Record<string, string>;
+  payment_intent: string | null;
+}
+
+export interface SeenCall {
+  method: string;
+  path: string;
+  idempotencyKey: string | undefined;
+  /** The form's fields by their names, such as `line_items[0][quantity]`. */
+  fields: Record<string, string>;
+}
+
+/** What happens to one call instead of its answer. */
+export type Trouble = (response: ServerResponse) => void;
+
+/** A real server on a free loopback port that speaks Stripe's HTTP for Checkout, and signs events as Stripe does. */
+export class StripeStub {
+  readonly calls: SeenCall[] = [];
+  readonly sessions: Session[] = [];
+  /** One each for the next calls. */
+  readonly troubles: Trouble[] = [];
+  readonly url: string;
+  readonly close: () => Promise<void>;
+  readonly #answers = new Map<string, { body: string; answer: string }>();
+
+  private constructor(listening: { url: string; close: () => Promise<void> }) {
+    this.url = listening.url;
+    this.close = listening.close;
+  }
+
+  static async start(): Promise<StripeStub> {
+    const listening = await listen((request, response) => void stub.#take(request, response));
+    const stub = new StripeStub(listening);
+    return stub;
+  }
+
+  /** What has to be in the environment of a service that is paid through this. */
+  get environment(): Record<string, string> {
+    return {
+      STRIPE_SECRET_KEY: stripeKey,
+      STRIPE_WEBHOOK_SECRET: webhookSecret,
+      STRIPE_BASE_URL: this.url,
+      PUBLIC_URL: "https://serp.example",
+    };
+  }
+
+  /** A session that a person has paid, as one that we began would be. */
+  paid(organizationId: string, cents: number, changes: Partial<Session> = {}): Session {
+    const metadata = { serpmill_organization: organizationId, serpmill_mils: String(cents * 10) };
+    const session = { ...newSession(), client_reference_id: organizationId, metadata, amount_total: cents };
+    return this.#keep({ ...session, status: "complete", payment_status: "paid", payment_intent: "pi_1", ...changes });
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await text(request);
+    const url = new URL(request.url ?? "", this.url);
+    const key = request.headers["idempotency-key"];
+    const fields = Object.fromEntries(new URLSearchParams(request.method === "POST" ? body : url.search));
+    const call = { method: request.method ?? "", path: url.pathname, fields };
+    this.calls.push({ ...call, idempotencyKey: typeof key === "string" ? key : undefined });
+    const trouble = this.troubles.shift();
+    const known = typeof key === "string" ? this.#answers.get(key) : undefined;
+    if (known && known.body !== body) return refuse(response, 400, "idempotency_error", "Keys are for equal requests.");
+    const [status, answer] = known ? [200, known.answer] : this.#answer(request, call);
+    if (status === 200 && typeof key === "string") this.#answers.set(key, { body, answer });
+    // As with the real one, what goes wrong on the way back does not undo what was done.
+    if (trouble) return trouble(response);
+    response.writeHead(status, { "content-type": "application/json", "request-id": "req_stripe" }).end(answer);
+  }
+
+  #answer(request: IncomingMessage, { method, path, fields }: Omit<SeenCall, "idempotencyKey">): [number, string] {
+    const given = request.headers.authorization ?? "";
+    if (given !== `Bearer ${stripeKey}`) return [401, errorBody("invalid_request_error", `Invalid API Key: ${given}`)];
+    if (path !== "/v1/checkout/sessions") return [404, errorBody("invalid_request_error", "Unrecognized request URL")];
+    if (method === "GET") return [200, JSON.stringify(this.#list(fields))];
+    const metadata = Object.fromEntries(
+      Object.entries(fields).flatMap(([name, value]) => {
+        const inner = /^metadata\[(\w+)\]$/.exec(name)?.[1];
+        return inner === undefined ? [] : [[inner, value]];
+      }),
+    );
+    const cents = Number(fields["line_items[0][price_data][unit_amount]"]);
+    const reference = fields.client_reference_id ?? null;
+    const session = { ...newSession(), amount_total: cents, client_reference_id: reference, metadata };
+    return [200, JSON.stringify(this.#keep(session))];
+  }
+
+  /** Newest first, in pages. */
+  #list(fields: Record<string, string>) {
+    const since = Number(fields["created[gte]"] ?? 0);
+    const asked = this.sessions
+      .toReversed()
+      .filter(({ created, status }) => created >= since && (fields.status ?? status) === status);
+    const from = fields.starting_after ? asked.findIndex(({ id }) => id === fields.starting_after) + 1 : 0;
+    const data = asked.slice(from, from + Number(fields.limit ?? 10));
+    return { object: "list", url: "/v1/checkout/sessions", data, has_more: from + data.length < asked.length };
+  }
+
+  #keep(session: Session): Session {
+    this.sessions.push(session);
+    return session;
+  }
+}
+
+function newSession(): Session {
+  const id = `cs_test_${randomBytes(12).toString("hex")}`;
+  return {
+    id,
+    object: "checkout.session",
+    url: `https://checkout.stripe.com/c/pay/${id}`,
+    status: "open",
+    payment_status: "unpaid",
+    amount_total: 0,
+    currency: "usd",
+    created: Math.floor(Date.now() / 1_000),
+    client_reference_id: null,
+    metadata: {},
+    payment_intent: null,
+  };
+}
+
+export const completed = "checkout.session.completed";
+
+/** An event as Stripe sends it. */
+export function eventOf(object: unknown, type = completed, livemode = false) {
+  return { id: `evt_${randomBytes(8).toString("hex")}`, object: "event", type, livemode, data: { object } };
+}
+
+/** The header for a body: signed with the secret, at this age. The SDK checks it by code of its own. */
+export function signatureOf(body: string, options: { secret?: string; ageSeconds?: number } = {}): string {
+  const at = Math.floor(Date.now() / 1_000) - (options.ageSeconds ?? 0);
+  const hmac = createHmac("sha256", options.secret ?? webhookSecret).update(`${at}.${body}`);
+  return `t=${at},v1=${hmac.digest("hex")}`;
+}
+
+export const refusal =
+  (status: number, type: string, message: string): Trouble =>
+  (response) =>
+    refuse(response, status, type, message);
+
+/** Takes the call and never says a word. */
+export const hang: Trouble = () => {};
+
+/** Begins its answer and never comes to an end, a byte at a time. */
+export const drip: Trouble = (response) => {
+  response.writeHead(200, { "content-type": "application/json" }).write("{");
+  const timer = setInterval(() => response.write(" "), 100);
+  response.once("close", () => clearInterval(timer));
+};
+
+/** Closes the connection without an answer. */
+export const hangUp: Trouble = (response) => void response.destroy();
+
+/** Answers as whoever took the name over, or as a captive portal. */
+export const stranger: Trouble = (response) => void response.end("<html>");
+
+function refuse(response: ServerResponse, status: number, type: string, message: string): void {
+  response.writeHead(status, { "content-type": "application/json" }).end(errorBody(type, message));
+}
+
+const errorBody = (type: string, message: string) => JSON.stringify({ error: { type, message } });

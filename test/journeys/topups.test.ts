@@ -1,0 +1,88 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { type Proxy, startProxy } from "../harness/proxy.ts";
+import { Service } from "../harness/service.ts";
+import { eventOf, StripeStub } from "../harness/stripe-stub.ts";
+import { acknowledged, sendEvent } from "../harness/topups.ts";
+
+/** Payments while things break: Stripe tells them again until they are acknowledged, and that has to be enough. */
+
+let stub: StripeStub;
+let service: Service;
+let postgres: Proxy;
+let redis: Proxy;
+beforeAll(async () => {
+  stub = await StripeStub.start();
+  service = await Service.start({ apis: 0, workers: 0, environment: stub.environment });
+  [postgres, redis] = await Promise.all([startProxy(service.databaseUrl), startProxy(service.redisServer.url)]);
+});
+beforeEach(async () => {
+  await service.startApi({ DATABASE_URL: postgres.url, REDIS_URL: redis.url });
+});
+afterEach(async () => {
+  postgres.mend();
+  redis.mend();
+  for (const api of service.apis.splice(0)) await api.stop();
+});
+afterAll(async () => {
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+  await service.stop();
+  await Promise.all([postgres.close(), redis.close()]);
+  await stub.close();
+});
+
+const grantsOf = async (organizationId: string) => (await service.ledgerOf(organizationId)).map(({ mils }) => mils);
+
+test("an API killed after the grant and before its answer: told again, nothing changes, and the plan is payg", async () => {
+  const { organizationId, token } = await service.organization({ plan: "free", creditMils: 0 });
+  const event = eventOf(stub.paid(organizationId, 1_000));
+  // The push of the new balance hangs, so the answer waits behind the grant.
+  redis.silence("requests");
+  const cutOff = sendEvent(service, event).catch(() => "cut off");
+  await service.until(async () => (await grantsOf(organizationId)).length === 1);
+  const [killed] = service.apis.splice(0);
+  killed?.kill("SIGKILL");
+  expect(await cutOff).toBe("cut off");
+
+  redis.mend();
+  await service.startApi();
+  expect(await sendEvent(service, event)).toMatchObject(acknowledged);
+  expect(await grantsOf(organizationId)).toEqual([10_000]);
+  expect((await service.usage(token)).body).toEqual({ creditBalanceMils: 10_000, plan: "payg" });
+});
+
+test("a grant of which nobody knows whether it was made is made once", async () => {
+  for (const landed of [true, false]) {
+    const { organizationId } = await service.organization({ creditMils: 0 });
+    const event = eventOf(stub.paid(organizationId, 1_000));
+    postgres.cutAround(Buffer.from("select * from topup"), landed);
+    expect(await sendEvent(service, event)).toMatchObject({
+      status: 503,
+      body: { error: { details: { reason: "postgres_unreachable" } } },
+    });
+    await service.until(async () => (await grantsOf(organizationId)).length === Number(landed));
+    expect(await sendEvent(service, event)).toMatchObject(acknowledged);
+    expect(await grantsOf(organizationId)).toEqual([10_000]);
+  }
+});
+
+test("without Postgres a payment is not acknowledged, and credited when it is told again", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 0 });
+  const event = eventOf(stub.paid(organizationId, 1_000));
+  postgres.cut();
+  expect((await sendEvent(service, event)).status).toBe(503);
+  postgres.mend();
+  await service.until(async () => (await sendEvent(service, event)).status === 200);
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(10_000);
+});
+
+test("without Redis a payment is credited, and spendable once Redis is back", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 0 });
+  await service.usage(token);
+  redis.cut();
+  expect(await sendEvent(service, eventOf(stub.paid(organizationId, 1_000)))).toMatchObject(acknowledged);
+  redis.mend();
+  await service.startWorker();
+  await service.until(async () => (await service.search(token, { keyword: "tea" })).status === 200);
+  await service.rest();
+  expect(await grantsOf(organizationId)).toEqual([10_000, -5]);
+});

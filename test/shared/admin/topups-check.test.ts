@@ -1,0 +1,76 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { newId } from "../../../shared/ids.ts";
+import { Operator, readLine } from "../../harness/operator.ts";
+import { Service } from "../../harness/service.ts";
+import { hangUp, refusal, stripeKey, StripeStub } from "../../harness/stripe-stub.ts";
+
+let stub: StripeStub;
+let service: Service;
+let operator: Operator;
+beforeAll(async () => {
+  stub = await StripeStub.start();
+  service = await Service.start({ workers: 0, environment: stub.environment });
+  operator = new Operator(service, stub.environment);
+});
+afterEach(() => {
+  stub.sessions.length = 0;
+});
+afterAll(async () => {
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+  await service.stop();
+  await stub.close();
+});
+
+const nothing = { sessions: 0, credited: 0, creditedMils: 0, repeated: 0, unpaid: 0, foreign: 0, notCredited: 0 };
+const daysAgo = (days: number) => Math.floor(Date.now() / 1_000) - days * 86_400;
+
+test("a top-up of which no event ever came is found at Stripe and credited, once", async () => {
+  const { organizationId, token } = await service.organization({ plan: "free", creditMils: 0 });
+  await service.usage(token);
+  stub.paid(organizationId, 1_000);
+  stub.paid(organizationId, 2_500, { created: daysAgo(13) });
+  stub.paid(organizationId, 9_900, { created: daysAgo(15) });
+  stub.paid(organizationId, 9_900, { payment_status: "unpaid" });
+  stub.paid(organizationId, 9_900, { metadata: {} });
+  const told = { ...nothing, days: 14, sessions: 4, unpaid: 1, foreign: 1 };
+  expect(await operator.run("credit", "topups-check")).toEqual({ ...told, credited: 2, creditedMils: 35_000 });
+  expect(await operator.run("credit", "topups-check")).toEqual({ ...told, repeated: 2 });
+  await expect
+    .poll(async () => (await service.usage(token)).body, { timeout: 10_000 })
+    .toEqual({ creditBalanceMils: 35_000, plan: "payg" });
+  expect(await operator.run("credit", "topups-check", "--days", "16")).toMatchObject({ credited: 1, repeated: 2 });
+});
+
+test("every page of a long list is looked at, also where one has to be asked for twice", async () => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  for (let at = 0; at < 230; at += 1) stub.paid(organizationId, 100);
+  stub.calls.length = 0;
+  stub.troubles.push(hangUp);
+  const found = await operator.run("credit", "topups-check");
+  expect(found).toMatchObject({ sessions: 230, credited: 230, creditedMils: 230_000 });
+  expect(stub.calls).toHaveLength(4);
+});
+
+test("what cannot be credited is told with its session, all others are, and the exit code is 1", async () => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  stub.paid(organizationId, 100);
+  const lost = stub.paid(newId("org"), 100);
+  stub.paid(organizationId, 100);
+  const { exitCode, stdout, stderr } = await operator.try("credit", "topups-check");
+  expect(exitCode).toBe(1);
+  expect(readLine(stdout)).toMatchObject({ sessions: 3, credited: 2, notCredited: 1 });
+  expect(readLine(stderr)).toMatchObject({ sessionId: lost.id, outcome: "unknown_organization" });
+});
+
+test("without a key, and where Stripe refuses it, a sentence says so and tells no secret", async () => {
+  const without = await new Operator(service).try("credit", "topups-check");
+  expect(without).toMatchObject({
+    exitCode: 1,
+    stderr: "STRIPE_SECRET_KEY is not set: there are no top-ups to check.\n",
+  });
+  stub.troubles.push(refusal(401, "invalid_request_error", `Invalid API Key provided: ${stripeKey}`));
+  const refused = await operator.try("credit", "topups-check");
+  expect(refused.exitCode).toBe(1);
+  expect(refused.stderr).toMatch(/^Stripe did not tell its sessions: .*401/);
+  expect(refused.stdout + refused.stderr).not.toContain("canary");
+});

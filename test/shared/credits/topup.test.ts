@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Closing } from "../../../shared/closing.ts";
+import { grantCredit } from "../../../shared/credits/ledger.ts";
+import { topUp } from "../../../shared/credits/topup.ts";
+import { verifyLedger } from "../../../shared/credits/verify.ts";
+import { type Database, openDatabase } from "../../../shared/database/pool.ts";
+import { newId } from "../../../shared/ids.ts";
+import { openLog } from "../../../shared/log.ts";
+import { createOrganization, setPlanOf, showOrganization } from "../../../shared/organizations/organizations.ts";
+import { freshDatabase } from "../../harness/servers.ts";
+
+const log = openLog({ name: "test", level: "silent" });
+const closing = new Closing();
+let database: Database;
+let drop: () => Promise<void>;
+beforeAll(async () => {
+  const fresh = await freshDatabase();
+  drop = fresh.drop;
+  database = openDatabase({ url: fresh.url, name: "test", sizeMax: 10, log, closing });
+});
+afterAll(async () => {
+  expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
+  await closing.run(log);
+  await drop();
+});
+
+async function organization(planCode = "free"): Promise<string> {
+  const made = await createOrganization(database, { name: "Test", planCode });
+  return made?.organizationId ?? "";
+}
+
+test("of thirty first top-ups at once each counts, and one turns the plan", async () => {
+  const organizationId = await organization();
+  const ids = Array.from({ length: 10 }, () => newId("grant"));
+  const paid = [...ids, ...ids, ...ids].map((grantId) => topUp(database, { organizationId, grantId, mils: 7 }));
+  const topups = await Promise.all(paid);
+  expect(topups.filter((one) => one?.fresh)).toHaveLength(10);
+  expect(topups.filter((one) => one?.planChanged)).toHaveLength(1);
+  expect(topups.filter((one) => one?.planChanged && !one.fresh)).toEqual([]);
+  expect(await showOrganization(database, organizationId)).toMatchObject({
+    plan: "payg",
+    balanceMils: 70,
+    ledgerEntries: 10,
+  });
+});
+
+test("a repeat of the first top-up looks at the plan no more", async () => {
+  const organizationId = await organization();
+  const first = { organizationId, grantId: newId("grant"), mils: 7 };
+  expect(await topUp(database, first)).toEqual({
+    fresh: true,
+    planChanged: true,
+    pair: { balanceMils: 7, version: 1 },
+  });
+  await setPlanOf(database, organizationId, "free");
+  expect(await topUp(database, first)).toEqual({
+    fresh: false,
+    planChanged: false,
+    pair: { balanceMils: 7, version: 1 },
+  });
+  expect(await topUp(database, { ...first, grantId: newId("grant") })).toMatchObject({
+    fresh: true,
+    planChanged: false,
+  });
+  expect(await showOrganization(database, organizationId)).toMatchObject({ plan: "free", balanceMils: 14 });
+});
+
+test("a grant of an operator is no first top-up; on another plan the first one changes nothing", async () => {
+  const organizationId = await organization();
+  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 1, reason: "top-up" });
+  expect(await topUp(database, { organizationId, grantId: newId("grant"), mils: 1 })).toMatchObject({
+    planChanged: true,
+  });
+  const paying = await organization("payg");
+  const first = await topUp(database, { organizationId: paying, grantId: newId("grant"), mils: 1 });
+  expect(first).toMatchObject({ fresh: true, planChanged: false });
+});
+
+test("one payment is one organization's: its id is refused for another, and for nobody there is nothing", async () => {
+  const grantId = newId("grant");
+  const [one, other] = [await organization(), await organization()];
+  await topUp(database, { organizationId: one, grantId, mils: 7 });
+  await expect(topUp(database, { organizationId: other, grantId, mils: 7 })).rejects.toThrow("one_entry_per_grant");
+  expect(await showOrganization(database, other)).toMatchObject({ plan: "free", balanceMils: 0 });
+  expect(await topUp(database, { organizationId: newId("org"), grantId: newId("grant"), mils: 7 })).toBeUndefined();
+});

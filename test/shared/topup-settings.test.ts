@@ -1,0 +1,68 @@
+import { expect, test } from "vitest";
+import { ConfigError, readConfig } from "../../shared/config.ts";
+
+const urls = { DATABASE_URL: "postgres://localhost/serpmill", REDIS_URL: "redis://localhost:6379" };
+const publicUrl = { PUBLIC_URL: "https://serp.example/" };
+const stripe = { STRIPE_SECRET_KEY: "sk_test_canary12", STRIPE_WEBHOOK_SECRET: "whsec_canary12" };
+
+/** What an operator is told about these settings, a line for each. */
+function refusalsOf(settings: Record<string, string>): string[] {
+  try {
+    readConfig({ ...urls, ...settings });
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split("\n  ").slice(1);
+    throw error;
+  }
+}
+
+const anOrigin = "expected a URL that begins with http:// or https:// and has no path";
+const anAmount = "expected a whole number from 1 to 10000";
+
+test.each([
+  { setting: "PUBLIC_URL", value: "canary.example", expected: anOrigin },
+  { setting: "PUBLIC_URL", value: "ftp://canary.example", expected: anOrigin },
+  { setting: "PUBLIC_URL", value: "https://canary.example/path", expected: anOrigin },
+  { setting: "PUBLIC_URL", value: "https://canary:secret@host", expected: anOrigin },
+  { setting: "STRIPE_BASE_URL", value: "https://canary.example/v1", expected: anOrigin },
+  { setting: "TOPUP_AMOUNTS_USD", value: "10,,25", expected: anAmount },
+  { setting: "TOPUP_AMOUNTS_USD", value: "10000,10001", expected: anAmount },
+  { setting: "TOPUP_AMOUNTS_USD", value: "7.50", expected: anAmount },
+])("$setting=$value is refused without the value", ({ setting, value, expected }) => {
+  expect(refusalsOf({ [setting]: value })).toEqual([`${setting}: ${expected}`]);
+});
+
+test.each([
+  {
+    given: { STRIPE_SECRET_KEY: stripe.STRIPE_SECRET_KEY },
+    missing: [
+      "STRIPE_WEBHOOK_SECRET: needed together with STRIPE_SECRET_KEY",
+      "PUBLIC_URL: needed together with STRIPE_SECRET_KEY",
+    ],
+  },
+  {
+    given: { STRIPE_WEBHOOK_SECRET: stripe.STRIPE_WEBHOOK_SECRET },
+    missing: ["STRIPE_SECRET_KEY: needed together with STRIPE_WEBHOOK_SECRET"],
+  },
+  { given: stripe, missing: ["PUBLIC_URL: needed together with STRIPE_SECRET_KEY"] },
+  {
+    given: { ...publicUrl, STRIPE_SECRET_KEY: "whsec_canary12", STRIPE_WEBHOOK_SECRET: "sk_test_canary12" },
+    missing: [
+      "STRIPE_SECRET_KEY: expected letters, digits, - or _ that begin with sk_ or rk_",
+      "STRIPE_WEBHOOK_SECRET: expected letters, digits, - or _ that begin with whsec_",
+    ],
+  },
+])("half of what Stripe needs stops the start: $missing.0", ({ given, missing }) => {
+  expect(refusalsOf(given)).toEqual(missing);
+  expect(refusalsOf({ ...publicUrl, ...stripe })).toEqual([]);
+});
+
+test("a path for top-ups is one at the address of the API, where that is known", () => {
+  const read = (settings: Record<string, string>) => readConfig({ ...urls, ...settings });
+  expect(read({}).TOPUP_URL).toBe("/billing");
+  expect(read(publicUrl)).toMatchObject({
+    PUBLIC_URL: "https://serp.example",
+    TOPUP_URL: "https://serp.example/billing",
+  });
+  expect(read({ ...publicUrl, TOPUP_URL: "https://pay.example" }).TOPUP_URL).toBe("https://pay.example");
+});
