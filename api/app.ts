@@ -1,6 +1,13 @@
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { CallerError } from "../shared/errors.ts";
 import { openGate } from "./admission.ts";
+import { openBilling } from "./billing/billing.ts";
+import { answerDownload } from "./billing/download.ts";
+import { answerLive } from "./billing/live.ts";
+import { isBillingPath, sendErrorPage } from "./billing/send-error.ts";
+import { answerPage } from "./billing/show.ts";
+import { answerSignIn, answerSignOut } from "./billing/sign-in.ts";
+import { answerTopUp } from "./billing/top-up.ts";
 import type { ApiContext } from "./context.ts";
 import { answerDocument } from "./docs/answer-document.ts";
 import { answerFile, openPage } from "./docs/page.ts";
@@ -19,7 +26,7 @@ type Answer = (request: Request, response: Response) => Promise<void> | void;
 export function createApp(context: ApiContext): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag").enable("case sensitive routing").enable("strict routing");
-  app.set("query parser", "simple");
+  app.set("query parser", "simple").set("trust proxy", context.config.TRUSTED_PROXIES);
 
   app.use((request, response, next) => {
     openExchange(context, response);
@@ -36,6 +43,15 @@ export function createApp(context: ApiContext): Express {
   route(app, "GET", "/openapi.json", answerDocument());
   for (const file of openPage()) route(app, "GET", file.path, answerFile(file));
 
+  const billing = openBilling(context);
+  route(app, "GET", "/billing", answerPage(billing));
+  route(app, "POST", "/billing/sign-in", answerSignIn(billing));
+  route(app, "POST", "/billing/sign-out", answerSignOut(billing));
+  route(app, "POST", "/billing/topup", answerTopUp(billing));
+  route(app, "GET", "/billing/searches.csv", answerDownload(billing));
+  route(app, "GET", "/billing/live", answerLive(billing));
+  for (const { path, answer } of Object.values(billing.assets)) route(app, "GET", path, answer);
+
   app.use(() => {
     throw new CallerError("not_found");
   });
@@ -46,6 +62,7 @@ export function createApp(context: ApiContext): Express {
     const told = isMalformedPath(error) ? new CallerError("not_found") : callerErrorOf(error, defect);
     // Half an answer cannot be taken back; the broken connection tells the caller.
     if (response.headersSent) response.destroy();
+    else if (isBillingPath(request.path)) sendErrorPage(billing, request, response, told);
     else sendError(request, response, told);
   });
   return app;

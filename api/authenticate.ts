@@ -19,19 +19,23 @@ const bearer = /^bearer ([^ ]+)$/i;
 /** @throws {CallerError} `unauthenticated`, the same for every reason; `unavailable` where Postgres cannot be asked. */
 export type Authenticate = (request: IncomingMessage) => Promise<Caller>;
 
+/** The same for a token of which only the hash is known, in hexadecimal; it throws the same. */
+export type FindByTokenHash = (tokenHash: string) => Promise<Caller>;
+
 /**
  * Token to organization. What was found is kept for a moment, forgotten at once when the operator's commands announce a
  * change, and looked up once however many requests wait for it. A token without the right checksum costs no look-up.
+ * It is known under itself, or under its hash to those who have no more: one is hashed only when it is looked up.
  */
-export function openAuthentication(context: Context): Authenticate {
+export function openAuthentication(context: Context): { authenticate: Authenticate; findByTokenHash: FindByTokenHash } {
   const { config, database, log, closing } = context;
   const known = new LRUCache<string, { caller: Caller | undefined }>({
     max: knownMax,
     // A look-up under way when everything is forgotten still answers those who wait for it, and is not kept.
     ignoreFetchAbort: true,
-    fetchMethod: async (token, _stale, { options }) => {
+    fetchMethod: async (tokenOrHash, _stale, { options }) => {
       const beganAtMs = performance.now();
-      const caller = await within(lookUpMsMax, findCaller(database, hashToken(token)));
+      const caller = await within(lookUpMsMax, findCaller(database, hashOf(tokenOrHash)));
       options.ttl = Math.max(1, knownMs - (performance.now() - beganAtMs));
       return { caller };
     },
@@ -40,10 +44,8 @@ export function openAuthentication(context: Context): Authenticate {
   changes.on("message", () => known.clear());
   changes.on("ready", () => void changes.subscribe(identityChannel).catch(() => known.clear()));
 
-  return async (request) => {
-    const token = readToken(request);
-    if (!token || !isTokenShaped(token)) throw new CallerError("unauthenticated");
-    const found = await known.fetch(token).catch((error: unknown) => {
+  const find = async (tokenOrHash: string) => {
+    const found = await known.fetch(tokenOrHash).catch((error: unknown) => {
       // A row that cannot be read will not be readable a second later either.
       if (error instanceof z.ZodError) throw error;
       throw unavailable("postgres_unreachable");
@@ -52,7 +54,17 @@ export function openAuthentication(context: Context): Authenticate {
     if (!found.caller) throw new CallerError("unauthenticated");
     return found.caller;
   };
+  const authenticate: Authenticate = async (request) => {
+    const token = readToken(request);
+    if (!token || !isTokenShaped(token)) throw new CallerError("unauthenticated");
+    return find(token);
+  };
+  return { authenticate, findByTokenHash: find };
 }
+
+// No hash in hexadecimal looks like a token.
+const hashOf = (tokenOrHash: string) =>
+  isTokenShaped(tokenOrHash) ? hashToken(tokenOrHash) : Buffer.from(tokenOrHash, "hex");
 
 /** The token of a request that has exactly one Authorization header in exactly the form `Bearer <token>`. */
 function readToken(request: IncomingMessage): string | undefined {

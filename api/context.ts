@@ -2,7 +2,7 @@ import type { Queue } from "bullmq";
 import type { Context } from "../shared/context.ts";
 import type { Enqueue } from "../shared/queue.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
-import type { Authenticate } from "./authenticate.ts";
+import type { Authenticate, FindByTokenHash } from "./authenticate.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { Inbox } from "./inbox.ts";
 import type { KeyWaits } from "./key-waits.ts";
@@ -12,6 +12,7 @@ import type { Topups } from "./topups/topups.ts";
 /** What the API has open beside what every process has. */
 export interface ApiContext extends Context {
   authenticate: Authenticate;
+  findByTokenHash: FindByTokenHash;
   shedding: Shedding;
   queue: Queue;
   enqueue: Enqueue;

@@ -3,8 +3,8 @@ import type { WindowState } from "../shared/credits/holds.ts";
 import type { UnavailableReason } from "../shared/error-bodies.ts";
 import { CallerError } from "../shared/errors.ts";
 
-/** Met where payments are begun and told, and not by callers of the API. */
-type OtherReason = "payments_unavailable" | "topup_not_credited";
+/** Met by Stripe and by the billing page alone, and not by callers of the API. */
+type OtherReason = "payments_unavailable" | "topup_not_credited" | "too_many_downloads";
 
 /** 503 with the time after which a retry makes sense. */
 export function unavailable(reason: UnavailableReason | OtherReason, retryAfterMs = 1_000): CallerError {

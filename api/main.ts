@@ -34,7 +34,7 @@ async function openApi(shared: Context): Promise<void> {
     settlement,
     deliveries,
     draining: draining.signal,
-    authenticate: openAuthentication(shared),
+    ...openAuthentication(shared),
     shedding: openShedding(shared, stopping.signal),
     queue,
     enqueue: openEnqueue(queue),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { readUsage, settleHolds, type WindowState } from "../shared/credits/holds.ts";
+import { readUsage, settleHolds, type Standing, type WindowState } from "../shared/credits/holds.ts";
 import { readPair } from "../shared/credits/ledger.ts";
 import { CallerError } from "../shared/errors.ts";
 import type { Caller } from "../shared/organizations/organizations.ts";
@@ -18,10 +18,11 @@ export const usageAnswer = z
   .meta({ description: "What can be spent now, and the plan." });
 export type UsageAnswer = z.infer<typeof usageAnswer>;
 
-/** What can be spent, in mils; and where the rate window stands, unless Redis could not be asked. */
+/** What can be spent, in mils; and where the rate window and holds stand, unless Redis could not be asked. */
 export interface Usage {
   creditBalanceMils: number;
   window: WindowState | undefined;
+  standing: Standing | undefined;
 }
 
 /** The body that every door answers with. */
@@ -38,17 +39,17 @@ export function usageRefusal({ log }: ApiContext, requestId: string, error: unkn
 }
 
 /**
- * Reads an organization's balance less what is held, for one token of its window. Without Redis the balance comes from
- * Postgres, and nothing is known of holds or window.
+ * Reads an organization's balance less what is held, for one token of its window; `tokenTaken` takes none, where this
+ * request has taken one before. Without Redis the balance comes from Postgres, and nothing is known of holds or window.
  * @throws {CallerError} `rate_limited`, or `unavailable` where neither can be asked.
  */
-export async function readUsageOf(context: ApiContext, caller: Caller): Promise<Usage> {
-  return (await fromRedis(context, caller)) ?? (await fromPostgres(context, caller));
+export async function readUsageOf(context: ApiContext, caller: Caller, tokenTaken = false): Promise<Usage> {
+  return (await fromRedis(context, caller, tokenTaken)) ?? (await fromPostgres(context, caller));
 }
 
-async function fromRedis(context: ApiContext, caller: Caller): Promise<Usage | undefined> {
+async function fromRedis(context: ApiContext, caller: Caller, tokenTaken: boolean): Promise<Usage | undefined> {
   const { organizationId, plan } = caller;
-  const first = await readUsage(context.redis, organizationId, plan).catch(() => undefined);
+  const first = await readUsage(context.redis, organizationId, plan, tokenTaken).catch(() => undefined);
   if (!first) return undefined;
   if (first.outcome === "limited") throw new RateLimited("window", plan, first.window);
   if (first.outcome === "read") return usageOf(first);
@@ -59,14 +60,15 @@ async function fromRedis(context: ApiContext, caller: Caller): Promise<Usage | u
   return second && usageOf(second);
 }
 
-const usageOf = ({ availableMils, window }: Awaited<ReturnType<typeof readUsage>>): Usage => ({
+const usageOf = ({ availableMils, window, standing }: Awaited<ReturnType<typeof readUsage>>): Usage => ({
   creditBalanceMils: availableMils,
   window,
+  standing,
 });
 
 async function fromPostgres(context: ApiContext, { organizationId }: Caller): Promise<Usage> {
   const { balanceMils } = await pairOf(context, organizationId);
-  return { creditBalanceMils: balanceMils, window: undefined };
+  return { creditBalanceMils: balanceMils, window: undefined, standing: undefined };
 }
 
 async function pairOf(context: ApiContext, organizationId: string) {

@@ -43,10 +43,19 @@ export function openMetrics() {
     ...ofMoney(declare),
     ...ofQueue(declare),
     ...ofProviders(declare),
+    ...ofBillingPage(declare),
   };
   // A figure that nobody has measured is absent, not 0: an alert can tell "fine" from "not looked".
   const { holdsOpen, heldMils, ledgerDriftMils, queueDepth, queueOldestSeconds, workersReporting } = metrics;
-  const measuredLater = [holdsOpen, heldMils, ledgerDriftMils, queueDepth, queueOldestSeconds, workersReporting];
+  const measuredLater = [
+    holdsOpen,
+    heldMils,
+    ledgerDriftMils,
+    queueDepth,
+    queueOldestSeconds,
+    workersReporting,
+    metrics.liveStreams,
+  ];
   for (const measured of measuredLater) measured.remove();
   // Counters begin at 0 for every label that is known, so that a first increase is seen as one.
   startAtZero(metrics.admissions, "outcome", admissionOutcomes);
@@ -56,6 +65,7 @@ export function openMetrics() {
   startAtZero(metrics.searchesAsked, "from", answerSources);
   startAtZero(metrics.topups, "outcome", topupOutcomes);
   startAtZero(metrics.pairsStored, "why", ["redis_restarted", "older", "impossible"]);
+  startAtZero(metrics.signIns, "outcome", ["signed_in", "refused", "limited"]);
   metrics.settlements.inc({ kind: "charge", reason: "delivered" }, 0);
   for (const reason of refundReasons) metrics.settlements.inc({ kind: "refund", reason }, 0);
   return metrics;
@@ -143,6 +153,13 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
       "What searches would have cost that were answered with another search's answer.",
       ["from"],
     ),
+  };
+}
+
+function ofBillingPage({ counter, gauge }: Declare) {
+  return {
+    signIns: counter("sign_ins_total", "Attempts to sign in to the billing page, by how they ended.", ["outcome"]),
+    liveStreams: gauge("live_streams_open", "Billing pages that are open and follow their account."),
   };
 }
 

@@ -232,6 +232,7 @@ test("every dependency is pinned to one version and used, and none is used that 
     "@redocly/cli": "a command: lints and scores the API's document",
     "@modelcontextprotocol/conformance": "a command: the protocol's own suite",
     "@modelcontextprotocol/inspector": "a command: the protocol's own client",
+    "@types/d3-array": "types of d3-array",
     "@types/express": "types of express",
     "@types/node": "types of Node",
     "@types/pg": "types of pg",

@@ -175,7 +175,16 @@ export async function readKey(redis: Redis, organizationId: string, keyHash: str
   return failure ? { outcome: "failed", failure } : { outcome: "running" };
 }
 
-const usageReply = z.tuple([z.enum(["read", "limited", "cold"]), ...window, count]);
+const usageReply = z.union([
+  z.tuple([z.literal("read"), ...window, count, count, count, count, count]),
+  z.tuple([z.enum(["limited", "cold"]), ...window, count]),
+]);
+
+/** How an organization stands in Redis at one moment. Available is balance − held, and never below 0. */
+export interface Standing extends Pair {
+  heldMils: number;
+  searchesInFlight: number;
+}
 
 /** What an organization can spend, for one token of its window; `tokenTaken` looks again without taking another. */
 export async function readUsage(redis: Redis, organizationId: string, plan: Plan, tokenTaken = false) {
@@ -185,8 +194,13 @@ export async function readUsage(redis: Redis, organizationId: string, plan: Plan
     [keys.pair, keys.holds, keys.window],
     [plan.windowLimit, plan.windowSeconds * 1_000, tokenTaken ? "1" : ""],
   );
-  const [outcome, used, leftMs, availableMils] = usageReply.parse(reply);
-  return { outcome, window: { used, leftMs }, availableMils };
+  const read = usageReply.parse(reply);
+  const [outcome, used, leftMs, availableMils] = read;
+  const standing: Standing | undefined =
+    read[0] === "read"
+      ? { balanceMils: read[4], version: read[5], heldMils: read[6], searchesInFlight: read[7] }
+      : undefined;
+  return { outcome, window: { used, leftMs }, availableMils, standing };
 }
 
 /** Looks at one organization's holds in a pipeline; the reply is read by {@link readOverdue}. */

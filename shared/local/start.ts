@@ -153,7 +153,7 @@ async function presentToken(apiUrl: string, environment: NodeJS.ProcessEnv): Pro
   const body = `-H 'Content-Type: application/json' -d '{"keyword":"best coffee beans"}'`;
   print(`\nA search, and what it cost:\n  curl -s ${apiUrl}/v1/serp/search ${header} ${body}`);
   print(`What is left:\n  curl -s ${apiUrl}/v1/usage ${header}`);
-  print(`In a browser: the reference ${apiUrl}/docs. For agents: ${apiUrl}/mcp`);
+  print(`In a browser: the reference ${apiUrl}/docs, the billing page ${apiUrl}/billing. For agents: ${apiUrl}/mcp`);
 }
 
 /** When something of ours ends although we are not stopping, all of it ends, and the reason is told. */

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Agent } from "../harness/agent.ts";
+import { PageVisitor } from "../harness/page-visitor.ts";
 import { type Organization, Service } from "../harness/service.ts";
 
 /** Every door tells the same balance at the same moment, whichever process it leads to. */
@@ -11,10 +12,12 @@ const rounds = 30;
 let service: Service;
 let organization: Organization;
 let agents: Agent[];
+let visitors: PageVisitor[];
 beforeAll(async () => {
   service = await Service.start({ apis: apis.length });
   organization = await service.organization({ creditMils: 100_000 });
   agents = await Promise.all(apis.map((api) => Agent.connect(service, organization.token, { api })));
+  visitors = await Promise.all(apis.map((api) => signedIn(api)));
 });
 afterAll(async () => {
   await Promise.all(agents.map((agent) => agent.close()));
@@ -27,10 +30,25 @@ function agentAt(api: number): Agent {
   return agent;
 }
 
+async function signedIn(api: number): Promise<PageVisitor> {
+  const visitor = new PageVisitor(service);
+  visitor.api = api;
+  await visitor.signIn(organization.token);
+  return visitor;
+}
+
+/** What the billing page shows as available, in mils. */
+async function shownAt(api: number): Promise<number> {
+  const { text = "" } = (await visitors[api]?.get("/billing")) ?? {};
+  const shown = /Available<\/h2>\s*<p class="figure">[^<]*<\/p>\s*<p class="aside">([\d,]+) mils/.exec(text)?.[1];
+  return Number(shown?.replaceAll(",", ""));
+}
+
 /** The doors, each as a caller uses it through one API. A new one that tells the balance gets a line here. */
 const balanceAt: Record<string, (api: number) => Promise<number>> = {
   REST: async (api) => (await service.usage(organization.token, api)).body.creditBalanceMils,
   MCP: async (api) => (await agentAt(api).call("usage.get")).body.creditBalanceMils,
+  page: shownAt,
 };
 
 /** The doors that sell searches: whether one was answered. */

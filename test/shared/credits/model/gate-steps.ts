@@ -106,9 +106,11 @@ export const usage = steps(
     if (!tokenTaken && !limited) gate.used += 1;
     const availableMils = limited || !gate.pair ? 0 : Math.max(0, gate.pair.balanceMils - heldMilsOf(gate));
     const outcome = limited ? "limited" : gate.pair ? "read" : "cold";
-    const { window, ...answer } = await readUsage(real.redis, id, plan, tokenTaken);
+    const { window, standing, ...answer } = await readUsage(real.redis, id, plan, tokenTaken);
     real.met(`usage: ${answer.outcome}`);
     deepStrictEqual({ ...answer, used: window.used }, { outcome, availableMils, used: gate.used });
+    const told = { ...gate.pair, heldMils: heldMilsOf(gate), searchesInFlight: gate.holds.size };
+    deepStrictEqual(standing, outcome === "read" ? told : undefined);
   },
 );
 

@@ -1,0 +1,14 @@
+import type { ApiContext } from "../context.ts";
+import { type Assets, readAssets } from "./assets.ts";
+import { Streams } from "./live.ts";
+
+/** What the billing page has open beside the API. */
+export interface Billing {
+  context: ApiContext;
+  assets: Assets;
+  streams: Streams;
+}
+
+export function openBilling(context: ApiContext): Billing {
+  return { context, assets: readAssets(), streams: new Streams(context) };
+}

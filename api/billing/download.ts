@@ -1,0 +1,86 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { stringify } from "csv-stringify/sync";
+import type { Request, Response } from "express";
+import { type HistoryEntry, type HistoryFilter, readHistory } from "../../shared/credits/history.ts";
+import { unavailable } from "../errors.ts";
+import { exchangeOf } from "../http/exchange.ts";
+import { setRateLimit } from "../http/rate-limit.ts";
+import { orUnavailable, readCredit } from "./account.ts";
+import type { Billing } from "./billing.ts";
+import { setPageHeaders } from "./send-page.ts";
+import { readView } from "./show.ts";
+import { requireSession } from "./signed-in.ts";
+
+const rowsMax = 100_000;
+const rowsAtOnce = 1_000;
+const downloadMsMax = 60_000;
+// Each has one statement under way at a time; most connections stay with the searches.
+const downloadsAtOnceMax = 2;
+const retryAfterMs = 5_000;
+
+const columns = ["time_utc", "outcome", "id", "reason", "mils"] as const;
+type Row = Record<(typeof columns)[number], string | number>;
+
+/**
+ * GET /billing/searches.csv: the history as it is filtered, newest first. Of one that is wholly in the file, the mils add
+ * up to the balance.
+ */
+export function answerDownload(billing: Billing) {
+  const { context } = billing;
+  let underWay = 0;
+  return async (request: Request, response: Response) => {
+    const { caller } = await requireSession(context, request, response);
+    const { filter } = readView(request);
+    const { window } = await readCredit(context, caller);
+    if (underWay >= downloadsAtOnceMax) throw unavailable("too_many_downloads", retryAfterMs);
+    underWay += 1;
+    try {
+      const chunks = chunksOf(billing, caller.organizationId, filter);
+      const first = await chunks.next(); // What fails here can still be told as a page.
+      setPageHeaders(billing, request, response);
+      setRateLimit(response, caller.plan, window);
+      response.setHeader("Content-Type", "text/csv; charset=utf-8");
+      response.setHeader("Content-Disposition", `attachment; filename="serpmill-${filter}.csv"`);
+      const text = Readable.from(prepended(first.value ?? "", chunks));
+      await pipeline(text, response, { signal: AbortSignal.timeout(downloadMsMax) }).catch(() => {
+        // Half a file cannot be taken back; the broken connection tells the browser.
+        exchangeOf(response).notes.outcome = "cut_short";
+        response.destroy();
+      });
+    } finally {
+      underWay -= 1;
+    }
+  };
+}
+
+async function* prepended(first: string, rest: AsyncIterable<string>) {
+  yield first;
+  yield* rest;
+}
+
+async function* chunksOf({ context }: Billing, organizationId: string, filter: HistoryFilter): AsyncGenerator<string> {
+  let before: number | undefined;
+  for (let rows = 0; rows < rowsMax; rows += rowsAtOnce) {
+    const wanted = { filter, before, limit: rowsAtOnce };
+    const entries = await orUnavailable(readHistory(context.database, organizationId, wanted));
+    // A text that a spreadsheet would take for a formula is made one that it does not.
+    const options = { columns: [...columns], header: rows === 0, escape_formulas: true };
+    yield stringify(entries.map(rowOf), options);
+    if (entries.length < rowsAtOnce) return;
+    before = entries.at(-1)?.version;
+  }
+}
+
+function rowOf(entry: HistoryEntry): Row {
+  const row = { time_utc: entry.at.toISOString(), outcome: entry.outcome };
+  switch (entry.outcome) {
+    case "charged":
+      return { ...row, id: entry.requestId, reason: "", mils: -entry.chargedMils };
+    case "refunded":
+    case "reversed":
+      return { ...row, id: entry.requestId, reason: entry.reason, mils: 0 };
+    default:
+      return { ...row, id: entry.grantId, reason: entry.note, mils: entry.grantedMils };
+  }
+}

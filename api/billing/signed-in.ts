@@ -1,0 +1,41 @@
+import type { Request, Response } from "express";
+import { CallerError } from "../../shared/errors.ts";
+import type { Caller } from "../../shared/organizations/organizations.ts";
+import type { ApiContext } from "../context.ts";
+import { exchangeOf } from "../http/exchange.ts";
+import { callerOf, closeSession, type Presence, readSession, type Session } from "./sessions.ts";
+
+export interface SignedIn {
+  session: Session;
+  caller: Caller;
+}
+
+/** Who is in front of the browser, or undefined. A session whose token is not valid any more ends here. */
+export async function readSignedIn(
+  context: ApiContext,
+  request: Request,
+  response: Response,
+  presence: Presence = "active",
+): Promise<SignedIn | undefined> {
+  const session = await readSession(context, request, presence);
+  if (!session) return undefined;
+  const caller = await callerOf(context, session);
+  if (!caller) {
+    await closeSession(context, request, response);
+    return undefined;
+  }
+  exchangeOf(response).notes.organizationId = caller.organizationId;
+  return { session, caller };
+}
+
+/** @throws {CallerError} `unauthenticated` where nobody is signed in. */
+export async function requireSession(
+  context: ApiContext,
+  request: Request,
+  response: Response,
+  presence: Presence = "active",
+): Promise<SignedIn> {
+  const signedIn = await readSignedIn(context, request, response, presence);
+  if (!signedIn) throw new CallerError("unauthenticated");
+  return signedIn;
+}

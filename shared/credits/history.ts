@@ -1,0 +1,82 @@
+import { z } from "zod";
+import type { Database } from "../database/pool.ts";
+import { type RefundReason, type ReversalReason, refundReasons, reversalReasons } from "./ledger.ts";
+
+/**
+ * The ledger as people read it: one row per search, with how it ended and whether its charge was given back later, and one
+ * per grant. Pages follow each other by version, so a page stays the same however many entries come meanwhile.
+ */
+
+export const historyFilters = ["all", "charged", "refunded", "reversed", "grants"] as const;
+export type HistoryFilter = (typeof historyFilters)[number];
+
+export type HistoryEntry = { version: number; at: Date } & (
+  | { outcome: "charged"; requestId: string; chargedMils: number }
+  | { outcome: "refunded"; requestId: string; reason: RefundReason }
+  | { outcome: "reversed"; requestId: string; chargedMils: number; reason: ReversalReason }
+  | { outcome: "granted"; grantId: string; grantedMils: number; note: string }
+);
+
+const row = z.object({
+  version: z.number(),
+  created_at: z.date(),
+  kind: z.enum(["charge", "refund", "grant"]),
+  amount_mils: z.number(),
+  request_id: z.string().nullable(),
+  grant_id: z.string().nullable(),
+  reason: z.string().nullable(),
+  reversed_because: z.enum(reversalReasons).nullable(),
+});
+
+// One reversal at most, by its index; `limit` keeps the planner from reading all reversals there are.
+const entriesWhere = (condition: string) =>
+  `select l.version, l.created_at, l.kind, l.amount_mils, l.request_id, l.grant_id, l.reason, r.reason as reversed_because
+   from ledger_entries l
+   left join lateral (select reason from ledger_entries where request_id = l.request_id and kind = 'reversal' limit 1) r
+     on l.kind = 'charge'
+   where l.organization_id = $1 and l.version < $2 and ${condition}
+   order by l.version desc limit $3`;
+
+const statements: Record<HistoryFilter, string> = {
+  all: entriesWhere("l.kind <> 'reversal'"),
+  charged: entriesWhere("l.kind = 'charge' and r.reason is null"),
+  refunded: entriesWhere("l.kind = 'refund'"),
+  grants: entriesWhere("l.kind = 'grant'"),
+  // In the order in which they were given back.
+  reversed: `select r.version, r.created_at, l.kind, l.amount_mils, l.request_id, l.grant_id, l.reason,
+       r.reason as reversed_because
+     from ledger_entries r
+     join lateral (select * from ledger_entries where request_id = r.request_id and kind = 'charge' limit 1) l on true
+     where r.organization_id = $1 and r.version < $2 and r.kind = 'reversal'
+     order by r.version desc limit $3`,
+};
+
+/** What is kept by a filter, newest first: at most `limit` entries older than the version `before`. */
+export async function readHistory(
+  database: Database,
+  organizationId: string,
+  wanted: { filter: HistoryFilter; before?: number | undefined; limit: number },
+): Promise<HistoryEntry[]> {
+  const { rows } = await database.query({
+    name: `history_${wanted.filter}`,
+    text: statements[wanted.filter],
+    values: [organizationId, wanted.before ?? Number.MAX_SAFE_INTEGER, wanted.limit],
+  });
+  return rows.map((read) => readEntry(row.parse(read)));
+}
+
+function readEntry(entry: z.infer<typeof row>): HistoryEntry {
+  const at = { version: entry.version, at: entry.created_at };
+  const requestId = entry.request_id ?? "";
+  const mils = Math.abs(entry.amount_mils);
+  switch (entry.kind) {
+    case "grant":
+      return { ...at, outcome: "granted", grantId: entry.grant_id ?? "", grantedMils: mils, note: entry.reason ?? "" };
+    case "refund":
+      return { ...at, outcome: "refunded", requestId, reason: z.enum(refundReasons).parse(entry.reason) };
+    default:
+      return entry.reversed_because
+        ? { ...at, outcome: "reversed", requestId, chargedMils: mils, reason: entry.reversed_because }
+        : { ...at, outcome: "charged", requestId, chargedMils: mils };
+  }
+}

@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { keysOf } from "../../../shared/credits/holds.ts";
+import { grantCredit } from "../../../shared/credits/ledger.ts";
+import { newId } from "../../../shared/ids.ts";
+import { setSuspended } from "../../../shared/organizations/organizations.ts";
+import { PageVisitor } from "../../harness/page-visitor.ts";
+import { aMonth, writePast } from "../../harness/past.ts";
+import { type Proxy, startProxy } from "../../harness/proxy.ts";
+import { type Organization, Service } from "../../harness/service.ts";
+
+/** What the billing page and its CSV tell, by HTTP. */
+
+let service: Service;
+let wayToPostgres: Proxy;
+beforeAll(async () => {
+  service = await Service.start({ environment: { WORKER_CONCURRENCY: "4" } });
+  wayToPostgres = await startProxy(service.database.options.connectionString ?? "");
+  await service.startApi({ DATABASE_URL: wayToPostgres.url, TOPUP_URL: "https://pay.example/credit" });
+});
+afterAll(async () => {
+  await service.stop();
+  await wayToPostgres.close();
+});
+
+async function signIn(organization: Organization, api = 0): Promise<PageVisitor> {
+  const visitor = new PageVisitor(service);
+  visitor.api = api;
+  await service.redis.del(...(await service.redis.keys("sign-ins:*")), "none");
+  await visitor.signIn(organization.token);
+  return visitor;
+}
+
+/** What a person reads, without the markup. */
+const readable = (html: string) =>
+  html
+    .replace(/<(script|style|title)[\s\S]*?<\/\1>/g, "")
+    .replace(/<[^>]*>/g, " ")
+    .replace(/\s+/g, " ");
+
+test("the page tells balance, hold, plan and window as REST does, and takes one request of the same window", async () => {
+  const organization = await service.organization({ creditMils: 12_345, terms: { windowLimit: 50, concurrency: 7 } });
+  const { status } = await service.search(organization.token, { keyword: "coffee" });
+  expect(status).toBe(200);
+  const held = service.search(organization.token, { keyword: "sandbox:slow=3000" });
+  await service.until(async () => (await service.holdsOf(organization.organizationId)).heldMils === 5);
+
+  const visitor = await signIn(organization);
+  const window = async () => Number(await service.redis.get(keysOf(organization.organizationId).window));
+  const before = await window();
+  const { text, headers } = await visitor.get("/billing");
+  // Unless a new window began right now.
+  expect([before + 1, 1]).toContain(await window());
+  expect(headers.get("ratelimit-policy")).toBe('"default";q=50;w=60');
+  const left = /r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1];
+
+  const told = readable(text);
+  expect(told).toContain("Available $12.335 12,335 mils Balance $12.340 Held now $0.005 for 1 search");
+  expect(told).toContain("5 mils a search ($0.005)");
+  expect(told).toContain(`Requests left ${left} of 50`);
+  expect(told).toContain("Searches in flight 1 of 7");
+  expect((await service.usage(organization.token)).body.creditBalanceMils).toBe(12_335);
+  await held;
+});
+
+test("under load each view agrees with itself, and at rest with REST", async () => {
+  const organization = await service.organization({ creditMils: 100_000 });
+  const visitor = await signIn(organization);
+  const view = async () => {
+    const told = readable((await visitor.get("/billing")).text);
+    const [, available = "", balance = "", held = "", searches = ""] =
+      /Available \$\S+ (\S+) mils Balance \$(\S+) Held now \$(\S+) for (\S+) search/.exec(told) ?? [];
+    const mils = (text: string) => Number(text.replace(/[.,]/g, ""));
+    return { available: mils(available), balance: mils(balance), held: mils(held), searches: Number(searches) };
+  };
+  const over = new AbortController();
+  const load = Promise.all(
+    Array.from({ length: 8 }, async (_, lane) => {
+      for (let nth = 0; nth < 8; nth += 1) {
+        const keyword = nth % 3 === 0 ? "sandbox:error" : `sandbox:slow=30 ${lane}/${nth}`;
+        await service.search(organization.token, { keyword });
+      }
+    }),
+  ).finally(() => over.abort());
+  const views = [];
+  while (!over.signal.aborted) views.push(await view());
+  await load;
+  for (const { available, balance, held, searches } of views) {
+    expect(available).toBe(balance - held);
+    expect(held).toBe(searches * 5);
+  }
+  expect(views.some(({ held }) => held > 0)).toBe(true);
+  await service.rest();
+  const { creditBalanceMils } = (await service.usage(organization.token)).body;
+  expect(await view()).toEqual({ available: creditBalanceMils, balance: creditBalanceMils, held: 0, searches: 0 });
+});
+
+test("each search tells what it was charged, or in words why it was not", async () => {
+  const organization = await service.organization();
+  const failed = await service.search(organization.token, { keyword: "sandbox:error" });
+  const answered = await service.search(organization.token, { keyword: "coffee" });
+  const visitor = await signIn(organization);
+  const told = readable((await visitor.get("/billing")).text);
+  expect(told).toContain(`Charged ${answered.body.requestId} −5`);
+  expect(told).toContain(`Not charged The search provider failed ${failed.body.requestId} 0`);
+  expect(told).toContain("Credit added test grant_");
+  const only = readable((await visitor.get("/billing?show=refunded")).text);
+  expect(only).toContain(failed.body.requestId);
+  expect(only).not.toContain(answered.body.requestId);
+});
+
+test("one organization never sees another's entries, whatever it asks for", async () => {
+  const [mine, other] = [await service.organization(), await service.organization()];
+  const answered = await service.search(other.token, { keyword: "coffee" });
+  const visitor = await signIn(mine);
+  for (const path of ["/billing", "/billing?before=9007199254740991", "/billing/searches.csv"]) {
+    const { text, status } = await visitor.get(path);
+    expect(status).toBe(200);
+    expect(text).not.toContain(answered.body.requestId);
+    expect(text).not.toContain(other.organizationId);
+  }
+});
+
+test("what an operator wrote is shown as text, and no spreadsheet takes it for a formula", async () => {
+  const organization = await service.organization({ creditMils: 0 });
+  const { organizationId } = organization;
+  const notes = ['<img src=x onerror="alert(1)">', '=HYPERLINK("http://evil.example","x")', "+1", "-1", "@x", "a,b\nc"];
+  for (const reason of notes)
+    await grantCredit(service.database, { organizationId, grantId: newId("grant"), mils: 10, reason });
+  const visitor = await signIn(organization);
+  const { text } = await visitor.get("/billing");
+  expect(text).toContain("&lt;img src=x onerror=&quot;alert(1)&quot;&gt;");
+  expect(text).not.toContain("<img");
+
+  const csv = (await visitor.get("/billing/searches.csv")).text;
+  expect(csv).toContain(`"'=HYPERLINK(""http://evil.example"",""x"")"`);
+  for (const note of ["'+1", "'-1", "'@x"]) expect(csv).toContain(`,${note},10\n`);
+  expect(csv).toContain('"a,b\nc"');
+});
+
+test("the CSV has every entry of its filter, and of the whole the mils add up to the balance", async () => {
+  const organization = await service.organization({ creditMils: 0 });
+  await writePast(service.database, organization.organizationId, aMonth(new Date(), 12));
+  const visitor = await signIn(organization);
+  const whole = await visitor.get("/billing/searches.csv");
+  expect(whole.headers.get("content-type")).toBe("text/csv; charset=utf-8");
+  expect(whole.headers.get("content-disposition")).toBe('attachment; filename="serpmill-all.csv"');
+  expect(whole.headers.get("cache-control")).toBe("no-store");
+  const [head, ...rows] = whole.text.trimEnd().split("\n");
+  expect(head).toBe("time_utc,outcome,id,reason,mils");
+  expect(rows.length).toBeGreaterThan(2_000); // More than one read of the ledger.
+  const { creditBalanceMils } = (await service.usage(organization.token)).body;
+  expect(rows.reduce((sum, row) => sum + Number(row.split(",").at(-1)), 0)).toBe(creditBalanceMils);
+
+  const reversed = (await visitor.get("/billing/searches.csv?show=reversed")).text.trimEnd().split("\n").slice(1);
+  expect(reversed.length).toBeGreaterThan(5);
+  expect(reversed.filter((row) => row.split(",")[1] !== "reversed")).toEqual([]);
+  expect(reversed.toSorted()).toEqual(rows.filter((row) => row.split(",")[1] === "reversed").toSorted());
+});
+
+test("a used-up window answers page and CSV with 429 as a page that comes back by itself", async () => {
+  const organization = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });
+  await service.usage(organization.token);
+  const visitor = await signIn(organization);
+  for (const path of ["/billing", "/billing/searches.csv", "/billing/live"]) {
+    const { status, headers, text } = await visitor.get(path);
+    expect({ path, status }).toEqual({ path, status: 429 });
+    expect(headers.get("ratelimit")).toMatch(/r=0;/);
+    expect(headers.get("refresh")).toMatch(/^\d+; url=\/billing$/);
+    expect(text).toContain("Too many requests");
+  }
+});
+
+test("a suspended organization, and one that is out of credit, are told so", async () => {
+  const suspended = await service.organization();
+  await setSuspended(service.database, suspended.organizationId, true);
+  expect((await (await signIn(suspended)).get("/billing")).text).toContain("The organization is suspended");
+  const poor = await service.organization({ creditMils: 4 });
+  expect((await (await signIn(poor)).get("/billing")).text).toContain("The credit does not pay for another search");
+});
+
+test("without a payment provider the page says whom to ask, or where the operator sends callers", async () => {
+  const organization = await service.organization();
+  const asks = readable((await (await signIn(organization)).get("/billing")).text);
+  expect(asks).toContain(
+    `Ask the operator of this service for credit, and name your organization: ${organization.organizationId}`,
+  );
+  expect((await (await signIn(organization, 1)).get("/billing")).text).toContain('href="https://pay.example/credit"');
+});
+
+test("with Postgres away the page says so calmly and tries again, and nobody is signed out", async () => {
+  const organization = await service.organization();
+  const visitor = await signIn(organization, 1);
+  wayToPostgres.cut();
+  await service.until(async () => (await visitor.get("/billing")).status === 503);
+  const { text, headers } = await visitor.get("/billing");
+  expect(text).toContain("Back in a moment");
+  expect(headers.get("retry-after")).toBe("1");
+  expect(headers.get("refresh")).toBe("5; url=/billing");
+  expect(headers.get("set-cookie")).toBeNull();
+  const { token } = await service.organization(); // One that nobody has looked up before.
+  expect((await new PageVisitor(service).signIn(token)).status).toBe(303);
+  expect((await Object.assign(new PageVisitor(service), { api: 1 }).signIn(token)).status).toBe(503);
+  wayToPostgres.mend();
+  await service.until(async () => (await visitor.get("/billing")).status === 200);
+});
+
+test("with Redis away the page says so calmly, and comes back", async () => {
+  const organization = await service.organization();
+  const visitor = await signIn(organization);
+  const { port } = service.redisServer;
+  await service.redisServer.stop();
+  await service.until(async () => (await visitor.get("/billing")).status === 503);
+  expect((await visitor.get("/billing")).text).toContain("Back in a moment");
+  expect((await visitor.signIn(organization.token)).status).toBe(503);
+  await service.restartRedis(port);
+  // Sessions went with Redis.
+  await service.until(async () => (await visitor.get("/billing")).text.includes('action="/billing/sign-in"'));
+});

@@ -1,0 +1,209 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { revokeToken } from "../../../shared/organizations/tokens.ts";
+import { setSuspended } from "../../../shared/organizations/organizations.ts";
+import { axeFindings, openBrowser, type Visitor, visitor } from "../../harness/browser.ts";
+import { withoutChromium } from "../../harness/chromium.ts";
+import { aMonth, writePast } from "../../harness/past.ts";
+import { type Organization, Service } from "../../harness/service.ts";
+
+/** The billing page as people use it. Nothing may leave the machine, and no policy may have to step in. */
+
+describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
+  let service: Service;
+  let browser: Browser;
+  let url: string;
+  const everybody: Visitor[] = [];
+  beforeAll(async () => {
+    service = await Service.start();
+    browser = await openBrowser();
+    url = service.apis[0]?.url ?? "";
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  async function someone(looks: Parameters<typeof visitor>[2] = {}): Promise<Visitor> {
+    const person = await visitor(browser, [url], looks);
+    everybody.push(person);
+    return person;
+  }
+
+  async function signIn({ page }: Visitor, { token }: Organization) {
+    await service.redis.del(...(await service.redis.keys("sign-ins:*")), "none");
+    await page.goto(`${url}/billing`);
+    await page.getByLabel("Token").fill(token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { name: "Billing" }).waitFor();
+  }
+
+  async function organizationWithAMonth() {
+    const organization = await service.organization({ creditMils: 0 });
+    await writePast(service.database, organization.organizationId, aMonth(new Date()));
+    return organization;
+  }
+
+  const live = (person: Visitor) => person.page.getByRole("status").filter({ hasText: "Live" }).waitFor();
+
+  test("a wrong token is told so, a right one signs in, and signing out leaves nothing to go back to", async () => {
+    const person = await someone();
+    const { page } = person;
+    await page.goto(`${url}/billing`);
+    await page.keyboard.type("smk_wrong"); // The field has the focus.
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").filter({ hasText: "This token is not valid" }).waitFor();
+    await signIn(person, await service.organization());
+    expect(page.url()).toBe(`${url}/billing`);
+    await live(person);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect(await page.getByText("$1.000").count()).toBe(0);
+    expect(await person.context.storageState()).toMatchObject({ cookies: [], origins: [] });
+  });
+
+  test("a search arrives on the open page, and one that is in the table with the keyboard is not torn out of it", async () => {
+    const person = await someone();
+    const organization = await organizationWithAMonth();
+    await signIn(person, organization);
+    await live(person);
+    const { page } = person;
+    await page.getByText("Show the days as a table").click();
+    await page.getByRole("link", { name: "Given back" }).focus();
+    const { body } = await service.search(organization.token, { keyword: "coffee" });
+    await page.getByText("$65.870").first().waitFor();
+    expect(await page.getByText(body.requestId).count()).toBe(0);
+    await page.getByRole("link", { name: "Given back" }).blur();
+    await page.getByText(body.requestId).waitFor();
+    expect(await page.getByText("Charged", { exact: true }).count()).toBeGreaterThan(1);
+  });
+
+  test("the history is filtered, turned over, and taken away as CSV", async () => {
+    const person = await someone();
+    await signIn(person, await organizationWithAMonth());
+    const { page } = person;
+    await page.getByRole("link", { name: "Not charged" }).click();
+    await page.waitForURL(/show=refunded/);
+    expect(await page.locator(".outcome").allTextContents()).toEqual(Array.from({ length: 25 }, () => "Not charged"));
+    const newest = await page.locator("code").allTextContents();
+    await page.getByRole("link", { name: "Older" }).click();
+    await page.waitForURL(/before=/);
+    expect((await page.locator(".history code").allTextContents()).filter((id) => newest.includes(id))).toEqual([]);
+    const downloading = page.waitForEvent("download");
+    await page.getByRole("link", { name: "Download CSV" }).click();
+    expect((await downloading).suggestedFilename()).toBe("serpmill-refunded.csv");
+    await page.getByRole("link", { name: "Newest" }).click();
+    expect(await page.locator("code").allTextContents()).toEqual(newest);
+  });
+
+  test("the numbers of a day are there for the pointer, for keys, and as a table", async () => {
+    const person = await someone();
+    await signIn(person, await organizationWithAMonth());
+    const { page } = person;
+    const days = page.locator(".chart").first().locator(".day");
+    await days.nth(5).hover();
+    expect(await days.nth(5).locator(".says").isVisible()).toBe(true);
+    expect(await days.nth(5).locator(".says").textContent()).toMatch(/^\d+ \w{3}: \d+ searches, \d+ not charged$/);
+    await page.mouse.move(0, 0);
+    await days.last().focus();
+    await page.keyboard.press("ArrowLeft");
+    expect(await days.nth(28).locator(".says").isVisible()).toBe(true);
+    expect(await days.last().locator(".says").isVisible()).toBe(false);
+    await page.keyboard.press("Home");
+    expect(await days.first().evaluate((day) => day.matches(":focus"))).toBe(true);
+    await page.getByText("Show the days as a table").click();
+    expect(await page.getByRole("region", { name: "Days as a table" }).getByRole("row").count()).toBe(31);
+  });
+
+  test("a session whose token is revoked ends on the open page", async () => {
+    const person = await someone();
+    const organization = await service.organization();
+    await signIn(person, organization);
+    await live(person);
+    await revokeToken(service.database, organization.tokenId);
+    await person.page.getByText("Your session has ended").waitFor();
+    expect(await person.page.getByText(organization.organizationId).count()).toBe(0);
+  });
+
+  test("without script everything works but the updates", async () => {
+    const person = await someone({ script: false });
+    const organization = await organizationWithAMonth();
+    await signIn(person, organization);
+    const { page } = person;
+    await page.locator(".day").nth(3).hover();
+    expect(await page.locator(".says").nth(3).isVisible()).toBe(true);
+    expect(await page.getByText("Live").count()).toBe(0);
+    await page.getByRole("link", { name: "Given back" }).click();
+    expect(new Set(await page.locator(".outcome").allTextContents())).toEqual(new Set(["Given back"]));
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  });
+
+  const looks = [
+    { width: 1280, dark: false },
+    { width: 1280, dark: true },
+    { width: 390, dark: false },
+    { width: 390, dark: true },
+  ];
+
+  test.each(looks)(
+    "axe finds nothing in any state, and nothing is wider than the screen: $width, dark $dark",
+    async (look) => {
+      const person = await someone(look);
+      const { page } = person;
+      const check = async (state: string) => {
+        const wide = await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+        expect({ state, findings: await axeFindings(page), wide }).toEqual({ state, findings: [], wide: 0 });
+      };
+      await page.goto(`${url}/billing`);
+      await check("signed out");
+      await page.getByLabel("Token").fill("x");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("alert").waitFor();
+      await check("wrong token");
+      const empty = await service.organization({ creditMils: 0 });
+      await setSuspended(service.database, empty.organizationId, true);
+      await signIn(person, empty);
+      await check("empty and suspended");
+      await signOut(person);
+      await signIn(person, await organizationWithAMonth());
+      await live(person);
+      await page.locator(".day").nth(7).hover();
+      await check("a month");
+      await page.getByText("Show the days as a table").click();
+      await check("a month as a table");
+      for (const path of ["?show=reversed&topup=paid", "?show=grants&before=1", "/nothing"]) {
+        await page.goto(`${url}/billing${path}`);
+        await check(path);
+      }
+    },
+  );
+
+  const signOut = ({ page }: Visitor) => page.getByRole("button", { name: "Sign out" }).click();
+
+  test("a service that is away is told calmly, and the page comes back by itself", async () => {
+    const person = await someone();
+    await signIn(person, await service.organization());
+    await live(person);
+    const { port } = service.redisServer;
+    await service.redisServer.stop();
+    await person.page.getByText("Updates paused").waitFor();
+    await person.page.goto(`${url}/billing`);
+    await person.page.getByRole("heading", { name: "Back in a moment" }).waitFor();
+    expect(await axeFindings(person.page)).toEqual([]);
+    await service.restartRedis(port);
+    await person.page.getByRole("heading", { name: "Sign in" }).waitFor();
+  });
+
+  test("in all of this nothing was asked for elsewhere, and no policy was broken", () => {
+    expect(everybody.length).toBeGreaterThan(8);
+    expect(everybody.flatMap(({ foreign }) => foreign)).toEqual([]);
+    const complaints = everybody.flatMap((person) => person.complaints);
+    // A browser notes every page that is not a 200, and a stream that breaks.
+    expect(complaints.filter((text) => !/^Failed to load resource: |net::ERR_INCOMPLETE_CHUNKED/.test(text))).toEqual(
+      [],
+    );
+  });
+});

@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { PageVisitor } from "../../harness/page-visitor.ts";
+import { type Answer, Service } from "../../harness/service.ts";
+
+/** What the billing page lets a browser do, and whom it listens to: the rules of ASVS for headers and forged requests. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ workers: 0 });
+  await service.startApi({ PUBLIC_URL: "https://search.example/" });
+});
+afterAll(() => service.stop());
+
+const own = 0;
+const behindHttps = 1;
+
+async function signedIn(api = own) {
+  const organization = await service.organization();
+  const visitor = new PageVisitor(service);
+  visitor.api = api;
+  await service.redis.del(...(await service.redis.keys("sign-ins:*")), "none");
+  await visitor.signIn(organization.token);
+  expect(visitor.cookie).toBeDefined();
+  return { organization, visitor };
+}
+
+const isAccount = (text: string) => text.includes('action="/billing/sign-out"');
+
+function expectPage({ headers }: Answer) {
+  expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
+  expect(headers.get("content-security-policy")).toBe(
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; " +
+      "frame-ancestors 'none'; base-uri 'none'",
+  );
+  expect(headers.get("x-content-type-options")).toBe("nosniff");
+  expect(headers.get("referrer-policy")).toBe("same-origin");
+  expect(headers.get("cross-origin-opener-policy")).toBe("same-origin");
+  expect(headers.get("cross-origin-resource-policy")).toBe("same-origin");
+  expect(headers.get("permissions-policy")).toContain("camera=()");
+  expect(headers.get("cache-control")).toBe("no-store");
+  expect(headers.get("x-request-id")).toMatch(/^req_/);
+  expect(headers.get("access-control-allow-origin")).toBeNull();
+}
+
+test("every page, errors too, allows a browser no more than it needs, and is never kept", async () => {
+  const { visitor } = await signedIn();
+  const stranger = new PageVisitor(service);
+  const pages = [
+    [200, await visitor.get("/billing")],
+    [200, await stranger.get("/billing")],
+    [401, await stranger.signIn("x")],
+    [401, await stranger.get("/billing/searches.csv")],
+    [401, await stranger.get("/billing/live")],
+    [404, await visitor.get("/billing/nothing")],
+    [404, await visitor.get("/billing/%E0%A4%A")],
+    [404, await visitor.get("/billing?show=everything")],
+    [404, await visitor.get("/billing?before=0")],
+    [404, await visitor.get("/billing?before=99999999999999999")],
+    [404, await visitor.get("/billing/")],
+    [404, await visitor.post("/billing/topup", { mils: "5000" })],
+    [405, await visitor.get("/billing/sign-in")],
+    [405, await visitor.post("/billing", {})],
+  ] as const;
+  for (const [status, page] of pages) {
+    expect(page.status).toBe(status);
+    expectPage(page);
+    // Nothing stands in the page that the policy would have to make an exception for.
+    expect(page.text).not.toMatch(/<style|style=|<script(?! src="\/billing\/)|javascript:| on[a-z]+=/);
+    expect(page.headers.get("strict-transport-security")).toBeNull();
+  }
+});
+
+test("all other paths keep their errors as JSON", async () => {
+  for (const path of ["/billings", "/v1/usage", "/Billing", "/"]) {
+    expect((await service.send(path)).headers.get("content-type")).toBe("application/json; charset=utf-8");
+  }
+});
+
+test("by https a browser is told to stay there, and the page is no other's", async () => {
+  const { visitor } = await signedIn(behindHttps);
+  const page = await visitor.get("/billing");
+  expectPage(page);
+  expect(isAccount(page.text)).toBe(true);
+  expect(page.headers.get("strict-transport-security")).toBe("max-age=31536000");
+  expect(visitor.setCookie).toMatch(/^__Secure-billing=.*; Secure;/);
+});
+
+test("nobody is believed to come by https where no proxy is trusted", async () => {
+  const answer = await service.send("/billing", { headers: { "x-forwarded-proto": "https" } });
+  expect(answer.headers.get("strict-transport-security")).toBeNull();
+});
+
+const foreign = [
+  { title: "another site", headers: { "sec-fetch-site": "cross-site" } },
+  { title: "another origin of the same site", headers: { "sec-fetch-site": "same-site" } },
+  { title: "nowhere", headers: { "sec-fetch-site": "none" } },
+  { title: "another site that claims our origin", headers: { "sec-fetch-site": "cross-site", origin: "OWN" } },
+  { title: "another origin, in a browser that tells no more", headers: { origin: "https://evil.example" } },
+  { title: "a sandboxed frame", headers: { origin: "null" } },
+  { title: "something that does not tell", headers: {} },
+  { title: "an origin that is none", headers: { origin: "x" } },
+];
+
+test.each(foreign)("a form sent by $title does nothing", async ({ headers }) => {
+  const { organization, visitor } = await signedIn();
+  const url = service.apis[own]?.url ?? "";
+  const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.replace("OWN", url)]));
+  for (const path of ["/billing/sign-out", "/billing/sign-in"]) {
+    const answer = await visitor.post(path, { token: organization.token }, sent);
+    expect(answer.status).toBe(400);
+    expectPage(answer);
+    expect(answer.headers.get("set-cookie")).toBeNull();
+  }
+  expect(isAccount((await visitor.get("/billing")).text)).toBe(true);
+});
+
+test("a form of our own is taken also from a browser that only tells its origin, the public one included", async () => {
+  const { visitor } = await signedIn();
+  expect(await visitor.post("/billing/sign-out", {}, { origin: service.apis[own]?.url ?? "" })).toMatchObject({
+    status: 303,
+  });
+  const other = (await signedIn(behindHttps)).visitor;
+  expect(await other.post("/billing/sign-out", {}, { origin: "https://evil.example" })).toMatchObject({ status: 400 });
+  expect(await other.post("/billing/sign-out", {}, { origin: "https://search.example" })).toMatchObject({
+    status: 303,
+  });
+});
+
+test("the page's own files may be kept for good, since their addresses change with them", async () => {
+  const { text } = await new PageVisitor(service).get("/billing");
+  const paths = [...text.matchAll(/(?:href|src)="(\/billing\/[^"]+)"/g)].map(([, path]) => path ?? "");
+  expect(paths).toEqual([
+    expect.stringMatching(/^\/billing\/icon\.[0-9a-f]{12}\.svg$/),
+    expect.stringMatching(/^\/billing\/billing\.[0-9a-f]{12}\.css$/),
+    expect.stringMatching(/^\/billing\/billing\.[0-9a-f]{12}\.js$/),
+  ]);
+  for (const path of paths) {
+    const { status, headers } = await service.send(path);
+    expect(status).toBe(200);
+    expect(headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
+  }
+});
+
+test("behind a link of another site the page goes on to itself once, so that the browser sends its cookie", async () => {
+  const abroad = { "sec-fetch-site": "cross-site" };
+  const bridge = await service.send("/billing?topup=paid", { headers: abroad });
+  expect(bridge.headers.get("refresh")).toBe("0; url=/billing?topup=paid");
+  const { visitor } = await signedIn();
+  expect((await visitor.get("/billing", abroad)).headers.get("refresh")).toBeNull();
+  const arrived = { "sec-fetch-site": "same-origin" };
+  expect((await service.send("/billing?topup=paid", { headers: arrived })).headers.get("refresh")).toBeNull();
+});

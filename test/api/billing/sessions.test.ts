@@ -1,0 +1,194 @@
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { newToken, revokeToken } from "../../../shared/organizations/tokens.ts";
+import { everythingInPostgres, everythingInRedis } from "../../harness/everything.ts";
+import { Exposition } from "../../harness/metrics.ts";
+import { ownForm, PageVisitor } from "../../harness/page-visitor.ts";
+import { Service } from "../../harness/service.ts";
+
+/** Who is signed in to the billing page, and for how long: the rules of ASVS for sessions. */
+
+let service: Service;
+beforeAll(async () => {
+  // One trusted proxy, so that each test can come from an address of its own.
+  service = await Service.start({ apis: 2, workers: 0, environment: { TRUSTED_PROXIES: "1" } });
+});
+afterAll(() => service.stop());
+
+let addresses = 0;
+function someone(): PageVisitor {
+  addresses += 1;
+  return new PageVisitor(service, { "x-forwarded-for": `198.51.100.${addresses}` });
+}
+
+async function signedIn() {
+  const organization = await service.organization();
+  const visitor = someone();
+  expect(await visitor.signIn(organization.token)).toMatchObject({ status: 303 });
+  return { organization, visitor };
+}
+
+const isForm = (text: string) => text.includes('action="/billing/sign-in"');
+const isAccount = (text: string) => text.includes('action="/billing/sign-out"');
+const idOf = (visitor: PageVisitor) => visitor.cookie?.split("=")[1] ?? "";
+const keyOf = (visitor: PageVisitor) => `session:${createHash("sha256").update(idOf(visitor)).digest("hex")}`;
+
+test("without a session there is a form, with one the account, in every process", async () => {
+  const stranger = await someone().get("/billing");
+  expect(stranger.status).toBe(200);
+  expect(isForm(stranger.text)).toBe(true);
+
+  const { organization, visitor } = await signedIn();
+  for (const api of [0, 1]) {
+    visitor.api = api;
+    const { status, text } = await visitor.get("/billing");
+    expect(status).toBe(200);
+    expect(isAccount(text)).toBe(true);
+    expect(text).toContain(organization.organizationId);
+    expect(text).not.toContain(organization.token.slice(4, -4));
+  }
+});
+
+test("the session's id is random, and its cookie is for this page alone and for no script", async () => {
+  const { organization, visitor } = await signedIn();
+  expect(visitor.setCookie).toMatch(/^billing=[\w-]{43}; Path=\/billing; HttpOnly; SameSite=Strict$/);
+  const before = idOf(visitor);
+  await visitor.signIn(organization.token);
+  expect(idOf(visitor)).not.toBe(before);
+});
+
+test("by https the cookie travels by nothing else", async () => {
+  const { token } = await service.organization();
+  const visitor = someone();
+  visitor.headers["x-forwarded-proto"] = "https";
+  const answer = await visitor.signIn(token);
+  expect(visitor.setCookie).toMatch(/^__Secure-billing=[\w-]{43}; Path=\/billing; HttpOnly; Secure; SameSite=Strict$/);
+  expect(answer.status).toBe(303);
+  expect(isAccount((await visitor.get("/billing")).text)).toBe(true);
+});
+
+test("whoever signs in again gets a new session, and the old one is over", async () => {
+  const { organization, visitor } = await signedIn();
+  const old = someone();
+  old.cookie = visitor.cookie;
+  await visitor.signIn(organization.token);
+  expect(isForm((await old.get("/billing")).text)).toBe(true);
+  expect(isAccount((await visitor.get("/billing")).text)).toBe(true);
+});
+
+test("signed out is signed out for everybody who has the cookie", async () => {
+  const { visitor } = await signedIn();
+  const thief = someone();
+  thief.cookie = visitor.cookie;
+  expect(await visitor.post("/billing/sign-out", {})).toMatchObject({ status: 303 });
+  expect(visitor.cookie).toBeUndefined();
+  const { text } = await thief.get("/billing");
+  expect(isForm(text)).toBe(true);
+  expect(text).toContain("Your session has ended");
+});
+
+test("neither Redis nor Postgres nor the log has a token or a session's id", async () => {
+  const { organization, visitor } = await signedIn();
+  await visitor.get("/billing");
+  const [api] = service.apis;
+  await service.until(async () => api?.lines.some(({ route }) => route === "/billing") ?? false);
+  const kept = [
+    await everythingInRedis(service.redis),
+    await everythingInPostgres(service.databaseUrl),
+    JSON.stringify(api?.lines),
+  ].join();
+  expect(kept).toContain(keyOf(visitor));
+  expect(kept).toContain("/billing/sign-in");
+  expect(kept).not.toContain(idOf(visitor));
+  expect(kept).not.toContain(organization.token);
+});
+
+test("a session ends with its token, everywhere", async () => {
+  const { organization, visitor } = await signedIn();
+  const elsewhere = someone();
+  Object.assign(elsewhere, { api: 1, cookie: visitor.cookie });
+  for (const each of [visitor, elsewhere]) expect(isAccount((await each.get("/billing")).text)).toBe(true);
+  await revokeToken(service.database, organization.tokenId);
+  await service.until(async () => isForm((await elsewhere.get("/billing")).text));
+  expect(isForm((await visitor.get("/billing")).text)).toBe(true);
+  expect(await service.redis.exists(keyOf(visitor))).toBe(0);
+});
+
+test("a session ends half an hour after the last visit, and twelve hours after the first", async () => {
+  const { visitor } = await signedIn();
+  const key = keyOf(visitor);
+  await service.redis.expire(key, 60);
+  await visitor.get("/billing");
+  expect(await service.redis.ttl(key)).toBeGreaterThan(1_790);
+  expect(await service.redis.ttl(key)).toBeLessThanOrEqual(1_800);
+
+  const { endsAtMs, ...rest } = JSON.parse((await service.redis.get(key)) ?? "");
+  expect(Math.abs(endsAtMs - Date.now() - 12 * 3_600_000)).toBeLessThan(60_000);
+  await service.redis.set(key, JSON.stringify({ ...rest, endsAtMs: Date.now() - 1_000 }));
+  expect(isForm((await visitor.get("/billing")).text)).toBe(true);
+});
+
+test("a page that is merely open does not keep a session alive", async () => {
+  const { visitor } = await signedIn();
+  await service.redis.expire(keyOf(visitor), 60);
+  const { status, events } = await visitor.follow();
+  expect(status).toBe(200);
+  await events.next();
+  await events.return(undefined);
+  expect(await service.redis.ttl(keyOf(visitor))).toBeLessThanOrEqual(60);
+});
+
+test("every token that is not valid gets the same answer", async () => {
+  const { token, tokenId } = await service.organization();
+  await revokeToken(service.database, tokenId);
+  const visitor = someone();
+  const answers = [];
+  for (const each of ["", "x", newToken(), token, `${newToken()}0`]) answers.push(await visitor.signIn(each));
+  for (const { status, text, headers } of answers) {
+    expect(status).toBe(401);
+    expect(text).toBe(answers[0]?.text);
+    expect(text).toContain("This token is not valid");
+    expect(headers.get("set-cookie")).toBeNull();
+  }
+});
+
+test("a token in an address or a header signs nobody in", async () => {
+  const { token } = await service.organization();
+  expect(isForm((await someone().get(`/billing?token=${token}`)).text)).toBe(true);
+  expect(isForm((await someone().get("/billing", { authorization: `Bearer ${token}` })).text)).toBe(true);
+  expect(await someone().post(`/billing/sign-in?token=${token}`, {})).toMatchObject({ status: 401 });
+});
+
+test("an address has ten attempts a minute, over all processes; others are not affected", async () => {
+  const { token } = await service.organization();
+  const visitor = someone();
+  for (let attempt = 0; attempt < 10; attempt += 1) {
+    visitor.api = attempt % 2;
+    expect(await visitor.signIn(newToken())).toMatchObject({ status: 401 });
+  }
+  const refused = await visitor.signIn(token);
+  expect(refused.status).toBe(429);
+  expect(refused.headers.get("retry-after")).toBe("60");
+  expect(visitor.cookie).toBeUndefined();
+  expect(await someone().signIn(token)).toMatchObject({ status: 303 });
+  const [, api] = service.apis;
+  if (!api) throw new Error("no API");
+  expect((await Exposition.of(api)).value('sign_ins_total{outcome="limited"}')).toBeGreaterThan(0);
+  // What counts them is forgotten after a minute.
+  const keys = await service.redis.keys("sign-ins:*");
+  for (const key of keys) expect(await service.redis.ttl(key)).toBeGreaterThan(0);
+});
+
+test("one subscriber's IPv6 addresses count as one", async () => {
+  const from = (address: string) => new PageVisitor(service, { "x-forwarded-for": address });
+  for (let attempt = 1; attempt <= 10; attempt += 1) await from(`2001:db8::${attempt}`).signIn(newToken());
+  expect(await from("2001:db8:0:0:ffff::1").signIn(newToken())).toMatchObject({ status: 429 });
+  expect(await from("2001:db8:0:1::1").signIn(newToken())).toMatchObject({ status: 401 });
+});
+
+test("what is no form of a sign-in is refused as a page", async () => {
+  const json = { ...ownForm, "content-type": "application/json" };
+  const answer = await service.send("/billing/sign-in", { method: "POST", headers: json, body: "{}" });
+  expect(answer.status).toBe(400);
+  expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
+});

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "../../../shared/local/ports.ts";
+import { axeFindings, openBrowser, visitor } from "../../harness/browser.ts";
+import { withoutChromium } from "../../harness/chromium.ts";
+import { ownForm, PageVisitor } from "../../harness/page-visitor.ts";
+import { Service } from "../../harness/service.ts";
+import { eventOf, refusal, stripeKey, StripeStub } from "../../harness/stripe-stub.ts";
+import { acknowledged, sendEvent } from "../../harness/topups.ts";
+
+/** Buying credit, from the page to Stripe and back. */
+
+const checkoutOrigin = "https://checkout.stripe.com";
+
+let stub: StripeStub;
+let service: Service;
+let url: string;
+
+beforeAll(async () => {
+  const port = String(await freePort());
+  url = `http://127.0.0.1:${port}`;
+  stub = await StripeStub.start();
+  const environment = { ...stub.environment, API_PORT: port, PUBLIC_URL: url };
+  service = await Service.start({ workers: 0, environment });
+});
+afterAll(async () => {
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+  await service.stop();
+  await stub.close();
+});
+
+async function signedIn() {
+  const organization = await service.organization({ creditMils: 0 });
+  const person = new PageVisitor(service);
+  await person.signIn(organization.token);
+  return { organization, person };
+}
+
+test("an amount that is offered leads to the payment, of this organization and back to this page", async () => {
+  const { organization, person } = await signedIn();
+  const { text, headers } = await person.get("/billing");
+  for (const mils of ["10000", "25000", "100000"]) expect(text).toContain(`name="mils" value="${mils}"`);
+  expect(headers.get("content-security-policy")).toContain(`form-action 'self' ${checkoutOrigin};`);
+  const answer = await person.post("/billing/topup", { mils: "25000" });
+  expect(answer.status).toBe(303);
+  expect(answer.headers.get("location")).toBe(stub.sessions.at(-1)?.url);
+  expect(stub.calls.at(-1)?.fields).toMatchObject({
+    client_reference_id: organization.organizationId,
+    "line_items[0][price_data][unit_amount]": "2500",
+    success_url: `${url}/billing?topup=paid`,
+    cancel_url: `${url}/billing?topup=cancelled`,
+  });
+});
+
+const foreign = { "sec-fetch-site": "cross-site" };
+test.each([
+  { title: "an amount that is not offered", fields: { mils: "1" }, headers: ownForm },
+  { title: "no amount", fields: {}, headers: ownForm },
+  { title: "no number", fields: { mils: "25000 x" }, headers: ownForm },
+  { title: "a form of another site", fields: { mils: "25000" }, headers: foreign },
+])("$title begins no payment", async ({ fields, headers }) => {
+  const { person } = await signedIn();
+  const before = stub.calls.length;
+  expect((await person.post("/billing/topup", fields, headers)).status).toBe(400);
+  expect(stub.calls).toHaveLength(before);
+});
+
+test("nobody who is not signed in begins a payment", async () => {
+  const before = stub.calls.length;
+  expect((await new PageVisitor(service).post("/billing/topup", { mils: "25000" })).status).toBe(401);
+  expect(stub.calls).toHaveLength(before);
+});
+
+test("a Stripe that is away is told as a page that comes back", async () => {
+  const { person } = await signedIn();
+  const down = refusal(500, "api_error", stripeKey);
+  stub.troubles.push(down, down);
+  const { status, text } = await person.post("/billing/topup", { mils: "10000" });
+  expect(status).toBe(503);
+  expect(text).toContain("Back in a moment");
+  expect(text).not.toContain(stripeKey);
+});
+
+describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
+  test("who has paid comes back signed in, is told so, and sees the credit arrive", async () => {
+    const organization = await service.organization({ creditMils: 0 });
+    const browser = await openBrowser();
+    const seen = await visitor(browser, [url, checkoutOrigin]);
+    const { page, complaints } = seen;
+    // Stripe's own page, as far as it matters: of another site, with a link back.
+    await page.route(`${checkoutOrigin}/**`, (route) =>
+      route.fulfill({
+        contentType: "text/html",
+        body: `<!doctype html><link rel="icon" href="data:,"><a href="${stub.calls.at(-1)?.fields.success_url}">Pay</a>`,
+      }),
+    );
+    await page.goto(`${url}/billing`);
+    await page.getByLabel("Token").fill(organization.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    expect(await axeFindings(page)).toEqual([]);
+    await page.getByRole("radio", { name: "$25" }).check();
+    await page.getByRole("button", { name: "Continue to payment" }).click();
+    await page.getByRole("link", { name: "Pay" }).click();
+    await page.getByText("Payment received").waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await page.getByRole("status").filter({ hasText: "Live" }).waitFor();
+
+    const paid = { ...stub.sessions.at(-1), status: "complete", payment_status: "paid" };
+    expect(await sendEvent(service, eventOf(paid))).toMatchObject(acknowledged);
+    await page.getByText("$25.000").first().waitFor();
+    await page.getByText("+25,000").waitFor();
+    await browser.close();
+    expect({ complaints, foreign: seen.foreign }).toEqual({ complaints: [], foreign: [] });
+  });
+});

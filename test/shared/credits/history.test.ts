@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type DayFigures, readDays } from "../../../shared/credits/days.ts";
+import { type HistoryFilter, historyFilters, readHistory } from "../../../shared/credits/history.ts";
+import { reverseCharges, decide, grantCredit } from "../../../shared/credits/ledger.ts";
+import { newId } from "../../../shared/ids.ts";
+import { aMonth, type PastEntry, writePast } from "../../harness/past.ts";
+import { Service } from "../../harness/service.ts";
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 0 });
+});
+afterAll(() => service.stop());
+
+const dayMs = 24 * 3_600_000;
+const dayOf = (at: Date) => at.toISOString().slice(0, 10);
+
+/** The same figures, counted entry by entry. */
+function countedDays(past: readonly PastEntry[], now: Date, days: number): DayFigures[] {
+  return Array.from({ length: days }, (_, at) => {
+    const day = dayOf(new Date(now.getTime() - (days - 1 - at) * dayMs));
+    const of = (kind: PastEntry["kind"]) => past.filter((entry) => entry.kind === kind && dayOf(entry.at) === day);
+    const mils = (kind: PastEntry["kind"]) =>
+      of(kind).reduce((sum, entry) => sum + ("mils" in entry ? entry.mils : 0), 0);
+    return {
+      day,
+      charges: of("charge").length,
+      refunds: of("refund").length,
+      reversals: of("reversal").length,
+      chargedMils: mils("charge"),
+      reversedMils: mils("reversal"),
+      grantedMils: mils("grant"),
+    };
+  });
+}
+
+const pasts: { title: string; past: (now: Date) => PastEntry[] }[] = [
+  { title: "a whole month", past: (now) => aMonth(now) },
+  { title: "nothing at all", past: () => [] },
+  { title: "one entry today", past: (now) => [{ at: now, kind: "grant", mils: 7 }] },
+  {
+    title: "only what is too old to be shown",
+    past: (now) => [{ at: new Date(now.getTime() - 40 * dayMs), kind: "grant", mils: 7 }],
+  },
+  {
+    title: "days between which nothing happened, and a midnight that is met exactly",
+    past: (now) => {
+      const midnight = new Date(`${dayOf(new Date(now.getTime() - 3 * dayMs))}T00:00:00Z`);
+      return [
+        { at: new Date(now.getTime() - 35 * dayMs), kind: "grant", mils: 100 },
+        { at: new Date(midnight.getTime() - 1), kind: "charge", mils: 5 },
+        { at: midnight, kind: "charge", mils: 3 },
+        { at: midnight, kind: "refund", reason: "engine_error" },
+      ];
+    },
+  },
+];
+
+test.each(pasts)("thirty days are counted as they were: $title", async ({ past }) => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  // One moment for both, however close midnight is.
+  const [{ now }] = (await service.database.query("select now()")).rows;
+  const entries = past(now);
+  await writePast(service.database, organizationId, entries);
+  const read = await readDays(service.database, organizationId, 30);
+  expect(read).toEqual(countedDays(entries, now, 30));
+});
+
+test("the ledger's own functions write what the days are counted from", async () => {
+  const { organizationId } = await service.organization({ creditMils: 1_000 });
+  const [charged, reversed, refunded] = [newId("req"), newId("req"), newId("req")];
+  await decide(service.database, [
+    { requestId: charged, organizationId, wanted: "charge", priceMils: 5 },
+    { requestId: reversed, organizationId, wanted: "charge", priceMils: 7 },
+    { requestId: refunded, organizationId, wanted: "refund", reason: "engine_error" },
+  ]);
+  await reverseCharges(service.database, [{ organizationId, requestId: reversed }], "caller_gone");
+  const days = await readDays(service.database, organizationId, 30);
+  expect(days.at(-1)).toMatchObject({
+    charges: 2,
+    refunds: 1,
+    reversals: 1,
+    chargedMils: 12,
+    reversedMils: 7,
+    grantedMils: 1_000,
+  });
+
+  const all = await readHistory(service.database, organizationId, { filter: "all", limit: 10 });
+  expect(all).toMatchObject([
+    { outcome: "refunded", requestId: refunded, reason: "engine_error" },
+    { outcome: "reversed", requestId: reversed, chargedMils: 7, reason: "caller_gone" },
+    { outcome: "charged", requestId: charged, chargedMils: 5 },
+    { outcome: "granted", grantedMils: 1_000, note: "test" },
+  ]);
+});
+
+const belongs: Record<HistoryFilter, (outcome: string) => boolean> = {
+  all: () => true,
+  charged: (outcome) => outcome === "charged",
+  refunded: (outcome) => outcome === "refunded",
+  reversed: (outcome) => outcome === "reversed",
+  grants: (outcome) => outcome === "granted",
+};
+
+test.each(historyFilters)("the pages of %s follow each other without a gap and without a repeat", async (filter) => {
+  const [mine, other] = [await service.organization({ creditMils: 0 }), await service.organization({ creditMils: 0 })];
+  const past = aMonth(new Date(), 2);
+  await writePast(service.database, mine.organizationId, past);
+  await writePast(service.database, other.organizationId, aMonth(new Date(), 2));
+  const read = (of: HistoryFilter, limit: number, before?: number) =>
+    readHistory(service.database, mine.organizationId, { filter: of, limit, before });
+
+  const whole = await read("all", 10_000);
+  expect(whole).toHaveLength(past.filter(({ kind }) => kind !== "reversal").length);
+  const expected = whole.filter(({ outcome }) => belongs[filter](outcome));
+  expect(expected.length).toBeGreaterThan(1);
+  const paged = [];
+  let before: number | undefined;
+  for (;;) {
+    const page = await read(filter, 7, before);
+    paged.push(...page);
+    if (page.length < 7) break;
+    before = page.at(-1)?.version;
+    // What comes meanwhile moves no page.
+    const grant = { organizationId: mine.organizationId, grantId: newId("grant"), mils: 1, reason: "meanwhile" };
+    await grantCredit(service.database, grant);
+  }
+  const ids = (entries: typeof whole) =>
+    entries.map((entry) => ("requestId" in entry ? entry.requestId : entry.grantId));
+  expect(ids(paged).toSorted()).toEqual(ids(expected).toSorted());
+  expect(paged.map(({ version }) => version)).toEqual(paged.map(({ version }) => version).toSorted((a, b) => b - a));
+});
