@@ -10,7 +10,8 @@ if asker then
   return {'asked', asker}
 end
 if failure and failedBy == ARGV[4] then return {'failed', failure, at} end
-redis.call('DEL', KEYS[1])
+-- 'awaited' stays where a claim was abandoned: whoever waited for that one still waits.
+redis.call('HDEL', KEYS[1], 'answer', 'at', 'failure', 'failedBy')
 redis.call('HSET', KEYS[1], 'asker', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return {'yours'}

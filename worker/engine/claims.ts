@@ -80,9 +80,12 @@ export async function unclaim(redis: Redis, fingerprint: string, token: string):
   return (await unclaimScript.run(redis, [keyOf(fingerprint)], [token])) === 1;
 }
 
-/** Ends a claim of which nothing came that others could use: those who wait claim it anew. */
+/**
+ * Ends a claim of which nothing came that others could use: those who wait claim it anew. That somebody waits stays
+ * known, or else an answer to the next claim would be told to nobody if it came between two looks.
+ */
 export async function abandon(redis: Redis, fingerprint: string): Promise<void> {
-  await redis.del(keyOf(fingerprint));
+  await redis.hdel(keyOf(fingerprint), "asker", "answer");
 }
 
 /**

@@ -3,7 +3,7 @@ import { openContext } from "../../../shared/context.ts";
 import type { LocalServer } from "../../../shared/local/server.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openAskOnce, type Engine } from "../../../worker/engine/ask-once.ts";
-import { defineClaimScripts } from "../../../worker/engine/claims.ts";
+import { abandon, claim, defineClaimScripts, unclaim } from "../../../worker/engine/claims.ts";
 import { createGoogle } from "../../../worker/engine/google.ts";
 import { hasRoomForAnswers } from "../../../worker/engine/room-in-redis.ts";
 import { engineConfig, query } from "../../harness/queries.ts";
@@ -138,14 +138,25 @@ describe("equal searches of one moment", () => {
   test("go on with another one asking, where the first one's time is over before theirs", async () => {
     const [one, other] = await Promise.all([openWorkersEngine(), openWorkersEngine()]);
     const provider = answering(tenOrganic);
-    const short = one.search({}, { remainingMs: 400 });
+    const short = one.search({}, { remainingMs: 1_000 });
     await asked();
     const long = [one.search(), other.search()];
+    await awaited(one.redis);
     expect(await short).toMatchObject({ ok: false, code: "engine_timeout" });
     await until(async () => stub.requests.length === 2);
     provider.answer();
     expect(await Promise.all(long)).toMatchObject([{ ok: true }, { ok: true }]);
     expect(stub.requests).toHaveLength(2);
+  });
+
+  test("are told what comes of the next asker, however soon after an abandoned one", async () => {
+    const { redis } = await openWorkersEngine();
+    const fingerprint = "pumps";
+    expect(await claim(redis, fingerprint, { token: "first", sinceMs: 0 })).toEqual({ kind: "yours" });
+    expect(await claim(redis, fingerprint, { token: "waits", sinceMs: 0 })).toEqual({ kind: "asked", by: "first" });
+    await abandon(redis, fingerprint);
+    expect(await claim(redis, fingerprint, { token: "next", sinceMs: 0 })).toEqual({ kind: "yours" });
+    expect(await unclaim(redis, fingerprint, "next")).toBe(true);
   });
 
   test("end at their own deadline, however long the one who asked may wait", async () => {
