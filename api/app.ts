@@ -1,6 +1,7 @@
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { CallerError } from "../shared/errors.ts";
 import { openGate } from "./admission.ts";
+import { assetHeaders } from "./billing/assets.ts";
 import { openBilling } from "./billing/billing.ts";
 import { answerDownload } from "./billing/download.ts";
 import { answerLive } from "./billing/live.ts";
@@ -10,11 +11,12 @@ import { answerSignIn, answerSignOut } from "./billing/sign-in.ts";
 import { answerTopUp } from "./billing/top-up.ts";
 import type { ApiContext } from "./context.ts";
 import { answerDocument } from "./docs/answer-document.ts";
-import { answerFile, openPage } from "./docs/page.ts";
+import { docsHeaders, readPage } from "./docs/page.ts";
 import { exchangeOf, openExchange } from "./http/exchange.ts";
 import { refuseUnsafeHead } from "./http/head.ts";
 import { answerSearch } from "./http/search.ts";
 import { callerErrorOf, sendError } from "./http/send-error.ts";
+import { answerFile } from "./http/static-file.ts";
 import { answerUsage } from "./http/usage.ts";
 import { answerMcp } from "./mcp/endpoint.ts";
 import { CallerGone } from "./search-call.ts";
@@ -41,7 +43,7 @@ export function createApp(context: ApiContext): Express {
   if (context.topups) route(app, "POST", "/stripe/webhook", answerStripe(context, context.topups));
 
   route(app, "GET", "/openapi.json", answerDocument());
-  for (const file of openPage()) route(app, "GET", file.path, answerFile(file));
+  for (const file of readPage()) route(app, "GET", file.path, answerFile(file, docsHeaders));
 
   const billing = openBilling(context);
   route(app, "GET", "/billing", answerPage(billing));
@@ -50,7 +52,7 @@ export function createApp(context: ApiContext): Express {
   route(app, "POST", "/billing/topup", answerTopUp(billing));
   route(app, "GET", "/billing/searches.csv", answerDownload(billing));
   route(app, "GET", "/billing/live", answerLive(billing));
-  for (const { path, answer } of Object.values(billing.assets)) route(app, "GET", path, answer);
+  for (const file of Object.values(billing.assets)) route(app, "GET", file.path, answerFile(file, assetHeaders));
 
   app.use(() => {
     throw new CallerError("not_found");

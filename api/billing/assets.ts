@@ -1,21 +1,17 @@
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { Request, Response } from "express";
+import { type StaticFile, staticFile } from "../http/static-file.ts";
 
-/** The page's own files. Their addresses change with their content, so browsers may keep them for good. */
-
-interface Asset {
-  path: string;
-  answer: (request: Request, response: Response) => void;
-}
-
+/** The page's own files. */
 export interface Assets {
-  style: Asset;
-  script: Asset;
-  icon: Asset;
+  style: StaticFile;
+  script: StaticFile;
+  icon: StaticFile;
 }
 
-const hashLength = 12;
+export const assetHeaders = {
+  "X-Content-Type-Options": "nosniff",
+  "Cross-Origin-Resource-Policy": "same-origin",
+};
 
 export function readAssets(): Assets {
   return {
@@ -25,19 +21,6 @@ export function readAssets(): Assets {
   };
 }
 
-function readAsset(file: string, type: string): Asset {
-  const bytes = readFileSync(new URL(`assets/${file}`, import.meta.url));
-  const hash = createHash("sha256").update(bytes).digest("hex").slice(0, hashLength);
-  const answer = (_request: Request, response: Response) => {
-    response
-      .writeHead(200, {
-        "Content-Type": type,
-        "Content-Length": bytes.length,
-        "Cache-Control": "public, max-age=31536000, immutable",
-        "X-Content-Type-Options": "nosniff",
-        "Cross-Origin-Resource-Policy": "same-origin",
-      })
-      .end(bytes);
-  };
-  return { path: `/billing/${file.replace(".", `.${hash}.`)}`, answer };
+function readAsset(name: string, type: string): StaticFile {
+  return staticFile(`/billing/${name}`, type, readFileSync(new URL(`assets/${name}`, import.meta.url)));
 }

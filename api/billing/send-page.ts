@@ -70,9 +70,9 @@ function whole({ assets }: Billing, { title, body }: Page): Html {
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
 <title>${title} · Serpmill</title>
-<link rel="icon" href="${assets.icon.path}" type="image/svg+xml">
-<link rel="stylesheet" href="${assets.style.path}">
-<script src="${assets.script.path}" defer></script>
+<link rel="icon" href="${assets.icon.address}" type="image/svg+xml">
+<link rel="stylesheet" href="${assets.style.address}">
+<script src="${assets.script.address}" defer></script>
 </head>
 <body>
 ${body}

@@ -1,19 +1,7 @@
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
-import type { Request, Response } from "express";
+import { type StaticFile, staticFile } from "../http/static-file.ts";
 
 /** The reference to read and try: Swagger UI from its npm package, and a page of ours around it. */
-
-/** One file that the page is made of, the page itself among them. */
-export interface PageFile {
-  path: string;
-  type: string;
-  bytes: Buffer;
-  /** What an address has to name as `v` for its bytes to be the same for ever; none for the page itself. */
-  version: string | undefined;
-}
 
 const read = (address: string) => readFileSync(new URL(address, import.meta.url));
 
@@ -35,7 +23,8 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-const secure = {
+/** What the browser may do with what is in /docs. */
+export const docsHeaders = {
   "Content-Security-Policy": policy,
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Resource-Policy": "same-origin",
@@ -45,37 +34,17 @@ const secure = {
   "X-Frame-Options": "DENY",
 };
 
-/** Reads the files of /docs. The page names the others with their version, so that they can be kept for ever. */
-export function openPage(): PageFile[] {
+/** Reads the files of /docs: the page itself, which names the others with their version, and those. */
+export function readPage(): StaticFile[] {
   const files = [
-    { path: "/docs/swagger-ui.css", type: css, bytes: read(import.meta.resolve("swagger-ui-dist/swagger-ui.css")) },
-    {
-      path: "/docs/swagger-ui-bundle.js",
-      type: script,
-      bytes: read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
-    },
-    { path: "/docs/page.css", type: css, bytes: read("page.css") },
-    { path: "/docs/page.js", type: script, bytes: read("page.js") },
-  ].map((file) => ({ ...file, version: createHash("sha256").update(file.bytes).digest("hex").slice(0, 16) }));
+    staticFile("/docs/swagger-ui.css", css, read(import.meta.resolve("swagger-ui-dist/swagger-ui.css"))),
+    staticFile("/docs/swagger-ui-bundle.js", script, read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js"))),
+    staticFile("/docs/page.css", css, read("page.css")),
+    staticFile("/docs/page.js", script, read("page.js")),
+  ];
   const html = files.reduce(
-    (text, { path, version }) => text.replaceAll(`"${path}"`, `"${path}?v=${version}"`),
+    (text, { path, address }) => text.replaceAll(`"${path}"`, `"${address}"`),
     read("page.html").toString(),
   );
-  const page = { path: "/docs", type: "text/html; charset=utf-8", bytes: Buffer.from(html), version: undefined };
-  return [page, ...files];
-}
-
-/** Answers with a file, packed where the browser takes it: that is a third of the bytes. */
-export function answerFile({ type, bytes, version }: PageFile) {
-  const packing = promisify(gzip)(bytes);
-  return async (request: Request, response: Response) => {
-    const isKept = version !== undefined && request.query["v"] === version;
-    response.set(secure).set({
-      "Content-Type": type,
-      "Cache-Control": isKept ? "public, max-age=31536000, immutable" : "no-cache",
-      Vary: "Accept-Encoding",
-    });
-    if (request.acceptsEncodings("gzip")) response.set("Content-Encoding", "gzip").end(await packing);
-    else response.end(bytes);
-  };
+  return [staticFile("/docs", "text/html; charset=utf-8", Buffer.from(html)), ...files];
 }

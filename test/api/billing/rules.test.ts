@@ -130,16 +130,24 @@ test("the page's own files may be kept for good, since their addresses change wi
   const { text } = await new PageVisitor(service).get("/billing");
   const paths = [...text.matchAll(/(?:href|src)="(\/billing\/[^"]+)"/g)].map(([, path]) => path ?? "");
   expect(paths).toEqual([
-    expect.stringMatching(/^\/billing\/icon\.[0-9a-f]{12}\.svg$/),
-    expect.stringMatching(/^\/billing\/billing\.[0-9a-f]{12}\.css$/),
-    expect.stringMatching(/^\/billing\/billing\.[0-9a-f]{12}\.js$/),
+    expect.stringMatching(/^\/billing\/icon\.svg\?v=[0-9a-f]{16}$/),
+    expect.stringMatching(/^\/billing\/billing\.css\?v=[0-9a-f]{16}$/),
+    expect.stringMatching(/^\/billing\/billing\.js\?v=[0-9a-f]{16}$/),
   ]);
   for (const path of paths) {
     const { status, headers } = await service.send(path);
     expect(status).toBe(200);
     expect(headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
     expect(headers.get("x-content-type-options")).toBe("nosniff");
+    expect((await service.send(`${path}older`)).headers.get("cache-control")).toBe("no-cache");
   }
+});
+
+test("with a public address and no payment provider the page says whom to ask, and does not lead to itself", async () => {
+  const { organization, visitor } = await signedIn(behindHttps);
+  const { text } = await visitor.get("/billing");
+  expect(text).toContain(`name your organization: <code>${organization.organizationId}</code>`);
+  expect(text).not.toContain("https://search.example/billing");
 });
 
 test("behind a link of another site the page goes on to itself once, so that the browser sends its cookie", async () => {
