@@ -35,7 +35,8 @@ export async function visitor(
   const foreign: string[] = [];
   const complaints: string[] = [];
   context.on("request", (request) => {
-    if (!origins.includes(new URL(request.url()).origin)) foreign.push(request.url());
+    const { protocol, origin } = new URL(request.url());
+    if (protocol !== "data:" && !origins.includes(origin)) foreign.push(request.url());
   });
   context.on("weberror", (error) => complaints.push(error.error().message));
   context.on("console", (message) => {
@@ -44,10 +45,12 @@ export async function visitor(
   return { context, page: await context.newPage(), foreign, complaints };
 }
 
-/** What axe finds on a page, each as `rule: places`. */
-export async function axeFindings(page: Page): Promise<string[]> {
+/** What axe finds on a page, each as `rule: places`; without the rules that are named. */
+export async function axeFindings(page: Page, without: readonly string[] = []): Promise<string[]> {
   // Through the debugger's door, which the page's own policy does not close.
   await page.evaluate(axe.source);
-  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
+  const rules = Object.fromEntries(without.map((rule) => [rule, { enabled: false }]));
+  const run = (options: axe.RunOptions) => (globalThis as unknown as { axe: typeof axe }).axe.run(options);
+  const { violations } = await page.evaluate(run, { rules });
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(" ")).join(", ")}`);
 }

@@ -1,7 +1,8 @@
-import { chromium, type Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { searchAnswer } from "../../../shared/results.ts";
-import { chromiumPath, withoutChromium } from "../../harness/chromium.ts";
+import { axeFindings, openBrowser, visitor } from "../../harness/browser.ts";
+import { withoutChromium } from "../../harness/chromium.ts";
 import { type Organization, Service } from "../../harness/service.ts";
 
 /** The reference as a browser shows it, and as a cache keeps it. */
@@ -65,43 +66,35 @@ test("every file of the page comes with a policy under which nothing else can be
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   test.each([
-    { width: 390, colorScheme: "dark" },
-    { width: 1280, colorScheme: "light" },
-  ] as const)("a search is tried at $width px, $colorScheme, and nothing leaves or stays", async (look) => {
-    const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
-    try {
-      const { width, colorScheme } = look;
-      const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme });
-      const seen = watch(page);
-      await page.goto(`${service.apis[0]?.url}/docs`);
-      const answer = await trySearch(page, organization.token);
-      expect(searchAnswer.parse(answer).results.length).toBeGreaterThan(9);
+    { width: 390, dark: true },
+    { width: 1280, dark: false },
+  ])(
+    "a search is tried at $width px, dark $dark; nothing leaves or stays, and axe finds nothing of ours",
+    async ({ width, dark }) => {
+      const origin = service.apis[0]?.url ?? "";
+      const browser = await openBrowser();
+      try {
+        const { page, foreign, complaints } = await visitor(browser, [origin], { width, dark });
+        await page.goto(`${origin}/docs`);
+        const answer = await trySearch(page, organization.token);
+        expect(searchAnswer.parse(answer).results.length).toBeGreaterThan(9);
 
-      expect(seen.complaints).toEqual([]);
-      expect(seen.addresses.filter((address) => !address.startsWith(`${service.apis[0]?.url}/`))).toEqual([]);
-      expect(await kept(page)).toEqual({ local: 0, session: 0, cookie: "" });
-      expect(await page.context().cookies()).toEqual([]);
-      expect(await pageOf(page)).toEqual({ isTooWide: false, isDark: colorScheme === "dark" });
-      await page.reload();
-      await page.locator(".authorize.unlocked").first().waitFor();
-    } finally {
-      await browser.close();
-    }
-  });
+        expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
+        expect(await kept(page)).toEqual({ local: 0, session: 0, cookie: "" });
+        expect(await page.context().cookies()).toEqual([]);
+        expect(await pageOf(page)).toEqual({ isTooWide: false, isDark: dark });
+        expect(await axeFindings(page, ofSwaggerUi)).toEqual([]);
+        await page.reload();
+        await page.locator(".authorize.unlocked").first().waitFor();
+      } finally {
+        await browser.close();
+      }
+    },
+  );
 });
 
-/** Everything that the page asks for over the network, and everything that the browser complains of. */
-function watch(page: Page) {
-  const seen = { addresses: new Array<string>(), complaints: new Array<string>() };
-  page.on("request", (request) => {
-    if (!request.url().startsWith("data:")) seen.addresses.push(request.url());
-  });
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) seen.complaints.push(message.text());
-  });
-  page.on("pageerror", (error) => seen.complaints.push(error.message));
-  return seen;
-}
+/** How Swagger UI is built: its landmarks, and buttons that have buttons in them. */
+const ofSwaggerUi = ["nested-interactive", "landmark-unique", "region"];
 
 /** What a reader does: pastes a token, and presses the button. @returns the body that comes back, as it is shown. */
 async function trySearch(page: Page, token: string): Promise<unknown> {
