@@ -113,7 +113,6 @@ const settings = z.object({
   /** Milliseconds from the arrival of a search to its last possible answer. */
   SEARCH_DEADLINE_MS: wholeNumber(500, 120_000).default(30_000),
   ...engineSettings.shape,
-  /** The address under which callers reach the API, where proxies stand in front of it. Its path is not looked at. */
   /** Proxies in front of the API that set X-Forwarded-For and X-Forwarded-Proto. Without any, nobody is believed. */
   TRUSTED_PROXIES: wholeNumber(0, 10).default(0),
   /** Where a caller without credits is sent. */

@@ -18,8 +18,9 @@ export interface Topups {
   /** What is offered, in the operator's order. Nothing else can be begun. */
   amountsMils: readonly number[];
   /**
-   * Begins a payment of this amount for this organization, whom the caller of this function has to have identified.
-   * People come back to `returnPath` of our own address with `?topup=paid` or `?topup=cancelled`, which proves nothing. The credit comes by itself, a moment after the payment.
+   * Begins a payment of this amount for this organization, whom the caller of this function has to have identified. People
+   * come back to `returnPath` of our own address with `?topup=paid` or `?topup=cancelled`, which proves nothing: the credit
+   * comes by itself, a moment after the payment.
    * @returns the page of Stripe to send the person to.
    * @throws {CallerError} `bad_request` for an amount that is not offered; `unavailable` where Stripe is away or refuses.
    */
