@@ -6,12 +6,12 @@ import type { Query } from "../../shared/query.ts";
 import { abandon, claim, keepClaim, tell, unclaim } from "./claims.ts";
 import type { EngineAnswer, Google } from "./google.ts";
 import { hasRoomForAnswers } from "./room-in-redis.ts";
-import { roomMsMin } from "./visit.ts";
 
 const firstPollMs = 10;
 const pollMsMax = 50;
 // So long an unreachable Redis is asked again; then each worker asks the providers by itself.
 const patienceMs = 1_000;
+const replyMsMax = 500;
 
 /** One query that is to be asked. */
 export type Asking = {
@@ -30,7 +30,7 @@ export type Found = {
   atMs: number;
   /** Whether this process asked the providers for it. */
   isOwn: boolean;
-  /** Whether the time of this asking was over before there was an answer: others may have more. */
+  /** Whether it failed for want of time: others may have more. */
   ranOut: boolean;
 };
 
@@ -50,9 +50,7 @@ export function openAskForAll(context: Context, google: Google): (asking: Asking
 
   const ask = async ({ query, deadlineAt }: Asking): Promise<Found> => {
     const answer = await google.search(query, deadlineAt - performance.now());
-    const isLate = performance.now() >= deadlineAt - roomMsMin;
-    const ranOut = isLate && !answer.ok && answer.code === "engine_timeout";
-    return { answer, atMs: clock.nowMs(), isOwn: true, ranOut };
+    return { answer, atMs: clock.nowMs(), isOwn: true, ranOut: !answer.ok && answer.isHurried === true };
   };
 
   const publish = async ({ fingerprint, isJoined }: Asking, token: string, { answer, atMs, ranOut }: Found) => {
@@ -75,8 +73,11 @@ export function openAskForAll(context: Context, google: Google): (asking: Asking
     let awaited: string | undefined;
     let pauseMs = firstPollMs;
     let patientUntil = performance.now() + patienceMs;
-    while (performance.now() < asking.deadlineAt) {
-      const known = await claim(redis, asking.fingerprint, { token, sinceMs: asking.sinceMs, awaited }).catch(failed);
+    for (;;) {
+      const leftMs = asking.deadlineAt - performance.now();
+      if (leftMs <= 0) return { answer: waitedInVain, atMs: clock.nowMs(), isOwn: false, ranOut: true };
+      const wanted = { token, sinceMs: asking.sinceMs, awaited, msMax: Math.min(replyMsMax, leftMs) };
+      const known = await claim(redis, asking.fingerprint, wanted).catch(failed);
       if (known?.kind === "yours") return askForAll(asking, token);
       if (known?.kind === "told") return { answer: known.answer, atMs: known.atMs, isOwn: false, ranOut: false };
       if (!known && performance.now() > patientUntil) return ask(asking);
@@ -84,10 +85,9 @@ export function openAskForAll(context: Context, google: Google): (asking: Asking
         awaited = known.by;
         patientUntil = performance.now() + patienceMs;
       }
-      await sleep(pauseMs);
+      await sleep(Math.min(pauseMs, leftMs));
       pauseMs = Math.min(pauseMs * 1.5, pollMsMax);
     }
-    return { answer: waitedInVain, atMs: clock.nowMs(), isOwn: false, ranOut: true };
   };
 }
 
@@ -96,4 +96,5 @@ export const waitedInVain: EngineAnswer = {
   code: "engine_timeout",
   details: {},
   trace: { provider: "none", calls: [], costMicroUsd: 0 },
+  isHurried: true,
 };

@@ -35,6 +35,7 @@ const problems: Record<FailureKind, string> = {
   request_refused: "does not understand the request",
   unreadable: "answers what cannot be read",
   timeout: "does not answer in time",
+  busy: "has no place left",
   outrun: "is slower than another one",
   dropped: "was not waited for",
 };

@@ -15,7 +15,6 @@ const leaseMs = 2_000;
 const renewEveryMs = 600;
 // What was told stays for whoever polls, and for equal searches that were in the queue meanwhile.
 const toldMs = 5_000;
-const replyMsMax = 500;
 
 const claimScript = new Script("claim", new URL("claim.lua", import.meta.url));
 const unclaimScript = new Script("unclaim", new URL("unclaim.lua", import.meta.url));
@@ -50,15 +49,17 @@ const keyOf = (fingerprint: string) => `asked:${fingerprint}`;
  * Claims a query, or learns who has, or what came of it.
  * @param options.sinceMs by Redis' clock: an older answer is none.
  * @param options.awaited the claim whose failure is shared, because it was waited for.
+ * @param options.msMax milliseconds that Redis has to answer.
  * @throws where Redis does not answer; the claim may stand all the same, and lapses.
  */
 export async function claim(
   redis: Redis,
   fingerprint: string,
-  { token, sinceMs, awaited = "" }: { token: string; sinceMs: number; awaited?: string | undefined },
+  wanted: { token: string; sinceMs: number; awaited?: string | undefined; msMax: number },
 ): Promise<Claim> {
+  const { token, sinceMs, awaited = "", msMax } = wanted;
   const asking = claimScript.run(redis, [keyOf(fingerprint)], [token, leaseMs, sinceMs, awaited]);
-  const [kind, text = "", atMs = 0] = claimReply.parse(await within(replyMsMax, asking));
+  const [kind, text = "", atMs = 0] = claimReply.parse(await within(msMax, asking));
   if (kind === "yours") return { kind };
   if (kind === "asked") return { kind, by: text };
   const answer = told.safeParse(parseJson(text)).data;

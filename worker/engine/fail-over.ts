@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Query } from "../../shared/query.ts";
 import type { Asker } from "./ask.ts";
-import type { Line, Outcome } from "./line.ts";
+import type { Line } from "./line.ts";
 import type { Failure, Page } from "./provider.ts";
-import { fetchFirst, fetchOthers, giveUp, roomMsMin, type Trace, type Visit } from "./visit.ts";
+import { fetchAll, giveUp, roomMsMin, type Trace, type Visit } from "./visit.ts";
 
-// Of the time that is left, as long as somebody else could still be asked: a provider that hangs leaves the rest to the next.
+// Of the time that is left, as long as somebody else could still be asked: a provider that takes long, with all its pages and
+// second calls, leaves the rest to the next.
 const shareOfTimeMax = 2 / 3;
 
 /** One search and those who may be asked, in the order in which they are. */
@@ -19,73 +20,85 @@ export type Errand = {
   trace: Trace;
 };
 
-type First = { visit: Visit; page: Outcome };
-type Running = Map<Visit, Promise<First>>;
+type Ended = { visit: Visit; pages: Page[] | Failure };
+type Running = Map<Visit, Promise<Ended>>;
+
+/** Why nobody has answered: the failures in the order in which they came, and whether more time might have helped. */
+export type Failed = { failures: Failure[]; isHurried: boolean };
 
 /**
  * Asks one provider after the other until one has answered in full, while the deadline leaves room. The first one that
- * is slow may be hedged: the next one is asked as well, and whoever answers first is taken.
- * @returns all pages of one provider, or the failures in the order in which they came.
+ * is slow may be hedged: the next one is asked as well, and whoever answers first is taken. Another one has been outrun,
+ * which counts against it; it is asked again, last of all, where the one that was faster fails after all.
+ * @returns all pages of one provider, or why there are none.
  */
-export async function askInTurn(errand: Errand): Promise<{ pages: Page[] } | { failures: Failure[] }> {
+export async function askInTurn(errand: Errand): Promise<{ pages: Page[] } | Failed> {
   const failures: Failure[] = [];
   const running: Running = new Map();
-  let asked = 0;
+  const left = [...errand.lines];
   let mayBeSlow = errand.hedgeAfterMs > 0;
   const begin = () => {
-    const visit = visitOf(errand, asked);
-    asked += 1;
-    if (!visit) return false;
-    errand.trace.provider = visit.line.provider.name;
+    const line = hasTimeFor(errand) && left.shift();
+    if (!line) return false;
+    const visit = openVisit(errand, line, left.length === 0);
+    errand.trace.provider = line.provider.name;
+    const pages = fetchAll(visit, () => outrunOthers(visit, running));
     running.set(
       visit,
-      fetchFirst(visit).then((page) => ({ visit, page })),
+      pages.then((ended) => ({ visit, pages: ended })),
     );
     return true;
   };
 
   for (;;) {
-    const hasTime = failures.length === 0 || hasTimeFor(errand);
-    if (running.size === 0 && !(hasTime && begin())) return { failures };
-    const first = await (mayBeSlow ? firstOrSlow(running, errand.hedgeAfterMs) : firstOf(running));
-    if (first === "slow") {
-      mayBeSlow = !(mayHedge(errand, asked) && begin());
+    if (running.size === 0 && !begin()) {
+      return { failures, isHurried: left.length > 0 || failures.some(({ isHurried }) => isHurried) };
+    }
+    const ended = await (mayBeSlow ? firstOrSlow(running, errand.hedgeAfterMs) : firstOf(running));
+    if (ended === "slow") {
+      mayBeSlow = !(isSilent(running) && mayHedge(left[0]) && begin());
       continue;
     }
-    running.delete(first.visit);
-    const pages = "failure" in first.page ? first.page : await goOnAlone(first.visit, first.page, running);
+    const { visit, pages } = ended;
+    running.delete(visit);
     if (!("failure" in pages)) {
-      errand.trace.provider = first.visit.line.provider.name;
+      await Promise.all(running.values());
+      errand.trace.provider = visit.line.provider.name;
       return { pages };
     }
-    failures.push(pages);
+    if (pages.failure === "outrun") left.push(visit.line);
+    else failures.push(pages);
   }
 }
 
-function visitOf({ lines, asker, query, deadlineAt, trace }: Errand, index: number): Visit | undefined {
-  const line = lines[index];
-  if (!line) return undefined;
-  const remainingMs = deadlineAt - performance.now();
-  const isLast = index === lines.length - 1;
-  const attemptMsMax = Math.min(line.provider.attemptMsMax, isLast ? remainingMs : remainingMs * shareOfTimeMax);
-  return { line, asker, query, deadlineAt, attemptMsMax, stop: new AbortController(), trace };
+function openVisit({ asker, query, deadlineAt, trace }: Errand, line: Line, isLast: boolean): Visit {
+  const now = performance.now();
+  const ownDeadlineAt = isLast ? deadlineAt : now + (deadlineAt - now) * shareOfTimeMax;
+  return { line, asker, query, deadlineAt: ownDeadlineAt, stop: new AbortController(), isAnswering: false, trace };
+}
+
+function outrunOthers(first: Visit, running: Running): void {
+  for (const visit of running.keys()) if (visit !== first) giveUp(visit, "outrun");
+}
+
+function isSilent(running: Running): boolean {
+  return ![...running.keys()].some(({ isAnswering }) => isAnswering);
 }
 
 /** The next one has to be ready, and a hedge is one of its second calls; where it has none left, it is looked at again. */
-function mayHedge(errand: Errand, asked: number): boolean {
-  const next = errand.lines[asked];
-  return next?.standing() === 0 && hasTimeFor(errand) && next.retries.spend();
+function mayHedge(next: Line | undefined): boolean {
+  return next?.standing() === 0 && next.retries.spend();
 }
 
 function hasTimeFor({ deadlineAt }: Errand): boolean {
   return deadlineAt - performance.now() >= roomMsMin;
 }
 
-function firstOf(running: Running): Promise<First> {
+function firstOf(running: Running): Promise<Ended> {
   return Promise.race(running.values());
 }
 
-async function firstOrSlow(running: Running, ms: number): Promise<First | "slow"> {
+async function firstOrSlow(running: Running, ms: number): Promise<Ended | "slow"> {
   const answered = new AbortController();
   const slow = sleep(ms, "slow" as const, { signal: answered.signal }).catch(() => "slow" as const);
   try {
@@ -93,12 +106,4 @@ async function firstOrSlow(running: Running, ms: number): Promise<First | "slow"
   } finally {
     answered.abort();
   }
-}
-
-/** Goes on with the one that answered first. Another one has been outrun, which counts against it. */
-async function goOnAlone(visit: Visit, first: Page, others: Running): Promise<Page[] | Failure> {
-  for (const outrun of others.keys()) giveUp(outrun, "outrun");
-  await Promise.all(others.values());
-  others.clear();
-  return fetchOthers(visit, first);
 }

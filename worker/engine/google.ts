@@ -7,9 +7,9 @@ import type { Result } from "../../shared/results.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { openAsker } from "./ask.ts";
-import { askInTurn, type Errand } from "./fail-over.ts";
+import { askInTurn, type Errand, type Failed } from "./fail-over.ts";
 import { Line } from "./line.ts";
-import { type Element, type Failure, failureKinds, type Page, type Provider } from "./provider.ts";
+import { type Element, failureKinds, type Page, type Provider } from "./provider.ts";
 import { openProviders } from "./registry.ts";
 import type { Trace } from "./visit.ts";
 
@@ -24,6 +24,8 @@ export type EngineAnswer =
       code: (typeof engineErrors)[number];
       details: ErrorDetails;
       trace: Trace;
+      /** Whether a search with more time may do better. */
+      isHurried?: boolean;
     };
 
 export type Google = {
@@ -70,7 +72,7 @@ async function search(errand: Errand): Promise<EngineAnswer> {
   // The preferred one first, but those that are busy or fail only where nobody else has answered.
   const lines = able.toSorted((one, other) => one.standing() - other.standing());
   const answer = await askInTurn({ ...errand, lines });
-  return "pages" in answer ? answerOf(query, answer.pages, trace) : failed(answer.failures, trace);
+  return "pages" in answer ? answerOf(query, answer.pages, trace) : failed(answer, trace);
 }
 
 function canHonour(provider: Provider, query: Query): boolean {
@@ -96,14 +98,14 @@ function fieldNobodyCanHonour(providers: readonly Provider[], query: Query): "de
  * The last failure decides, except that "not allowed on this account" only counts where nobody failed otherwise: as long
  * as one provider might answer later, the query itself is not to blame.
  */
-function failed(failures: readonly Failure[], trace: Trace): EngineAnswer {
-  const last = failures.findLast(({ failure }) => failure !== "query_refused")?.failure;
-  if (failures.length === 0 || last === "timeout") return { ok: false, code: "engine_timeout", details: {}, trace };
-  if (last === undefined) {
-    const details = { reason: failureKinds.query_refused.reason, field: failures.at(-1)?.field ?? "keyword" };
-    return { ok: false, code: "query_rejected", details, trace };
-  }
-  return { ok: false, code: "engine_error", details: { reason: failureKinds[last].reason }, trace };
+function failed({ failures, isHurried }: Failed, trace: Trace): EngineAnswer {
+  const said = { ok: false, trace, isHurried } as const;
+  const last = failures.findLast(({ failure }) => failure !== "query_refused");
+  const reason = last && failureKinds[last.failure].reason;
+  if (failures.length === 0 || reason === "timeout") return { ...said, code: "engine_timeout", details: {} };
+  if (reason) return { ...said, code: "engine_error", details: { reason } };
+  const field = failures.at(-1)?.field ?? "keyword";
+  return { ...said, code: "query_rejected", details: { reason: failureKinds.query_refused.reason, field } };
 }
 
 /** Lines the pages up: ranks run on over all of them, each organic address counts once, and none lies deeper than asked. */

@@ -4,8 +4,8 @@ import type { Metrics } from "../../shared/metrics.ts";
 import { type Failure, failureKinds, type Page, type Provider } from "./provider.ts";
 import { RetryBudget } from "./retry-budget.ts";
 
-// More than half of the last twenty calls failed, of five at least: the provider is passed over, and tried again with one
-// search every ten seconds until that succeeds.
+// More than half of the last twenty searches failed here, of five at least: the provider is passed over, and tried again
+// with one search every ten seconds until that succeeds.
 const judgedBy = { threshold: 0.5, size: 20, minimumNumberOfCalls: 5 };
 const openMs = 10_000;
 
@@ -53,27 +53,29 @@ export class Line {
 
   /**
    * Runs one call as soon as there is a place for it. The call itself has to end by the deadline.
-   * @returns its outcome, or a time-out where it was given up or no place became free until then.
+   * @returns its outcome, or `busy` where it was given up or no place became free until then.
    */
   async run(call: () => Promise<Outcome>, limits: { deadlineAt: number; stop: AbortSignal }): Promise<Outcome> {
-    if (this.#places.executionSlots > 0) return this.#places.execute(() => this.#judged(call));
+    if (this.#places.executionSlots > 0) return this.#places.execute(() => this.#counted(call));
     const remainingMs = Math.max(0, Math.ceil(limits.deadlineAt - performance.now()));
     const given = AbortSignal.any([limits.stop, AbortSignal.timeout(remainingMs)]);
     const givenUp = new Promise<Failure>((resolve) => {
-      given.addEventListener("abort", () => resolve({ failure: "timeout" }), { once: true });
+      given.addEventListener("abort", () => resolve({ failure: "busy", isHurried: true }), { once: true });
     });
-    return Promise.race([givenUp, this.#places.execute(() => this.#judged(call), given)]);
+    return Promise.race([givenUp, this.#places.execute(() => this.#counted(call), given)]);
   }
 
-  /** A provider that is passed over and asked all the same, because there is nobody else, is asked past its breaker. */
-  async #judged(call: () => Promise<Outcome>): Promise<Outcome> {
-    const running = () => this.#counted(call);
-    if (!this.#isWell()) return running();
+  /**
+   * Runs a whole visit, and takes its outcome for how well the provider is. One that is passed over and asked all the same,
+   * because there is nobody else, is asked past its breaker.
+   */
+  async judge<T extends object>(visit: () => Promise<T | Failure>): Promise<T | Failure> {
+    if (!this.#isWell()) return visit();
     try {
-      return await this.#breaker.execute(running);
+      return await this.#breaker.execute(visit);
     } catch (error) {
-      // Calls never throw; only the breaker does, whose clock is the machine's and may be set back.
-      if (error instanceof BrokenCircuitError) return running();
+      // Visits never throw; only the breaker does, whose clock is the machine's and may be set back.
+      if (error instanceof BrokenCircuitError) return visit();
       throw error;
     }
   }
@@ -91,13 +93,13 @@ export class Line {
 
   #isWell(): boolean {
     const { state } = this.#breaker;
-    // While one call tries it (half open), the others go on passing it over.
+    // While one search tries it (half open), the others go on passing it over.
     return state === CircuitState.Closed || (state === CircuitState.Open && performance.now() >= this.#tryAgainAt);
   }
 }
 
 function isIll(outcome: unknown): boolean {
-  // The policy hands over what the calls above return.
+  // The policy hands over what the visits above return.
   const { failure } = outcome as Partial<Failure>;
   return failure !== undefined && failureKinds[failure].ill;
 }

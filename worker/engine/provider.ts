@@ -23,6 +23,8 @@ export const failureKinds = {
   unreadable: { retry: false, ill: true, reason: "unreadable_answer" },
   /** No complete answer in time. A second call may be billed twice. */
   timeout: { retry: false, ill: true, reason: "timeout" },
+  /** No place among our own calls to it became free in time. */
+  busy: { retry: false, ill: false, reason: "timeout" },
   /** Not waited for, because a provider that was asked later answered first. */
   outrun: { retry: false, ill: true, reason: "timeout" },
   /** Not waited for, because another page of the same search had failed. */
@@ -36,6 +38,8 @@ export type Failure = {
   field?: "keyword" | "location" | "language";
   /** What the provider charged all the same. */
   costMicroUsd?: number;
+  /** Whether it was for want of time: a search with more of it may do better. */
+  isHurried?: boolean;
 };
 
 /** A result before its place among all pages is known. */

@@ -21,24 +21,33 @@ export type Visit = {
   line: Line;
   asker: Asker;
   query: Query;
+  /** For the whole visit: places, calls, second calls. */
   deadlineAt: number;
-  /** Milliseconds for one call. */
-  attemptMsMax: number;
-  /** Aborted with the kind of failure that its calls then count as. */
+  /** Aborted with the kind of failure that it then counts as. */
   stop: AbortController;
+  /** Whether its first page has come. */
+  isAnswering: boolean;
   trace: Trace;
 };
 
-/** The first page, which tells whether there are more. */
-export function fetchFirst(visit: Visit): Promise<Outcome> {
-  return fetchPage(visit, 1);
+/**
+ * All pages that the depth of the query needs, or the failure of one of them: half an answer is not what was ordered. The
+ * provider is judged by how this ends, since one failed page of ten, and those that are dropped for it, say little alone.
+ * @param onAnswer called once the first page is there, unless the visit has been given up.
+ */
+export function fetchAll(visit: Visit, onAnswer: () => void): Promise<Page[] | Failure> {
+  return visit.line.judge(async () => {
+    const first = await fetchPage(visit, 1);
+    if (visit.stop.signal.aborted) return reasonOf(visit);
+    if ("failure" in first) return first;
+    visit.isAnswering = true;
+    onAnswer();
+    return fetchOthers(visit, first);
+  });
 }
 
-/**
- * All pages that the depth of the query needs, or the failure of one of them: half an answer is not what was ordered. Those
- * behind the first are fetched side by side; when one fails, the others are dropped.
- */
-export async function fetchOthers(visit: Visit, first: Page): Promise<Page[] | Failure> {
+/** The first page tells whether there are more. They are fetched side by side; when one fails, the others are dropped. */
+async function fetchOthers(visit: Visit, first: Page): Promise<Page[] | Failure> {
   const pagesWanted = first.hasMore ? Math.ceil(visit.query.depth / organicPerPage) : 1;
   const pages: Page[] = [first];
   let failure: Failure | undefined;
@@ -60,6 +69,9 @@ export function giveUp({ stop }: Visit, kind: FailureKind): void {
   stop.abort({ failure: kind } satisfies Failure);
 }
 
+/** Only giveUp() aborts, and it tells the failure. */
+const reasonOf = ({ stop }: Visit) => stop.signal.reason as Failure;
+
 /** One page, with one more try after a failure that may pass, as long as the provider has such tries left. */
 async function fetchPage(visit: Visit, pageNumber: number): Promise<Outcome> {
   const { line, stop, deadlineAt } = visit;
@@ -67,7 +79,8 @@ async function fetchPage(visit: Visit, pageNumber: number): Promise<Outcome> {
   const page = await callOnce(visit, pageNumber);
   if (!("failure" in page) || !failureKinds[page.failure].retry || stop.signal.aborted) return page;
   const roomMs = deadlineAt - performance.now() - retryPauseMs;
-  if (roomMs < roomMsMin || !line.retries.spend()) return page;
+  if (roomMs < roomMsMin) return { ...page, isHurried: true };
+  if (!line.retries.spend()) return page;
   await sleep(retryPauseMs, undefined, { signal: stop.signal }).catch(() => undefined);
   return stop.signal.aborted ? page : callOnce(visit, pageNumber);
 }
@@ -91,15 +104,17 @@ function callOnce(visit: Visit, pageNumber: number): Promise<Outcome> {
 
 /** An adapter that throws has met something that nobody thought of; to the caller that is an answer that cannot be read. */
 async function ask(visit: Visit, pageNumber: number): Promise<Outcome> {
-  const { asker, query, deadlineAt, attemptMsMax, stop } = visit;
+  const { asker, query, deadlineAt, stop } = visit;
   const { provider } = visit.line;
-  const msMax = Math.min(attemptMsMax, deadlineAt - performance.now());
-  if (msMax <= 0) return { failure: "timeout" };
+  const leftMs = deadlineAt - performance.now();
+  const isHurried = leftMs < provider.attemptMsMax;
+  if (leftMs <= 0) return { failure: "timeout", isHurried };
+  const limits = { msMax: Math.min(provider.attemptMsMax, leftMs), stop: stop.signal };
   try {
-    const answer = await asker.ask(provider, provider.request(query, pageNumber), { msMax, stop: stop.signal });
-    // Only giveUp() aborts, and it tells the failure.
-    if (stop.signal.aborted) return stop.signal.reason as Failure;
-    return "failure" in answer ? answer : provider.read(answer);
+    const answer = await asker.ask(provider, provider.request(query, pageNumber), limits);
+    if (stop.signal.aborted) return reasonOf(visit);
+    if (!("failure" in answer)) return provider.read(answer);
+    return answer.failure === "timeout" ? { ...answer, isHurried } : answer;
   } catch {
     return { failure: "unreadable" };
   }

@@ -1,18 +1,10 @@
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { openContext } from "../../../shared/context.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { LocalServer } from "../../../shared/local/server.ts";
-import { openLog } from "../../../shared/log.ts";
-import { openAskOnce, type Engine } from "../../../worker/engine/ask-once.ts";
-import { abandon, claim, defineClaimScripts, unclaim } from "../../../worker/engine/claims.ts";
-import { createGoogle } from "../../../worker/engine/google.ts";
-import { hasRoomForAnswers } from "../../../worker/engine/room-in-redis.ts";
-import { engineConfig, query } from "../../harness/queries.ts";
+import { abandon, claim, unclaim } from "../../../worker/engine/claims.ts";
 import { refusal, type Reply, type SerperStub, startSerperStub, tenOrganic } from "../../harness/serper-stub.ts";
 import { freshRedis } from "../../harness/servers.ts";
 import { until } from "../../harness/until.ts";
-
-const remainingMs = 10_000;
-const log = openLog({ name: "test", level: "silent" });
+import { openWorkersEngine } from "../../harness/workers-engine.ts";
 
 let redisServer: LocalServer;
 let stub: SerperStub;
@@ -22,31 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => Promise.all([redisServer.stop(), stub.close()]));
 
-/** What one worker has of the engine, with connections of its own. */
-async function openWorkersEngine(settings: Record<string, string> = {}) {
-  const config = engineConfig({
-    REDIS_URL: redisServer.url,
-    SERP_PROVIDERS: "serper",
-    SERPER_API_KEY: "secret",
-    SERPER_BASE_URL: stub.url,
-    ...settings,
-  });
-  const context = openContext({ config, name: "worker", databaseSizeMax: 1, log });
-  const google = createGoogle(context);
-  context.closing.push("google", () => google.close());
-  onTestFinished(() => context.closing.run(log));
-  defineClaimScripts(context.redis);
-  await until(async () => context.redis.status === "ready");
-  await context.clock.read(context.redis);
-  const engine = openAskOnce(context, google);
-  const search = (fields: object = {}, options: Partial<Parameters<Engine["search"]>[0]> = {}) =>
-    engine.search({ query: query(fields), remainingMs, enqueuedAtMs: context.clock.nowMs(), ...options });
-  const metric = async (series: string) => {
-    const line = (await context.metrics.registry.metrics()).split("\n").find((told) => told.startsWith(`${series} `));
-    return Number(line?.split(" ").at(-1));
-  };
-  return { ...context, search, metric };
-}
+const openEngine = () => openWorkersEngine({ REDIS_URL: redisServer.url, SERPER_BASE_URL: stub.url });
 
 /** A provider that takes requests and answers them when told to. */
 function answering(reply: Reply): { answer: () => void } {
@@ -73,7 +41,7 @@ const awaited = async (redis: {
 
 describe("equal searches of one moment", () => {
   test("ask the provider once, whichever worker has them, and all have the same results", async () => {
-    const [one, other] = await Promise.all([openWorkersEngine(), openWorkersEngine()]);
+    const [one, other] = await Promise.all([openEngine(), openEngine()]);
     const provider = answering(tenOrganic);
     const searches = Array.from({ length: 50 }, () => [one.search(), other.search()]).flat();
     await asked();
@@ -88,7 +56,7 @@ describe("equal searches of one moment", () => {
   });
 
   test("cost once, and what the others saved is counted", async () => {
-    const worker = await openWorkersEngine();
+    const worker = await openEngine();
     const answers = await Promise.all([1, 2, 3].map(() => worker.search()));
     expect(answers.map(({ trace }) => trace.costMicroUsd)).toEqual([1_000, 0, 0]);
     expect(answers.map(({ trace }) => trace.provider)).toEqual(["serper", "serper", "serper"]);
@@ -97,7 +65,7 @@ describe("equal searches of one moment", () => {
   });
 
   test("share an answer that came while they waited in the queue, and never one from before they were sent", async () => {
-    const [one, other] = await Promise.all([openWorkersEngine(), openWorkersEngine()]);
+    const [one, other] = await Promise.all([openEngine(), openEngine()]);
     const sentAtMs = one.clock.nowMs();
     const provider = answering(tenOrganic);
     const both = [one.search(), other.search()];
@@ -113,7 +81,7 @@ describe("equal searches of one moment", () => {
   });
 
   test("are equal whatever their target domain, and in nothing else", async () => {
-    const worker = await openWorkersEngine();
+    const worker = await openEngine();
     await Promise.all([worker.search(), worker.search({ targetDomain: "pumps.example" })]);
     expect(stub.requests).toHaveLength(1);
     await Promise.all([worker.search(), worker.search({ depth: 11 }), worker.search({ language: "German" })]);
@@ -121,7 +89,7 @@ describe("equal searches of one moment", () => {
   });
 
   test("share the failure of the one who asked, and later ones ask anew", async () => {
-    const [one, other] = await Promise.all([openWorkersEngine(), openWorkersEngine()]);
+    const [one, other] = await Promise.all([openEngine(), openEngine()]);
     const provider = answering(refusal(403, "Unauthorized."));
     const both = [one.search(), other.search()];
     await asked();
@@ -136,7 +104,7 @@ describe("equal searches of one moment", () => {
   });
 
   test("go on with another one asking, where the first one's time is over before theirs", async () => {
-    const [one, other] = await Promise.all([openWorkersEngine(), openWorkersEngine()]);
+    const [one, other] = await Promise.all([openEngine(), openEngine()]);
     const provider = answering(tenOrganic);
     const short = one.search({}, { remainingMs: 1_000 });
     await asked();
@@ -149,18 +117,30 @@ describe("equal searches of one moment", () => {
     expect(stub.requests).toHaveLength(2);
   });
 
+  test("are not told a failure that came of another one's lack of time, and ask anew", async () => {
+    const [one, other] = await Promise.all([openEngine(), openEngine()]);
+    const oops = refusal(500, "Oops");
+    stub.next.push((request, response) => void setTimeout(() => oops(request, response), 900));
+    const short = one.search({}, { remainingMs: 1_000 });
+    await asked();
+    const long = [one.search(), other.search()];
+    expect(await short).toMatchObject({ ok: false });
+    expect(await Promise.all(long)).toMatchObject([{ ok: true }, { ok: true }]);
+  });
+
   test("are told what comes of the next asker, however soon after an abandoned one", async () => {
-    const { redis } = await openWorkersEngine();
+    const { redis } = await openEngine();
     const fingerprint = "pumps";
-    expect(await claim(redis, fingerprint, { token: "first", sinceMs: 0 })).toEqual({ kind: "yours" });
-    expect(await claim(redis, fingerprint, { token: "waits", sinceMs: 0 })).toEqual({ kind: "asked", by: "first" });
+    const claimAs = (token: string) => claim(redis, fingerprint, { token, sinceMs: 0, msMax: 1_000 });
+    expect(await claimAs("first")).toEqual({ kind: "yours" });
+    expect(await claimAs("waits")).toEqual({ kind: "asked", by: "first" });
     await abandon(redis, fingerprint);
-    expect(await claim(redis, fingerprint, { token: "next", sinceMs: 0 })).toEqual({ kind: "yours" });
+    expect(await claimAs("next")).toEqual({ kind: "yours" });
     expect(await unclaim(redis, fingerprint, "next")).toBe(true);
   });
 
   test("end at their own deadline, however long the one who asked may wait", async () => {
-    const [one, other] = await Promise.all([openWorkersEngine(), openWorkersEngine()]);
+    const [one, other] = await Promise.all([openEngine(), openEngine()]);
     const provider = answering(tenOrganic);
     const asking = one.search();
     await asked();
@@ -174,7 +154,7 @@ describe("equal searches of one moment", () => {
 
 describe("without a Redis that keeps claims", () => {
   test("an asker that went away loses its claim within seconds, and one of those who wait asks", async () => {
-    const [dead, alive] = await Promise.all([openWorkersEngine(), openWorkersEngine()]);
+    const [dead, alive] = await Promise.all([openEngine(), openEngine()]);
     const provider = answering(tenOrganic);
     void dead.search();
     await asked();
@@ -186,14 +166,14 @@ describe("without a Redis that keeps claims", () => {
   });
 
   test("a search is answered all the same", async () => {
-    const worker = await openWorkersEngine();
+    const worker = await openEngine();
     await redisServer.stop();
     expect(await worker.search()).toMatchObject({ ok: true, from: "provider" });
     redisServer = await freshRedis();
   });
 
   test("what is no answer of ours counts as none", async () => {
-    const worker = await openWorkersEngine();
+    const worker = await openEngine();
     const provider = answering(tenOrganic);
     const first = worker.search();
     await asked();
@@ -204,46 +184,5 @@ describe("without a Redis that keeps claims", () => {
       await worker.redis.hset(key, { answer, at: "9999999999999" });
       expect(await worker.search()).toMatchObject({ ok: true, from: "provider" });
     }
-  });
-});
-
-describe("SEARCH_CACHE_SECONDS", () => {
-  const kept = { SEARCH_CACHE_SECONDS: "60" };
-  const isKept = (redis: Awaited<ReturnType<typeof openWorkersEngine>>["redis"]) =>
-    until(async () => (await redis.hexists((await redis.keys("asked:*"))[0] ?? "", "answer")) === 1);
-
-  test("lets later searches have the answer for so long, in every worker", async () => {
-    const [one, other] = await Promise.all([openWorkersEngine(kept), openWorkersEngine(kept)]);
-    const first = await one.search();
-    await isKept(one.redis);
-    const later = await other.search();
-    expect(later).toMatchObject({ from: "cache", trace: { provider: "serper", calls: [], costMicroUsd: 0 } });
-    expect(later.ok && first.ok && later.results).toEqual(first.ok && first.results);
-    expect(await other.metric('provider_cost_saved_micro_usd_total{from="cache"}')).toBe(1_000);
-    expect(stub.requests).toHaveLength(1);
-    expect(await one.redis.pttl((await one.redis.keys("asked:*"))[0] ?? "")).toBeGreaterThan(50_000);
-
-    const inAMinute = { enqueuedAtMs: other.clock.nowMs() + 61_000 };
-    expect(await other.search({}, inAMinute)).toMatchObject({ from: "provider" });
-  });
-
-  test("keeps no failure", async () => {
-    const worker = await openWorkersEngine(kept);
-    stub.otherwise = refusal(403, "Unauthorized.");
-    expect(await worker.search()).toMatchObject({ ok: false });
-    stub.otherwise = tenOrganic;
-    expect(await worker.search()).toMatchObject({ ok: true, from: "provider" });
-  });
-
-  test("keeps nothing where Redis is more than half full, since holds and jobs need the room", async () => {
-    const worker = await openWorkersEngine(kept);
-    expect(await hasRoomForAnswers(worker.redis)).toBe(true);
-    await worker.redis.config("SET", "maxmemory", "1gb");
-    expect(await hasRoomForAnswers(worker.redis)).toBe(true);
-    const used = Number(/^used_memory:(\d+)/m.exec(await worker.redis.info("memory"))?.[1]);
-    await worker.redis.config("SET", "maxmemory", String(Math.round(used * 1.5)));
-    await worker.search();
-    await until(async () => (await worker.redis.keys("asked:*")).length === 0);
-    expect(await worker.search()).toMatchObject({ from: "provider" });
   });
 });

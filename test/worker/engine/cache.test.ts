@@ -1,0 +1,58 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { LocalServer } from "../../../shared/local/server.ts";
+import { hasRoomForAnswers } from "../../../worker/engine/room-in-redis.ts";
+import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../../harness/serper-stub.ts";
+import { freshRedis } from "../../harness/servers.ts";
+import { until } from "../../harness/until.ts";
+import { openWorkersEngine } from "../../harness/workers-engine.ts";
+
+let redisServer: LocalServer;
+let stub: SerperStub;
+
+beforeEach(async () => {
+  [redisServer, stub] = await Promise.all([freshRedis(), startSerperStub()]);
+});
+afterEach(() => Promise.all([redisServer.stop(), stub.close()]));
+
+const openEngine = () =>
+  openWorkersEngine({ REDIS_URL: redisServer.url, SERPER_BASE_URL: stub.url, SEARCH_CACHE_SECONDS: "60" });
+
+const isKept = (redis: Awaited<ReturnType<typeof openEngine>>["redis"]) =>
+  until(async () => (await redis.hexists((await redis.keys("asked:*"))[0] ?? "", "answer")) === 1);
+
+describe("SEARCH_CACHE_SECONDS", () => {
+  test("lets later searches have the answer for so long, in every worker", async () => {
+    const [one, other] = await Promise.all([openEngine(), openEngine()]);
+    const first = await one.search();
+    await isKept(one.redis);
+    const later = await other.search();
+    expect(later).toMatchObject({ from: "cache", trace: { provider: "serper", calls: [], costMicroUsd: 0 } });
+    expect(later.ok && first.ok && later.results).toEqual(first.ok && first.results);
+    expect(await other.metric('provider_cost_saved_micro_usd_total{from="cache"}')).toBe(1_000);
+    expect(stub.requests).toHaveLength(1);
+    expect(await one.redis.pttl((await one.redis.keys("asked:*"))[0] ?? "")).toBeGreaterThan(50_000);
+
+    const inAMinute = { enqueuedAtMs: other.clock.nowMs() + 61_000 };
+    expect(await other.search({}, inAMinute)).toMatchObject({ from: "provider" });
+  });
+
+  test("keeps no failure", async () => {
+    const worker = await openEngine();
+    stub.otherwise = refusal(403, "Unauthorized.");
+    expect(await worker.search()).toMatchObject({ ok: false });
+    stub.otherwise = tenOrganic;
+    expect(await worker.search()).toMatchObject({ ok: true, from: "provider" });
+  });
+
+  test("keeps nothing where Redis is more than half full, since holds and jobs need the room", async () => {
+    const worker = await openEngine();
+    expect(await hasRoomForAnswers(worker.redis)).toBe(true);
+    await worker.redis.config("SET", "maxmemory", "1gb");
+    expect(await hasRoomForAnswers(worker.redis)).toBe(true);
+    const used = Number(/^used_memory:(\d+)/m.exec(await worker.redis.info("memory"))?.[1]);
+    await worker.redis.config("SET", "maxmemory", String(Math.round(used * 1.5)));
+    await worker.search();
+    await until(async () => (await worker.redis.keys("asked:*")).length === 0);
+    expect(await worker.search()).toMatchObject({ from: "provider" });
+  });
+});
