@@ -1,14 +1,22 @@
 import { decodeHTML } from "entities";
 import { withoutWww } from "../../shared/domains.ts";
 
-/** A tag begins with a letter, so that `a < b` and `<3` stay. */
-const tag = /<(?:\/?[a-z]|!)[^<>]*>/gi;
+/** What stands in angle brackets. Most of it belongs to the text: `<div>: the element`, `List<T>`, `a<b and c>d`. */
+const bracketed = /<[^<>]+>/g;
+/** What snippets are marked up with, in lower case (`List<B>` is none), and with values to all attributes (`<b and c>` is none). */
+const formatting =
+  /^<\/?(?:b|br|em|i|mark|span|strong|sub|sup|u|wbr)(?:\s+[a-z][\w-]*=(?:"[^"]*"|'[^']*'|[^\s"'=]+))*\s*\/?>$/;
+/** What would run or load something: a script, a style, and any tag whose attribute does. */
+const active = /^<(?:\/?(?:script|style)[\s/>]|[a-z][^<>]*[\s/:](?:on[a-z]+|src[a-z]*|href|data)\s*=)/i;
 const characterThatNoUrlHas = /[\s\p{Cc}]/u;
 const characterThatMustGo = /\p{Cc}+/gu;
 
-/** A text as people read it: tags stripped, entities decoded, line breaks, tabs and NBSP as blanks, trimmed. */
+/**
+ * A text as people read it: formatting and active tags stripped, entities decoded, line breaks, tabs and NBSP as blanks,
+ * trimmed. All else in angle brackets stays, and so does a tag that came escaped: whoever makes HTML of it has to escape it.
+ */
 export function plainText(text: string): string {
-  const untagged = text.includes("<") ? text.replace(tag, "") : text;
+  const untagged = text.replace(bracketed, (part) => (formatting.test(part) || active.test(part) ? "" : part));
   const decoded = untagged.includes("&") ? decodeHTML(untagged) : untagged;
   return decoded.replace(characterThatMustGo, " ").replaceAll("\u00a0", " ").toWellFormed().trim();
 }

@@ -14,6 +14,50 @@ test.each([
 });
 
 test.each([
+  "<div>: The Content Division element - HTML | MDN",
+  '<input type="checkbox"> - HTML | MDN',
+  "<img> and <iframe> explained",
+  "List<T> Class",
+  "std::vector<int> and Map<String, List<B>>",
+  "Is a<b and c>d legal in Python?",
+  "Does a<b and c==d or e>f chain?",
+  "What <!DOCTYPE html> is for",
+  "Vue's <script-setup> and <Image>",
+])("%j is a text, and stays whole", (title) => {
+  expect(plainText(title)).toBe(title);
+});
+
+test.each([
+  ['Ten <em class="hit" lang=en>pumps</em><br /> H<sub>2</sub>O', "Ten pumps H2O"],
+  ["<span style=\"color:red\">Best</span> <mark data-n='1'>pumps</mark>", "Best pumps"],
+  ["a &lt;div&gt; is &amp;lt;div&amp;gt; in HTML", "a <div> is &lt;div&gt; in HTML"],
+])("the formatting of %j goes, which leaves %j", (given, read) => {
+  expect(plainText(given)).toBe(read);
+});
+
+test.each([
+  "<script>Pumps</script>",
+  "<SCRIPT src='x'>Pumps</SCRIPT\n>",
+  "<style media=all>Pumps</style>",
+  'Pumps<img src=x onerror="alert(1)">',
+  "<svg/onload=alert(1)>Pumps",
+  '<iframe srcdoc="x" />Pumps',
+  "<object data=x>Pumps",
+  '<a title="x" xlink:href = "javascript:alert(1)">Pumps',
+])("%j loses what would run or load something on a page", (given) => {
+  expect(plainText(given)).toBe("Pumps");
+});
+
+test.each(["<", "<b", "<b a=", "<a ", "<a src=", "<a on", "<b a=b >", "<>"])(
+  "a text of many %j is read at once",
+  (part) => {
+    const startedAt = performance.now();
+    for (const text of [part.repeat(200_000), `<a ${part.replace(/[<>]/g, "").repeat(200_000)}>`]) plainText(text);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  },
+);
+
+test.each([
   ["https://example.com/a?b=c#d", "https://example.com/a?b=c#d"],
   ["HTTP://Example.com", "HTTP://Example.com"],
   ["/url?q=https://example.com/x%3Fy%3D1&sa=U", "https://example.com/x?y=1"],
