@@ -42,6 +42,11 @@ export type Failure = {
   isHurried?: boolean;
 };
 
+/** A failure with what it cost, where it cost anything. */
+export function paid(failure: Failure, costMicroUsd: number): Failure {
+  return costMicroUsd === 0 ? failure : { ...failure, costMicroUsd };
+}
+
 /** A result before its place among all pages is known. */
 export type Element = Omit<Result, "rank">;
 

@@ -12,7 +12,7 @@ describe("a failure has its kind", () => {
   });
 
   test.each(serpapiRefusalsUnder200)("under status 200: %s", (_, json, failure) => {
-    expect(readJson(200, json)).toEqual({ failure });
+    expect(readJson(200, json)).toMatchObject({ failure });
   });
 });
 
@@ -43,7 +43,7 @@ describe("an empty page is a success", () => {
     ["the sentence of an empty page without a status", { error: noResults }],
     ["nothing", {}],
   ])("but not %s", (_, json) => {
-    expect(readJson(200, json)).toEqual({ failure: "unreadable" });
+    expect(readJson(200, json)).toMatchObject({ failure: "unreadable" });
   });
 });
 

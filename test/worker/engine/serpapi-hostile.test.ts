@@ -14,8 +14,12 @@ describe("an answer of another shape", () => {
     ["a title that is a list", { organic_results: [{ title: ["a"], link: "https://a.example/" }] }],
     ["an address that is a number", { organic_results: [{ title: "a", link: 7 }] }],
     ["an error that is an object", { organic_results: [row], error: { message: "a" } }],
-  ])("cannot be read: %s", (_, parts) => {
-    expect(readJson(200, { search_metadata: success, ...parts })).toEqual({ failure: "unreadable" });
+  ])("cannot be read, and is paid for where the search succeeded: %s", (_, parts) => {
+    expect(readJson(200, { search_metadata: success, ...parts })).toEqual({
+      failure: "unreadable",
+      costMicroUsd: 25_000,
+    });
+    expect(readJson(200, { search_metadata: { status: "Perhaps" }, ...parts })).toEqual({ failure: "unreadable" });
   });
 
   test.each(["", "null", "[]", "7", '"Success"', "<!doctype html>", '{"organic_results":['])(
@@ -117,7 +121,7 @@ describe("an answer of another shape", () => {
   ])("that is %s cannot be read, and is not for long", (_, part) => {
     const start = performance.now();
     const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],${part}}`;
-    expect(serpapi.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
+    expect(serpapi.read({ status: 200, headers: {}, body })).toMatchObject({ failure: "unreadable" });
     expect(performance.now() - start).toBeLessThan(5_000);
   });
 

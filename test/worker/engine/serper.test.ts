@@ -149,6 +149,14 @@ describe("a failure never looks like an empty page", () => {
     expect(readJson(200, body)).toEqual({ failure: "unreadable" });
   });
 
+  test("what cannot be read and tells of credits was paid for", () => {
+    const costly = { failure: "unreadable", costMicroUsd: 2_000 };
+    expect(readJson(200, { organic: null, credits: 2 })).toEqual(costly);
+    expect(readJson(200, { credits: 2 })).toEqual(costly);
+    for (const credits of [0, -1, 0.5, "2", null])
+      expect(readJson(200, { organic: null, credits })).toEqual({ failure: "unreadable" });
+  });
+
   test.each(["", "<!doctype html>", '{"organic":[', "organic"])("%j is no JSON and cannot be read", (body) => {
     expect(serper.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
   });

@@ -6,7 +6,15 @@ import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
 import type { Query } from "../../../shared/query.ts";
 import { accountOf, balance } from "../account.ts";
 import { googleLanguage } from "../google-language.ts";
-import type { Account, Failure, FailureKind, Page, PageAnswer, Provider } from "../provider.ts";
+import {
+  type Account,
+  type Failure,
+  type FailureKind,
+  type Page,
+  type PageAnswer,
+  paid,
+  type Provider,
+} from "../provider.ts";
 import { parseJson } from "../texts.ts";
 import { type Item, readElements } from "./dataforseo-elements.ts";
 
@@ -186,10 +194,6 @@ type Refusal = { status_code: number; status_message: string };
 /** They also charge for searches that failed in the end, and tell so. */
 function refusalOf(outcome: Refusal & { cost?: number | undefined }): Failure {
   return paid(failureOfCode(outcome), microUsd(outcome.cost) ?? 0);
-}
-
-function paid(failure: Failure, costMicroUsd: number): Failure {
-  return costMicroUsd === 0 ? failure : { ...failure, costMicroUsd };
 }
 
 function microUsd(costUsd: number | undefined): number | undefined {

@@ -5,7 +5,15 @@ import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
 import { accountOf, balance } from "../account.ts";
 import { element } from "../elements.ts";
 import { googleLanguage } from "../google-language.ts";
-import type { Account, Element, Failure, Page, PageAnswer, Provider } from "../provider.ts";
+import {
+  type Account,
+  type Element,
+  type Failure,
+  type Page,
+  type PageAnswer,
+  paid,
+  type Provider,
+} from "../provider.ts";
 import { parseJson } from "../texts.ts";
 import { featuresAfter, featuresBefore } from "./serpapi-features.ts";
 import {
@@ -71,7 +79,7 @@ const answerParts = z
 type AnswerParts = z.infer<typeof answerParts>;
 const accountAnswer = z.object({ total_searches_left: balance });
 const refusal = z.object({ error: z.string() });
-const failedSearch = z.object({ search_metadata: z.object({ status: z.string() }) });
+const toldSearch = z.object({ search_metadata: z.object({ status: z.string() }) });
 
 /**
  * SerpApi: GET {SERPAPI_BASE_URL}/search.json with all in the query, by their design also the key. The address of a
@@ -169,7 +177,7 @@ function failureOf(status: number, json: unknown): Failure {
   if (status === 429) return { failure: "rate_limited" };
   if (status === 408 || status >= 500) return { failure: "unavailable" };
   if (status >= 400) return { failure: "request_refused" };
-  return { failure: status === 200 ? failureOfSearch(json) : "unreadable" };
+  return status === 200 ? failureOfSearch(json) : { failure: "unreadable" };
 }
 
 /** ``Unsupported `Atlantis` location - location parameter.``: a place, country or language that others may have. */
@@ -179,10 +187,12 @@ function refusedOf(message: string): Failure {
   return { failure: "query_refused", field: parameter === "hl" ? "language" : "location" };
 }
 
-function failureOfSearch(json: unknown): Failure["failure"] {
-  const status = failedSearch.safeParse(json).data?.search_metadata.status;
-  if (status === "Error") return "unavailable";
-  return status === "Queued" || status === "Processing" ? "timeout" : "unreadable";
+/** A search that succeeded is charged, whether its answer can be read here or not. */
+function failureOfSearch(json: unknown): Failure {
+  const status = toldSearch.safeParse(json).data?.search_metadata.status;
+  if (status === "Error") return { failure: "unavailable" };
+  if (status === "Queued" || status === "Processing") return { failure: "timeout" };
+  return paid({ failure: "unreadable" }, status === "Success" ? costPerSearchMicroUsd : 0);
 }
 
 function organicElement(row: z.infer<typeof organicRow>): Element {

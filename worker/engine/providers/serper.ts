@@ -5,7 +5,15 @@ import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
 import { accountOf, balance } from "../account.ts";
 import { element, ratingText } from "../elements.ts";
 import { googleLanguage } from "../google-language.ts";
-import type { Account, Element, Failure, Page, PageAnswer, Provider } from "../provider.ts";
+import {
+  type Account,
+  type Element,
+  type Failure,
+  type Page,
+  type PageAnswer,
+  paid,
+  type Provider,
+} from "../provider.ts";
 import { parseJson } from "../texts.ts";
 import { featuresAfter, featuresBefore, text } from "./serper-features.ts";
 
@@ -29,7 +37,10 @@ const organicRow = z.object({
   attributes,
   sitelinks: z.array(z.object({ title: text, link: text, snippet: text })).catch([]),
 });
-const resultsPage = z.looseObject({ organic: z.array(organicRow), credits: z.int().min(0).catch(1) });
+const charged = z.int().min(0);
+const resultsPage = z.looseObject({ organic: z.array(organicRow), credits: charged.catch(1) });
+/** What an answer tells of its cost, whatever else is in it. */
+const bill = z.object({ credits: charged });
 const accountAnswer = z.object({ balance });
 const refusal = z.object({ message: z.string() });
 
@@ -73,7 +84,8 @@ function readSerper(answer: PageAnswer): Page | Failure {
   const json = parseJson(answer.body);
   if (answer.status !== 200) return { failure: failureOf(answer.status, refusal.safeParse(json).data?.message ?? "") };
   const page = resultsPage.safeParse(json);
-  if (!page.success) return { failure: "unreadable" };
+  if (!page.success)
+    return paid({ failure: "unreadable" }, (bill.safeParse(json).data?.credits ?? 0) * costPerCreditMicroUsd);
   const { organic, credits, ...features } = page.data;
   return {
     elements: [...featuresBefore(features), ...organic.map(organicElement), ...featuresAfter(features)],
