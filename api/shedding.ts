@@ -84,6 +84,7 @@ export class Shedding {
 export function openShedding(context: Context, stopping: AbortSignal): Shedding {
   const { redis, clock, metrics, log, closing } = context;
   const shedding = new Shedding(redis, stopping);
+  const measured = [metrics.queueDepth, metrics.workersReporting, metrics.queueOldestSeconds];
   const run = async () => {
     await clock.read(redis);
     const workforce = await readWorkforce(redis, clock.nowMs());
@@ -93,7 +94,7 @@ export function openShedding(context: Context, stopping: AbortSignal): Shedding 
     metrics.workersReporting.set(workforce.workers);
     metrics.queueOldestSeconds.set(await oldestAgeSeconds(context));
   };
-  startRounds({ name: "shedding", pauseMs: reportEveryMs, run, log, metrics, closing });
+  startRounds({ name: "shedding", pauseMs: reportEveryMs, run, measured, log, metrics, closing });
   return shedding;
 }
 

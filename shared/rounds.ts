@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Gauge } from "prom-client";
 import type { Closing } from "./closing.ts";
 import { type Log, throttledWarning } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
@@ -11,6 +12,8 @@ export function startRounds(options: {
   name: string;
   pauseMs: number;
   run: () => Promise<void>;
+  /** What a round measures: absent after one that failed, since nobody knows it then. */
+  measured?: readonly Gauge[];
   log: Log;
   metrics: Metrics;
   closing: Closing;
@@ -22,6 +25,7 @@ export function startRounds(options: {
       try {
         await options.run();
       } catch (error) {
+        for (const gauge of options.measured ?? []) gauge.remove();
         options.metrics.backgroundErrors.inc({ where: options.name });
         warn(error);
       }

@@ -18,6 +18,7 @@ const latelySeconds = 15 * 60;
 
 export function startCaretaker(context: WorkerContext, workerId: string): void {
   const { redis, metrics, log, closing } = context;
+  const measured = [metrics.holdsOpen, metrics.heldMils, metrics.ledgerDriftMils];
   let rotation: Rotation = { after: "", driftMils: 0 };
   let rounds = 0;
   let knownRunId = "";
@@ -25,9 +26,7 @@ export function startCaretaker(context: WorkerContext, workerId: string): void {
   const run = async () => {
     if (!(await holdLease(context, workerId))) {
       // Only one worker tells these; a stale figure of another would be added to it.
-      metrics.holdsOpen.remove();
-      metrics.heldMils.remove();
-      metrics.ledgerDriftMils.remove();
+      for (const gauge of measured) gauge.remove();
       knownRunId = "";
       return;
     }
@@ -48,7 +47,7 @@ export function startCaretaker(context: WorkerContext, workerId: string): void {
   closing.push("caretaker's lease", async () => {
     if ((await redis.get(leaseKey)) === workerId) await redis.del(leaseKey);
   });
-  startRounds({ name: "caretaker", pauseMs: roundMs, run, log, metrics, closing });
+  startRounds({ name: "caretaker", pauseMs: roundMs, run, measured, log, metrics, closing });
 }
 
 /**

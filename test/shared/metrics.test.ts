@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Exposition } from "../harness/metrics.ts";
+import { type Proxy, startProxy } from "../harness/proxy.ts";
 import { reply, refusal, type SerperStub, startSerperStub } from "../harness/serper-stub.ts";
 import { type Api, type Organization, Service, type Worker } from "../harness/service.ts";
 
@@ -7,15 +8,22 @@ let service: Service;
 let stub: SerperStub;
 let api: Api;
 let worker: Worker;
+let wayToPostgres: Proxy;
+let wayToRedis: Proxy;
 beforeAll(async () => {
   stub = await startSerperStub();
   const environment = { SERP_PROVIDERS: "serper", SERPER_BASE_URL: stub.url, SERPER_API_KEY: "key" };
   service = await Service.start({ apis: 0, workers: 0, environment });
-  [api, worker] = await Promise.all([service.startApi(), service.startWorker()]);
+  [wayToPostgres, wayToRedis] = await Promise.all([
+    startProxy(service.databaseUrl),
+    startProxy(service.redisServer.url),
+  ]);
+  const ways = { DATABASE_URL: wayToPostgres.url, REDIS_URL: wayToRedis.url };
+  [api, worker] = await Promise.all([service.startApi(ways), service.startWorker(ways)]);
 });
 afterAll(async () => {
   await service.stop();
-  await stub.close();
+  await Promise.all([stub.close(), wayToPostgres.close(), wayToRedis.close()]);
 });
 
 const ofApi = () => Exposition.of(api);
@@ -48,6 +56,9 @@ test("before the first search every counter stands at 0 for every outcome, so th
   }
 });
 
+const workersOwn = ["ledger_drift_mils", "holds_open", "holds_held_mils"];
+const apisOwn = ["workers_reporting", "queue_depth", "queue_oldest_age_seconds"];
+
 test("a figure is told by whoever measures it, and by nobody else", async () => {
   await untilShown(ofWorker, "ledger_drift_mils", 0);
   await untilShown(ofWorker, "holds_open", 0);
@@ -55,9 +66,7 @@ test("a figure is told by whoever measures it, and by nobody else", async () => 
   await untilShown(ofApi, "workers_reporting", 1);
   await untilShown(ofApi, "queue_depth", 0);
   await untilShown(ofApi, "queue_oldest_age_seconds", 0);
-  for (const name of ["ledger_drift_mils", "holds_open", "holds_held_mils"])
-    expect((await ofApi()).value(name)).toBeUndefined();
-  for (const name of ["workers_reporting", "queue_depth"]) expect((await ofWorker()).value(name)).toBeUndefined();
+  expect([await shownBy(ofApi, workersOwn), await shownBy(ofWorker, apisOwn)]).toEqual([[], []]);
 });
 
 test("searches are counted by outcome, where they were admitted, settled, asked for and answered", async () => {
@@ -148,6 +157,25 @@ const moveBalance = ({ organizationId }: Organization, mils: number) =>
     organizationId,
     mils,
   ]);
+
+test("what nobody can measure while a server is away is absent, and told again once it is back", async () => {
+  const told = async () => [...(await shownBy(ofWorker, workersOwn)), ...(await shownBy(ofApi, apisOwn))];
+  const untilTold = (names: string[]) => expect.poll(told, patience).toEqual(names);
+  await untilTold([...workersOwn, ...apisOwn]);
+  wayToPostgres.cut();
+  await untilTold(apisOwn);
+  wayToPostgres.mend();
+  await untilTold([...workersOwn, ...apisOwn]);
+  wayToRedis.cut();
+  await untilTold([]);
+  wayToRedis.mend();
+  await untilTold([...workersOwn, ...apisOwn]);
+});
+
+const shownBy = async (of: () => Promise<Exposition>, names: string[]) => {
+  const exposition = await of();
+  return names.filter((name) => exposition.value(name) !== undefined);
+};
 
 test("no metric has an organization, a token, a keyword, a path or a request as a label", async () => {
   const { organizationId, token, tokenId } = await service.organization();
