@@ -18,7 +18,7 @@ function wordsOf({ mobile, cities, everyLanguage, depthInOneCall }: Abilities): 
   return [
     mobile ? "mobile" : "desktop only",
     cities ? "cities" : "countries only",
-    everyLanguage ? "every language" : "some languages",
+    everyLanguage ? "every language" : "not every language",
     depthInOneCall ? "all pages in one call" : "pages of 10",
   ].join(", ");
 }

@@ -25,13 +25,13 @@ test("the table has a row for each provider in order of preference, and all is w
   // How long they took is theirs.
   expect(stdout.replaceAll(/\| \d+ +\|/g, "| 123          |")).toBe(
     [
-      "| provider   | reachable | credentials | balance           | latency (ms) | can                                                       |",
-      "| ---------- | --------- | ----------- | ----------------- | ------------ | --------------------------------------------------------- |",
-      "| serper     | yes       | ok          | 2,492 credits     | 123          | desktop only, cities, every language, pages of 10         |",
-      "| dataforseo | yes       | ok          | 12.34 USD         | 123          | mobile, cities, every language, all pages in one call     |",
-      "| serpapi    | yes       | ok          | 870 searches left | 123          | mobile, cities, every language, pages of 10               |",
-      "| searxng    | yes       | none needed | -                 | 123          | desktop only, countries only, some languages, pages of 10 |",
-      "| sandbox    | yes       | none needed | -                 | 123          | mobile, cities, every language, pages of 10               |",
+      "| provider   | reachable | credentials | balance           | latency (ms) | can                                                           |",
+      "| ---------- | --------- | ----------- | ----------------- | ------------ | ------------------------------------------------------------- |",
+      "| serper     | yes       | ok          | 2,492 credits     | 123          | desktop only, cities, not every language, pages of 10         |",
+      "| dataforseo | yes       | ok          | 12.34 USD         | 123          | mobile, cities, not every language, all pages in one call     |",
+      "| serpapi    | yes       | ok          | 870 searches left | 123          | mobile, cities, not every language, pages of 10               |",
+      "| searxng    | yes       | none needed | -                 | 123          | desktop only, countries only, not every language, pages of 10 |",
+      "| sandbox    | yes       | none needed | -                 | 123          | mobile, cities, every language, pages of 10                   |",
       "",
     ].join("\n"),
   );
@@ -49,7 +49,7 @@ test("as JSON it is one line with the same", async () => {
         credentials: "ok",
         balance: "12.34 USD",
         latencyMs: expect.any(Number),
-        can: { mobile: true, cities: true, everyLanguage: true, depthInOneCall: true },
+        can: { mobile: true, cities: true, everyLanguage: false, depthInOneCall: true },
         problem: null,
       },
     ],

@@ -39,6 +39,10 @@ describe("request", () => {
     ["zh-Hant", "zh-TW"],
     ["pt-BR", "pt-BR"],
     ["es-419", "es-419"],
+    ["en-GB", "en"],
+    ["zh-HK", "zh-TW"],
+    ["Filipino", "fil"],
+    ["sr-Latn", "sr-Latn"],
   ])("%s is asked for as %s", (language, code) => {
     expect(taskOf({ language })).toMatchObject([{ language_code: code }]);
   });

@@ -30,6 +30,14 @@ describe("request", () => {
     expect(parameters).toMatchObject({ gl: "fr", location: "Lyon,France", device: "mobile", start: "0" });
   });
 
+  test.each([
+    ["en-US", "en"],
+    ["zh-Hant", "zh-tw"],
+    ["Filipino", "tl"],
+  ])("%s is asked for as %s, which is on their list", (language, hl) => {
+    expect(parametersOf({ language }, 1)).toMatchObject({ hl });
+  });
+
   test("whatever stands in a keyword stays within it", () => {
     const keyword = 'a&api_key=b#c "d" +é %20';
     expect(parametersOf({ keyword }, 1)).toMatchObject({ q: keyword, api_key: key });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { googleLanguage } from "../../../worker/engine/google-language.ts";
+import { googleLanguage, googleLanguages, isListed } from "../../../worker/engine/google-language.ts";
 import { domainOf, plainText, plainUrl } from "../../../worker/engine/texts.ts";
 
 test.each([
@@ -85,11 +85,31 @@ test.each([
 
 test.each([
   ["en", "en"],
-  ["pt-BR", "pt-br"],
-  ["zh", "zh-cn"],
-  ["zh-Hant", "zh-tw"],
-  ["zh-Hant-HK", "zh-hk"],
+  ["en-US", "en"],
+  ["de-AT", "de"],
+  ["fr-CA", "fr"],
+  ["es-MX", "es"],
+  ["es-419", "es-419"],
+  ["pt", "pt"],
+  ["pt-BR", "pt-BR"],
+  ["pt-AO", "pt"],
+  ["zh", "zh-CN"],
+  ["zh-Hans-HK", "zh-CN"],
+  ["zh-Hant", "zh-TW"],
+  ["zh-HK", "zh-TW"],
   ["nb", "no"],
+  ["fil", "tl"],
+  ["jv", "jw"],
+  ["sr-Cyrl", "sr"],
+  ["sr-Latn", "sh"],
+  ["sr-Latn-ME", "sr-ME"],
 ])("Google hears of %s as %s", (code, hl) => {
-  expect(googleLanguage(code)).toBe(hl);
+  expect(googleLanguage(code, googleLanguages)).toBe(hl);
 });
+
+test.each(["yue", "lb", "uz-Cyrl", "pa-PK"])(
+  "%s is none of Google's, and no other is searched in its place",
+  (code) => {
+    expect(isListed(code, googleLanguages)).toBe(false);
+  },
+);

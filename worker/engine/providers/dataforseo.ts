@@ -5,7 +5,7 @@ import { languageCodeOf } from "../../../shared/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
 import type { Query } from "../../../shared/query.ts";
 import { accountOf, balance } from "../account.ts";
-import { googleLanguage } from "../google-language.ts";
+import { googleLanguage, isListed } from "../google-language.ts";
 import {
   type Account,
   type Failure,
@@ -30,6 +30,13 @@ const costUsdMax = 100;
 const ok = 20_000;
 /** Google has nothing for this query. They have looked, and charge for it: an empty page, and no failure. */
 const noResults = 40_102;
+
+/** What they take as `language_code`: their list as of 2025; GET /v3/serp/google/languages tells the newest, and costs nothing. */
+const languages: ReadonlySet<string> = new Set(
+  "ach af ak am ar az ban be bem bg bn bs ca ceb ckb crs cs da de ee el en es es-419 et eu fa fi fil fo fr fy ga gaa gl gu ha he hi hr ht hu hy id ig is it iw ja ka kg kk km kn ko kri ky lg ln lo loz lt lua lv mfe mg mi mk ml mn mr ms mt my ne nl no nso ny nyn om pa pcm pl ps pt pt-BR pt-PT qu rm rn ro ru rw sd si sk sl sn so sq sr sr-Latn sr-ME st sv sw ta te tg th ti tk tl tn to tr tum uk ur uz vi wo xh yo zh-CN zh-TW zu".split(
+    " ",
+  ),
+);
 
 /** Their codes (docs.dataforseo.com/v3/appendix/errors) where the hundreds alone do not tell what to make of one. */
 const kindsByCode: ReadonlyMap<number, FailureKind> = new Map([
@@ -103,7 +110,7 @@ export function openDataForSeo(config: EngineConfig): Provider {
   };
   return {
     name: "dataforseo",
-    can: { mobile: true, city: true },
+    can: { mobile: true, city: true, language: (languageCode) => isListed(languageCode, languages) },
     attemptMsMax,
     callsAtOnceMax: config.DATAFORSEO_CONCURRENCY,
     request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([taskOf(query)]) }),
@@ -120,7 +127,7 @@ function taskOf(query: Query): object {
     // They decode what they get, as if it came out of an address.
     keyword: query.keyword.replaceAll("%", "%25").replaceAll("+", "%2B"),
     ...placeOf(query.location),
-    language_code: languageOf(query.language),
+    language_code: googleLanguage(languageCodeOf(query.language), languages),
     device: query.device,
     depth: pages * organicPerPage,
     max_crawl_pages: pages,
@@ -137,11 +144,6 @@ function placeOf(location: string): object {
   return isFinerThanCountry(location) || number >= privateNumberMin
     ? { location_name: location }
     : { location_code: 2_000 + number };
-}
-
-/** As Google's, with the region in capitals: `zh-TW`. */
-function languageOf(language: string): string {
-  return googleLanguage(languageCodeOf(language)).replace(/-[a-z]{2}$/, (region) => region.toUpperCase());
 }
 
 function readDataForSeo(answer: PageAnswer): Page | Failure {

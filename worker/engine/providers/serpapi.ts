@@ -4,7 +4,7 @@ import { languageCodeOf } from "../../../shared/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
 import { accountOf, balance } from "../account.ts";
 import { element } from "../elements.ts";
-import { googleLanguage } from "../google-language.ts";
+import { googleLanguage, googleLanguages, isListed } from "../google-language.ts";
 import {
   type Account,
   type Element,
@@ -93,7 +93,7 @@ export function openSerpapi(config: EngineConfig): Provider {
   const headers = { accept: "application/json" };
   return {
     name: "serpapi",
-    can: { mobile: true, city: true },
+    can: { mobile: true, city: true, language: (languageCode) => isListed(languageCode, googleLanguages) },
     attemptMsMax,
     callsAtOnceMax: config.SERPAPI_CONCURRENCY,
     request: (query, pageNumber) => {
@@ -102,7 +102,7 @@ export function openSerpapi(config: EngineConfig): Provider {
         q: query.keyword,
         // The country goes along with every place: alone, a place loses against the country that they ask from.
         gl: countryOf(query.location).toLowerCase(),
-        hl: googleLanguage(languageCodeOf(query.language)),
+        hl: googleLanguage(languageCodeOf(query.language), googleLanguages).toLowerCase(),
         ...(isFinerThanCountry(query.location) ? { location: query.location } : {}),
         device: query.device,
         start: String((pageNumber - 1) * organicPerPage),

@@ -4,7 +4,7 @@ import { languageCodeOf } from "../../../shared/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
 import { accountOf, balance } from "../account.ts";
 import { element, ratingText } from "../elements.ts";
-import { googleLanguage } from "../google-language.ts";
+import { googleLanguage, googleLanguages, isListed } from "../google-language.ts";
 import {
   type Account,
   type Element,
@@ -57,7 +57,7 @@ export function openSerper(config: EngineConfig): Provider {
   const headers = { "content-type": "application/json", accept: "application/json", "x-api-key": key };
   return {
     name: "serper",
-    can: { mobile: false, city: true },
+    can: { mobile: false, city: true, language: (languageCode) => isListed(languageCode, googleLanguages) },
     attemptMsMax,
     callsAtOnceMax: config.SERPER_CONCURRENCY,
     request: (query, pageNumber) => ({
@@ -68,7 +68,7 @@ export function openSerper(config: EngineConfig): Provider {
         q: query.keyword,
         // The country goes along with every place: alone, a place loses against the country that they ask from.
         gl: countryOf(query.location).toLowerCase(),
-        hl: googleLanguage(languageCodeOf(query.language)),
+        hl: googleLanguage(languageCodeOf(query.language), googleLanguages).toLowerCase(),
         ...(isFinerThanCountry(query.location) ? { location: query.location } : {}),
         num: organicPerPage,
         page: pageNumber,
