@@ -1,6 +1,7 @@
 import territoryInfo from "cldr-core/supplemental/territoryInfo.json" with { type: "json" };
 import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
 import english from "i18n-iso-countries/langs/en.json" with { type: "json" };
+import { googleNames } from "./country-names.ts";
 import { fold, squeeze } from "./spelling.ts";
 
 const icuNames = new Intl.DisplayNames("en", { type: "region" });
@@ -48,6 +49,11 @@ export function countryName(code: string): string | undefined {
   return namesByCode.get(code);
 }
 
+/** The name by which Google's list of places, and with it every provider, knows a country. */
+export function googleCountryName(code: string): string | undefined {
+  return googleNames.get(code) ?? countryName(code);
+}
+
 /** Every folded name of every country, with its canonical one. */
 export function countryNames(): ReadonlyMap<string, string> {
   return namesByAlias;
@@ -75,7 +81,11 @@ function collectAliases(): void {
     for (const own of [name, code, alpha3]) codesByAlias.set(squeeze(fold(own)), code);
     namesByAlias.set(fold(name), name);
   }
-  addAliases((code) => [...packageNames(code), ...withoutRemark(icuNames.of(code) ?? "")]);
+  addAliases((code) => [
+    ...packageNames(code),
+    ...withoutRemark(icuNames.of(code) ?? ""),
+    ...[googleNames.get(code) ?? []].flat(),
+  ]);
   addAliases(namesAtHome());
 }
 

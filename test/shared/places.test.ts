@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { googleCountryName } from "../../shared/countries.ts";
 import { countryOf, isFinerThanCountry, readPlace } from "../../shared/places.ts";
 import { readQuery } from "../../shared/query.ts";
 import { countries } from "../harness/countries.ts";
@@ -32,7 +33,13 @@ test("every country is found by its code and by its name in any case, and its na
   expect(countries.length).toBeGreaterThan(240);
   for (const { code, name } of countries) {
     expect(name).not.toMatch(/,|& | - /);
-    for (const typed of [code, name, name.toUpperCase(), `Somewhere, ${name}`]) {
+    for (const typed of [
+      code,
+      name,
+      name.toUpperCase(),
+      `Somewhere, ${name}`,
+      `Somewhere,${googleCountryName(code)}`,
+    ]) {
       expect(readPlace(typed)).toMatchObject({ countryCode: code });
     }
     expect(countryOf(`Somewhere,${name}`)).toBe(code);

@@ -31,6 +31,7 @@ describe("request", () => {
 
   test("a city goes by its name, a country without a number of its own too", () => {
     expect(taskOf({ location: "Austin, Texas, USA" })).toMatchObject([{ location_name: "Austin,Texas,United States" }]);
+    expect(taskOf({ location: "Izmir, Turkey" })).toMatchObject([{ location_name: "Izmir,Turkiye" }]);
     expect(taskOf({ location: "Kosovo" })).toMatchObject([{ location_name: "Kosovo" }]);
   });
 

@@ -28,6 +28,7 @@ describe("request", () => {
   test("a place travels with its country, and mobile is asked for", () => {
     const parameters = parametersOf({ location: "Lyon, France", device: "mobile" }, 1);
     expect(parameters).toMatchObject({ gl: "fr", location: "Lyon,France", device: "mobile", start: "0" });
+    expect(parametersOf({ location: "Izmir, Turkey" }, 1)).toMatchObject({ gl: "tr", location: "Izmir,Turkiye" });
   });
 
   test.each([

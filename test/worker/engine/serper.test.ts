@@ -24,6 +24,8 @@ describe("request", () => {
   test("a place travels with its country", () => {
     const request = serper.request(query({ location: "Lyon, France" }), 1);
     expect(JSON.parse(request.body)).toMatchObject({ gl: "fr", location: "Lyon,France" });
+    const { body } = serper.request(query({ location: "Izmir, Turkey" }), 1);
+    expect(JSON.parse(body)).toMatchObject({ gl: "tr", location: "Izmir,Turkiye" });
   });
 
   test("a worker without the key says which setting is missing", () => {

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { googleLanguage, googleLanguages, isListed } from "../../../worker/engine/google-language.ts";
+import { googlePlace } from "../../../worker/engine/google-place.ts";
 import { domainOf, plainText, plainUrl } from "../../../worker/engine/texts.ts";
+import { query } from "../../harness/queries.ts";
 
 test.each([
   ["<b>Best</b> pumps &amp; more", "Best pumps & more"],
@@ -105,6 +107,20 @@ test.each([
   ["sr-Latn-ME", "sr-ME"],
 ])("Google hears of %s as %s", (code, hl) => {
   expect(googleLanguage(code, googleLanguages)).toBe(hl);
+});
+
+test.each([
+  ["Istanbul, Istanbul, Turkey", "Istanbul,Istanbul,Turkiye"],
+  ["Abidjan, Ivory Coast", "Abidjan,Cote d'Ivoire"],
+  ["Yangon, Myanmar", "Yangon,Myanmar (Burma)"],
+  ["Nassau, Bahamas", "Nassau,The Bahamas"],
+  ["Jamestown, Saint Helena", "Jamestown,Saint Helena, Ascension and Tristan da Cunha"],
+  ["Köln, Germany", "Köln,Germany"],
+])("%s is looked up as Google's list of places has it, %s", (typed, listed) => {
+  const { location } = query({ location: typed });
+  expect(googlePlace(location)).toBe(listed);
+  // Whoever writes it as the list does means the same place.
+  expect(query({ location: listed }).location).toBe(location);
 });
 
 test.each(["yue", "lb", "uz-Cyrl", "pa-PK"])(

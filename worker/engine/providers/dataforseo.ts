@@ -6,6 +6,7 @@ import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
 import type { Query } from "../../../shared/query.ts";
 import { accountOf, balance } from "../account.ts";
 import { googleLanguage, isListed } from "../google-language.ts";
+import { googlePlace } from "../google-place.ts";
 import {
   type Account,
   type Failure,
@@ -142,7 +143,7 @@ const numbersByCountry = new Map(countryCodes.map(([code = "", , number = ""]) =
 function placeOf(location: string): object {
   const number = numbersByCountry.get(countryOf(location)) ?? privateNumberMin;
   return isFinerThanCountry(location) || number >= privateNumberMin
-    ? { location_name: location }
+    ? { location_name: googlePlace(location) }
     : { location_code: 2_000 + number };
 }
 

@@ -5,6 +5,7 @@ import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
 import { accountOf, balance } from "../account.ts";
 import { element } from "../elements.ts";
 import { googleLanguage, googleLanguages, isListed } from "../google-language.ts";
+import { googlePlace } from "../google-place.ts";
 import {
   type Account,
   type Element,
@@ -103,7 +104,7 @@ export function openSerpapi(config: EngineConfig): Provider {
         // The country goes along with every place: alone, a place loses against the country that they ask from.
         gl: countryOf(query.location).toLowerCase(),
         hl: googleLanguage(languageCodeOf(query.language), googleLanguages).toLowerCase(),
-        ...(isFinerThanCountry(query.location) ? { location: query.location } : {}),
+        ...(isFinerThanCountry(query.location) ? { location: googlePlace(query.location) } : {}),
         device: query.device,
         start: String((pageNumber - 1) * organicPerPage),
         api_key: key,

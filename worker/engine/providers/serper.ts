@@ -5,6 +5,7 @@ import { countryOf, isFinerThanCountry } from "../../../shared/places.ts";
 import { accountOf, balance } from "../account.ts";
 import { element, ratingText } from "../elements.ts";
 import { googleLanguage, googleLanguages, isListed } from "../google-language.ts";
+import { googlePlace } from "../google-place.ts";
 import {
   type Account,
   type Element,
@@ -69,7 +70,7 @@ export function openSerper(config: EngineConfig): Provider {
         // The country goes along with every place: alone, a place loses against the country that they ask from.
         gl: countryOf(query.location).toLowerCase(),
         hl: googleLanguage(languageCodeOf(query.language), googleLanguages).toLowerCase(),
-        ...(isFinerThanCountry(query.location) ? { location: query.location } : {}),
+        ...(isFinerThanCountry(query.location) ? { location: googlePlace(query.location) } : {}),
         num: organicPerPage,
         page: pageNumber,
       }),
