@@ -1,7 +1,7 @@
 import territoryInfo from "cldr-core/supplemental/territoryInfo.json" with { type: "json" };
 import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
 import english from "i18n-iso-countries/langs/en.json" with { type: "json" };
-import { googleNames } from "./country-names.ts";
+import { googleNames, usualNames } from "./country-names.ts";
 import { fold, squeeze } from "./spelling.ts";
 
 const icuNames = new Intl.DisplayNames("en", { type: "region" });
@@ -18,20 +18,44 @@ const namesByCode = new Map(countryCodes.map(([code = ""]) => [code, canonicalNa
 const codesByName = new Map([...namesByCode].map(([code, name]) => [name, code]));
 const codesByAlias = new Map<string, string>();
 const namesByAlias = new Map<string, string>();
-/** `Korea, Republic of`: names that would be torn apart at their comma. */
+/** `Virgin Islands, U.S.`: names that would be torn apart at their comma. */
 const codesByNameWithComma = new Map<string, string>();
 /** The aliases that were looked at, with null for those that belong to no country because two share them. */
 const claims = new Map<string, string | null>();
 collectAliases();
 
-/** The code of a country by its name, a usual short form, or its ISO 3166-1 code of two or three letters. */
+const article = "(?:the|la|le|les|el|los|las|il|der|die|das)";
+const adjective =
+  "(?:arab|bolivarian|co operative|cooperative|democratic|federal|federated|federative|former|hashemite|independent|islamic|oriental|people s|plurinational|socialist|united|yugoslav)";
+const form =
+  "(?:commonwealth|federation|grand duchy|kingdom|principality|republic|states?(?! of georgia$)|sultanate|union)";
+/**
+ * What stands in front of a country's name, folded: an article, `kingdom of`, `people s democratic republic of`. A mere
+ * `state of` stands in front of regions as well, and Georgia is both.
+ */
+const inFront = new RegExp(`^(?:${article} )?(?:(?:${adjective} )*${form} of (?:the )?)*`);
+const articleInFront = new RegExp(`^${article} `);
+/** `Gambia, The`, `Congo, the Democratic Republic of the`: what belongs in front stands behind. */
+const behind = /(?:^the| of(?: the)?)$/;
+
+/**
+ * The code of a country by its name, long (`the Republic of Ireland`), usual or short, with another of its names in
+ * brackets or without, or by its ISO 3166-1 code of two or three letters.
+ */
 export function countryCodeOf(name: string): string | undefined {
-  return countryCodeOfFolded(fold(name));
+  const [, before = "", remark = ""] = /^([^()]+)\(([^()]+)\)$/.exec(name.trim()) ?? [];
+  return countryCodeOfFolded(fold(name)) ?? codeOfRemarked(fold(before), fold(remark));
 }
 
-/** The same for a name that is folded already. */
+/** The same for a name that is folded already, and without brackets. */
 export function countryCodeOfFolded(name: string): string | undefined {
-  return codesByAlias.get(squeeze(name));
+  // The longest that is known counts: without its form of state the Republic of China would be China.
+  return codeOf(name) ?? codeOf(name.replace(articleInFront, "")) ?? codeOf(withoutForm(name));
+}
+
+/** A folded name without article and form of state: `the republic of ireland` → `ireland`. */
+export function withoutForm(folded: string): string {
+  return folded.replace(inFront, "");
 }
 
 /** The code of a country by its canonical name, to the letter. */
@@ -39,9 +63,10 @@ export function countryCodeOfCanonical(name: string): string | undefined {
   return codesByName.get(name);
 }
 
-/** The code of a country by the two folded parts of a name with a comma: `korea republic of`. */
-export function countryCodeOfParts(name: string): string | undefined {
-  return codesByNameWithComma.get(name);
+/** The code of a country by the two folded parts of a name with a comma: `korea`, `republic of`. */
+export function countryCodeOfParts(name: string, rest: string): string | undefined {
+  const known = codesByNameWithComma.get(squeeze(`${name} ${rest}`));
+  return known ?? (behind.test(rest) ? countryCodeOfFolded(`${rest} ${name}`) : undefined);
 }
 
 /** The English name by which a country stands in answers, or undefined for no such code. */
@@ -65,6 +90,16 @@ export function economyUsd(code: string): number {
   return Number(usd);
 }
 
+/** A remark counts that is the same country's: `Myanmar (Burma)`, but not `Samoa (American)`. */
+function codeOfRemarked(name: string, remark: string): string | undefined {
+  const code = countryCodeOfFolded(name);
+  return code !== undefined && code === countryCodeOfFolded(remark) ? code : countryCodeOfParts(name, remark);
+}
+
+function codeOf(name: string): string | undefined {
+  return codesByAlias.get(squeeze(name));
+}
+
 /** ICU's name, spelled out, unless it carries a remark (`Hong Kong SAR China`, `Congo - Kinshasa`): then the package's. */
 function canonicalName(code: string): string {
   const name = (icuNames.of(code) ?? code)
@@ -74,13 +109,17 @@ function canonicalName(code: string): string {
   return / - |\(|\bSAR\b/.test(name) ? (packageNames(code)[0] ?? name) : name;
 }
 
-/** Canonical names and codes come first, then other English names, then the countries' own names for themselves. */
+/**
+ * Canonical names and codes come first, then our own list of usual names, then other English names, then the countries' own
+ * names for themselves.
+ */
 function collectAliases(): void {
   for (const [code = "", alpha3 = ""] of countryCodes) {
     const name = namesByCode.get(code) ?? "";
     for (const own of [name, code, alpha3]) codesByAlias.set(squeeze(fold(own)), code);
     namesByAlias.set(fold(name), name);
   }
+  addAliases((code) => usualNames.get(code) ?? []);
   addAliases((code) => [
     ...packageNames(code),
     ...withoutRemark(icuNames.of(code) ?? ""),
@@ -93,12 +132,12 @@ function collectAliases(): void {
  * An alias that two countries share (`Congo`) belongs to neither, and is answered with both as suggestions. None takes
  * away what was given before.
  */
-function addAliases(aliasesOf: (code: string) => string[]): void {
+function addAliases(aliasesOf: (code: string) => readonly string[]): void {
   const before = new Set(claims.keys());
   for (const [code, name] of namesByCode) {
     for (const alias of aliasesOf(code)) {
-      if (alias.includes(",")) codesByNameWithComma.set(fold(alias), code);
-      for (const spelling of [alias, ...withoutRemark(alias).slice(0, 1), alias.replace(/^the /i, "")]) {
+      if (alias.includes(",")) codesByNameWithComma.set(squeeze(fold(alias)), code);
+      for (const spelling of [alias, ...withoutRemark(alias).slice(0, 1)]) {
         const key = squeeze(fold(spelling));
         if (before.has(key)) continue;
         claims.set(key, (claims.get(key) ?? code) === code && claims.get(key) !== null ? code : null);

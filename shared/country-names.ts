@@ -22,3 +22,24 @@ export const googleNames: ReadonlyMap<string, string> = new Map([
   ["UM", "United States Minor Outlying Islands"],
   ["VC", "Saint Vincent and the Grenadines"],
 ]);
+
+/** Usual and older English names that neither ICU nor the package has. */
+export const usualNames: ReadonlyMap<string, readonly string[]> = new Map([
+  ["BA", ["Bosnia"]],
+  ["CD", ["DRC", "DR Congo", "Democratic Republic of Congo", "Congo DRC", "Congo-Kinshasa", "Zaire"]],
+  ["CG", ["Republic of Congo", "Congo-Brazzaville"]],
+  ["CN", ["PRC"]],
+  ["FK", ["Falklands"]],
+  ["GB", ["Britain", "United Kingdom of Great Britain and Northern Ireland"]],
+  ["KP", ["DPRK", "Democratic People's Republic of Korea", "Korea, North"]],
+  ["KR", ["Korea, South"]],
+  ["LA", ["Lao PDR"]],
+  ["MK", ["Macedonia", "FYROM"]],
+  ["NL", ["Holland"]],
+  ["SA", ["KSA"]],
+  ["SZ", ["Swaziland"]],
+  ["TL", ["East Timor"]],
+  // Else it would be read as a long name of China.
+  ["TW", ["Republic of China", "Taiwan, Republic of China"]],
+  ["VA", ["Vatican"]],
+]);

@@ -1,9 +1,11 @@
 import {
+  countryCodeOf,
   countryCodeOfCanonical,
   countryCodeOfFolded,
   countryCodeOfParts,
   countryName,
   countryNames,
+  withoutForm,
 } from "./countries.ts";
 import { beginning, closeNames, didYouMean, fold, suggestionsMax } from "./spelling.ts";
 import { subdivisionNamesLike, subdivisionsCalled, subdivisionsCoded } from "./subdivisions.ts";
@@ -28,8 +30,8 @@ export function readPlace(text: string): Place | { problem: string } {
       problem: 'Expected a place as in "Austin, Texas, United States", with something before and after each comma.',
     };
   }
-  const withComma = countryCodeOfParts(folded.slice(-2).join(" "));
-  const countryCode = withComma ?? countryCodeOfFolded(folded.at(-1) ?? "");
+  const withComma = countryCodeOfParts(folded.at(-2) ?? "", folded.at(-1) ?? "");
+  const countryCode = withComma ?? countryCodeOf(parts.at(-1) ?? "");
   if (countryCode === undefined) return { problem: unknownCountry(parts) };
   const finer = parts.slice(0, withComma === undefined ? -1 : -2);
   return { location: [...finer, countryName(countryCode) ?? ""].join(","), countryCode };
@@ -49,7 +51,7 @@ export function isFinerThanCountry(location: string): boolean {
 
 function unknownCountry(parts: readonly string[]): string {
   const last = parts.at(-1) ?? "";
-  const close = beginning(last) === last ? didYouMean(placesCloseTo(parts.slice(0, -1), last)) : "";
+  const close = beginning(last) === last && isPlace(last) ? didYouMean(placesCloseTo(parts.slice(0, -1), last)) : "";
   return `Expected a place that ends in a country, as in "Austin, Texas, United States"; "${beginning(last)}" is no country that we know.${close}`;
 }
 
@@ -64,7 +66,7 @@ function placesCloseTo(finer: readonly string[], last: string): string[] {
     const ends = placesCalled(fold(words.slice(start).join(" ")), start === 0);
     if (ends.length > 0) return completed([...finer, words.slice(0, start).join(" ")], ends);
   }
-  const word = fold(words.join(" "));
+  const word = withoutForm(fold(words.join(" ")));
   const countries = closeNames(word, countryNames());
   return completed(finer, countries.length > 0 ? countries : closeNames(word, subdivisionNamesLike(word)));
 }
@@ -79,7 +81,13 @@ function placesCalled(text: string, isWhole: boolean): string[] {
 
 /** Puts what was typed before the ends, unless that is more than a message may repeat. */
 function completed(finer: readonly string[], ends: readonly string[]): string[] {
-  const typed = finer.filter((part) => fold(part) !== "").join(", ");
+  const typed = finer.filter(isPlace).join(", ");
   const repeated = beginning(typed) === typed && typed !== "" ? [typed] : [];
   return ends.slice(0, suggestionsMax).map((end) => [...repeated, end].join(", "));
+}
+
+/** Whether it says where, and is not nothing or what only stands in front of a name: `The`, `Republic of`. */
+function isPlace(part: string): boolean {
+  const name = "x";
+  return withoutForm(`${fold(part)} ${name}`.trim()) !== name;
 }

@@ -3,6 +3,9 @@ export const suggestionsMax = 3;
 const lettersComparedMax = 30;
 /** More slips than that are another word. It also keeps a refusal cheap, which no rate window does. */
 const slipsMax = 3;
+const lettersPerSlip = 6;
+/** Where not even the first letter is right, it takes a single slip: `Noland` may be meant to be `Poland`, `Xoyland` not. */
+const slipsWithAnotherInitialMax = 1;
 /** From this many letters on, a name that contains the word counts as close to it (`Korea`, `Congo`). */
 const lettersContainedMin = 4;
 /** Two rows of the table of distances, the same ones for every pair of words. */
@@ -30,12 +33,13 @@ export function squeeze(folded: string): string {
 /** Up to three of the names that a folded word may have been meant to be, closest first; none if nothing is near. */
 export function closeNames(word: string, names: ReadonlyMap<string, string>): string[] {
   if (word === "" || word.length > lettersComparedMax) return [];
-  const distanceMax = Math.min(slipsMax, Math.max(1, Math.floor(word.length / 3)));
+  const distanceMax = Math.min(slipsMax, 1 + Math.floor(word.length / lettersPerSlip));
   const distances = new Map<string, number>();
   for (const [folded, name] of names) {
     const contained = word.length >= lettersContainedMin && folded.includes(word);
     const distance = contained ? 1 : editDistance(word, folded, distanceMax);
-    if (distance <= distanceMax) distances.set(name, Math.min(distance, distances.get(name) ?? distance));
+    const slipsAllowed = word[0] === folded[0] ? distanceMax : slipsWithAnotherInitialMax;
+    if (distance <= slipsAllowed) distances.set(name, Math.min(distance, distances.get(name) ?? distance));
   }
   return [...distances]
     .toSorted(([, a], [, b]) => a - b)

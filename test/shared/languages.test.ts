@@ -24,6 +24,7 @@ test.each([
   ["Farsi", "Persian", "fa"],
   ["简体中文", "Chinese (Simplified)", "zh-Hans"],
   ["繁体中文", "Chinese (Traditional)", "zh-Hant"],
+  ["English (the UK)", "English (United Kingdom)", "en-GB"],
   ["Deutsch (Österreich)", "German (Austria)", "de-AT"],
   ["español (Latinoamérica)", "Spanish (Latin America)", "es-419"],
 ])("%s is read as %s, with the code %s", (typed, name, code) => {

@@ -25,6 +25,28 @@ test.each([
   ["São Paulo, Brasil", "São Paulo,Brazil"],
   ["日本", "Japan"],
   ["香港", "Hong Kong"],
+  ["the United States", "United States"],
+  ["Nassau, The Bahamas", "Nassau,Bahamas"],
+  ["Banjul, Gambia, The", "Banjul,Gambia"],
+  ["Zürich, die Schweiz", "Zürich,Switzerland"],
+  ["Dublin, Republic of Ireland", "Dublin,Ireland"],
+  ["Tbilisi, Georgia, Republic of", "Tbilisi,Georgia"],
+  ["Caracas, Venezuela, Bolivarian Republic of", "Caracas,Venezuela"],
+  ["La Paz, Bolivia (Plurinational State of)", "La Paz,Bolivia"],
+  ["Kinshasa, Congo, the Democratic Republic of the", "Kinshasa,Democratic Republic of the Congo"],
+  ["Kinshasa, DR Congo", "Kinshasa,Democratic Republic of the Congo"],
+  ["Yangon, Republic of the Union of Myanmar", "Yangon,Myanmar"],
+  ["Yangon, Myanmar (Burma)", "Yangon,Myanmar"],
+  ["Stanley, Falkland Islands (Islas Malvinas)", "Stanley,Falkland Islands"],
+  ["Ramallah, Palestine, State of", "Ramallah,Palestinian Territories"],
+  ["Virgin Islands, US", "U.S. Virgin Islands"],
+  ["the Republic of China", "Taiwan"],
+  ["People's Republic of China", "China"],
+  ["Skopje, Macedonia", "Skopje,North Macedonia"],
+  ["Mbabane, Swaziland", "Mbabane,Eswatini"],
+  ["Amsterdam, Holland", "Amsterdam,Netherlands"],
+  ["Riyadh, KSA", "Riyadh,Saudi Arabia"],
+  ["Dili, East Timor", "Dili,Timor-Leste"],
 ])("%s is read as %s", (typed, canonical) => {
   expect(readQuery({ keyword: "a", location: typed }).location).toBe(canonical);
 });
@@ -54,6 +76,27 @@ test("the provider can tell a country from a place in it", () => {
 test("an unknown country is answered with what it may have been", () => {
   expect(issuesOf({ keyword: "a", location: "Berlin, Germny" })[0]?.message).toContain('"Berlin, Germany"');
   expect(issuesOf({ keyword: "a", location: "Congo" })[0]?.message).toContain('"Democratic Republic of the Congo"');
+});
+
+test.each([
+  ["Nassau, The Bahams", "Nassau, Bahamas"],
+  ["Nassau, the, Bahams", "Nassau, Bahamas"],
+  ["Kingston Commonwealth of Jamaica", "Kingston, Jamaica"],
+  ["State of Georgia", "Georgia"],
+  ["Atlanta, State of Texas", "Atlanta, Texas, United States"],
+])("%s is answered with %s: what is no place is not offered as one", (typed, close) => {
+  expect(issuesOf({ keyword: "a", location: typed })[0]?.message).toContain(`Close to it: "${close}"`);
+});
+
+test.each([
+  "Freedonia",
+  "Hargeisa, Somalilund",
+  "Xoyland",
+  "Atlanta, Georgia, State of",
+  "Republic of",
+  "Samoa (American)",
+])("%s is like no country, and none is offered", (typed) => {
+  expect(issuesOf({ keyword: "a", location: typed })[0]?.message).not.toContain("Close to it");
 });
 
 test.each(["Berlin,,Germany", ",Germany", "Germany,", "Berlin, \u200b, Germany", "Gotham City", "x".repeat(255)])(
