@@ -3,9 +3,15 @@
  * github.com/serpapi/serpapi-mcp) without the joke languages and the codes that name no language.
  */
 export const googleLanguages: ReadonlySet<string> = new Set(
-  "ach af ak am ar az be bem bg bn br bs ca chr ckb co crs cs cy da de ee el en eo es es-419 et eu fa fi fo fr fy ga gaa gd gl gn gu ha haw he hi hr ht hu hy ia id ig is it iw ja jw ka kg kk kl km kn ko kri ku ky la lg ln lo loz lt lua lv mfe mg mi mk ml mn mr ms mt my ne nl nn no nso ny nyn oc om or pa pcm pl ps pt pt-BR pt-PT qu rm rn ro ru rw sd sh si sk sl sn so sq sr sr-ME st su sv sw ta te tg th ti tk tl tn to tr tt tum tw ug uk ur uz vi wo xh yi yo zh-CN zh-TW zu".split(
-    " ",
-  ),
+  `
+  ach af ak am ar az be bem bg bn br bs ca chr ckb co crs cs cy da de ee el en eo es es-419 et eu fa fi fo fr fy
+  ga gaa gd gl gn gu ha haw he hi hr ht hu hy ia id ig is it iw ja jw ka kg kk kl km kn ko kri ku ky la lg ln lo
+  loz lt lua lv mfe mg mi mk ml mn mr ms mt my ne nl nn no nso ny nyn oc om or pa pcm pl ps pt pt-BR pt-PT qu rm
+  rn ro ru rw sd sh si sk sl sn so sq sr sr-ME st su sv sw ta te tg th ti tk tl tn to tr tt tum tw ug uk ur uz vi
+  wo xh yi yo zh-CN zh-TW zu
+`
+    .trim()
+    .split(/\s+/),
 );
 
 /** What Google called a language before BCP 47 did, or calls several by: for lists that lack the newer or finer code. */
