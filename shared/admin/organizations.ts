@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
-import { grantCredit } from "../credits/ledger.ts";
+import { grantCredit, grantRefusal } from "../credits/ledger.ts";
 import { newId } from "../ids.ts";
 import { createOrganization, setSuspended, showOrganization } from "../organizations/organizations.ts";
 import { issueToken } from "../organizations/tokens.ts";
@@ -11,11 +11,6 @@ import { announce, pushPair, withContext } from "./with-context.ts";
 
 const nameLengthMax = 200;
 const noteLengthMax = 500;
-// SQLSTATEs of a violated check and of a violated unique index.
-const refusedGrants: Record<string, string> = {
-  "23514": `A balance is at most ${Number.MAX_SAFE_INTEGER} mils.`,
-  "23505": "This grant id was used for another organization.",
-};
 
 export function addOrganizationCommands(program: Command): void {
   const org = program.command("org").description("organizations: who pays");
@@ -93,8 +88,8 @@ async function addCredit(context: Context, wanted: Parameters<typeof grantCredit
 }
 
 function refuseGrant(error: unknown): never {
-  const sentence = error instanceof Error && "code" in error ? refusedGrants[String(error.code)] : undefined;
-  throw sentence ? new Refused(sentence) : error;
+  const sentence = grantRefusal(error);
+  throw sentence === undefined ? error : new Refused(sentence);
 }
 
 function unknown(organizationId: string): never {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { sqlStateOf } from "../database/failures.ts";
 import type { Database } from "../database/pool.ts";
 import type { Key } from "./holds.ts";
 
@@ -190,6 +191,17 @@ export async function grantCredit(
   if (!rows[0]) return undefined;
   const row = grantRow.parse(rows[0]);
   return { fresh: row.fresh, balanceMils: row.balance_mils, version: row.version };
+}
+
+// By the SQLSTATEs of a violated check and of a violated unique index.
+const grantRefusals: Record<string, string> = {
+  "23514": `A balance is at most ${Number.MAX_SAFE_INTEGER} mils.`,
+  "23505": "This grant id was used for another organization.",
+};
+
+/** Why the ledger took no such grant or top-up, as a sentence; undefined where something else went wrong. */
+export function grantRefusal(error: unknown): string | undefined {
+  return grantRefusals[sqlStateOf(error) ?? ""];
 }
 
 const pairRow = z.object({ balance_mils: z.number(), version: z.number() });

@@ -1,3 +1,5 @@
+import pg from "pg";
+
 /** SQLSTATEs after which the same statement may succeed: serialisation, deadlock, lock and statement time-outs, and a
  * server that is starting, stopping, full, read-only or out of connections. */
 const passingStates = /^(40001|40P01|55P03|57014|57P0[1-5]|53...|08...|25006|58...|XX000)$/;
@@ -9,7 +11,13 @@ const passingMessages = /connection|timeout|terminated|ECONN|EPIPE|ETIMEDOUT|ENO
  */
 export function isPassing(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
+  const state = sqlStateOf(error);
+  if (state !== undefined) return passingStates.test(state);
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  if (/^[0-9A-Z]{5}$/.test(code)) return passingStates.test(code);
   return passingMessages.test(code) || passingMessages.test(error.message);
+}
+
+/** The SQLSTATE with which Postgres refused a statement; undefined for what failed elsewhere, on the network say. */
+export function sqlStateOf(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
 }

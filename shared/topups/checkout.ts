@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Context } from "../context.ts";
+import { grantRefusal } from "../credits/ledger.ts";
 import { type Topup, topUp } from "../credits/topup.ts";
 
 /**
@@ -38,7 +39,7 @@ const anySession = z.object({ id: z.string().optional(), payment_status: z.strin
 export type Outcome =
   | { outcome: "credited" | "repeated"; organizationId: string; sessionId: string; mils: number; topup: Topup }
   | { outcome: "foreign" | "unpaid" }
-  | { outcome: "unknown_organization" | "unusable"; sessionId: string | undefined };
+  | { outcome: "unknown_organization" | "unusable"; sessionId: string | undefined; reason?: string };
 
 /** Credits a session that is ours and paid. What Stripe says of it has to come from Stripe: nothing here is a proof. */
 export async function creditSession(context: Context, session: unknown): Promise<Outcome> {
@@ -71,7 +72,15 @@ async function decide({ database, log }: Context, session: unknown): Promise<Out
       "another amount was paid than begun",
     );
   }
-  const topup = await topUp(database, { organizationId, grantId: id, mils });
+  const topup = await topUp(database, { organizationId, grantId: id, mils }).catch(refusalOf);
+  if (typeof topup === "string") return { outcome: "unusable", sessionId: id, reason: topup };
   if (!topup) return { outcome: "unknown_organization", sessionId: id };
   return { outcome: topup.fresh ? "credited" : "repeated", organizationId, sessionId: id, mils, topup };
+}
+
+/** A refusal by the ledger is told with its session, and stops nobody else's; whatever else goes wrong is thrown. */
+function refusalOf(error: unknown): string {
+  const refusal = grantRefusal(error);
+  if (refusal === undefined) throw error;
+  return refusal;
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { everythingInPostgres, everythingInRedis } from "../../harness/everything.ts";
 import { Exposition } from "../../harness/metrics.ts";
@@ -77,6 +78,24 @@ test("a payment that cannot be credited is never acknowledged, told loudly, and 
   await service.database.query("insert into organizations (id, name, plan_code) values ($1, 'Late', 'free')", [nobody]);
   expect(await tell(early)).toMatchObject(acknowledged);
   expect(await service.ledgerOf(nobody)).toMatchObject([{ mils: 10_000 }]);
+});
+
+test("what the ledger refuses is never acknowledged: an id that another has, a balance that cannot grow", async () => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  const full = await service.organization({ creditMils: Number.MAX_SAFE_INTEGER });
+  const other = await service.organization({ creditMils: 0 });
+  const taken = stub.paid(organizationId, 1_000);
+  const slip = { organizationId: other.organizationId, grantId: taken.id, mils: 10_000, reason: "slip" };
+  await grantCredit(service.database, slip);
+  const counts = await count(async () => {
+    expect(await tell(eventOf(taken))).toMatchObject(notCredited);
+    expect(await tell(eventOf(stub.paid(full.organizationId, 1_000)))).toMatchObject(notCredited);
+  });
+  expect(counts).toEqual({ unusable: 2 });
+  const told = () => service.apis.flatMap((api) => api.errors).map(({ sessionId, reason }) => ({ sessionId, reason }));
+  const reason = "This grant id was used for another organization.";
+  await expect.poll(told).toContainEqual({ sessionId: taken.id, reason });
+  expect(await service.ledgerOf(organizationId)).toEqual([]);
 });
 
 test("what is none of ours is acknowledged and left alone", async () => {

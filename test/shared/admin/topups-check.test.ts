@@ -62,6 +62,28 @@ test("what cannot be credited is told with its session, all others are, and the 
   expect(readLine(stderr)).toMatchObject({ sessionId: lost.id, outcome: "unknown_organization" });
 });
 
+test("a session that the ledger refuses is told with the reason, and those behind it are credited", async () => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  const full = await service.organization({ creditMils: Number.MAX_SAFE_INTEGER });
+  const other = await service.organization({ creditMils: 0 });
+  stub.paid(organizationId, 100);
+  const taken = stub.paid(organizationId, 100);
+  await operator.run("credit", "grant", other.organizationId, "1000", "--id", taken.id);
+  const above = stub.paid(full.organizationId, 100);
+  stub.paid(organizationId, 100);
+  const { exitCode, stdout, stderr } = await operator.try("credit", "topups-check");
+  expect(exitCode).toBe(1);
+  expect(readLine(stdout)).toMatchObject({ sessions: 4, credited: 2, creditedMils: 2_000, notCredited: 2 });
+  const told = stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(told).toMatchObject([
+    { sessionId: above.id, outcome: "unusable", reason: expect.stringContaining("A balance is at most") },
+    { sessionId: taken.id, outcome: "unusable", reason: "This grant id was used for another organization." },
+  ]);
+});
+
 test("without a key, and where Stripe refuses it, a sentence says so and tells no secret", async () => {
   const without = await new Operator(service).try("credit", "topups-check");
   expect(without).toMatchObject({
