@@ -38,7 +38,9 @@ export async function readDays(database: Database, organizationId: string, days:
       with starts as materialized (
         select d.day, first.version, coalesce(before.balance_after_mils, 0) as balance_mils
         from (
-          select date_trunc('day', now(), 'UTC') + make_interval(days => n) as day from generate_series(1 - $2::int, 1) n
+          -- Added to a time without a zone: to one with it, days are added in the session's, where not all have 24 hours.
+          select (date_trunc('day', now() at time zone 'UTC') + make_interval(days => n)) at time zone 'UTC' as day
+          from generate_series(1 - $2::int, 1) n
         ) d
         cross join lateral (
           with recursive halves (low, high) as (

@@ -45,7 +45,7 @@ export async function issueToken(
   const token = newToken();
   const { rows } = await database.query(
     `insert into tokens (id, organization_id, hash, last4, expires_at)
-     select $1, o.id, $3, $4, now() + make_interval(days => $5) from organizations o where o.id = $2
+     select $1, o.id, $3, $4, now() + make_interval(hours => 24 * $5) from organizations o where o.id = $2
      returning id`,
     [newId("tok"), organizationId, hashToken(token), token.slice(-4), expiresInDays ?? null],
   );

@@ -1,16 +1,31 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { Closing } from "../../../shared/closing.ts";
 import { type DayFigures, readDays } from "../../../shared/credits/days.ts";
 import { type HistoryFilter, historyFilters, readHistory } from "../../../shared/credits/history.ts";
 import { reverseCharges, decide, grantCredit } from "../../../shared/credits/ledger.ts";
+import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
+import { openLog } from "../../../shared/log.ts";
 import { aMonth, type PastEntry, writePast } from "../../harness/past.ts";
 import { Service } from "../../harness/service.ts";
 
+const log = openLog({ name: "test", level: "silent" });
+const closing = new Closing();
 let service: Service;
 beforeAll(async () => {
   service = await Service.start({ apis: 0, workers: 0 });
 });
-afterAll(() => service.stop());
+afterAll(async () => {
+  await closing.run(log);
+  await service.stop();
+});
+
+/** The same database as one finds it whose Postgres, or whose role there, has this time zone. */
+function databaseIn(zone: string): Database {
+  const url = new URL(service.databaseUrl);
+  url.search = `?options=-c%20timezone%3D${zone}`;
+  return openDatabase({ url: url.href, name: "test", sizeMax: 1, log, closing });
+}
 
 const dayMs = 24 * 3_600_000;
 const dayOf = (at: Date) => at.toISOString().slice(0, 10);
@@ -64,6 +79,23 @@ test.each(pasts)("thirty days are counted as they were: $title", async ({ past }
   await writePast(service.database, organizationId, entries);
   const read = await readDays(service.database, organizationId, 30);
   expect(read).toEqual(countedDays(entries, now, 30));
+});
+
+test.each(["Europe/Berlin", "America/New_York"])("days are UTC's where Postgres' own time zone is %s", async (zone) => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  const elsewhere = databaseIn(zone);
+  const [{ now }] = (await service.database.query("select now()")).rows;
+  // More days than a year has, so that clocks change among them; entries at both ends of each show one that is off.
+  const days = 400;
+  const today = new Date(`${dayOf(now)}T00:00:00Z`).getTime();
+  const entries = Array.from({ length: days }, (_, at) => today - (days - 1 - at) * dayMs).flatMap(
+    (midnight, at): PastEntry[] => [
+      { at: new Date(midnight), kind: "grant", mils: at + 1 },
+      { at: new Date(midnight + dayMs - 1), kind: "refund", reason: "engine_error" },
+    ],
+  );
+  await writePast(service.database, organizationId, entries);
+  expect(await readDays(elsewhere, organizationId, days)).toEqual(countedDays(entries, now, days));
 });
 
 test("the ledger's own functions write what the days are counted from", async () => {
