@@ -14,17 +14,23 @@ const port = wholeNumber(0, 65_535);
 /** Calls to a provider that one worker process has under way at once. */
 const callsAtOnce = wholeNumber(1, 10_000);
 
+const expectedUrl = (protocols: readonly string[]) =>
+  `expected a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`;
+
 function url(...protocols: string[]) {
-  const expected = `expected a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`;
+  const expected = expectedUrl(protocols);
   return z
     .string(expected)
     .refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), expected);
 }
 
 /** An address without a path, as browsers call an origin: which path is asked for there is ours to say. */
-function origin() {
-  const expected = "expected a URL that begins with http:// or https:// and has no path";
-  const isOrigin = (text: string) => /^https?:/.test(text) && URL.parse(text)?.href === `${URL.parse(text)?.origin}/`;
+function origin(...protocols: string[]) {
+  const expected = `${expectedUrl(protocols)} and has no path`;
+  const isOrigin = (text: string) => {
+    const address = URL.parse(text);
+    return address !== null && protocols.includes(address.protocol) && address.href === `${address.origin}/`;
+  };
   return z
     .string()
     .refine(isOrigin, expected)
@@ -121,12 +127,14 @@ const settings = z.object({
     .refine((text) => text.startsWith("/") || URL.canParse(text), "expected a URL, or a path that begins with /")
     .default("/billing"),
   /** The address under which callers reach the API. */
-  PUBLIC_URL: origin().optional(),
+  PUBLIC_URL: origin("http:", "https:").optional(),
   /** Charges for top-ups. A restricted key will do that may write Checkout Sessions. */
   STRIPE_SECRET_KEY: stripeSecret("sk_", "rk_"),
   /** What Stripe signs its events with, for the endpoint /stripe/webhook. */
   STRIPE_WEBHOOK_SECRET: stripeSecret("whsec_"),
-  STRIPE_BASE_URL: origin().default("https://api.stripe.com"),
+  STRIPE_BASE_URL: origin("http:", "https:").default("https://api.stripe.com"),
+  /** Where people pay: Stripe's own page, or the domain that an account has for it. */
+  STRIPE_CHECKOUT_ORIGIN: origin("https:").default("https://checkout.stripe.com"),
   /** The top-ups that are offered, in whole USD. */
   TOPUP_AMOUNTS_USD: z
     .string()

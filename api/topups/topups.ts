@@ -9,7 +9,6 @@ import { unavailable } from "../errors.ts";
 
 const milsPerUsd = 1_000;
 const retryAfterMs = 5_000;
-const checkoutOrigin = "https://checkout.stripe.com";
 // Stripe signs the moment of sending; what is older was recorded and is played again.
 const signatureAgeSecondsMax = 300;
 
@@ -22,7 +21,8 @@ export interface Topups {
    * come back to `returnPath` of our own address with `?topup=paid` or `?topup=cancelled`, which proves nothing: the credit
    * comes by itself, a moment after the payment.
    * @returns the page of Stripe to send the person to.
-   * @throws {CallerError} `bad_request` for an amount that is not offered; `unavailable` where Stripe is away or refuses.
+   * @throws {CallerError} `bad_request` for an amount that is not offered; `unavailable` where Stripe is away or refuses, or
+   * has its page at another place than `checkoutOrigin`.
    */
   begin: (wanted: { organizationId: string; mils: number; returnPath: string }) => Promise<{ url: string }>;
   /** Reads an event that Stripe has signed lately. @throws for every other. */
@@ -53,22 +53,44 @@ export async function openTopups(context: Context): Promise<Topups | undefined> 
       return begin(context, stripe, wanted, publicUrl + wanted.returnPath);
     },
     readEvent: (body, signature) => stripe.webhooks.constructEvent(body, signature, secret, signatureAgeSecondsMax),
-    checkoutOrigin,
+    checkoutOrigin: context.config.STRIPE_CHECKOUT_ORIGIN,
     isLive: !key.includes("_test_"),
   };
 }
 
 const begunSession = z.object({ id: z.string(), url: z.url() });
 
-async function begin(
-  { log, metrics }: Context,
-  stripe: Stripe,
-  { organizationId, mils }: { organizationId: string; mils: number },
-  returnUrl: string,
-): Promise<{ url: string }> {
+interface Wanted {
+  organizationId: string;
+  mils: number;
+}
+
+async function begin(context: Context, stripe: Stripe, wanted: Wanted, returnUrl: string): Promise<{ url: string }> {
+  const { organizationId, mils } = wanted;
+  const { id: sessionId, url } = await createSession(stripe, wanted, returnUrl).catch((error: unknown) => {
+    throw notBegun(context, { organizationId, ...reasonsOf(error) }, "Stripe did not begin a top-up");
+  });
+  const { origin } = new URL(url);
+  // A browser would stay where it is without a word: it follows a form of ours only to where our policy allows.
+  if (origin !== context.config.STRIPE_CHECKOUT_ORIGIN) {
+    const elsewhere = { organizationId, sessionId, origin };
+    throw notBegun(context, elsewhere, "Stripe's page is at another origin: set STRIPE_CHECKOUT_ORIGIN to it");
+  }
+  context.metrics.topups.inc({ outcome: "begun" });
+  context.log.info({ organizationId, sessionId, mils }, "a top-up was begun");
+  return { url };
+}
+
+function notBegun({ log, metrics }: Context, told: object, sentence: string): CallerError {
+  metrics.topups.inc({ outcome: "not_begun" });
+  log.error(told, sentence);
+  return unavailable("payments_unavailable", retryAfterMs);
+}
+
+async function createSession(stripe: Stripe, { organizationId, mils }: Wanted, returnUrl: string) {
   const metadata = metadataOf(organizationId, mils);
-  try {
-    const begun = await stripe.checkout.sessions.create(
+  return begunSession.parse(
+    await stripe.checkout.sessions.create(
       {
         mode: "payment",
         client_reference_id: organizationId,
@@ -91,14 +113,6 @@ async function begin(
       },
       // The SDK sends a request again whose answer was lost; under one key Stripe makes one session of both.
       { idempotencyKey: newId("topup") },
-    );
-    const { id: sessionId, url } = begunSession.parse(begun);
-    metrics.topups.inc({ outcome: "begun" });
-    log.info({ organizationId, sessionId, mils }, "a top-up was begun");
-    return { url };
-  } catch (error) {
-    metrics.topups.inc({ outcome: "not_begun" });
-    log.error({ organizationId, ...reasonsOf(error) }, "Stripe did not begin a top-up");
-    throw unavailable("payments_unavailable", retryAfterMs);
-  }
+    ),
+  );
 }

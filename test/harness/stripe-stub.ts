@@ -36,6 +36,8 @@ export type Trouble = (response: ServerResponse) => void;
 export class StripeStub {
   readonly calls: SeenCall[] = [];
   readonly sessions: Session[] = [];
+  /** Where the pages of new sessions are; an account may have a domain of its own for them. */
+  checkoutOrigin = "https://checkout.stripe.com";
   /** One each for the next calls. */
   readonly troubles: Trouble[] = [];
   readonly url: string;
@@ -66,7 +68,12 @@ export class StripeStub {
   /** A session that a person has paid, as one that we began would be. */
   paid(organizationId: string, cents: number, changes: Partial<Session> = {}): Session {
     const metadata = { serpmill_organization: organizationId, serpmill_mils: String(cents * 10) };
-    const session = { ...newSession(), client_reference_id: organizationId, metadata, amount_total: cents };
+    const session = {
+      ...newSession(this.checkoutOrigin),
+      client_reference_id: organizationId,
+      metadata,
+      amount_total: cents,
+    };
     return this.#keep({ ...session, status: "complete", payment_status: "paid", payment_intent: "pi_1", ...changes });
   }
 
@@ -100,7 +107,12 @@ export class StripeStub {
     );
     const cents = Number(fields["line_items[0][price_data][unit_amount]"]);
     const reference = fields.client_reference_id ?? null;
-    const session = { ...newSession(), amount_total: cents, client_reference_id: reference, metadata };
+    const session = {
+      ...newSession(this.checkoutOrigin),
+      amount_total: cents,
+      client_reference_id: reference,
+      metadata,
+    };
     return [200, JSON.stringify(this.#keep(session))];
   }
 
@@ -121,12 +133,12 @@ export class StripeStub {
   }
 }
 
-function newSession(): Session {
+function newSession(checkoutOrigin: string): Session {
   const id = `cs_test_${randomBytes(12).toString("hex")}`;
   return {
     id,
     object: "checkout.session",
-    url: `https://checkout.stripe.com/c/pay/${id}`,
+    url: `${checkoutOrigin}/c/pay/${id}`,
     status: "open",
     payment_status: "unpaid",
     amount_total: 0,

@@ -17,6 +17,7 @@ function refusalsOf(settings: Record<string, string>): string[] {
 }
 
 const anOrigin = "expected a URL that begins with http:// or https:// and has no path";
+const aSafeOrigin = "expected a URL that begins with https:// and has no path";
 const anAmount = "expected a whole number from 1 to 10000";
 
 test.each([
@@ -25,6 +26,9 @@ test.each([
   { setting: "PUBLIC_URL", value: "https://canary.example/path", expected: anOrigin },
   { setting: "PUBLIC_URL", value: "https://canary:secret@host", expected: anOrigin },
   { setting: "STRIPE_BASE_URL", value: "https://canary.example/v1", expected: anOrigin },
+  { setting: "STRIPE_CHECKOUT_ORIGIN", value: "https://canary.example/pay", expected: aSafeOrigin },
+  { setting: "STRIPE_CHECKOUT_ORIGIN", value: "http://canary.example", expected: aSafeOrigin },
+  { setting: "STRIPE_CHECKOUT_ORIGIN", value: "canary.example", expected: aSafeOrigin },
   { setting: "TOPUP_AMOUNTS_USD", value: "10,,25", expected: anAmount },
   { setting: "TOPUP_AMOUNTS_USD", value: "10000,10001", expected: anAmount },
   { setting: "TOPUP_AMOUNTS_USD", value: "7.50", expected: anAmount },

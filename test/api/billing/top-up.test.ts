@@ -51,6 +51,25 @@ test("an amount that is offered leads to the payment, of this organization and b
   });
 });
 
+test("where Stripe's page has a domain of the operator's own, forms may go on to that one alone", async () => {
+  const ownOrigin = "https://pay.example";
+  await service.startApi({ API_PORT: "0", STRIPE_CHECKOUT_ORIGIN: ownOrigin });
+  const { person } = await signedIn();
+  const toStripe = await person.get("/billing");
+  person.api = 1;
+  const toOwn = await person.get("/billing");
+  const [stripes, own] = [toStripe, toOwn].map(({ headers }) => headers.get("content-security-policy"));
+  expect(own).toBe(stripes?.replace(checkoutOrigin, ownOrigin));
+  stub.checkoutOrigin = ownOrigin;
+  const answer = await person.post("/billing/topup", { mils: "25000" });
+  expect(new URL(answer.headers.get("location") ?? "").origin).toBe(ownOrigin);
+  person.api = 0;
+  const { status, text } = await person.post("/billing/topup", { mils: "25000" });
+  expect(status).toBe(503);
+  expect(text).toContain("Back in a moment");
+  stub.checkoutOrigin = checkoutOrigin;
+});
+
 const foreign = { "sec-fetch-site": "cross-site" };
 test.each([
   { title: "an amount that is not offered", fields: { mils: "1" }, headers: ownForm },

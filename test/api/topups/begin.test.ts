@@ -21,6 +21,7 @@ afterAll(async () => {
 });
 afterEach(() => {
   stub.calls.length = 0;
+  stub.checkoutOrigin = "https://checkout.stripe.com";
   lines.length = 0;
 });
 
@@ -122,6 +123,23 @@ test.each([
   stub.troubles.length = 0;
   expect(lines.join("")).toContain("Stripe did not begin a top-up");
   expect(lines.join("")).not.toContain("canary");
+});
+
+test("where Stripe's page is at another origin than the policy of our pages allows, the log says what to set", async () => {
+  const checkoutOrigin = "https://pay.example";
+  const own = await opened({ ...stub.environment, STRIPE_CHECKOUT_ORIGIN: `${checkoutOrigin}/` });
+  expect(own.checkoutOrigin).toBe(checkoutOrigin);
+  await expect(own.begin(wanted)).rejects.toMatchObject(unavailable);
+  stub.checkoutOrigin = checkoutOrigin;
+  await expect(topups.begin(wanted)).rejects.toMatchObject(unavailable);
+  expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({
+    organizationId,
+    sessionId: stub.sessions.at(-1)?.id,
+    origin: checkoutOrigin,
+    msg: "Stripe's page is at another origin: set STRIPE_CHECKOUT_ORIGIN to it",
+  });
+  const { url } = await own.begin(wanted);
+  expect(url).toBe(stub.sessions.at(-1)?.url);
 });
 
 test("a key that Stripe does not know is told without the key", async () => {
