@@ -128,7 +128,7 @@ const settings = z.object({
     .default("/billing"),
   /** The address under which callers reach the API. */
   PUBLIC_URL: origin("http:", "https:").optional(),
-  /** Charges for top-ups. A restricted key will do that may write Checkout Sessions. */
+  /** Charges for top-ups. A restricted key will do that may write Checkout Sessions, and read payments for `topups-check`. */
   STRIPE_SECRET_KEY: stripeSecret("sk_", "rk_"),
   /** What Stripe signs its events with, for the endpoint /stripe/webhook. */
   STRIPE_WEBHOOK_SECRET: stripeSecret("whsec_"),

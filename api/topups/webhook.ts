@@ -97,8 +97,9 @@ async function tell({ redis, log }: ApiContext, outcome: Outcome): Promise<void>
 const takenBack = z.object({ id: z.string(), payment_intent: z.string().nullish(), charge: z.string().nullish() });
 
 /**
- * Money that went back at Stripe. The credit stays, since some of it may be spent: what to do about it is the operator's
- * decision. A dispute does not carry what we wrote on the payment, so all of the account's are told.
+ * Money that went back at Stripe. Credit that was added for it stays, since some of it may be spent, and credit that was
+ * not yet is added when the payment is told: what to do about it is the operator's decision. A dispute does not carry what
+ * we wrote on the payment, so all of the account's are told.
  */
 function note(context: ApiContext, { id, type, data }: SignedEvent): string {
   const organizationId = organizationOf(data.object);
@@ -107,7 +108,7 @@ function note(context: ApiContext, { id, type, data }: SignedEvent): string {
   context.metrics.topups.inc({ outcome });
   context.log.warn(
     { event: id, organizationId, ...takenBack.safeParse(data.object).data },
-    `a payment was ${outcome} at Stripe, and its credit stays`,
+    `a payment was ${outcome} at Stripe, which takes no credit back`,
   );
   return outcome;
 }

@@ -12,24 +12,36 @@ const daysUsual = 14;
 const daysMax = 90;
 const secondsPerDay = 86_400;
 const sessionsPerPage = 100;
+// A session's own payment tells whether it was given back. With it, Stripe may need longer for a page.
+const withPayment = ["data.payment_intent.latest_charge"];
+const pageMsMax = 20_000;
 
 /** @param credit the command whose part this is */
 export function addTopupCommands(credit: Command): void {
   credit
     .command("topups-check")
     .description(
-      "credit every top-up of the last days that was paid at Stripe and is missing here; exit 1 where one cannot be",
+      "credit every top-up of the last days that was paid at Stripe, not paid back, and is missing here; exit 1 where one cannot be",
     )
     .option("--days <n>", "how far back", wholeNumber(1, daysMax), daysUsual)
     .action(({ days }: { days: number }) => withContext((context) => check(context, days)));
 }
 
-/** Brings every session here that Stripe has. Those that were credited before stay as they are. */
+/** Brings every session here that Stripe has. Those that were credited before, or paid back since, stay as they are. */
 async function check(context: Context, days: number) {
   const stripe = await openStripe(context.config);
   if (!stripe) throw new Refused("STRIPE_SECRET_KEY is not set: there are no top-ups to check.");
   const since = Math.floor(Date.now() / 1_000) - days * secondsPerDay;
-  const found = { sessions: 0, credited: 0, creditedMils: 0, repeated: 0, unpaid: 0, foreign: 0, notCredited: 0 };
+  const found = {
+    sessions: 0,
+    credited: 0,
+    creditedMils: 0,
+    repeated: 0,
+    refunded: 0,
+    unpaid: 0,
+    foreign: 0,
+    notCredited: 0,
+  };
   for await (const session of completedSince(stripe, since)) {
     const outcome = await creditSession(context, session);
     found.sessions += 1;
@@ -46,9 +58,11 @@ async function check(context: Context, days: number) {
 
 /** @throws {Refused} with what may be told, where Stripe is away or refuses. */
 async function* completedSince(stripe: Stripe, since: number) {
-  const wanted = { created: { gte: since }, status: "complete", limit: sessionsPerPage } as const;
   try {
-    yield* stripe.checkout.sessions.list(wanted);
+    yield* stripe.checkout.sessions.list(
+      { created: { gte: since }, status: "complete", limit: sessionsPerPage, expand: withPayment },
+      { timeout: pageMsMax },
+    );
   } catch (error) {
     throw new Refused(`Stripe did not tell its sessions: ${JSON.stringify(reasonsOf(error))}. Run it again later.`);
   }

@@ -33,12 +33,16 @@ const paidSession = z.object({
   amount_total: z.int().min(1).max(99_999_999),
   metadata: z.object({ [milsKey]: z.string().optional() }),
 });
+// Stripe tells of the payment only where it was asked to; its events have the id alone.
+const refundedSession = z.object({
+  payment_intent: z.object({ latest_charge: z.object({ refunded: z.literal(true) }) }),
+});
 const anySession = z.object({ id: z.string().optional(), payment_status: z.string().optional() });
 
 /** What a session came to. The last two were paid for and not credited: somebody has to look. */
 export type Outcome =
   | { outcome: "credited" | "repeated"; organizationId: string; sessionId: string; mils: number; topup: Topup }
-  | { outcome: "foreign" | "unpaid" }
+  | { outcome: "foreign" | "unpaid" | "refunded" }
   | { outcome: "unknown_organization" | "unusable"; sessionId: string | undefined; reason?: string };
 
 /** Credits a session that is ours and paid. What Stripe says of it has to come from Stripe: nothing here is a proof. */
@@ -62,6 +66,7 @@ async function decide({ database, log }: Context, session: unknown): Promise<Out
   if (organizationId === undefined) return { outcome: "foreign" };
   const { id: sessionId, payment_status: status } = anySession.safeParse(session).data ?? {};
   if (status !== "paid") return { outcome: "unpaid" };
+  if (refundedSession.safeParse(session).success) return { outcome: "refunded" };
   const read = paidSession.safeParse(session);
   if (!read.success) return { outcome: "unusable", sessionId };
   const { id, amount_total: cents, metadata } = read.data;

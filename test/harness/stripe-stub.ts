@@ -38,6 +38,8 @@ export class StripeStub {
   readonly sessions: Session[] = [];
   /** Where the pages of new sessions are; an account may have a domain of its own for them. */
   checkoutOrigin = "https://checkout.stripe.com";
+  /** The sessions, by their ids, whose payments were given back in full. */
+  readonly refunded = new Set<string>();
   /** One each for the next calls. */
   readonly troubles: Trouble[] = [];
   readonly url: string;
@@ -123,9 +125,15 @@ export class StripeStub {
       .toReversed()
       .filter(({ created, status }) => created >= since && (fields.status ?? status) === status);
     const from = fields.starting_after ? asked.findIndex(({ id }) => id === fields.starting_after) + 1 : 0;
-    const data = asked.slice(from, from + Number(fields.limit ?? 10));
+    const page = asked.slice(from, from + Number(fields.limit ?? 10));
+    const data = fields["expand[0]"] === "data.payment_intent.latest_charge" ? page.map(this.#withPayment) : page;
     return { object: "list", url: "/v1/checkout/sessions", data, has_more: from + data.length < asked.length };
   }
+
+  readonly #withPayment = ({ payment_intent: id, ...session }: Session) => ({
+    ...session,
+    payment_intent: id && { id, latest_charge: { id: "ch_1", refunded: this.refunded.has(session.id) } },
+  });
 
   #keep(session: Session): Session {
     this.sessions.push(session);

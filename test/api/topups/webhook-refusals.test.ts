@@ -127,7 +127,7 @@ test("refunds and disputes at Stripe are told and counted, and take nothing away
     expect(await tell(eventOf(dispute, "charge.dispute.created"))).toMatchObject(acknowledged);
   });
   expect(counts).toEqual({ refunded: 1, disputed: 1 });
-  const refund = await service.apis[0]?.line("a payment was refunded at Stripe, and its credit stays");
+  const refund = await service.apis[0]?.line("a payment was refunded at Stripe, which takes no credit back");
   expect(refund).toMatchObject({ organizationId, payment_intent: "pi_7" });
   expect((await service.usage(token)).body.creditBalanceMils).toBe(70);
 });

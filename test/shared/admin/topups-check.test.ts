@@ -21,7 +21,16 @@ afterAll(async () => {
   await stub.close();
 });
 
-const nothing = { sessions: 0, credited: 0, creditedMils: 0, repeated: 0, unpaid: 0, foreign: 0, notCredited: 0 };
+const nothing = {
+  sessions: 0,
+  credited: 0,
+  creditedMils: 0,
+  repeated: 0,
+  refunded: 0,
+  unpaid: 0,
+  foreign: 0,
+  notCredited: 0,
+};
 const daysAgo = (days: number) => Math.floor(Date.now() / 1_000) - days * 86_400;
 
 test("a top-up of which no event ever came is found at Stripe and credited, once", async () => {
@@ -39,6 +48,19 @@ test("a top-up of which no event ever came is found at Stripe and credited, once
     .poll(async () => (await service.usage(token)).body, { timeout: 10_000 })
     .toEqual({ creditBalanceMils: 35_000, plan: "payg" });
   expect(await operator.run("credit", "topups-check", "--days", "16")).toMatchObject({ credited: 1, repeated: 2 });
+});
+
+test("what was paid back in full at Stripe is not credited any more, and what was credited before stays", async () => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  const credited = stub.paid(organizationId, 1_000);
+  await operator.run("credit", "topups-check");
+  const early = stub.paid(organizationId, 2_000);
+  stub.paid(organizationId, 3_000);
+  const foreign = stub.paid(organizationId, 4_000, { metadata: {} });
+  for (const { id } of [credited, early, foreign]) stub.refunded.add(id);
+  const told = { ...nothing, days: 14, sessions: 4, refunded: 2, foreign: 1 };
+  expect(await operator.run("credit", "topups-check")).toEqual({ ...told, credited: 1, creditedMils: 30_000 });
+  expect(await service.ledgerOf(organizationId)).toMatchObject([{ mils: 10_000 }, { mils: 30_000 }]);
 });
 
 test("every page of a long list is looked at, also where one has to be asked for twice", async () => {
