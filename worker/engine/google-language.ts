@@ -1,3 +1,5 @@
+import { LRUCache } from "lru-cache";
+
 /**
  * The languages of Google's own pages, by its codes, as SerpApi publishes the list (engines/google.json of
  * github.com/serpapi/serpapi-mcp) without the joke languages and the codes that name no language.
@@ -23,9 +25,12 @@ const olderCodes = new Map([
   ["sr-Latn", "sh"],
 ]);
 
+/** Made once for a language, since every search asks for them twice. */
+const codesByLanguage = new LRUCache<string, string[]>({ max: 1_000, memoMethod: codesOf });
+
 /** Whether a language (BCP 47) can be searched in where these codes are listed. */
 export function isListed(languageCode: string, listed: ReadonlySet<string>): boolean {
-  return codesOf(languageCode).some((code) => listed.has(code));
+  return codesByLanguage.memo(languageCode).some((code) => listed.has(code));
 }
 
 /**
@@ -34,7 +39,7 @@ export function isListed(languageCode: string, listed: ReadonlySet<string>): boo
  * A language that is not listed never gets here: `can.language` keeps it away.
  */
 export function googleLanguage(languageCode: string, listed: ReadonlySet<string>): string {
-  const code = codesOf(languageCode).find((each) => listed.has(each));
+  const code = codesByLanguage.memo(languageCode).find((each) => listed.has(each));
   if (code === undefined) throw new Error("The provider was asked for a language that it does not list.");
   return code;
 }
