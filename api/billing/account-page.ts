@@ -37,11 +37,13 @@ ${topups ? topUpForm(topups.amountsMils) : askFor(config, organizationId)}
 }
 
 function topUpForm(amountsMils: readonly number[]): Html {
+  // The second, since the first is often the least that is sold; where there is only one, that one.
+  const preset = Math.min(1, amountsMils.length - 1);
   return html`<form class="top-up" method="post" action="/billing/topup">
 <fieldset><legend>Amount</legend>
 ${amountsMils.map(
   (mils, at) =>
-    html`<label><input type="radio" name="mils" value="${mils}"${at === 1 && html` checked`}><span>${dollars(mils).replace(".000", "")}</span></label>
+    html`<label><input type="radio" name="mils" value="${mils}" required${at === preset && html` checked`}><span>${dollars(mils).replace(".000", "")}</span></label>
 `,
 )}</fieldset>
 <button>Continue to payment</button>

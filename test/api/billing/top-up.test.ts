@@ -70,6 +70,19 @@ test("where Stripe's page has a domain of the operator's own, forms may go on to
   stub.checkoutOrigin = checkoutOrigin;
 });
 
+test.each(["25", "10,25", "10,25,100"])(
+  "with %s USD on offer, an amount is chosen before anybody chooses",
+  async (usd) => {
+    await service.startApi({ API_PORT: "0", TOPUP_AMOUNTS_USD: usd });
+    const { person } = await signedIn();
+    person.api = service.apis.length - 1;
+    const { text } = await person.get("/billing");
+    const amounts = [...text.matchAll(/name="mils" value="(\d+)" required( checked)?>/g)];
+    expect(amounts).toHaveLength(usd.split(",").length);
+    expect(amounts.filter(([, , checked]) => checked).map(([, mils]) => mils)).toEqual(["25000"]);
+  },
+);
+
 const foreign = { "sec-fetch-site": "cross-site" };
 test.each([
   { title: "an amount that is not offered", fields: { mils: "1" }, headers: ownForm },
