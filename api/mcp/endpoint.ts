@@ -112,11 +112,11 @@ function refuseListening(request: HttpRequest, response: HttpResponse, message: 
   sendJson(request, response, 404, JSON.stringify({ jsonrpc: "2.0", id: data?.id ?? null, error }));
 }
 
+const named = z.object({ method: z.string().regex(/^[a-z]{1,20}(\/[a-z_]{1,20}){0,2}$/i) });
+
 /** For the log: a method's name, but never what a caller wrote in its place. */
 function methodOf(message: unknown): string {
-  const isNamed = typeof message === "object" && message !== null && "method" in message;
-  const method = isNamed ? String(message.method) : "";
-  return /^[a-z]{1,20}(\/[a-z_]{1,20}){0,2}$/i.test(method) ? method : "other";
+  return named.safeParse(message).data?.method ?? "other";
 }
 
 /** What the SDK has to know of a request: the protocol's headers, and when its caller is gone. */

@@ -99,6 +99,12 @@ test.each(badMessages)("$status for $what, as an error of JSON-RPC that belongs 
 test.each([
   { what: "no message", body: { keyword: "a" }, status: 400, code: -32_600 },
   { what: "null", body: "null", status: 400, code: -32_600 },
+  {
+    what: "a method that is no text",
+    body: { ...ping, method: { toString: null, valueOf: null } },
+    status: 400,
+    code: -32_600,
+  },
   { what: "an id that is none", body: { ...ping, id: {} }, status: 400, code: -32_600 },
   {
     what: "a revision that there never was",
