@@ -55,7 +55,8 @@ export function readView(request: Request): View {
  * that goes on to itself is no other site any more.
  */
 function sendAgain(billing: Billing, request: Request, response: Response): void {
-  const target = `/billing${new URL(request.originalUrl, "http://billing").search}`;
+  // A request may name a whole address in place of a path, and one that is none.
+  const target = `/billing${URL.parse(request.originalUrl, "http://billing")?.search ?? ""}`;
   const body = html`<main class="narrow"><p><a href="${target}">Go on to the billing page</a></p></main>`;
   response.setHeader("Refresh", `0; url=${target}`);
   sendPage(billing, request, response, { status: 200, title: "Billing", body });

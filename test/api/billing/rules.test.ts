@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { PageVisitor } from "../../harness/page-visitor.ts";
+import { sendRaw } from "../../harness/raw-http.ts";
 import { type Answer, Service } from "../../harness/service.ts";
 
 /** What the billing page lets a browser do, and whom it listens to: the rules of ASVS for headers and forged requests. */
@@ -158,4 +159,11 @@ test("behind a link of another site the page goes on to itself once, so that the
   expect((await visitor.get("/billing", abroad)).headers.get("refresh")).toBeNull();
   const arrived = { "sec-fetch-site": "same-origin" };
   expect((await service.send("/billing?topup=paid", { headers: arrived })).headers.get("refresh")).toBeNull();
+});
+
+test("a link to an address that is none, in place of a path, leads to the page all the same", async () => {
+  const head = ["GET http://x:99999/billing HTTP/1.1", "Host: a", "Sec-Fetch-Site: cross-site", "Connection: close"];
+  const { answers } = await sendRaw(service.apis[own]?.url ?? "", `${head.join("\r\n")}\r\n\r\n`);
+  expect(answers[0]?.status).toBe(200);
+  expect(answers[0]?.headers.get("refresh")).toBe("0; url=/billing");
 });
