@@ -141,7 +141,7 @@ const settings = z.object({
     .default("10,25,100")
     .transform((text) => text.split(",").map((amount) => amount.trim()))
     .pipe(z.array(wholeNumber(topupUsd.min, topupUsd.max))),
-  /** Names beside that one's host under which /mcp is reached, or whose pages may call it. */
+  /** Names beside PUBLIC_URL's host under which /mcp may be addressed. Pages of other origins cannot call it. */
   MCP_ALLOWED_HOSTS: z
     .string()
     .default("")

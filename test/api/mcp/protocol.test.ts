@@ -9,7 +9,7 @@ import { type Answer, type Organization, Service } from "../../harness/service.t
 let service: Service;
 let organization: Organization;
 beforeAll(async () => {
-  const environment = { PUBLIC_URL: "https://serp.example", MCP_ALLOWED_HOSTS: "inside.example, pages.example" };
+  const environment = { PUBLIC_URL: "https://serp.example", MCP_ALLOWED_HOSTS: "inside.example, other.example" };
   service = await Service.start({ environment });
   organization = await service.organization({ terms: endlessWindow });
 });
@@ -130,6 +130,17 @@ test("a notification is taken without an answer", async () => {
   expect({ status: answer.status, text: answer.text }).toEqual({ status: 202, text: "" });
 });
 
+test("a page of another origin that asks whether it may call is not told so, which its browser takes for a no", async () => {
+  const headers = {
+    origin: "https://other.example",
+    "access-control-request-method": "POST",
+    "access-control-request-headers": "authorization",
+  };
+  const answer = await service.send("/mcp", { method: "OPTIONS", headers });
+  expect(answer.status).toBe(204);
+  expect([...answer.headers.keys()].filter((name) => name.startsWith("access-control-"))).toEqual([]);
+});
+
 const hosts = [
   { host: "evil.example", origin: "http://evil.example", status: 403, reason: "host_not_allowed" },
   { host: "evil.example", status: 403, reason: "host_not_allowed" },
@@ -141,8 +152,10 @@ const hosts = [
   { host: "[::1]:3000", status: 200 },
   { host: "192.0.2.7", origin: "http://192.0.2.7", status: 200 },
   { host: "serp.example", origin: "https://serp.example", status: 200 },
-  { host: "serp.example", origin: "https://pages.example", status: 200 },
   { host: "inside.example:3000", status: 200 },
+  { host: "other.example", status: 200 },
+  // A proxy in front may call this server by another name than the one of the page behind it.
+  { host: "inside.example", origin: "https://serp.example", status: 200 },
 ];
 
 test.each(hosts)("$status for the Host $host and the Origin $origin", async ({ host, origin, status, reason }) => {
