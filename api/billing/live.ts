@@ -11,7 +11,7 @@ import type { Html } from "./markup.ts";
 import { setPageHeaders } from "./send-page.ts";
 import { callerOf, isOpen, type Session } from "./sessions.ts";
 import { readView } from "./show.ts";
-import { requireSession } from "./signed-in.ts";
+import { readSignedIn } from "./signed-in.ts";
 import { usagePart } from "./usage-part.ts";
 
 /**
@@ -26,20 +26,27 @@ const sessionStreamsMax = 5;
 const organizationStreamsMax = 20;
 const processStreamsMax = 100;
 const retryAfterMs = 30_000;
+const over = "event: over\ndata:\n\n";
 
 /** GET /billing/live: parts as they change, until the page is closed, the session ends, or this process stops. */
 export function answerLive(billing: Billing) {
   const { context, streams } = billing;
   return async (request: Request, response: Response) => {
     // A page that is merely open is no activity: a session that nobody uses ends in front of it.
-    const { session, caller } = await requireSession(context, request, response, "idle");
+    const signedIn = await readSignedIn(context, request, response, "idle");
+    if (!signedIn) {
+      // As pages hear of it that never left: to a page that comes back, a refusal looks like a service that is away.
+      begin(billing, request, response);
+      response.end(over);
+      return;
+    }
+    const { session, caller } = signedIn;
     const view = readView(request);
     const leave = streams.enter(session, caller.organizationId);
     try {
       const { window } = await readCredit(context, caller);
-      setPageHeaders(billing, request, response);
       setRateLimit(response, caller.plan, window);
-      response.writeHead(200, { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no", Connection: "close" });
+      begin(billing, request, response);
       response.write(`retry: ${comeBackAfterMs}\n\n`);
       await follow(billing, session, view, response);
       response.end();
@@ -49,16 +56,21 @@ export function answerLive(billing: Billing) {
   };
 }
 
+function begin(billing: Billing, request: Request, response: Response): void {
+  setPageHeaders(billing, request, response);
+  response.writeHead(200, { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no", Connection: "close" });
+}
+
 /** Sends what has changed since the last look; first of all everything, since the page may have aged on its way. */
 async function follow(billing: Billing, session: Session, view: View, response: Response): Promise<void> {
   const { context } = billing;
   const gone = new AbortController();
   response.once("close", () => gone.abort());
-  const over = AbortSignal.any([gone.signal, context.draining, AbortSignal.timeout(streamMsMax)]);
+  const ended = AbortSignal.any([gone.signal, context.draining, AbortSignal.timeout(streamMsMax)]);
   let shown: { version: number; credit: string } | undefined;
-  while (!over.aborted) {
+  while (!ended.aborted) {
     const caller = (await isOpen(context, session)) ? await callerOf(context, session) : undefined;
-    if (!caller) return void response.write("event: over\ndata:\n\n");
+    if (!caller) return void response.write(over);
     const credit = await readCredit(context, caller, true);
     const { version } = credit.standing;
     const now = creditPart(credit).toString();
@@ -68,7 +80,7 @@ async function follow(billing: Billing, session: Session, view: View, response: 
       if (shown?.credit !== now) sendPart(response, "credit", now);
       shown = { version, credit: now };
     }
-    await sleep(lookEveryMs, undefined, { signal: over }).catch(() => undefined);
+    await sleep(lookEveryMs, undefined, { signal: ended }).catch(() => undefined);
   }
 }
 

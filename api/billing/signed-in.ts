@@ -10,7 +10,10 @@ export interface SignedIn {
   caller: Caller;
 }
 
-/** Who is in front of the browser, or undefined. A session whose token is not valid any more ends here. */
+/**
+ * Who is in front of the browser, or undefined. A session whose token is not valid any more ends here, unless only an open
+ * page asks: the person behind it is told of the end where they sign in again, and that is seen by the cookie.
+ */
 export async function readSignedIn(
   context: ApiContext,
   request: Request,
@@ -21,7 +24,7 @@ export async function readSignedIn(
   if (!session) return undefined;
   const caller = await callerOf(context, session);
   if (!caller) {
-    await closeSession(context, request, response);
+    if (presence === "active") await closeSession(context, request, response);
     return undefined;
   }
   exchangeOf(response).notes.organizationId = caller.organizationId;
@@ -29,13 +32,8 @@ export async function readSignedIn(
 }
 
 /** @throws {CallerError} `unauthenticated` where nobody is signed in. */
-export async function requireSession(
-  context: ApiContext,
-  request: Request,
-  response: Response,
-  presence: Presence = "active",
-): Promise<SignedIn> {
-  const signedIn = await readSignedIn(context, request, response, presence);
+export async function requireSession(context: ApiContext, request: Request, response: Response): Promise<SignedIn> {
+  const signedIn = await readSignedIn(context, request, response);
   if (!signedIn) throw new CallerError("unauthenticated");
   return signedIn;
 }

@@ -1,5 +1,6 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "../../../shared/local/ports.ts";
 import { revokeToken } from "../../../shared/organizations/tokens.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { axeFindings, openBrowser, type Visitor, visitor } from "../../harness/browser.ts";
@@ -30,9 +31,9 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     return person;
   }
 
-  async function signIn({ page }: Visitor, { token }: Organization) {
+  async function signIn({ page }: Visitor, { token }: Organization, at = url) {
     await service.redis.del(...(await service.redis.keys("sign-ins:*")), "none");
-    await page.goto(`${url}/billing`);
+    await page.goto(`${at}/billing`);
     await page.getByLabel("Token").fill(token);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "Billing" }).waitFor();
@@ -123,6 +124,21 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await signIn(person, organization);
     await live(person);
     await revokeToken(service.database, organization.tokenId);
+    await person.page.getByText("Your session has ended").waitFor();
+    expect(await person.page.getByText(organization.organizationId).count()).toBe(0);
+  });
+
+  test("a session that ended while the page could not follow it ends on the page once it can", async () => {
+    const API_PORT = String(await freePort());
+    const first = await service.startApi({ API_PORT });
+    const person = await visitor(browser, [first.url]);
+    const organization = await service.organization();
+    await signIn(person, organization, first.url);
+    await live(person);
+    first.kill("SIGKILL");
+    await person.page.getByText("Updates paused").waitFor();
+    await revokeToken(service.database, organization.tokenId);
+    await service.startApi({ API_PORT });
     await person.page.getByText("Your session has ended").waitFor();
     expect(await person.page.getByText(organization.organizationId).count()).toBe(0);
   });

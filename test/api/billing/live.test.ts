@@ -89,6 +89,22 @@ test("a stream ends with its session, whether that is signed out or its token re
   }
 });
 
+test("a page that comes back to a session that is over is told so in the stream", async () => {
+  const revoked = await signedIn();
+  const { events } = await revoked.visitor.follow();
+  await revokeToken(service.database, revoked.organization.tokenId);
+  await untilEvent(events, ({ event }) => event === "over");
+  const signedOut = await signedIn();
+  const stale = new PageVisitor(service, { cookie: signedOut.visitor.cookie ?? "" });
+  await signedOut.visitor.post("/billing/sign-out", {});
+  for (const someone of [revoked.visitor, stale, new PageVisitor(service)]) {
+    const { status, headers, text } = await someone.get("/billing/live");
+    expect({ status, text }).toEqual({ status: 200, text: "event: over\ndata:\n\n" });
+    expect(headers.get("content-type")).toBe("text/event-stream");
+    expect(headers.get("cache-control")).toBe("no-store");
+  }
+});
+
 test("a session has five streams at most, and gets its place back", async () => {
   const { visitor } = await signedIn();
   const streams = [];

@@ -51,7 +51,6 @@ test("every page, errors too, allows a browser no more than it needs, and is nev
     [200, await stranger.get("/billing")],
     [401, await stranger.signIn("x")],
     [401, await stranger.get("/billing/searches.csv")],
-    [401, await stranger.get("/billing/live")],
     [404, await visitor.get("/billing/nothing")],
     [404, await visitor.get("/billing/%E0%A4%A")],
     [404, await visitor.get("/billing?show=everything")],
