@@ -10,9 +10,14 @@ const headMsMax = 5_000;
 const requestMsMax = 8_000;
 // Longer than load balancers keep idle connections, so that they are the ones who close.
 const idleMsMax = 75_000;
+// Where some bytes were still taken Node waits once more for the rest: a minute at most.
+const stallMsMax = 30_000;
 
-/** The public server: Node's own refusals answer in the API's shape, and no sender can be slower than its bounds. */
-export function createHttpServer(listener: RequestListener): Server {
+/**
+ * The public server: Node's own refusals answer in the API's shape, and no sender or reader can be slower than its bounds.
+ * Whoever takes nothing of what waits for them for `stallMs` is gone; while nothing waits, as in a quiet stream, none is slow.
+ */
+export function createHttpServer(listener: RequestListener, stallMs = stallMsMax): Server {
   const server = createServer(
     {
       maxHeaderSize: headBytesMax,
@@ -25,6 +30,11 @@ export function createHttpServer(listener: RequestListener): Server {
     listener,
   );
   server.maxHeadersCount = 0; // Counted by us: Node would drop what is over silently.
+  server.prependListener("request", (_request, response) => {
+    response.setTimeout(stallMs, () => {
+      if (response.socket?.writableLength) response.destroy();
+    });
+  });
   server.on("clientError", refuse);
   server.on("checkExpectation", refuseExpectation);
   return server;
