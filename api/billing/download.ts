@@ -3,6 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { stringify } from "csv-stringify/sync";
 import type { Request, Response } from "express";
 import { type HistoryEntry, type HistoryFilter, readHistory } from "../../shared/credits/history.ts";
+import { CallerError } from "../../shared/errors.ts";
 import { unavailable } from "../errors.ts";
 import { exchangeOf } from "../http/exchange.ts";
 import { setRateLimit } from "../http/rate-limit.ts";
@@ -15,7 +16,7 @@ import { requireSession } from "./signed-in.ts";
 const rowsMax = 100_000;
 const rowsAtOnce = 1_000;
 const downloadMsMax = 60_000;
-// Each has one statement under way at a time; most connections stay with the searches.
+// Each has one statement under way at a time; most connections stay with the searches. An organization has one of them.
 const downloadsAtOnceMax = 2;
 const retryAfterMs = 5_000;
 
@@ -28,15 +29,18 @@ type Row = Record<(typeof columns)[number], string | number>;
  */
 export function answerDownload(billing: Billing) {
   const { context } = billing;
-  let underWay = 0;
+  const underWay = new Set<string>();
   return async (request: Request, response: Response) => {
     const { caller } = await requireSession(context, request, response);
     const { filter } = readView(request);
     const { window } = await readCredit(context, caller);
-    if (underWay >= downloadsAtOnceMax) throw unavailable("too_many_downloads", retryAfterMs);
-    underWay += 1;
+    const { organizationId } = caller;
+    if (underWay.has(organizationId))
+      throw new CallerError("rate_limited", { reason: "downloads", limit: 1, retryAfterMs });
+    if (underWay.size >= downloadsAtOnceMax) throw unavailable("too_many_downloads", retryAfterMs);
+    underWay.add(organizationId);
     try {
-      const chunks = chunksOf(billing, caller.organizationId, filter);
+      const chunks = chunksOf(billing, organizationId, filter);
       const first = await chunks.next(); // What fails here can still be told as a page.
       setPageHeaders(billing, request, response);
       setRateLimit(response, caller.plan, window);
@@ -49,7 +53,7 @@ export function answerDownload(billing: Billing) {
         response.destroy();
       });
     } finally {
-      underWay -= 1;
+      underWay.delete(organizationId);
     }
   };
 }

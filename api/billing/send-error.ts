@@ -20,7 +20,8 @@ const words: Partial<Record<ErrorCode, [title: string, says: string]>> = {
   method_not_allowed: ["There is nothing to see here", "This address only takes what forms of the page send."],
   rate_limited: [
     "Too many requests",
-    "Your organization's requests of this moment are used up; the page counts as one of them. It comes back by itself.",
+    "Your organization's requests of this moment are used up, and the page counts as one of them; or a download of it is " +
+      "still under way. The page comes back by itself.",
   ],
   unavailable: ["Back in a moment", "A part of the service does not answer right now. The page tries again by itself."],
 };

@@ -3,6 +3,7 @@ import { keysOf } from "../../../shared/credits/holds.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
+import { asOwner } from "../../harness/owner.ts";
 import { PageVisitor } from "../../harness/page-visitor.ts";
 import { aMonth, writePast } from "../../harness/past.ts";
 import { type Proxy, startProxy } from "../../harness/proxy.ts";
@@ -155,6 +156,33 @@ test("the CSV has every entry of its filter, and of the whole the mils add up to
   expect(reversed.length).toBeGreaterThan(5);
   expect(reversed.filter((row) => row.split(",")[1] !== "reversed")).toEqual([]);
   expect(reversed.toSorted()).toEqual(rows.filter((row) => row.split(",")[1] === "reversed").toSorted());
+});
+
+test("an organization has one CSV under way at a time, and a process two", async () => {
+  const organizations = await Promise.all(Array.from({ length: 3 }, () => service.organization()));
+  const visitors: PageVisitor[] = [];
+  for (const organization of organizations) visitors.push(await signIn(organization));
+  await Promise.all(visitors.map((visitor) => visitor.get("/billing")));
+  const [mine, second, third] = visitors.map((visitor) => () => visitor.get("/billing/searches.csv"));
+  if (!mine || !second || !third) throw new Error("three visitors");
+
+  await asOwner(service.databaseUrl, async (client) => {
+    // Downloads wait for the ledger until this ends; what is refused does not.
+    await client.query("begin; lock table ledger_entries in access exclusive mode");
+    const alone = [mine(), mine()];
+    const refused = await Promise.race(alone);
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get("retry-after")).toBe("5");
+    expect(refused.text).toContain("Too many requests");
+    const others = [second(), third()];
+    const crowded = await Promise.race(others);
+    expect(crowded.status).toBe(503);
+    expect(crowded.headers.get("retry-after")).toBe("5");
+    await client.query("rollback");
+    const done = await Promise.all([...alone, ...others]);
+    expect(done.filter(({ status }) => status === 200)).toHaveLength(2);
+  });
+  expect((await mine()).status).toBe(200);
 });
 
 test("a used-up window answers page and CSV with 429 as a page that comes back by itself", async () => {
