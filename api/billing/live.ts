@@ -68,7 +68,8 @@ async function follow(billing: Billing, session: Session, view: View, response: 
   response.once("close", () => gone.abort());
   const ended = AbortSignal.any([gone.signal, context.draining, AbortSignal.timeout(streamMsMax)]);
   let shown: { version: number; credit: string } | undefined;
-  while (!ended.aborted) {
+  // Who hung up while the stream was opened is heard of no more.
+  while (!ended.aborted && !response.closed) {
     const caller = (await isOpen(context, session)) ? await callerOf(context, session) : undefined;
     if (!caller) return void response.write(over);
     const credit = await readCredit(context, caller, true);

@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keysOf } from "../../../shared/credits/holds.ts";
 import { revokeToken } from "../../../shared/organizations/tokens.ts";
@@ -123,6 +124,24 @@ test("a session has five streams at most, and gets its place back", async () => 
     await stream.events.return(undefined);
   }
   await service.until(async () => (await openStreams()) === 0);
+});
+
+test("whoever hangs up while a stream is opened keeps no place", async () => {
+  const { visitor } = await signedIn();
+  const hungUp = () => api.lines.filter(({ route, status }) => route === "/billing/live" && status === 499).length;
+  const before = hungUp();
+  // Opening asks Redis, which answers none of them before they are gone.
+  await service.redis.client("PAUSE", 1_000);
+  for (let nth = 0; nth < 5; nth += 1) {
+    const socket = connect(Number(new URL(api.url).port), "127.0.0.1");
+    socket.end(`GET /billing/live HTTP/1.1\r\nHost: a\r\nCookie: ${visitor.cookie}\r\n\r\n`);
+  }
+  await service.until(async () => hungUp() === before + 5);
+  const leaving = new AbortController();
+  await service.until(async () => (await visitor.follow("", leaving.signal)).status === 200);
+  leaving.abort();
+  await service.until(async () => (await openStreams()) === 0);
+  expect(hungUp()).toBe(before + 5);
 });
 
 test("an API that stops ends its streams at once, and stops cleanly", async () => {
