@@ -32,7 +32,8 @@ export function answerMcp(context: ApiContext, passGate: PassGate) {
     const caller = await context.authenticate(request);
     exchange.notes.organizationId = caller.organizationId;
     const message = await readMessage(request, response);
-    if (message === undefined) return;
+    // Who is gone by now is heard of no more: nothing would end what is begun for them.
+    if (message === undefined || response.closed) return;
 
     exchange.notes.method = methodOf(message);
     if (exchange.notes.method === "subscriptions/listen") return refuseListening(request, response, message);
