@@ -4,7 +4,7 @@ import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/owner.ts";
-import { PageVisitor } from "../../harness/page-visitor.ts";
+import { forgetSignIns, PageVisitor } from "../../harness/page-visitor.ts";
 import { aMonth, writePast } from "../../harness/past.ts";
 import { type Proxy, startProxy } from "../../harness/proxy.ts";
 import { type Organization, Service } from "../../harness/service.ts";
@@ -26,7 +26,7 @@ afterAll(async () => {
 async function signIn(organization: Organization, api = 0): Promise<PageVisitor> {
   const visitor = new PageVisitor(service);
   visitor.api = api;
-  await service.redis.del(...(await service.redis.keys("sign-ins:*")), "none");
+  await forgetSignIns(service);
   await visitor.signIn(organization.token);
   return visitor;
 }

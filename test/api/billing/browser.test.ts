@@ -5,6 +5,7 @@ import { revokeToken } from "../../../shared/organizations/tokens.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { axeFindings, openBrowser, type Visitor, visitor } from "../../harness/browser.ts";
 import { withoutChromium } from "../../harness/chromium.ts";
+import { forgetSignIns } from "../../harness/page-visitor.ts";
 import { aMonth, writePast } from "../../harness/past.ts";
 import { type Organization, Service } from "../../harness/service.ts";
 
@@ -32,7 +33,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   }
 
   async function signIn({ page }: Visitor, { token }: Organization, at = url) {
-    await service.redis.del(...(await service.redis.keys("sign-ins:*")), "none");
+    await forgetSignIns(service);
     await page.goto(`${at}/billing`);
     await page.getByLabel("Token").fill(token);
     await page.getByRole("button", { name: "Sign in" }).click();

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { keysOf } from "../../../shared/credits/holds.ts";
 import { revokeToken } from "../../../shared/organizations/tokens.ts";
 import { Exposition } from "../../harness/metrics.ts";
-import { type LiveEvent, PageVisitor } from "../../harness/page-visitor.ts";
+import { forgetSignIns, type LiveEvent, PageVisitor } from "../../harness/page-visitor.ts";
 import { type Api, Service } from "../../harness/service.ts";
 
 /** The stream that keeps an open billing page up to date, without a browser. */
@@ -21,7 +21,7 @@ afterAll(() => service.stop());
 async function signedIn() {
   const organization = await service.organization();
   const visitor = new PageVisitor(service);
-  await service.redis.del(...(await service.redis.keys("sign-ins:*")), "none");
+  await forgetSignIns(service);
   await visitor.signIn(organization.token);
   return { organization, visitor };
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { PageVisitor } from "../../harness/page-visitor.ts";
+import { forgetSignIns, PageVisitor } from "../../harness/page-visitor.ts";
 import { sendRaw } from "../../harness/raw-http.ts";
 import { type Answer, Service } from "../../harness/service.ts";
 
@@ -19,7 +19,7 @@ async function signedIn(api = own) {
   const organization = await service.organization();
   const visitor = new PageVisitor(service);
   visitor.api = api;
-  await service.redis.del(...(await service.redis.keys("sign-ins:*")), "none");
+  await forgetSignIns(service);
   await visitor.signIn(organization.token);
   expect(visitor.cookie).toBeDefined();
   return { organization, visitor };

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { freePort } from "../../../shared/local/ports.ts";
 import { axeFindings, openBrowser, visitor } from "../../harness/browser.ts";
 import { withoutChromium } from "../../harness/chromium.ts";
-import { ownForm, PageVisitor } from "../../harness/page-visitor.ts";
+import { forgetSignIns, ownForm, PageVisitor } from "../../harness/page-visitor.ts";
 import { Service } from "../../harness/service.ts";
 import { eventOf, refusal, stripeKey, StripeStub } from "../../harness/stripe-stub.ts";
 import { acknowledged, sendEvent } from "../../harness/topups.ts";
@@ -22,6 +22,7 @@ beforeAll(async () => {
   const environment = { ...stub.environment, API_PORT: port, PUBLIC_URL: url };
   service = await Service.start({ workers: 0, environment });
 });
+beforeEach(() => forgetSignIns(service));
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await service.stop();
