@@ -2,12 +2,13 @@ import { decodeHTML } from "entities";
 import { withoutWww } from "../../shared/domains.ts";
 
 /** What stands in angle brackets. Most of it belongs to the text: `<div>: the element`, `List<T>`, `a<b and c>d`. */
-const bracketed = /<[^<>]+>/g;
+const bracketed = /<(?:"[^"]*"|'[^']*'|[^<>"'])+>|<[^<>]+>/g;
 /** What snippets are marked up with, in lower case (`List<B>` is none), and with values to all attributes (`<b and c>` is none). */
 const formatting =
-  /^<\/?(?:b|br|em|i|mark|span|strong|sub|sup|u|wbr)(?:\s+[a-z][\w-]*=(?:"[^"]*"|'[^']*'|[^\s"'=]+))*\s*\/?>$/;
-/** What would run or load something: a script, a style, and any tag whose attribute does. */
-const active = /^<(?:\/?(?:script|style)[\s/>]|[a-z][^<>]*[\s/:](?:on[a-z]+|src[a-z]*|href|data)\s*=)/i;
+  /^<\/?(?:b|br|em|i|mark|span|strong|sub|sup|u|wbr)(?:(?:\s+|(?<=["']))[a-z][\w-]*=(?:"[^"]*"|'[^']*'|[^\s"'=]+))*\s*\/?>$/;
+/** What would run, load or lead to something, or is hidden: a script, a style, a comment, and any tag whose attribute does. */
+const active =
+  /^<(?:!--|\/?(?:script|style)[\s/>]|[a-z][^]*?["'\s/:](?:on[a-z]+|src[a-z]*|href|data|style|action|formaction|background|content|ping|poster)\s*=)/i;
 const characterThatNoUrlHas = /[\s\p{Cc}]/u;
 const characterThatMustGo = /\p{Cc}+/gu;
 
@@ -16,9 +17,20 @@ const characterThatMustGo = /\p{Cc}+/gu;
  * trimmed. All else in angle brackets stays, and so does a tag that came escaped: whoever makes HTML of it has to escape it.
  */
 export function plainText(text: string): string {
-  const untagged = text.replace(bracketed, (part) => (formatting.test(part) || active.test(part) ? "" : part));
+  const untagged = text.includes("<") ? withoutTags(text) : text;
   const decoded = untagged.includes("&") ? decodeHTML(untagged) : untagged;
   return decoded.replace(characterThatMustGo, " ").replaceAll("\u00a0", " ").toWellFormed().trim();
+}
+
+function withoutTags(text: string): string {
+  const opened = new Set<string>();
+  return text.replace(bracketed, (part) => {
+    const name = /^<\/?([a-z][^\s/>]*)/i.exec(part)?.[1]?.toLowerCase() ?? "";
+    if (formatting.test(part)) return "";
+    if (active.test(part)) opened.add(name);
+    else if (!part.startsWith("</") || !opened.has(name)) return part;
+    return "";
+  });
 }
 
 /** The address of a result as the engine gives it, unwrapped from its redirect, or "" where it is not http or https. */
