@@ -27,14 +27,18 @@ collectAliases();
 const article = "(?:the|la|le|les|el|los|las|il|der|die|das)";
 const adjective =
   "(?:arab|bolivarian|co operative|cooperative|democratic|federal|federated|federative|former|hashemite|independent|islamic|oriental|people s|plurinational|socialist|united|yugoslav)";
-const form =
-  "(?:commonwealth|federation|grand duchy|kingdom|principality|republic|states?(?! of georgia$)|sultanate|union)";
-/**
- * What stands in front of a country's name, folded: an article, `kingdom of`, `people s democratic republic of`. A mere
- * `state of` stands in front of regions as well, and Georgia is both.
- */
-const inFront = new RegExp(`^(?:${article} )?(?:(?:${adjective} )*${form} of (?:the )?)*`);
+const form = "(?:commonwealth|federation|grand duchy|kingdom|principality|republic|sultanate|union)";
+/** A mere `state of` stands in front of regions as well: of Niger, Mexico, Georgia, which are countries, too. */
+const state = `(?:(?:${adjective} )+states?|state(?= of (?:israel|kuwait|libya|palestine|qatar)$))`;
+/** What stands in front of a country's name, folded: an article, `kingdom of`, `people s democratic republic of`. */
+const inFront = new RegExp(`^(?:${article} )?(?:(?:(?:${adjective} )*${form}|${state}) of (?:the )?)*`);
 const articleInFront = new RegExp(`^${article} `);
+/** The same for who guesses what was meant: also `state of`, and where nothing stands behind it. */
+const looselyInFront = new RegExp(
+  `^(?:${article}(?: |$))?(?:(?:${adjective} )*(?:${form}|states?) of(?: the)?(?: |$))*`,
+);
+/** What is no longer than this may be a code, and a code has nothing in front but `the`: `the UK`. */
+const codeLengthMax = 3;
 /** `Gambia, The`, `Congo, the Democratic Republic of the`: what belongs in front stands behind. */
 const behind = /(?:^the| of(?: the)?)$/;
 
@@ -50,12 +54,13 @@ export function countryCodeOf(name: string): string | undefined {
 /** The same for a name that is folded already, and without brackets. */
 export function countryCodeOfFolded(name: string): string | undefined {
   // The longest that is known counts: without its form of state the Republic of China would be China.
-  return codeOf(name) ?? codeOf(name.replace(articleInFront, "")) ?? codeOf(withoutForm(name));
+  const code = codeOf(name) ?? codeOf(name.replace(/^the /, ""));
+  return code ?? codeOfName(name.replace(articleInFront, "")) ?? codeOfName(name.replace(inFront, ""));
 }
 
-/** A folded name without article and form of state: `the republic of ireland` → `ireland`. */
+/** A folded text without what may stand in front of a country's name: `republic of ireland` → `ireland`, `state of` → ``. */
 export function withoutForm(folded: string): string {
-  return folded.replace(inFront, "");
+  return folded.replace(looselyInFront, "");
 }
 
 /** The code of a country by its canonical name, to the letter. */
@@ -94,6 +99,10 @@ export function economyUsd(code: string): number {
 function codeOfRemarked(name: string, remark: string): string | undefined {
   const code = countryCodeOfFolded(name);
   return code !== undefined && code === countryCodeOfFolded(remark) ? code : countryCodeOfParts(name, remark);
+}
+
+function codeOfName(name: string): string | undefined {
+  return name.length > codeLengthMax ? codeOf(name) : undefined;
 }
 
 function codeOf(name: string): string | undefined {

@@ -51,7 +51,10 @@ export function isFinerThanCountry(location: string): boolean {
 
 function unknownCountry(parts: readonly string[]): string {
   const last = parts.at(-1) ?? "";
-  const close = beginning(last) === last && isPlace(last) ? didYouMean(placesCloseTo(parts.slice(0, -1), last)) : "";
+  const close =
+    beginning(last) === last && withoutForm(fold(last)) !== ""
+      ? didYouMean(placesCloseTo(parts.slice(0, -1), last))
+      : "";
   return `Expected a place that ends in a country, as in "Austin, Texas, United States"; "${beginning(last)}" is no country that we know.${close}`;
 }
 
@@ -81,13 +84,7 @@ function placesCalled(text: string, isWhole: boolean): string[] {
 
 /** Puts what was typed before the ends, unless that is more than a message may repeat. */
 function completed(finer: readonly string[], ends: readonly string[]): string[] {
-  const typed = finer.filter(isPlace).join(", ");
+  const typed = finer.filter((part) => withoutForm(fold(part)) !== "").join(", ");
   const repeated = beginning(typed) === typed && typed !== "" ? [typed] : [];
   return ends.slice(0, suggestionsMax).map((end) => [...repeated, end].join(", "));
-}
-
-/** Whether it says where, and is not nothing or what only stands in front of a name: `The`, `Republic of`. */
-function isPlace(part: string): boolean {
-  const name = "x";
-  return withoutForm(`${fold(part)} ${name}`.trim()) !== name;
 }

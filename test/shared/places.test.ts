@@ -84,6 +84,8 @@ test.each([
   ["Kingston Commonwealth of Jamaica", "Kingston, Jamaica"],
   ["State of Georgia", "Georgia"],
   ["Atlanta, State of Texas", "Atlanta, Texas, United States"],
+  ["Minna, State of Niger", 'Minna, Niger", "Minna, Niger, Nigeria'],
+  ["Atlanta, State of GA", "Atlanta, Gabon"],
 ])("%s is answered with %s: what is no place is not offered as one", (typed, close) => {
   expect(issuesOf({ keyword: "a", location: typed })[0]?.message).toContain(`Close to it: "${close}"`);
 });
