@@ -3,7 +3,8 @@ import pg from "pg";
 /** SQLSTATEs after which the same statement may succeed: serialisation, deadlock, lock and statement time-outs, and a
  * server that is starting, stopping, full, read-only or out of connections. */
 const passingStates = /^(40001|40P01|55P03|57014|57P0[1-5]|53...|08...|25006|58...|XX000)$/;
-const passingMessages = /connection|timeout|terminated|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN/i;
+const passingMessages =
+  /connection|timeout|terminated|ECONN|EPIPE|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN/i;
 
 /**
  * Whether a failed statement may be sent again. Its first copy may have been committed all the same; every statement of
