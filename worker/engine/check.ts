@@ -37,6 +37,7 @@ const problems: Record<FailureKind, string> = {
   timeout: "does not answer in time",
   busy: "has no place left",
   outrun: "is slower than another one",
+  unneeded: "was not waited for",
   dropped: "was not waited for",
 };
 

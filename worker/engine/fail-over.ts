@@ -23,13 +23,13 @@ export type Errand = {
 type Ended = { visit: Visit; pages: Page[] | Failure };
 type Running = Map<Visit, Promise<Ended>>;
 
-/** Why nobody has answered: the failures in the order in which they came, and whether more time might have helped. */
-export type Failed = { failures: Failure[]; isHurried: boolean };
+/** Why nobody has answered: the failures in the order in which they came, and whether there was no time to ask all. */
+export type Failed = { failures: Failure[]; isCutShort: boolean };
 
 /**
  * Asks one provider after the other until one has answered in full, while the deadline leaves room. The first one that
- * is slow may be hedged: the next one is asked as well, and whoever answers first is taken. Another one has been outrun,
- * which counts against it; it is asked again, last of all, where the one that was faster fails after all.
+ * is slow may be hedged: the next one is asked as well, and whoever answers first is taken. One that was asked before has been
+ * outrun, which counts against it. Either is asked again, last of all, where the one that was faster fails after all.
  * @returns all pages of one provider, or why there are none.
  */
 export async function askInTurn(errand: Errand): Promise<{ pages: Page[] } | Failed> {
@@ -51,9 +51,7 @@ export async function askInTurn(errand: Errand): Promise<{ pages: Page[] } | Fai
   };
 
   for (;;) {
-    if (running.size === 0 && !begin()) {
-      return { failures, isHurried: left.length > 0 || failures.some(({ isHurried }) => isHurried) };
-    }
+    if (running.size === 0 && !begin()) return { failures, isCutShort: left.length > 0 };
     const ended = await (mayBeSlow ? firstOrSlow(running, errand.hedgeAfterMs) : firstOf(running));
     if (ended === "slow") {
       mayBeSlow = !(isSilent(running) && mayHedge(left[0]) && begin());
@@ -66,7 +64,7 @@ export async function askInTurn(errand: Errand): Promise<{ pages: Page[] } | Fai
       errand.trace.provider = visit.line.provider.name;
       return { pages };
     }
-    if (pages.failure === "outrun") left.push(visit.line);
+    if (pages.failure === "outrun" || pages.failure === "unneeded") left.push(visit.line);
     else failures.push(pages);
   }
 }
@@ -77,8 +75,13 @@ function openVisit({ asker, query, deadlineAt, trace }: Errand, line: Line, isLa
   return { line, asker, query, deadlineAt: ownDeadlineAt, stop: new AbortController(), isAnswering: false, trace };
 }
 
+/** Only those that were asked before have been slower. */
 function outrunOthers(first: Visit, running: Running): void {
-  for (const visit of running.keys()) if (visit !== first) giveUp(visit, "outrun");
+  let kind: "outrun" | "unneeded" = "outrun";
+  for (const visit of running.keys()) {
+    if (visit === first) kind = "unneeded";
+    else giveUp(visit, kind);
+  }
 }
 
 function isSilent(running: Running): boolean {

@@ -98,9 +98,9 @@ function fieldNobodyCanHonour(providers: readonly Provider[], query: Query): "de
  * The last failure decides, except that "not allowed on this account" only counts where nobody failed otherwise: as long
  * as one provider might answer later, the query itself is not to blame.
  */
-function failed({ failures, isHurried }: Failed, trace: Trace): EngineAnswer {
-  const said = { ok: false, trace, isHurried } as const;
+function failed({ failures, isCutShort }: Failed, trace: Trace): EngineAnswer {
   const last = failures.findLast(({ failure }) => failure !== "query_refused");
+  const said = { ok: false, trace, isHurried: isCutShort || (last?.isHurried ?? false) } as const;
   const reason = last && failureKinds[last.failure].reason;
   if (failures.length === 0 || reason === "timeout") return { ...said, code: "engine_timeout", details: {} };
   if (reason) return { ...said, code: "engine_error", details: { reason } };

@@ -29,10 +29,13 @@ export class Line {
     this.#metrics = metrics;
     // What waits is bounded by the searches that a worker runs at once, and waits no longer than these.
     this.#places = bulkhead(provider.callsAtOnceMax, Number.POSITIVE_INFINITY);
-    this.#breaker = circuitBreaker(handleWhenResult(isIll), {
-      halfOpenAfter: openMs,
-      breaker: new CountBreaker(judgedBy),
-    });
+    this.#breaker = circuitBreaker(
+      handleWhenResult((outcome) => this.#speaksAgainst(outcome)),
+      {
+        halfOpenAfter: openMs,
+        breaker: new CountBreaker(judgedBy),
+      },
+    );
     this.#breaker.onStateChange((state) => {
       const isOpen = state === CircuitState.Open;
       if (isOpen) this.#tryAgainAt = performance.now() + openMs;
@@ -71,9 +74,17 @@ export class Line {
    */
   async judge<T extends object>(visit: () => Promise<T | Failure>): Promise<T | Failure> {
     if (!this.#isWell()) return visit();
+    let outcome: T | Failure | undefined;
+    const judged = async () => {
+      outcome = await visit();
+      // The breaker would take it for a success, except for what is thrown past it.
+      if (illness(outcome) === null && !this.#isTried()) throw new TellsNothing();
+      return outcome;
+    };
     try {
-      return await this.#breaker.execute(visit);
+      return await this.#breaker.execute(judged);
     } catch (error) {
+      if (error instanceof TellsNothing && outcome) return outcome;
       // Visits never throw; only the breaker does, whose clock is the machine's and may be set back.
       if (error instanceof BrokenCircuitError) return visit();
       throw error;
@@ -96,10 +107,21 @@ export class Line {
     // While one search tries it (half open), the others go on passing it over.
     return state === CircuitState.Closed || (state === CircuitState.Open && performance.now() >= this.#tryAgainAt);
   }
+
+  #isTried(): boolean {
+    return this.#breaker.state === CircuitState.HalfOpen;
+  }
+
+  /** A trial that told nothing is no success. */
+  #speaksAgainst(outcome: unknown): boolean {
+    // The policy hands over what the visits above return.
+    return illness(outcome as object) ?? this.#isTried();
+  }
 }
 
-function isIll(outcome: unknown): boolean {
-  // The policy hands over what the visits above return.
-  const { failure } = outcome as Partial<Failure>;
-  return failure !== undefined && failureKinds[failure].ill;
+class TellsNothing extends Error {}
+
+/** Whether an outcome speaks against the provider, or null where it tells nothing. */
+function illness(outcome: object): boolean | null {
+  return "failure" in outcome ? failureKinds[(outcome as Failure).failure].ill : false;
 }

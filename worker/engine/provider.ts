@@ -4,7 +4,8 @@ import type { Query } from "../../shared/query.ts";
 /**
  * How a page can fail to come; what it means for the caller when nobody else does better (`reason`); whether the same
  * provider is worth a second call (`retry`): what cannot be read would mostly be the same bytes again, and may be billed
- * again; and whether it speaks against the provider (`ill`), which is passed over where that happens often.
+ * again; and whether it speaks against the provider (`ill`), which is passed over where that happens often; null where it
+ * tells nothing of the provider.
  */
 export const failureKinds = {
   /** Out of reach, or an error of its own (5xx). */
@@ -23,12 +24,14 @@ export const failureKinds = {
   unreadable: { retry: false, ill: true, reason: "unreadable_answer" },
   /** No complete answer in time. A second call may be billed twice. */
   timeout: { retry: false, ill: true, reason: "timeout" },
-  /** No place among our own calls to it became free in time. */
-  busy: { retry: false, ill: false, reason: "timeout" },
+  /** No place among our own calls to it became free while there was time for a call. */
+  busy: { retry: false, ill: null, reason: "timeout" },
   /** Not waited for, because a provider that was asked later answered first. */
   outrun: { retry: false, ill: true, reason: "timeout" },
+  /** Not waited for, because a provider that was asked before answered after all. */
+  unneeded: { retry: false, ill: null, reason: "timeout" },
   /** Not waited for, because another page of the same search had failed. */
-  dropped: { retry: false, ill: false, reason: "provider_unavailable" },
+  dropped: { retry: false, ill: null, reason: "provider_unavailable" },
 } as const;
 
 export type FailureKind = keyof typeof failureKinds;

@@ -87,8 +87,9 @@ async function fetchPage(visit: Visit, pageNumber: number): Promise<Outcome> {
 
 function callOnce(visit: Visit, pageNumber: number): Promise<Outcome> {
   const { line, trace, deadlineAt, stop } = visit;
-  const call = async () => {
+  const call = async (): Promise<Outcome> => {
     const startedAt = performance.now();
+    if (deadlineAt - startedAt < roomMsMin) return { failure: "busy", isHurried: true };
     const page = await ask(visit, pageNumber);
     trace.calls.push({
       provider: line.provider.name,
@@ -108,7 +109,6 @@ async function ask(visit: Visit, pageNumber: number): Promise<Outcome> {
   const { provider } = visit.line;
   const leftMs = deadlineAt - performance.now();
   const isHurried = leftMs < provider.attemptMsMax;
-  if (leftMs <= 0) return { failure: "timeout", isHurried };
   const limits = { msMax: Math.min(provider.attemptMsMax, leftMs), stop: stop.signal };
   try {
     const answer = await asker.ask(provider, provider.request(query, pageNumber), limits);

@@ -58,6 +58,32 @@ describe("a provider whose first page comes and whose other pages fail", () => {
   });
 });
 
+const openBreakers = async ({ registry }: ReturnType<typeof openMetrics>) =>
+  [...(await registry.metrics()).matchAll(/provider_breaker_open\{provider="(\w+)"\} 1/g)].map(([, name]) => name);
+
+test("a provider that hangs is passed over, however many searches find no place at it", async () => {
+  stub.otherwise = hang;
+  const metrics = openMetrics();
+  const google = openGoogle({}, { providers: [{ ...serper, callsAtOnceMax: 1, attemptMsMax: 150 }], metrics });
+  onTestFinished(() => google.close());
+  const threeAtOnce = () => Promise.all([1, 2, 3].map(() => google.search(query(), 190)));
+  for (let round = 0; round < 5; round += 1) await threeAtOnce();
+  expect(await openBreakers(metrics)).toEqual(["serper"]);
+});
+
+test("a provider that answers is not passed over for searches that came too late to a place at it", async () => {
+  stub.otherwise = after(300, tenOrganic);
+  const metrics = openMetrics();
+  const google = openGoogle({}, { providers: [{ ...serper, callsAtOnceMax: 1 }], metrics });
+  onTestFinished(() => google.close());
+  for (let round = 0; round < 6; round += 1) {
+    const first = google.search(query(), deadlineMs);
+    const late = google.search(query(), 320);
+    expect(await Promise.all([first, late])).toMatchObject([{ ok: true }, { code: "engine_timeout" }]);
+  }
+  expect(await openBreakers(metrics)).toEqual([]);
+});
+
 describe("two thirds of the time is all that a provider may take, as long as there is another one,", () => {
   const remainingMs = 3_000;
 
@@ -109,4 +135,17 @@ test("who was outrun is asked again where the one that was faster fails after al
   const { ok, trace } = await google.search(query({ depth: 20 }), deadlineMs);
   expect({ ok, provider: trace.provider }).toEqual({ ok: true, provider: "serper" });
   expect(trace.calls.map(({ outcome }) => outcome)).toContain("outrun");
+});
+
+test("a hedge is not held against its provider when the one that was asked before answers first", async () => {
+  stub.otherwise = after(150, tenOrganic);
+  const silent: Provider = { ...openSandbox(), transport: () => new Promise(() => undefined) };
+  const metrics = openMetrics();
+  const google = openGoogle({ SERP_HEDGE_AFTER_MS: "40" }, { providers: [serper, silent], metrics });
+  onTestFinished(() => google.close());
+  for (let search = 0; search < 6; search += 1) {
+    const { trace } = await google.search(query(), deadlineMs);
+    expect(trace.calls.map(({ outcome }) => outcome).toSorted()).toEqual(["ok", "unneeded"]);
+  }
+  expect(await openBreakers(metrics)).toEqual([]);
 });
