@@ -28,8 +28,8 @@ export type Failed = { failures: Failure[]; isCutShort: boolean };
 
 /**
  * Asks one provider after the other until one has answered in full, while the deadline leaves room. The first one that
- * is slow may be hedged: the next one is asked as well, and whoever answers first is taken. One that was asked before has been
- * outrun, which counts against it. Either is asked again, last of all, where the one that was faster fails after all.
+ * is slow may be hedged: the next one is asked as well, and whoever answers first is taken. The other one, if it was asked
+ * before, has been outrun, which counts against it. It is asked again, last, where the one that was faster fails after all.
  * @returns all pages of one provider, or why there are none.
  */
 export async function askInTurn(errand: Errand): Promise<{ pages: Page[] } | Failed> {
@@ -54,7 +54,7 @@ export async function askInTurn(errand: Errand): Promise<{ pages: Page[] } | Fai
     if (running.size === 0 && !begin()) return { failures, isCutShort: left.length > 0 };
     const ended = await (mayBeSlow ? firstOrSlow(running, errand.hedgeAfterMs) : firstOf(running));
     if (ended === "slow") {
-      mayBeSlow = !(isSilent(running) && mayHedge(left[0]) && begin());
+      mayBeSlow = !(isSilent(running) && hasTimeFor(errand) && mayHedge(left[0]) && begin());
       continue;
     }
     const { visit, pages } = ended;
