@@ -3,9 +3,10 @@ import { Closing } from "../../../shared/closing.ts";
 import { type DayFigures, readDays } from "../../../shared/credits/days.ts";
 import { type HistoryFilter, historyFilters, readHistory } from "../../../shared/credits/history.ts";
 import { reverseCharges, decide, grantCredit } from "../../../shared/credits/ledger.ts";
-import { type Database, openDatabase } from "../../../shared/database/pool.ts";
+import { openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
+import { inTimeZone } from "../../harness/database.ts";
 import { aMonth, type PastEntry, writePast } from "../../harness/past.ts";
 import { Service } from "../../harness/service.ts";
 
@@ -20,12 +21,8 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** The same database as one finds it whose Postgres, or whose role there, has this time zone. */
-function databaseIn(zone: string): Database {
-  const url = new URL(service.databaseUrl);
-  url.search = `?options=-c%20timezone%3D${zone}`;
-  return openDatabase({ url: url.href, name: "test", sizeMax: 1, log, closing });
-}
+const databaseIn = (timeZone: string) =>
+  openDatabase({ url: inTimeZone(service.databaseUrl, timeZone), name: "test", sizeMax: 1, log, closing });
 
 const dayMs = 24 * 3_600_000;
 const dayOf = (at: Date) => at.toISOString().slice(0, 10);

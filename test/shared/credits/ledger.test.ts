@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Closing } from "../../../shared/closing.ts";
 import {
   confirmDelivered,
   decide,
@@ -12,27 +11,21 @@ import {
   reverseCharges,
 } from "../../../shared/credits/ledger.ts";
 import { verifyLedger } from "../../../shared/credits/verify.ts";
-import { type Database, openDatabase } from "../../../shared/database/pool.ts";
+import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
-import { openLog } from "../../../shared/log.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
-import { freshDatabase } from "../../harness/servers.ts";
+import { openFreshDatabase } from "../../harness/database.ts";
 
 const priceMils = 5;
-const log = openLog({ name: "test", level: "silent" });
-const closing = new Closing();
 let database: Database;
-let drop: () => Promise<void>;
+let close: () => Promise<void>;
 
 beforeAll(async () => {
-  const fresh = await freshDatabase();
-  drop = fresh.drop;
-  database = openDatabase({ url: fresh.url, name: "test", sizeMax: 10, log, closing });
+  ({ database, close } = await openFreshDatabase());
 });
 afterAll(async () => {
   expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
-  await closing.run(log);
-  await drop();
+  await close();
 });
 
 async function organizationWith(mils: number): Promise<string> {

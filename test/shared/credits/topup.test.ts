@@ -1,27 +1,20 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Closing } from "../../../shared/closing.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { topUp } from "../../../shared/credits/topup.ts";
 import { verifyLedger } from "../../../shared/credits/verify.ts";
-import { type Database, openDatabase } from "../../../shared/database/pool.ts";
+import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
-import { openLog } from "../../../shared/log.ts";
 import { createOrganization, setPlanOf, showOrganization } from "../../../shared/organizations/organizations.ts";
-import { freshDatabase } from "../../harness/servers.ts";
+import { openFreshDatabase } from "../../harness/database.ts";
 
-const log = openLog({ name: "test", level: "silent" });
-const closing = new Closing();
 let database: Database;
-let drop: () => Promise<void>;
+let close: () => Promise<void>;
 beforeAll(async () => {
-  const fresh = await freshDatabase();
-  drop = fresh.drop;
-  database = openDatabase({ url: fresh.url, name: "test", sizeMax: 10, log, closing });
+  ({ database, close } = await openFreshDatabase());
 });
 afterAll(async () => {
   expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
-  await closing.run(log);
-  await drop();
+  await close();
 });
 
 async function organization(planCode = "free"): Promise<string> {

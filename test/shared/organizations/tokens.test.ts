@@ -1,25 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Closing } from "../../../shared/closing.ts";
-import { type Database, openDatabase } from "../../../shared/database/pool.ts";
-import { openLog } from "../../../shared/log.ts";
+import type { Database } from "../../../shared/database/pool.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken, listTokens } from "../../../shared/organizations/tokens.ts";
-import { freshDatabase } from "../../harness/servers.ts";
+import { openFreshDatabase } from "../../harness/database.ts";
 
-const log = openLog({ name: "test", level: "silent" });
-const closing = new Closing();
 let database: Database;
-let drop: () => Promise<void>;
+let close: () => Promise<void>;
 beforeAll(async () => {
-  const fresh = await freshDatabase();
-  drop = fresh.drop;
-  const url = new URL(fresh.url);
-  url.search = "?options=-c%20timezone%3DEurope/Berlin";
-  database = openDatabase({ url: url.href, name: "test", sizeMax: 1, log, closing });
+  ({ database, close } = await openFreshDatabase({ sizeMax: 1, timeZone: "Europe/Berlin" }));
 });
 afterAll(async () => {
-  await closing.run(log);
-  await drop();
+  await close();
 });
 
 test("a token's days have 24 hours each, also where Postgres' own time zone changes its clocks", async () => {
