@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    globalSetup: ["test/harness/servers.ts"],
+    globalSetup: ["test/harness/servers/servers.ts"],
     // Node strips the types itself, as in production: what fails there fails here.
     experimental: { viteModuleRunner: false },
     pool: "forks",

@@ -1,26 +1,26 @@
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { CallerError } from "../shared/errors.ts";
-import { openGate } from "./admission.ts";
+import { openAdmission } from "./search/admission.ts";
 import { assetHeaders } from "./billing/assets.ts";
 import { openBilling } from "./billing/billing.ts";
-import { answerDownload } from "./billing/download.ts";
-import { answerLive } from "./billing/live.ts";
-import { isBillingPath, sendErrorPage } from "./billing/send-error.ts";
-import { answerPage } from "./billing/show.ts";
-import { answerSignIn, answerSignOut } from "./billing/sign-in.ts";
-import { answerTopUp } from "./billing/top-up.ts";
+import { handleCsvExport } from "./billing/handlers/export-csv.ts";
+import { handleLiveUpdates } from "./billing/handlers/live-updates.ts";
+import { isBillingPath, sendErrorPage } from "./billing/views/send-error-page.ts";
+import { handleBillingPage } from "./billing/handlers/billing-page.ts";
+import { handleSignIn, handleSignOut } from "./billing/handlers/sign-in.ts";
+import { handleTopUp } from "./billing/handlers/top-up.ts";
 import type { ApiContext } from "./context.ts";
-import { answerDocument } from "./docs/answer-document.ts";
-import { docsHeaders, readPage } from "./docs/page.ts";
-import { exchangeOf, openExchange } from "./http/exchange.ts";
-import { refuseUnsafeHead } from "./http/head.ts";
-import { answerSearch } from "./http/search.ts";
+import { handleOpenApiDocument } from "./docs/handle-openapi-document.ts";
+import { docsHeaders, readPage } from "./docs/reference-page.ts";
+import { requestScopeOf, openRequestScope } from "./http/request-scope.ts";
+import { rejectUnsafeHeaders } from "./http/reject-unsafe-headers.ts";
+import { handleSearch } from "./v1/search.ts";
 import { callerErrorOf, sendError } from "./http/send-error.ts";
-import { answerFile } from "./http/static-file.ts";
-import { answerUsage } from "./http/usage.ts";
-import { answerMcp } from "./mcp/endpoint.ts";
-import { CallerGone } from "./search-call.ts";
-import { answerStripe } from "./topups/webhook.ts";
+import { serveFile } from "./http/static-file.ts";
+import { handleUsage } from "./v1/usage.ts";
+import { handleMcp } from "./mcp/endpoint.ts";
+import { CallerDisconnected } from "./search/search-request.ts";
+import { handleStripeWebhook } from "./topups/webhook.ts";
 
 type Answer = (request: Request, response: Response) => Promise<void> | void;
 
@@ -31,36 +31,36 @@ export function createApp(context: ApiContext): Express {
   app.set("query parser", "simple").set("trust proxy", context.config.TRUSTED_PROXIES);
 
   app.use((request, response, next) => {
-    openExchange(context, response);
-    refuseUnsafeHead(request);
+    openRequestScope(context, response);
+    rejectUnsafeHeaders(request);
     next();
   });
 
-  const gate = openGate(context);
-  route(app, "POST", "/v1/serp/search", answerSearch(context, gate));
-  route(app, "GET", "/v1/usage", answerUsage(context));
-  route(app, "POST", "/mcp", answerMcp(context, gate));
-  if (context.topups) route(app, "POST", "/stripe/webhook", answerStripe(context, context.topups));
+  const gate = openAdmission(context);
+  route(app, "POST", "/v1/serp/search", handleSearch(context, gate));
+  route(app, "GET", "/v1/usage", handleUsage(context));
+  route(app, "POST", "/mcp", handleMcp(context, gate));
+  if (context.topups) route(app, "POST", "/stripe/webhook", handleStripeWebhook(context, context.topups));
 
-  route(app, "GET", "/openapi.json", answerDocument());
-  for (const file of readPage()) route(app, "GET", file.path, answerFile(file, docsHeaders));
+  route(app, "GET", "/openapi.json", handleOpenApiDocument());
+  for (const file of readPage()) route(app, "GET", file.path, serveFile(file, docsHeaders));
 
   const billing = openBilling(context);
-  route(app, "GET", "/billing", answerPage(billing));
-  route(app, "POST", "/billing/sign-in", answerSignIn(billing));
-  route(app, "POST", "/billing/sign-out", answerSignOut(billing));
-  route(app, "POST", "/billing/topup", answerTopUp(billing));
-  route(app, "GET", "/billing/searches.csv", answerDownload(billing));
-  route(app, "GET", "/billing/live", answerLive(billing));
-  for (const file of Object.values(billing.assets)) route(app, "GET", file.path, answerFile(file, assetHeaders));
+  route(app, "GET", "/billing", handleBillingPage(billing));
+  route(app, "POST", "/billing/sign-in", handleSignIn(billing));
+  route(app, "POST", "/billing/sign-out", handleSignOut(billing));
+  route(app, "POST", "/billing/topup", handleTopUp(billing));
+  route(app, "GET", "/billing/searches.csv", handleCsvExport(billing));
+  route(app, "GET", "/billing/live", handleLiveUpdates(billing));
+  for (const file of Object.values(billing.assets)) route(app, "GET", file.path, serveFile(file, assetHeaders));
 
   app.use(() => {
     throw new CallerError("not_found");
   });
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    if (error instanceof CallerGone || response.closed) return;
+    if (error instanceof CallerDisconnected || response.closed) return;
     const defect = (cause: unknown) =>
-      context.log.error({ err: cause, requestId: exchangeOf(response).requestId }, "a request failed by a defect");
+      context.log.error({ err: cause, requestId: requestScopeOf(response).requestId }, "a request failed by a defect");
     const told = isMalformedPath(error) ? new CallerError("not_found") : callerErrorOf(error, defect);
     // Half an answer cannot be taken back; the broken connection tells the caller.
     if (response.headersSent) response.destroy();
@@ -73,7 +73,7 @@ export function createApp(context: ApiContext): Express {
 /** One path with its one method. OPTIONS tells it; any other method, HEAD too, is 405. */
 function route(app: Express, method: "GET" | "POST", path: string, answer: Answer): void {
   app.all(path, async (request, response) => {
-    exchangeOf(response).route = path;
+    requestScopeOf(response).route = path;
     if (request.method === method) return answer(request, response);
     response.setHeader("Allow", `${method}, OPTIONS`);
     if (request.method !== "OPTIONS") throw new CallerError("method_not_allowed");

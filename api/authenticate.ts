@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
-import { within } from "../shared/closing.ts";
+import { withTimeout } from "../shared/concurrency/with-timeout.ts";
 import type { Context } from "../shared/context.ts";
 import { CallerError } from "../shared/errors.ts";
 import { type Caller, findCaller, identityChannel } from "../shared/organizations/organizations.ts";
@@ -28,19 +28,19 @@ export type FindByTokenHash = (tokenHash: string) => Promise<Caller>;
  * It is known under itself, or under its hash to those who have no more: one is hashed only when it is looked up.
  */
 export function openAuthentication(context: Context): { authenticate: Authenticate; findByTokenHash: FindByTokenHash } {
-  const { config, database, log, closing } = context;
+  const { config, database, log, shutdown } = context;
   const known = new LRUCache<string, { caller: Caller | undefined }>({
     max: knownMax,
     // A look-up under way when everything is forgotten still answers those who wait for it, and is not kept.
     ignoreFetchAbort: true,
     fetchMethod: async (tokenOrHash, _stale, { options }) => {
       const beganAtMs = performance.now();
-      const caller = await within(lookUpMsMax, findCaller(database, hashOf(tokenOrHash)));
+      const caller = await withTimeout(lookUpMsMax, findCaller(database, hashOf(tokenOrHash)));
       options.ttl = Math.max(1, knownMs - (performance.now() - beganAtMs));
       return { caller };
     },
   });
-  const changes = openBlocking({ url: config.REDIS_URL, name: "identity", log, closing });
+  const changes = openBlocking({ url: config.REDIS_URL, name: "identity", log, shutdown });
   changes.on("message", () => known.clear());
   changes.on("ready", () => void changes.subscribe(identityChannel).catch(() => known.clear()));
 

@@ -1,12 +1,12 @@
 import type { Queue } from "bullmq";
 import type { Context } from "../shared/context.ts";
-import type { Enqueue } from "../shared/queue.ts";
+import type { Enqueue } from "../shared/queue/search-queue.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import type { Authenticate, FindByTokenHash } from "./authenticate.ts";
-import type { Deliveries } from "./deliveries.ts";
-import type { Inbox } from "./inbox.ts";
-import type { KeyWaits } from "./key-waits.ts";
-import type { Shedding } from "./shedding.ts";
+import type { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
+import type { ReplyInbox } from "./search/reply-inbox.ts";
+import type { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
+import type { Shedding } from "./search/shedding.ts";
 import type { Topups } from "./topups/topups.ts";
 
 /** What the API has open beside what every process has. */
@@ -16,10 +16,10 @@ export interface ApiContext extends Context {
   shedding: Shedding;
   queue: Queue;
   enqueue: Enqueue;
-  inbox: Inbox;
-  keyWaits: KeyWaits;
+  inbox: ReplyInbox;
+  keyWaits: IdempotencyWaiters;
   settlement: Settlement;
-  deliveries: Deliveries;
+  deliveries: DeliveryConfirmations;
   /** Undefined where no payments are set up. */
   topups: Topups | undefined;
   /** Aborted when the process begins to stop: everything is served still, and each connection ends with its answer. */

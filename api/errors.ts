@@ -1,6 +1,6 @@
 import type { Plan } from "../shared/credits/plans.ts";
-import type { WindowState } from "../shared/credits/holds.ts";
-import type { UnavailableReason } from "../shared/error-bodies.ts";
+import type { RateWindow } from "../shared/credits/holds.ts";
+import type { UnavailableReason } from "../shared/error-schemas.ts";
 import { CallerError } from "../shared/errors.ts";
 
 /** Met by Stripe and by the billing page alone, and not by callers of the API. */
@@ -16,9 +16,9 @@ const retryCrowdedMs = 1_000;
 /** 429 with where the window stands, for the RateLimit headers. */
 export class RateLimited extends CallerError {
   readonly plan: Plan;
-  readonly window: WindowState;
+  readonly window: RateWindow;
 
-  constructor(reason: "window" | "concurrency", plan: Plan, window: WindowState) {
+  constructor(reason: "window" | "concurrency", plan: Plan, window: RateWindow) {
     super(
       "rate_limited",
       reason === "window"

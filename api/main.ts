@@ -2,17 +2,17 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../shared/context.ts";
 import { openSettlement } from "../shared/credits/settlement.ts";
-import { startOps } from "../shared/ops.ts";
-import { openEnqueue, openQueue } from "../shared/queue.ts";
-import { startProcess } from "../shared/start-process.ts";
+import { startOpsServer } from "../shared/process/ops-server.ts";
+import { openEnqueue, openQueue } from "../shared/queue/search-queue.ts";
+import { startProcess } from "../shared/process/start-process.ts";
 import { createApp } from "./app.ts";
 import { openAuthentication } from "./authenticate.ts";
 import type { ApiContext } from "./context.ts";
-import { Deliveries } from "./deliveries.ts";
+import { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
 import { createHttpServer } from "./http/server.ts";
-import { openInbox } from "./inbox.ts";
-import { KeyWaits } from "./key-waits.ts";
-import { openShedding } from "./shedding.ts";
+import { openReplyInbox } from "./search/reply-inbox.ts";
+import { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
+import { openShedding } from "./search/shedding.ts";
 import { openTopups } from "./topups/topups.ts";
 
 // Long enough for a load balancer that asks /readyz every second to look elsewhere.
@@ -22,13 +22,13 @@ const idleLookEveryMs = 50;
 await startProcess({ name: "api", databaseSizeMax: 5, open: openApi });
 
 async function openApi(shared: Context): Promise<void> {
-  const { closing, config, database, redis } = shared;
+  const { shutdown, config, database, redis } = shared;
   // First readiness ends while everything is still served, then nothing new is admitted.
   const draining = new AbortController();
   const stopping = new AbortController();
   const queue = await openQueue(shared);
   const settlement = openSettlement(shared);
-  const deliveries = new Deliveries(shared);
+  const deliveries = new DeliveryConfirmations(shared);
   const context: ApiContext = {
     ...shared,
     settlement,
@@ -38,16 +38,16 @@ async function openApi(shared: Context): Promise<void> {
     shedding: openShedding(shared, stopping.signal),
     queue,
     enqueue: openEnqueue(queue),
-    inbox: openInbox(shared),
-    keyWaits: new KeyWaits(redis),
+    inbox: openReplyInbox(shared),
+    keyWaits: new IdempotencyWaiters(redis),
     topups: await openTopups(shared),
   };
-  closing.push("undos and deliveries", async () => {
+  shutdown.register("undos and deliveries", async () => {
     await settlement.idle();
     await deliveries.idle();
   });
   await listen(context, stopping);
-  await startOps(context, {
+  await startOpsServer(context, {
     port: config.API_OPS_PORT,
     checks: {
       redis: () => redis.ping(),
@@ -55,14 +55,14 @@ async function openApi(shared: Context): Promise<void> {
       serving: async () => draining.signal.throwIfAborted(),
     },
   });
-  closing.push("readiness", () => {
+  shutdown.register("readiness", () => {
     draining.abort();
     return sleep(quietMs);
   });
 }
 
 async function listen(context: ApiContext, stopping: AbortController): Promise<void> {
-  const { closing, config, log } = context;
+  const { shutdown, config, log } = context;
   const server = createHttpServer(createApp(context));
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -71,7 +71,7 @@ async function listen(context: ApiContext, stopping: AbortController): Promise<v
   // A server that listens on TCP has an address with a port.
   log.info({ port: (server.address() as AddressInfo).port }, "listening");
   // Searches under way are answered; connections that are idle, or become so, are closed.
-  closing.push("http server", async () => {
+  shutdown.register("http server", async () => {
     stopping.abort();
     const idle = setInterval(() => server.closeIdleConnections(), idleLookEveryMs);
     await new Promise((resolve) => server.close(resolve));

@@ -4,7 +4,7 @@ import { addOrganizationCommands } from "./admin/organizations.ts";
 import { addPlanCommands } from "./admin/plans.ts";
 import { addProviderCommands } from "./admin/providers.ts";
 import { addTokenCommands } from "./admin/tokens.ts";
-import { Refused } from "./admin/refused.ts";
+import { CommandRefused } from "./admin/refused.ts";
 import { ConfigError } from "./config.ts";
 
 const program = new Command("admin")
@@ -32,6 +32,6 @@ try {
 } catch (error) {
   process.exitCode = 1;
   if (error instanceof CommanderError) process.exitCode = error.exitCode && 1;
-  else if (error instanceof Refused || error instanceof ConfigError) process.stderr.write(`${error.message}\n`);
+  else if (error instanceof CommandRefused || error instanceof ConfigError) process.stderr.write(`${error.message}\n`);
   else process.stderr.write(`Failed: ${error instanceof Error ? error.message : String(error)}\n`);
 }

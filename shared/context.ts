@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { Closing } from "./closing.ts";
+import { Shutdown } from "./process/shutdown.ts";
 import type { Config } from "./config.ts";
 import { defineHoldScripts } from "./credits/holds.ts";
 import { type Database, openDatabase } from "./database/pool.ts";
@@ -13,7 +13,7 @@ export interface Context {
   config: Config;
   log: Log;
   metrics: Metrics;
-  closing: Closing;
+  shutdown: Shutdown;
   database: Database;
   redis: Redis;
   clock: Clock;
@@ -23,9 +23,9 @@ export interface Context {
 export function openContext(options: { config: Config; name: string; databaseSizeMax: number; log?: Log }): Context {
   const { config, name } = options;
   const log = options.log ?? openLog({ name, level: config.LOG_LEVEL });
-  const closing = new Closing();
-  const database = openDatabase({ url: config.DATABASE_URL, name, sizeMax: options.databaseSizeMax, log, closing });
-  const redis = openCommands({ url: config.REDIS_URL, name, log, closing });
+  const shutdown = new Shutdown();
+  const database = openDatabase({ url: config.DATABASE_URL, name, sizeMax: options.databaseSizeMax, log, shutdown });
+  const redis = openCommands({ url: config.REDIS_URL, name, log, shutdown });
   defineHoldScripts(redis);
-  return { config, log, metrics: openMetrics(), closing, database, redis, clock: new Clock() };
+  return { config, log, metrics: openMetrics(), shutdown, database, redis, clock: new Clock() };
 }

@@ -43,7 +43,7 @@ export class CallerError extends Error {
 }
 
 /** What {@link errorBody} writes. */
-export const errorAnswer = z.strictObject({
+export const errorBodySchema = z.strictObject({
   requestId: z.string(),
   error: z.strictObject({
     code: z.string().meta({ description: "What to switch on." }),

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { answerSources } from "./answers.ts";
+import { answerSources } from "./queue/replies.ts";
 import { refundReasons, reversalReasons } from "./credits/ledger.ts";
 
 const admissionOutcomes = [

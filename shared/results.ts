@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { requestId } from "./ids.ts";
-import { querySchema } from "./query.ts";
+import { querySchema } from "./query/query.ts";
 
 /** The kinds of element on a results page. Whatever is new upstream becomes `other`: kept, never dropped. */
 export const resultTypes = [
@@ -82,7 +82,7 @@ export const result = z
   });
 
 /** The body of the 200 of a search, keys in the contract's order. */
-export const searchAnswer = z
+export const searchResponseBody = z
   .strictObject({
     requestId,
     query: querySchema.meta({ description: "The search as it was executed: complete and canonical." }),
@@ -98,6 +98,6 @@ export const searchAnswer = z
   })
   .meta({ description: "The results, and what they cost." });
 
-export type SearchAnswer = z.infer<typeof searchAnswer>;
+export type SearchResponseBody = z.infer<typeof searchResponseBody>;
 export type SiteLink = z.infer<typeof siteLink>;
 export type Result = z.infer<typeof result>;

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { openMetrics } from "../shared/metrics.ts";
-import { faultsOf, seriesTold } from "./harness/promql.ts";
-import { exists, readSource } from "./harness/sources.ts";
+import { faultsOf, seriesTold } from "./harness/assertions/promql.ts";
+import { exists, readSource } from "./harness/assertions/sources.ts";
 
 /** What Prometheus and Grafana are given: it is read here as they read it, and asks only for what there is. */
 

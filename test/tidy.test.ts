@@ -11,7 +11,7 @@ import {
   places,
   readSource,
   sources,
-} from "./harness/sources.ts";
+} from "./harness/assertions/sources.ts";
 
 /** The rules of the house. Each failure names file and line; an exception stands here with its reason, or not at all. */
 
@@ -97,7 +97,7 @@ test("no file is longer than four screens, and no function than one and a half",
 
 test("no file or folder has a name that says nothing", () => {
   const forbidden = /^(utils?|helpers?|common|misc|services?|managers?|controllers?|repositor(y|ies)|lib|types|index)$/;
-  const exceptions = { "test/harness/service.ts": "the whole service with its servers, as a test starts it" };
+  const exceptions = { "test/harness/processes/service.ts": "the whole service with its servers, as a test starts it" };
   const named = everything.map(({ path }) => path).filter((path) => path.split(/[/.-]/).some((n) => forbidden.test(n)));
   expect(beyond(exceptions, named)).toEqual([]);
 });
@@ -107,16 +107,16 @@ test("settings are read in one place", () => {
     "shared/config.ts": "the place",
     "shared/local/start.ts": "it decides the environment that the processes get",
     "test/faults/planted/planted.ts": "the path, for the commands that look for a planted bug",
-    "test/harness/chromium.ts": "where the browser is that tests start",
-    "test/harness/containers.ts": "a setting of testcontainers, which is told in no other way",
-    "test/harness/servers.ts": "where the tests' servers run is told before there is any process",
-    "test/harness/service.ts": "the path, for the processes that it starts",
+    "test/harness/clients/chromium.ts": "where the browser is that tests start",
+    "test/harness/servers/containers.ts": "a setting of testcontainers, which is told in no other way",
+    "test/harness/servers/servers.ts": "where the tests' servers run is told before there is any process",
+    "test/harness/processes/service.ts": "the path, for the processes that it starts",
   };
   expect(beyond(exceptions, places(all, /\bprocess\.env\b/))).toEqual([]);
 });
 
 test("nothing is unchecked: no `any`, no `!` behind a value, no compiler that looks away", () => {
-  const exceptions = { "test/harness/service.ts": "a test reads any field of any answer, and asserts what it finds" };
+  const exceptions = { "test/harness/processes/service.ts": "a test reads any field of any answer" };
   const found = [
     ...places(all, /(:|\bas|\bextends|[<,|&]|=>) ?any\b(?! of)|\bany\[\]/),
     ...places(all, /[\w)\]]!(?=[.;,)\]}[]|$)/),
@@ -142,7 +142,7 @@ test("no test looks beyond the checkout", () => {
     return places([source], new RegExp(`["'\`](\\.\\./){${depth + 1}}`), ({ lines }) => lines);
   });
   const exceptions = {
-    "test/worker/engine/answers.test.ts": "recordings beside the checkout; without them, made-up answers alone",
+    "test/shared/providers/answers.test.ts": "recordings beside the checkout; without them, made-up answers alone",
   };
   expect(beyond(exceptions, above)).toEqual([]);
 });
@@ -170,7 +170,8 @@ test("every source file is used by one of the programs", () => {
 });
 
 test("every file of the tests is used by one of them, or by a program beside them", () => {
-  const programs = sources("vitest.config.ts", "test/harness/servers.ts", "test/*/main.ts").map(({ path }) => path);
+  const config = ["vitest.config.ts", "test/harness/servers/servers.ts"];
+  const programs = sources(...config, "test/*/main.ts").map(({ path }) => path);
   const used = reachable([...tests.map(({ path }) => path).filter(isTest), ...programs]);
   expect(tests.map(({ path }) => path).filter((path) => !used.has(path))).toEqual([]);
 });

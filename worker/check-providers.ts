@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { tableOf } from "../shared/admin/table.ts";
 import { ConfigError, readEngineConfig } from "../shared/config.ts";
-import { type Abilities, type Check, checkProviders } from "./engine/check.ts";
+import { type Abilities, type Check, checkProviders } from "../shared/providers/health-check.ts";
 
 const titles = ["provider", "reachable", "credentials", "balance", "latency (ms)", "can"];
 

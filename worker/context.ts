@@ -1,6 +1,6 @@
 import type { Context } from "../shared/context.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
-import type { Engine } from "./engine/ask-once.ts";
+import type { Engine } from "./engine/single-flight.ts";
 
 /** What a worker has open beside what every process has. */
 export interface WorkerContext extends Context {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { keysOf, settleHolds } from "../shared/credits/holds.ts";
-import { listUndelivered, type Pair, reverseCharges } from "../shared/credits/ledger.ts";
+import { listUndelivered, reverseCharges } from "../shared/credits/ledger.ts";
+import type { VersionedBalance } from "../shared/credits/versioned-balance.ts";
 import type { WorkerContext } from "./context.ts";
 
 /**
@@ -26,7 +27,7 @@ export async function reverseUndelivered(context: WorkerContext): Promise<void> 
       { organizationId: reversal.organizationId, requestIds: reversal.requestIds },
       "gave back, delivery in doubt",
     );
-    await settleHolds(redis, reversal.organizationId, reversal.pair, []);
+    await settleHolds(redis, reversal.organizationId, reversal.balance, []);
   }
 }
 
@@ -40,7 +41,7 @@ export async function forgetExpiredKeys({ database }: WorkerContext): Promise<vo
 }
 
 /** Stores the balance of every organization in Redis, where it is newer: Redis was restarted, perhaps from the past. */
-export async function storeAllPairs(context: WorkerContext): Promise<void> {
+export async function storeAllBalances(context: WorkerContext): Promise<void> {
   for (let after = ""; ; ) {
     const page = await readPage(context, after);
     const pipeline = context.redis.pipeline();
@@ -64,7 +65,7 @@ export interface Rotation {
  * anew; one that cannot be right (newer than Postgres, or of the same version with another balance) is thrown away, to be
  * seeded again. The drift found in one whole rotation becomes the metric.
  */
-export async function rotate(context: WorkerContext, rotation: Rotation): Promise<Rotation> {
+export async function reconcileNextPage(context: WorkerContext, rotation: Rotation): Promise<Rotation> {
   const ids = await listIds(context, rotation.after);
   // Redis first: a copy that was read before Postgres can only be older, unless something is wrong.
   const copies = await readCopies(context, ids);
@@ -80,7 +81,12 @@ export async function rotate(context: WorkerContext, rotation: Rotation): Promis
   return { after: "", driftMils: 0 };
 }
 
-async function compare(context: WorkerContext, id: string, pair: Pair, copy: Pair | undefined): Promise<number> {
+async function compare(
+  context: WorkerContext,
+  id: string,
+  pair: VersionedBalance,
+  copy: VersionedBalance | undefined,
+): Promise<number> {
   const { redis, metrics, log } = context;
   if (!copy) return 0; // Cold: seeded by its next search.
   if (copy.version < pair.version) {
@@ -109,13 +115,13 @@ export async function listIds({ database }: WorkerContext, after: string): Promi
 
 const copyReply = z.tuple([z.coerce.number(), z.coerce.number()]);
 
-async function readCopies({ redis }: WorkerContext, ids: readonly string[]): Promise<Map<string, Pair>> {
+async function readCopies({ redis }: WorkerContext, ids: readonly string[]): Promise<Map<string, VersionedBalance>> {
   if (ids.length === 0) return new Map();
   const pipeline = redis.pipeline();
   for (const id of ids) pipeline.hmget(keysOf(id).pair, "balance", "version");
   const replies = (await pipeline.exec()) ?? [];
   return new Map(
-    replies.flatMap(([error, reply], place): [string, Pair][] => {
+    replies.flatMap(([error, reply], place): [string, VersionedBalance][] => {
       if (error) throw error;
       if (!Array.isArray(reply) || reply[0] === null) return [];
       const [balanceMils, version] = copyReply.parse(reply);

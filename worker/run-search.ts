@@ -1,12 +1,12 @@
-import { type Outcome, type SearchTrace, writeAnswer } from "../shared/answers.ts";
-import { type Decision, type Ending, isCharged } from "../shared/credits/ledger.ts";
-import { isPassing } from "../shared/database/failures.ts";
-import { isWithin } from "../shared/domains.ts";
-import type { SearchJob } from "../shared/queue.ts";
+import { type SearchOutcome, type SearchTrace, serializeAnswer } from "../shared/queue/replies.ts";
+import { type Decision, type SettlementRequest, isCharged } from "../shared/credits/ledger.ts";
+import { isTransient } from "../shared/database/failures.ts";
+import { isWithin } from "../shared/query/domains.ts";
+import type { SearchJob } from "../shared/queue/search-queue.ts";
 import type { Result } from "../shared/results.ts";
 import type { WorkerContext } from "./context.ts";
-import type { SourcedAnswer } from "./engine/ask-once.ts";
-import type { EngineAnswer } from "./engine/google.ts";
+import type { SourcedAnswer } from "./engine/single-flight.ts";
+import type { EngineAnswer } from "./engine/google-engine.ts";
 
 /**
  * The one job of a worker: ask the engine within the deadline, settle, answer. It may run twice, after a crash or when a
@@ -20,7 +20,7 @@ const graceMs = 2_000;
 
 const notAsked = { provider: "none", calls: [], costMicroUsd: 0 };
 
-export async function runSearch(context: WorkerContext, job: SearchJob): Promise<void> {
+export async function runSearchJob(context: WorkerContext, job: SearchJob): Promise<void> {
   const { clock, metrics, settlement } = context;
   const startedAtMs = clock.nowMs();
   const queueMs = Math.max(0, startedAtMs - job.enqueuedAtMs);
@@ -35,15 +35,15 @@ export async function runSearch(context: WorkerContext, job: SearchJob): Promise
 
   try {
     await settlement.settle({
-      ending: endingOf(job, answer),
-      patienceMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + graceMs,
-      conclude: (decided) => conclude(context, job, answer, decided),
+      request: endingOf(job, answer),
+      retryForMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + graceMs,
+      toOutcome: (decided) => conclude(context, job, answer, decided),
       reply: { inbox: job.inbox, trace },
       ifCharged: "end",
     });
   } catch (error) {
     // Postgres was away until behind the deadline. Whoever waits was told 504; the rest is made good once it is back.
-    if (!isPassing(error)) throw error;
+    if (!isTransient(error)) throw error;
     context.log.warn({ err: error, requestId: job.requestId }, "a search is left to the sweeper and the reconciler");
   }
 }
@@ -56,7 +56,7 @@ async function ask(context: WorkerContext, job: SearchJob, leftMs: number): Prom
   return { ok: false, code: "engine_timeout", details: {}, trace: notAsked, from: "provider" };
 }
 
-function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
+function endingOf(job: SearchJob, answer: EngineAnswer): SettlementRequest {
   const { requestId, organizationId, key, priceMils } = job;
   if (answer.ok) return { requestId, organizationId, key, wanted: "charge", priceMils };
   const reason = answer.trace === notAsked ? "deadline_passed" : answer.code;
@@ -64,7 +64,7 @@ function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
 }
 
 /** What the caller is told, now that it is decided who pays. */
-function conclude(context: WorkerContext, job: SearchJob, answer: EngineAnswer, decision: Decision): Outcome {
+function conclude(context: WorkerContext, job: SearchJob, answer: EngineAnswer, decision: Decision): SearchOutcome {
   const { timeoutMs } = job;
   if (!answer.ok) {
     const details = answer.code === "engine_timeout" ? { timeoutMs } : answer.details;
@@ -84,8 +84,8 @@ function conclude(context: WorkerContext, job: SearchJob, answer: EngineAnswer, 
   }
 }
 
-function answered(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, chargedMils: number): Outcome {
-  const body = writeAnswer({
+function answered(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, chargedMils: number): SearchOutcome {
+  const body = serializeAnswer({
     requestId: job.requestId,
     query: job.query,
     creditsCharged: chargedMils,
@@ -101,7 +101,7 @@ function onTarget(results: Result[], targetDomain: string | undefined): Result[]
   return targetDomain === undefined ? results : results.filter(({ domain }) => isWithin(domain, targetDomain));
 }
 
-function outOfCredits(context: WorkerContext, job: SearchJob, { pair }: Decision) {
+function outOfCredits(context: WorkerContext, job: SearchJob, { balance: pair }: Decision) {
   const { priceMils } = job;
   return {
     priceMils,

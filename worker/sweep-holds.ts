@@ -1,4 +1,4 @@
-import { lookForOverdue, type Overdue, readOverdue } from "../shared/credits/holds.ts";
+import { findOverdueHolds, type OverdueHold, readOverdueHolds } from "../shared/credits/holds.ts";
 import type { WorkerContext } from "./context.ts";
 
 // Behind its deadline a hold has this long to be ended by the worker or the API that it belongs to.
@@ -16,11 +16,11 @@ export async function sweepHolds(context: WorkerContext, organizationIds: readon
   for (let at = 0; at < organizationIds.length; at += organizationsPerPipeline) {
     const chunk = organizationIds.slice(at, at + organizationsPerPipeline);
     const pipeline = context.redis.pipeline();
-    for (const organizationId of chunk) lookForOverdue(pipeline, organizationId, graceMs);
+    for (const organizationId of chunk) findOverdueHolds(pipeline, organizationId, graceMs);
     const replies = (await pipeline.exec()) ?? [];
     for (const [place, [error, reply]] of replies.entries()) {
       if (error) throw error;
-      const { open, heldMils, overdue } = readOverdue(reply);
+      const { open, heldMils, overdue } = readOverdueHolds(reply);
       seen.open += open;
       seen.heldMils += heldMils;
       await Promise.all(overdue.map((hold) => end(context, chunk[place] ?? "", hold)));
@@ -29,14 +29,14 @@ export async function sweepHolds(context: WorkerContext, organizationIds: readon
   return seen;
 }
 
-async function end(context: WorkerContext, organizationId: string, { requestId, keyHash }: Overdue): Promise<void> {
+async function end(context: WorkerContext, organizationId: string, { requestId, keyHash }: OverdueHold): Promise<void> {
   // Its record is only freed here, never filled, so the query's fingerprint is not needed.
   const key = keyHash ? { hash: keyHash, fingerprint: "" } : undefined;
   const timeoutMs = context.config.SEARCH_DEADLINE_MS;
   await context.settlement.settle({
-    ending: { organizationId, requestId, key, wanted: "refund", reason: "abandoned" },
-    patienceMs: endPatienceMs,
-    conclude: () => ({ kind: "failure", code: "engine_timeout", details: { timeoutMs } }),
+    request: { organizationId, requestId, key, wanted: "refund", reason: "abandoned" },
+    retryForMs: endPatienceMs,
+    toOutcome: () => ({ kind: "failure", code: "engine_timeout", details: { timeoutMs } }),
     ifCharged: "end",
   });
   context.metrics.holdsSwept.inc();

@@ -1,10 +1,10 @@
 import { type Job, Worker } from "bullmq";
 import { isCharged } from "../shared/credits/ledger.ts";
 import { throttledWarning } from "../shared/log.ts";
-import { queueName, queuePrefix, searchJob } from "../shared/queue.ts";
+import { queueName, queuePrefix, searchJob } from "../shared/queue/search-queue.ts";
 import { openBlocking } from "../shared/redis/connect.ts";
 import type { WorkerContext } from "./context.ts";
-import { runSearch } from "./run-search.ts";
+import { runSearchJob } from "./run-search.ts";
 
 // A killed worker's search is taken over after lock + stall check at the latest, well inside the caller's wait.
 const lockMs = 4_000;
@@ -20,23 +20,23 @@ const firstRunMs = 100;
 const smoothedOver = 16;
 
 /** How long a search keeps a place of the worker busy, smoothed; what the API reckons the queue's wait with. */
-export interface Pace {
+export interface AverageRunTime {
   runMs: number;
 }
 
 /** Takes searches from the queue, as many at once as configured, until the process closes. */
-export function takeJobs(context: WorkerContext): Pace {
-  const { config, log, metrics, closing } = context;
-  const pace: Pace = { runMs: firstRunMs };
+export function takeJobs(context: WorkerContext): AverageRunTime {
+  const { config, log, metrics, shutdown } = context;
+  const pace: AverageRunTime = { runMs: firstRunMs };
   let runs = 0;
   const active = new Map<string, { job: Job; token: string | undefined }>();
-  const connection = openBlocking({ url: config.REDIS_URL, name: "worker-queue", log, closing });
+  const connection = openBlocking({ url: config.REDIS_URL, name: "worker-queue", log, shutdown });
 
   const take = async (job: Job, token?: string) => {
     const startedAtMs = performance.now();
     active.set(job.id ?? "", { job, token });
     try {
-      await runSearch(context, searchJob.parse(job.data));
+      await runSearchJob(context, searchJob.parse(job.data));
     } finally {
       active.delete(job.id ?? "");
       runs += 1;
@@ -58,7 +58,7 @@ export function takeJobs(context: WorkerContext): Pace {
     warn(error);
   });
   worker.on("failed", (job, error) => void endFailed(context, job, error));
-  closing.push("jobs", () => finishOrHandBack(worker, active));
+  shutdown.register("jobs", () => finishOrHandBack(worker, active));
   return pace;
 }
 
@@ -71,9 +71,9 @@ async function endFailed(context: WorkerContext, job: Job | undefined, error: Er
   const trace = { provider: "none", from: "provider" as const, calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };
   await context.settlement
     .settle({
-      ending: { requestId, organizationId, key, wanted: "refund", reason: "worker_failed" },
-      patienceMs: 5_000,
-      conclude: (decision) => {
+      request: { requestId, organizationId, key, wanted: "refund", reason: "worker_failed" },
+      retryForMs: 5_000,
+      toOutcome: (decision) => {
         return { kind: "failure", code: "internal_error", details: {}, charged: isCharged(decision) };
       },
       reply: { inbox, trace },

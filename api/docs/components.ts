@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { type ErrorStatus, errorBodies, toldErrors } from "../../shared/error-bodies.ts";
+import { type ErrorStatus, errorBodySchemas, errorDefinitions } from "../../shared/error-schemas.ts";
 import { type ErrorCode, errors } from "../../shared/errors.ts";
 import { requestId } from "../../shared/ids.ts";
-import { querySchema, searchRequest } from "../../shared/query.ts";
-import { result, searchAnswer, siteLink } from "../../shared/results.ts";
+import { querySchema, searchRequestBody } from "../../shared/query/query.ts";
+import { result, searchResponseBody, siteLink } from "../../shared/results.ts";
 import { idempotencyKey } from "../http/idempotency-key.ts";
-import { usageAnswer } from "../usage.ts";
+import { usageResponseBody } from "../read-usage.ts";
 
 /** A part of the document. */
 export type Json = { [key: string]: unknown };
@@ -15,7 +15,7 @@ export const refTo = (kind: "schemas" | "responses" | "headers" | "parameters" |
 });
 
 /** The statuses in which an operation can fail, in ascending order. */
-export const errorStatuses = Object.keys(errorBodies).map(Number) as ErrorStatus[]; // Object.keys forgets what they are.
+export const errorStatuses = Object.keys(errorBodySchemas).map(Number) as ErrorStatus[]; // Object.keys forgets what they are.
 
 /** The codes that a status can have. */
 export function codesOf(status: ErrorStatus): ErrorCode[] {
@@ -27,18 +27,18 @@ export function codesOf(status: ErrorStatus): ErrorCode[] {
 const nameOf = (code: ErrorCode) => code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 /** What callers send. */
-const sent = { SearchRequest: searchRequest, IdempotencyKey: idempotencyKey };
+const sent = { SearchRequest: searchRequestBody, IdempotencyKey: idempotencyKey };
 
 /** What they get. */
 const received = {
   RequestId: requestId,
-  SearchAnswer: searchAnswer,
+  SearchAnswer: searchResponseBody,
   Query: querySchema,
   Result: result,
   SiteLink: siteLink,
-  Usage: usageAnswer,
-  ...Object.fromEntries(errorStatuses.flatMap(codesOf).map((code) => [nameOf(code), toldErrors[code]])),
-  ...Object.fromEntries(errorStatuses.map((status) => [`Error${status}`, errorBodies[status]])),
+  Usage: usageResponseBody,
+  ...Object.fromEntries(errorStatuses.flatMap(codesOf).map((code) => [nameOf(code), errorDefinitions[code]])),
+  ...Object.fromEntries(errorStatuses.map((status) => [`Error${status}`, errorBodySchemas[status]])),
 };
 
 /**

@@ -1,9 +1,9 @@
-import type { ErrorStatus } from "../../shared/error-bodies.ts";
+import type { ErrorStatus } from "../../shared/error-schemas.ts";
 import { type ErrorCode, type ErrorDetails, errorBody } from "../../shared/errors.ts";
 import type { z } from "zod";
-import type { searchRequest } from "../../shared/query.ts";
-import type { SearchAnswer } from "../../shared/results.ts";
-import type { UsageAnswer } from "../usage.ts";
+import type { searchRequestBody } from "../../shared/query/query.ts";
+import type { SearchResponseBody } from "../../shared/results.ts";
+import type { UsageResponseBody } from "../read-usage.ts";
 
 /** One answer or request as it can really be; `summary` is its title. */
 export interface Example<Value = unknown> {
@@ -16,7 +16,7 @@ export type Examples<Value = unknown> = Record<string, Example<Value>>;
 
 const requestId = "req_01m7xxzmpjesk91yh1thm39tg3";
 
-export const requestExamples: Examples<z.input<typeof searchRequest>> = {
+export const requestExamples: Examples<z.input<typeof searchRequestBody>> = {
   keywordAlone: { summary: "A keyword, and defaults for the rest", value: { keyword: "best coffee beans" } },
   allFields: {
     summary: "Every field",
@@ -45,7 +45,7 @@ const query = {
   depth: 10,
 };
 
-export const answerExamples: Examples<SearchAnswer> = {
+export const answerExamples: Examples<SearchResponseBody> = {
   results: {
     summary: "A search, with one of its results",
     value: {
@@ -89,7 +89,7 @@ export const answerExamples: Examples<SearchAnswer> = {
   },
 };
 
-export const usageExamples: Examples<UsageAnswer> = {
+export const usageExamples: Examples<UsageResponseBody> = {
   balance: { summary: "What is left after one search", value: { creditBalanceMils: 995, plan: "free" } },
 };
 

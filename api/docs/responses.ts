@@ -1,4 +1,4 @@
-import type { ErrorStatus } from "../../shared/error-bodies.ts";
+import type { ErrorStatus } from "../../shared/error-schemas.ts";
 import { errors } from "../../shared/errors.ts";
 import { codesOf, errorStatuses, type Json, refTo } from "./components.ts";
 import { answerExamples, errorExamples, type Examples, usageExamples } from "./examples.ts";

@@ -2,19 +2,19 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { CallerError, type ErrorCode, type ErrorDetails, errorBody, errors } from "../../shared/errors.ts";
 import { hasToken } from "../authenticate.ts";
 import { RateLimited } from "../errors.ts";
-import { SearchFailed } from "../search-call.ts";
-import { setRateLimit } from "./rate-limit.ts";
-import { exchangeOf } from "./exchange.ts";
+import { SearchFailed } from "../search/search-request.ts";
+import { setRateLimitHeaders } from "./rate-limit-headers.ts";
+import { requestScopeOf } from "./request-scope.ts";
 
 /** Answers with an error, in the one shape and with the headers that belong to its status. */
 export function sendError(request: IncomingMessage, response: ServerResponse, error: CallerError): void {
-  const { requestId, notes } = exchangeOf(response);
-  Object.assign(notes, noteError(error));
+  const { requestId, logFields: notes } = requestScopeOf(response);
+  Object.assign(notes, errorLogFields(error));
   const { status } = errors[error.code];
   if (status === 401) {
     response.setHeader("WWW-Authenticate", hasToken(request) ? 'Bearer error="invalid_token"' : "Bearer");
   }
-  if (error instanceof RateLimited) setRateLimit(response, error.plan, error.window);
+  if (error instanceof RateLimited) setRateLimitHeaders(response, error.plan, error.window);
   const seconds = retryAfterSeconds(error);
   if (seconds !== undefined) response.setHeader("Retry-After", seconds);
   sendJson(request, response, status, JSON.stringify(errorBody(requestId, error.code, error.details)));
@@ -26,7 +26,7 @@ export function retryAfterSeconds({ details: { retryAfterMs } }: CallerError): n
 }
 
 /** What the log line tells of an error. */
-export function noteError(error: CallerError) {
+export function errorLogFields(error: CallerError) {
   const { code, details } = error;
   return {
     outcome: code,
@@ -43,7 +43,7 @@ export function sendJson(
   body: string | Buffer,
 ): void {
   // What was not read of a request is not read any more: the connection ends with this answer.
-  if (!request.complete || exchangeOf(response).draining.aborted) response.setHeader("Connection", "close");
+  if (!request.complete || requestScopeOf(response).draining.aborted) response.setHeader("Connection", "close");
   response.statusCode = status;
   response.setHeader("Content-Type", "application/json; charset=utf-8");
   response.setHeader("Content-Length", Buffer.byteLength(body));

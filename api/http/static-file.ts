@@ -23,7 +23,7 @@ export function staticFile(path: string, type: string, bytes: Buffer): StaticFil
  * Answers with a file, packed where the browser takes it: that is a third of the bytes. Where an update is under way, a page
  * of one version may ask another one for its files: it gets those that there are, and does not keep them.
  */
-export function answerFile({ type, bytes, version }: StaticFile, headers: Record<string, string>) {
+export function serveFile({ type, bytes, version }: StaticFile, headers: Record<string, string>) {
   const packing = promisify(gzip)(bytes);
   return async (request: Request, response: Response) => {
     const isKept = request.query["v"] === version;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { newId } from "../../shared/ids.ts";
-import type { Visit } from "./visit.ts";
+import type { McpRequest } from "./mcp-request.ts";
 
 /**
  * Since the revision 2026-07-28 who cancels closes the connection. Before, the client sends a message of its own that names
@@ -17,10 +17,10 @@ const cancelled = z.object({ method: z.literal("notifications/cancelled"), param
 
 /** The calls that this process has under way and that a message can cancel. */
 export class Cancellation {
-  readonly #underWay = new Map<string, Visit>();
+  readonly #underWay = new Map<string, McpRequest>();
 
   /** Takes note of a visit and of its message, as JSON; and cancels what it says should be. */
-  see(visit: Visit, message: unknown): void {
+  see(visit: McpRequest, message: unknown): void {
     const cancel = cancelled.safeParse(message);
     if (cancel.success) this.#underWay.get(nameOf(visit, cancel.data.params.requestId))?.cancel();
     const call = request.safeParse(message);
@@ -31,7 +31,7 @@ export class Cancellation {
     }
   }
 
-  #keep(name: string, visit: Visit): void {
+  #keep(name: string, visit: McpRequest): void {
     this.#underWay.set(name, visit);
     visit.response.once("close", () => {
       if (this.#underWay.get(name) === visit) this.#underWay.delete(name);
@@ -39,5 +39,5 @@ export class Cancellation {
   }
 }
 
-const nameOf = ({ caller, request: { headers } }: Visit, id: string | number) =>
+const nameOf = ({ caller, request: { headers } }: McpRequest, id: string | number) =>
   JSON.stringify([caller.organizationId, headers[nameHeader], id]);

@@ -4,21 +4,21 @@ import { createMcpHandler, ProtocolErrorCode } from "@modelcontextprotocol/serve
 import type { Request as HttpRequest, Response as HttpResponse } from "express";
 import { z } from "zod";
 import { CallerError } from "../../shared/errors.ts";
-import type { PassGate } from "../admission.ts";
+import type { Admit } from "../search/admission.ts";
 import type { ApiContext } from "../context.ts";
-import { exchangeOf } from "../http/exchange.ts";
+import { requestScopeOf } from "../http/request-scope.ts";
 import { readJson } from "../http/read-json.ts";
-import { noteError, sendJson } from "../http/send-error.ts";
+import { errorLogFields, sendJson } from "../http/send-error.ts";
 import { Cancellation } from "./cancellation.ts";
-import { openHostCheck } from "./hosts.ts";
+import { openHostCheck } from "./host-check.ts";
 import { createToolServer } from "./tool-server.ts";
-import { Visit } from "./visit.ts";
+import { McpRequest } from "./mcp-request.ts";
 
 /**
  * POST /mcp: the Model Context Protocol over HTTP, without sessions. Each request stands for itself, is identified before
  * anything is read of it, and is served by a server of its own; the SDK tells the protocol's revisions apart.
  */
-export function answerMcp(context: ApiContext, passGate: PassGate) {
+export function handleMcp(context: ApiContext, passGate: Admit) {
   const foreign = openHostCheck(context.config);
   const cancellation = new Cancellation();
   const handler = createMcpHandler(({ authInfo }) => createToolServer(context, passGate, visitIn(authInfo?.extra)), {
@@ -26,18 +26,18 @@ export function answerMcp(context: ApiContext, passGate: PassGate) {
   });
 
   return async (request: HttpRequest, response: HttpResponse) => {
-    const exchange = exchangeOf(response);
+    const exchange = requestScopeOf(response);
     const reason = foreign(request);
     if (reason) return refuse(request, response, { status: 403, reason, ...foreignTold });
     const caller = await context.authenticate(request);
-    exchange.notes.organizationId = caller.organizationId;
+    exchange.logFields.organizationId = caller.organizationId;
     const message = await readMessage(request, response);
     // Who is gone by now is heard of no more: nothing would end what is begun for them.
     if (message === undefined || response.closed) return;
 
-    exchange.notes.method = methodOf(message);
-    if (exchange.notes.method === "subscriptions/listen") return refuseListening(request, response, message);
-    const visit = new Visit({ request, response, exchange, caller });
+    exchange.logFields.method = methodOf(message);
+    if (exchange.logFields.method === "subscriptions/listen") return refuseListening(request, response, message);
+    const visit = new McpRequest({ request, response, exchange, caller });
     cancellation.see(visit, message);
     // The token stays here: nothing behind this line needs it.
     const authInfo = { token: "", clientId: caller.organizationId, scopes: [], extra: { visit } };
@@ -46,8 +46,8 @@ export function answerMcp(context: ApiContext, passGate: PassGate) {
   };
 }
 
-function visitIn(extra: Record<string, unknown> | undefined): Visit {
-  if (extra?.visit instanceof Visit) return extra.visit;
+function visitIn(extra: Record<string, unknown> | undefined): McpRequest {
+  if (extra?.visit instanceof McpRequest) return extra.visit;
   throw new Error("a message without its visit");
 }
 
@@ -98,8 +98,8 @@ const batch = {
 
 /** Answers a request whose message cannot be told from another, as the protocol has it: an error without an id. */
 function refuse(request: HttpRequest, response: HttpResponse, { status, code, message, reason }: Refused): void {
-  const { requestId, notes } = exchangeOf(response);
-  Object.assign(notes, noteError(new CallerError("bad_request", { reason })));
+  const { requestId, logFields: notes } = requestScopeOf(response);
+  Object.assign(notes, errorLogFields(new CallerError("bad_request", { reason })));
   const error = { code, message, data: { requestId, reason } };
   sendJson(request, response, status, JSON.stringify({ jsonrpc: "2.0", id: null, error }));
 }
@@ -134,7 +134,7 @@ async function write(answer: Response, request: HttpRequest, response: HttpRespo
     if (body.length > 0) return sendJson(request, response, answer.status, body);
     return void response.writeHead(answer.status).end();
   }
-  if (exchangeOf(response).draining.aborted) response.setHeader("Connection", "close");
+  if (requestScopeOf(response).draining.aborted) response.setHeader("Connection", "close");
   response.statusCode = answer.status;
   response.setHeader("Content-Type", "text/event-stream");
   // Proxies pass on what comes when it comes.

@@ -6,7 +6,7 @@ const tellEveryMs = 1_000;
  * Tells once a second that a search still runs, to whoever asked for it; no longer than it has until its deadline.
  * @returns what ends it.
  */
-export function tellProgress({ mcpReq }: ServerContext, deadlineMs: number): () => void {
+export function sendProgress({ mcpReq }: ServerContext, deadlineMs: number): () => void {
   const { _meta: meta } = mcpReq;
   const progressToken = meta?.progressToken;
   if (progressToken === undefined) return () => undefined;

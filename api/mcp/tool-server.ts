@@ -7,22 +7,22 @@ import {
 } from "@modelcontextprotocol/server";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
 import { CallerError, errorBody } from "../../shared/errors.ts";
-import { readQuery } from "../../shared/query.ts";
-import type { PassGate } from "../admission.ts";
+import { readQuery } from "../../shared/query/query.ts";
+import type { Admit } from "../search/admission.ts";
 import type { ApiContext } from "../context.ts";
 import { RateLimited } from "../errors.ts";
-import { beginDelivery } from "../http/deliver.ts";
+import { beginDelivery } from "../search/delivery.ts";
 import { isIdempotencyKey } from "../http/idempotency-key.ts";
-import { setRateLimit } from "../http/rate-limit.ts";
-import { noteAnswer } from "../http/search.ts";
-import { callerErrorOf, noteError } from "../http/send-error.ts";
-import { CallerGone } from "../search-call.ts";
-import { runSearch, timedOut } from "../search.ts";
-import { readUsageOf, usageBody, usageRefusal } from "../usage.ts";
-import { nextStep } from "./next-step.ts";
-import { tellProgress } from "./progress.ts";
+import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
+import { answerLogFields } from "../v1/search.ts";
+import { callerErrorOf, errorLogFields } from "../http/send-error.ts";
+import { CallerDisconnected } from "../search/search-request.ts";
+import { runSearch, timedOut } from "../search/search.ts";
+import { readUsage, serializeUsage, toUsageError } from "../read-usage.ts";
+import { errorHint } from "./error-hint.ts";
+import { sendProgress } from "./progress.ts";
 import { isToolName, listTools, toolNames } from "./tools.ts";
-import type { Visit } from "./visit.ts";
+import type { McpRequest } from "./mcp-request.ts";
 
 const keyField = "serpmill/idempotencyKey";
 const replayedField = "serpmill/idempotencyReplayed";
@@ -36,7 +36,7 @@ const instructions =
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
 /** The protocol's side of one visit: the tools' list, and their calls, by the same path as REST. */
-export function createToolServer(context: ApiContext, passGate: PassGate, visit: Visit): Server {
+export function createToolServer(context: ApiContext, passGate: Admit, visit: McpRequest): Server {
   const server = new Server(
     { name: "serpmill", title: "Serpmill", version: "1" },
     {
@@ -53,14 +53,14 @@ export function createToolServer(context: ApiContext, passGate: PassGate, visit:
   server.setRequestHandler("tools/call", async ({ params }, told) => {
     const { name } = params;
     if (!isToolName(name)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "There is no such tool.");
-    visit.exchange.notes.tool = name;
+    visit.exchange.logFields.tool = name;
     const given = params.arguments ?? {};
-    const call = toolNames[name] === "search" ? search : readUsage;
+    const call = toolNames[name] === "search" ? search : callUsage;
     const result = await call(context, visit, { given, told, passGate }).catch((error: unknown) => {
-      if (error instanceof CallerGone) throw error;
+      if (error instanceof CallerDisconnected) throw error;
       return refusal(context, visit, error);
     });
-    context.metrics.mcpCalls.inc({ tool: toolNames[name], outcome: String(visit.exchange.notes.outcome) });
+    context.metrics.mcpCalls.inc({ tool: toolNames[name], outcome: String(visit.exchange.logFields.outcome) });
     return result;
   });
   return server;
@@ -70,24 +70,28 @@ export function createToolServer(context: ApiContext, passGate: PassGate, visit:
 interface ToolCall {
   given: Record<string, unknown>;
   told: ServerContext;
-  passGate: PassGate;
+  passGate: Admit;
 }
 
-async function search(context: ApiContext, visit: Visit, { given, told, passGate }: ToolCall): Promise<CallToolResult> {
+async function search(
+  context: ApiContext,
+  visit: McpRequest,
+  { given, told, passGate }: ToolCall,
+): Promise<CallToolResult> {
   const { caller, exchange, gone, response } = visit;
-  const { requestId, receivedAtMs, notes } = exchange;
+  const { requestId, receivedAtMs, logFields: notes } = exchange;
   const idempotencyKey = readKey(told);
-  const call = { requestId, receivedAtMs, caller, query: readQuery(given), idempotencyKey, gone };
-  const end = tellProgress(told, context.config.SEARCH_DEADLINE_MS);
+  const call = { requestId, receivedAtMs, caller, query: readQuery(given), idempotencyKey, disconnected: gone };
+  const end = sendProgress(told, context.config.SEARCH_DEADLINE_MS);
   const answer = await runSearch(context, passGate, call).finally(end);
 
-  Object.assign(notes, noteAnswer(answer));
+  Object.assign(notes, answerLogFields(answer));
   if (!response.headersSent) {
     response.setHeader("X-Request-Id", answer.requestId);
-    setRateLimit(response, caller.plan, answer.window);
+    setRateLimitHeaders(response, caller.plan, answer.window);
   }
   const begun = beginDelivery(context, call, response);
-  if (begun === "caller_gone") throw new CallerGone();
+  if (begun === "caller_gone") throw new CallerDisconnected();
   if (begun === "too_late") throw timedOut(context);
   const result = resultOf(answer.body.toString());
   return answer.replayed ? { ...result, _meta: { [replayedField]: true } } : result;
@@ -101,31 +105,31 @@ function readKey({ mcpReq }: ServerContext): string | undefined {
   throw new CallerError("bad_request", { issues: [{ path: `_meta.${keyField}`, message }] });
 }
 
-async function readUsage(context: ApiContext, visit: Visit, { given }: ToolCall): Promise<CallToolResult> {
+async function callUsage(context: ApiContext, visit: McpRequest, { given }: ToolCall): Promise<CallToolResult> {
   const { caller, exchange, response } = visit;
   const [surplus] = Object.keys(given);
   if (surplus !== undefined) {
     const message = "There is no such field. This tool has no arguments.";
     throw new CallerError("bad_request", { issues: [{ path: surplus, message }] });
   }
-  const usage = await readUsageOf(context, caller).catch((error: unknown) => {
-    throw usageRefusal(context, exchange.requestId, error);
+  const usage = await readUsage(context, caller).catch((error: unknown) => {
+    throw toUsageError(context, exchange.requestId, error);
   });
-  if (usage.window) setRateLimit(response, caller.plan, usage.window);
-  exchange.notes.outcome = "answered";
-  return resultOf(usageBody(caller, usage));
+  if (usage.window) setRateLimitHeaders(response, caller.plan, usage.window);
+  exchange.logFields.outcome = "answered";
+  return resultOf(serializeUsage(caller, usage));
 }
 
 /** A refusal as REST tells it, and what to do next. */
-function refusal(context: ApiContext, { exchange, response }: Visit, thrown: unknown): CallToolResult {
-  const { requestId, notes } = exchange;
+function refusal(context: ApiContext, { exchange, response }: McpRequest, thrown: unknown): CallToolResult {
+  const { requestId, logFields: notes } = exchange;
   const error = callerErrorOf(thrown, (cause) =>
     context.log.error({ err: cause, requestId }, "a request failed by a defect"),
   );
-  Object.assign(notes, noteError(error));
-  if (error instanceof RateLimited && !response.headersSent) setRateLimit(response, error.plan, error.window);
+  Object.assign(notes, errorLogFields(error));
+  if (error instanceof RateLimited && !response.headersSent) setRateLimitHeaders(response, error.plan, error.window);
   const { content, ...result } = resultOf(JSON.stringify(errorBody(requestId, error.code, error.details)));
-  const advice = { type: "text" as const, text: nextStep(context.config, error) };
+  const advice = { type: "text" as const, text: errorHint(context.config, error) };
   return { ...result, content: [...content, advice], isError: true };
 }
 

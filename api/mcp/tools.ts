@@ -1,10 +1,10 @@
 import type { Tool } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { errorAnswer } from "../../shared/errors.ts";
-import { searchRequest } from "../../shared/query.ts";
-import { searchAnswer } from "../../shared/results.ts";
+import { errorBodySchema } from "../../shared/errors.ts";
+import { searchRequestBody } from "../../shared/query/query.ts";
+import { searchResponseBody } from "../../shared/results.ts";
 import { jsonSchemaOf } from "./json-schema.ts";
-import { usageAnswer } from "../usage.ts";
+import { usageResponseBody } from "../read-usage.ts";
 
 /** What the tools are called. The second name of each is for clients that refuse a dot. */
 export const toolNames = {
@@ -24,8 +24,8 @@ type Definition = Omit<Tool, "name">;
 
 const search: Definition = {
   title: "Search Google",
-  inputSchema: objectSchema(searchRequest, "input"),
-  outputSchema: objectSchema(z.union([searchAnswer, errorAnswer]), "output"),
+  inputSchema: objectSchema(searchRequestBody, "input"),
+  outputSchema: objectSchema(z.union([searchResponseBody, errorBodySchema]), "output"),
   annotations: {
     title: "Search Google",
     // It spends: a client that asks its user before it acts should ask before this, too.
@@ -43,7 +43,7 @@ const usage: Definition = {
     "Tells what the organization can still spend, in mils (1000 mils are 1 USD), and its plan. Costs nothing but one " +
     "request of the rate window. Call it before many searches, or after a refusal for credits.",
   inputSchema: objectSchema(z.strictObject({}), "input"),
-  outputSchema: objectSchema(z.union([usageAnswer, errorAnswer]), "output"),
+  outputSchema: objectSchema(z.union([usageResponseBody, errorBodySchema]), "output"),
   annotations: {
     title: "Read the credit balance",
     readOnlyHint: true,

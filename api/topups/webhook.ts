@@ -1,13 +1,13 @@
 import type { Request, Response } from "express";
 import { z } from "zod";
 import { settleHolds } from "../../shared/credits/holds.ts";
-import { isPassing } from "../../shared/database/failures.ts";
+import { isTransient } from "../../shared/database/failures.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { announceIdentityChange } from "../../shared/organizations/organizations.ts";
-import { creditSession, type Outcome, organizationOf } from "../../shared/topups/checkout.ts";
+import { creditSession, type CheckoutOutcome, organizationOf } from "../../shared/topups/checkout.ts";
 import type { ApiContext } from "../context.ts";
 import { unavailable } from "../errors.ts";
-import { exchangeOf } from "../http/exchange.ts";
+import { requestScopeOf } from "../http/request-scope.ts";
 import { readBytes } from "../http/read-json.ts";
 import { sendJson } from "../http/send-error.ts";
 import type { Topups } from "./topups.ts";
@@ -30,13 +30,13 @@ type SignedEvent = z.infer<typeof signedEvent>;
  * done and to all that is none of ours. A payment that could not be credited is never acknowledged: Stripe tells it again
  * for three days, in which whoever looks after this can mend the cause, and nothing is credited twice.
  */
-export function answerStripe(context: ApiContext, topups: Topups) {
+export function handleStripeWebhook(context: ApiContext, topups: Topups) {
   return async (request: Request, response: Response) => {
-    const { notes } = exchangeOf(response);
+    const { logFields: notes } = requestScopeOf(response);
     const event = readEvent(context, topups, await readBytes(request, eventBytesMax), request);
     Object.assign(notes, { event: event.id, eventType: event.type });
     const outcome = await take(context, topups, event).catch((error: unknown) => {
-      if (isPassing(error)) throw unavailable("postgres_unreachable");
+      if (isTransient(error)) throw unavailable("postgres_unreachable");
       throw error;
     });
     notes.outcome = outcome;
@@ -86,7 +86,7 @@ function ignore({ metrics }: ApiContext): string {
 }
 
 /** Tells Redis the new balance, and every API the new plan. Both find out by themselves, only later. */
-async function tell({ redis, log }: ApiContext, outcome: Outcome): Promise<void> {
+async function tell({ redis, log }: ApiContext, outcome: CheckoutOutcome): Promise<void> {
   if (!("topup" in outcome)) return;
   const { organizationId, topup } = outcome;
   await settleHolds(redis, organizationId, topup.pair, [])

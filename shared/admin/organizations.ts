@@ -5,9 +5,9 @@ import { newId } from "../ids.ts";
 import { createOrganization, setSuspended, showOrganization } from "../organizations/organizations.ts";
 import { issueToken } from "../organizations/tokens.ts";
 import { idOf, someText, wholeNumber } from "./arguments.ts";
-import { Refused } from "./refused.ts";
+import { CommandRefused } from "./refused.ts";
 import { addTopupCommands } from "./topups.ts";
-import { announce, pushPair, withContext } from "./with-context.ts";
+import { publishIdentityChange, publishBalance, withContext } from "./with-context.ts";
 
 const nameLengthMax = 200;
 const noteLengthMax = 500;
@@ -55,12 +55,12 @@ export function addOrganizationCommands(program: Command): void {
 
 async function create(context: Context, options: { name: string; plan: string; credit?: number }) {
   const made = await createOrganization(context.database, { name: options.name, planCode: options.plan });
-  if (!made) throw new Refused(`There is no plan "${options.plan}"; "plan list" shows them.`);
+  if (!made) throw new CommandRefused(`There is no plan "${options.plan}"; "plan list" shows them.`);
   const { organizationId, plan } = made;
   const mils = options.credit ?? plan.startingGrantMils;
   if (mils > 0) await addCredit(context, { organizationId, grantId: newId("grant"), mils, reason: "starting grant" });
   const issued = await issueToken(context.database, organizationId);
-  if (!issued) throw new Refused(`The organization ${organizationId} has disappeared.`);
+  if (!issued) throw new CommandRefused(`The organization ${organizationId} has disappeared.`);
   return { orgId: organizationId, ...issued, plan: plan.code, creditBalanceMils: mils };
 }
 
@@ -70,7 +70,7 @@ async function show(context: Context, organizationId: string) {
 
 async function suspend(context: Context, organizationId: string, suspended: boolean) {
   if (!(await setSuspended(context.database, organizationId, suspended))) unknown(organizationId);
-  await announce(context);
+  await publishIdentityChange(context);
   return { orgId: organizationId, suspended };
 }
 
@@ -83,15 +83,15 @@ async function grant(context: Context, organizationId: string, mils: number, opt
 
 async function addCredit(context: Context, wanted: Parameters<typeof grantCredit>[1]) {
   const granted = (await grantCredit(context.database, wanted).catch(refuseGrant)) ?? unknown(wanted.organizationId);
-  await pushPair(context, wanted.organizationId, granted);
+  await publishBalance(context, wanted.organizationId, granted);
   return granted;
 }
 
 function refuseGrant(error: unknown): never {
   const sentence = grantRefusal(error);
-  throw sentence === undefined ? error : new Refused(sentence);
+  throw sentence === undefined ? error : new CommandRefused(sentence);
 }
 
 function unknown(organizationId: string): never {
-  throw new Refused(`There is no organization ${organizationId}.`);
+  throw new CommandRefused(`There is no organization ${organizationId}.`);
 }

@@ -3,8 +3,8 @@ import type { Context } from "../context.ts";
 import { listPlans, type Operation, operations, setPlan } from "../credits/plans.ts";
 import { setPlanOf } from "../organizations/organizations.ts";
 import { idOf, wholeNumber } from "./arguments.ts";
-import { Refused } from "./refused.ts";
-import { announce, withContext } from "./with-context.ts";
+import { CommandRefused } from "./refused.ts";
+import { publishIdentityChange, withContext } from "./with-context.ts";
 
 const int4Max = 2_147_483_647;
 
@@ -42,7 +42,7 @@ export function addPlanCommands(program: Command): void {
 
 async function set(context: Context, code: string, options: PlanOptions) {
   if (!/^[a-z][a-z0-9_-]{0,31}$/.test(code)) {
-    throw new Refused("A plan's code is a lower-case letter and up to 31 more letters, digits, - or _.");
+    throw new CommandRefused("A plan's code is a lower-case letter and up to 31 more letters, digits, - or _.");
   }
   const plan = await setPlan(context.database, {
     code,
@@ -52,15 +52,15 @@ async function set(context: Context, code: string, options: PlanOptions) {
     concurrency: options.concurrency,
     operations: options.operations,
   });
-  await announce(context);
+  await publishIdentityChange(context);
   return plan;
 }
 
 async function assign(context: Context, orgId: string, code: string) {
   if (!(await setPlanOf(context.database, orgId, code))) {
-    throw new Refused(`There is no organization ${orgId}, or no plan "${code}".`);
+    throw new CommandRefused(`There is no organization ${orgId}, or no plan "${code}".`);
   }
-  await announce(context);
+  await publishIdentityChange(context);
   return { orgId, plan: code };
 }
 

@@ -1,2 +1,2 @@
 /** The command cannot be carried out; the message is the sentence that the operator reads. */
-export class Refused extends Error {}
+export class CommandRefused extends Error {}

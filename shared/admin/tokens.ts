@@ -3,8 +3,8 @@ import type { Context } from "../context.ts";
 import { showOrganization } from "../organizations/organizations.ts";
 import { issueToken, listTokens, revokeToken } from "../organizations/tokens.ts";
 import { idOf, wholeNumber } from "./arguments.ts";
-import { Refused } from "./refused.ts";
-import { announce, withContext } from "./with-context.ts";
+import { CommandRefused } from "./refused.ts";
+import { publishIdentityChange, withContext } from "./with-context.ts";
 
 const daysMax = 3_650;
 
@@ -32,17 +32,18 @@ export function addTokenCommands(program: Command): void {
 
 async function issue(context: Context, orgId: string, expiresInDays: number | undefined) {
   const issued = await issueToken(context.database, orgId, expiresInDays);
-  if (!issued) throw new Refused(`There is no organization ${orgId}.`);
+  if (!issued) throw new CommandRefused(`There is no organization ${orgId}.`);
   return issued;
 }
 
 async function list(context: Context, orgId: string) {
-  if (!(await showOrganization(context.database, orgId))) throw new Refused(`There is no organization ${orgId}.`);
+  if (!(await showOrganization(context.database, orgId)))
+    throw new CommandRefused(`There is no organization ${orgId}.`);
   return { orgId, tokens: await listTokens(context.database, orgId) };
 }
 
 async function revoke(context: Context, tokenId: string) {
-  if (!(await revokeToken(context.database, tokenId))) throw new Refused(`There is no token ${tokenId}.`);
-  await announce(context);
+  if (!(await revokeToken(context.database, tokenId))) throw new CommandRefused(`There is no token ${tokenId}.`);
+  await publishIdentityChange(context);
   return { tokenId, revoked: true };
 }

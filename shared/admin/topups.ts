@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import type { Stripe } from "stripe";
 import type { Context } from "../context.ts";
-import { creditSession, type Outcome } from "../topups/checkout.ts";
+import { creditSession, type CheckoutOutcome } from "../topups/checkout.ts";
 import { openStripe, reasonsOf } from "../topups/stripe.ts";
 import { wholeNumber } from "./arguments.ts";
-import { Refused } from "./refused.ts";
-import { announce, pushPair, withContext } from "./with-context.ts";
+import { CommandRefused } from "./refused.ts";
+import { publishIdentityChange, publishBalance, withContext } from "./with-context.ts";
 
 // Bank debits are paid days after their session was begun; Stripe tells a payment for three days.
 const daysUsual = 14;
@@ -30,7 +30,7 @@ export function addTopupCommands(credit: Command): void {
 /** Brings every session here that Stripe has. Those that were credited before, or paid back since, stay as they are. */
 async function check(context: Context, days: number) {
   const stripe = await openStripe(context.config);
-  if (!stripe) throw new Refused("STRIPE_SECRET_KEY is not set: there are no top-ups to check.");
+  if (!stripe) throw new CommandRefused("STRIPE_SECRET_KEY is not set: there are no top-ups to check.");
   const since = Math.floor(Date.now() / 1_000) - days * secondsPerDay;
   const found = {
     sessions: 0,
@@ -56,7 +56,7 @@ async function check(context: Context, days: number) {
   return { days, ...found };
 }
 
-/** @throws {Refused} with what may be told, where Stripe is away or refuses. */
+/** @throws {CommandRefused} with what may be told, where Stripe is away or refuses. */
 async function* completedSince(stripe: Stripe, since: number) {
   try {
     yield* stripe.checkout.sessions.list(
@@ -64,11 +64,16 @@ async function* completedSince(stripe: Stripe, since: number) {
       { timeout: pageMsMax },
     );
   } catch (error) {
-    throw new Refused(`Stripe did not tell its sessions: ${JSON.stringify(reasonsOf(error))}. Run it again later.`);
+    throw new CommandRefused(
+      `Stripe did not tell its sessions: ${JSON.stringify(reasonsOf(error))}. Run it again later.`,
+    );
   }
 }
 
-async function tell(context: Context, { organizationId, topup }: Extract<Outcome, { topup: unknown }>): Promise<void> {
-  await pushPair(context, organizationId, topup.pair);
-  if (topup.planChanged) await announce(context);
+async function tell(
+  context: Context,
+  { organizationId, topup }: Extract<CheckoutOutcome, { topup: unknown }>,
+): Promise<void> {
+  await publishBalance(context, organizationId, topup.pair);
+  if (topup.planChanged) await publishIdentityChange(context);
 }

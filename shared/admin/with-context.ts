@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { readConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
-import { type Pair } from "../credits/ledger.ts";
+import type { VersionedBalance } from "../credits/versioned-balance.ts";
 import { settleHolds } from "../credits/holds.ts";
 import { describeError } from "../log.ts";
 import { announceIdentityChange } from "../organizations/organizations.ts";
@@ -17,18 +17,22 @@ export async function withContext(command: (context: Context) => Promise<object>
   try {
     process.stdout.write(`${JSON.stringify(await command(context))}\n`);
   } finally {
-    await context.closing.run(log);
+    await context.shutdown.run(log);
   }
 }
 
 /** Tells Redis a new balance. Without Redis it is enough that Postgres has it: the next search or the reconciler looks. */
-export async function pushPair({ redis }: Context, organizationId: string, pair: Pair): Promise<void> {
+export async function publishBalance(
+  { redis }: Context,
+  organizationId: string,
+  pair: VersionedBalance,
+): Promise<void> {
   if (await whenReady(redis, redisReadyMs)) await settleHolds(redis, organizationId, pair, []).catch(warn);
   else warn();
 }
 
 /** Makes every API forget what it knew of tokens, plans and organizations; without Redis they forget within 2 s anyway. */
-export async function announce({ redis }: Context): Promise<void> {
+export async function publishIdentityChange({ redis }: Context): Promise<void> {
   if (await whenReady(redis, redisReadyMs)) await announceIdentityChange(redis).catch(warn);
   else warn();
 }

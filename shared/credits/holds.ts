@@ -1,7 +1,8 @@
 import type { ChainableCommander, Redis } from "ioredis";
 import { z } from "zod";
 import { Script } from "../redis/script.ts";
-import type { Pair } from "./ledger.ts";
+import type { IdempotencyKey } from "./idempotency-key.ts";
+import type { VersionedBalance } from "./versioned-balance.ts";
 import type { Plan } from "./plans.ts";
 
 /**
@@ -33,14 +34,8 @@ export const keysOf = (organizationId: string) => ({
   record: (keyHash: string) => `{${organizationId}}:key:${keyHash}`,
 });
 
-/** An Idempotency-Key as it is kept: SHA-256 of the key, and of the query it was sent with. */
-export interface Key {
-  hash: string;
-  fingerprint: string;
-}
-
 /** Where the rate window stands: requests seen, and milliseconds until it ends. */
-export interface WindowState {
+export interface RateWindow {
   used: number;
   leftMs: number;
 }
@@ -56,7 +51,7 @@ const admissionReply = z.union([
   z.tuple([z.enum(["key_reused", "cold", "closed", "limited", "crowded"]), ...window]),
 ]);
 
-export type Admission = { window: WindowState } & (
+export type Admission = { window: RateWindow } & (
   | { outcome: "held"; deadlineAtMs: number; remainingMils: number }
   | { outcome: "replayed"; requestId: string; body: Buffer }
   | { outcome: "waiting"; requestId: string }
@@ -71,7 +66,7 @@ export interface AdmissionRequest {
   priceMils: number;
   budgetMs: number;
   plan: Plan;
-  key: Key | undefined;
+  key: IdempotencyKey | undefined;
   /** Places no hold: only a remembered answer, or the wait for one that is on its way, is given out. */
   closed: boolean;
 }
@@ -119,7 +114,7 @@ function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
 /** What a hold's end does to the record of its Idempotency-Key. */
 export interface HoldEnd {
   requestId: string;
-  key?: Key | undefined;
+  key?: IdempotencyKey | undefined;
   /** The whole answer, to be remembered; or the failure, told to the repeats that wait; or neither: the key is freed. */
   answer?: Buffer | undefined;
   failure?: string | undefined;
@@ -132,7 +127,7 @@ export interface HoldEnd {
 export function settleHolds(
   on: Redis | ChainableCommander,
   organizationId: string,
-  pair: Pair,
+  pair: VersionedBalance,
   ends: readonly HoldEnd[],
 ): Promise<unknown> {
   const { pair: pairKey, holds, record } = keysOf(organizationId);
@@ -158,12 +153,16 @@ export function readRemembered(reply: unknown): ({ body: Buffer; requestId: stri
 }
 
 /** What became of the request that holds a key: still running, answered, failed, or gone without a trace. */
-export type KeyState =
+export type IdempotencyState =
   | { outcome: "running" | "gone" }
   | { outcome: "answered"; requestId: string; body: Buffer }
   | { outcome: "failed"; failure: string };
 
-export async function readKey(redis: Redis, organizationId: string, keyHash: string): Promise<KeyState> {
+export async function readIdempotencyState(
+  redis: Redis,
+  organizationId: string,
+  keyHash: string,
+): Promise<IdempotencyState> {
   const [requestId, body, failure] = await redis.hmget(
     keysOf(organizationId).record(keyHash),
     "request",
@@ -181,7 +180,7 @@ const usageReply = z.union([
 ]);
 
 /** How an organization stands in Redis at one moment. Available is balance − held, and never below 0. */
-export interface Standing extends Pair {
+export interface CreditState extends VersionedBalance {
   heldMils: number;
   searchesInFlight: number;
 }
@@ -196,24 +195,24 @@ export async function readUsage(redis: Redis, organizationId: string, plan: Plan
   );
   const read = usageReply.parse(reply);
   const [outcome, used, leftMs, availableMils] = read;
-  const standing: Standing | undefined =
+  const standing: CreditState | undefined =
     read[0] === "read"
       ? { balanceMils: read[4], version: read[5], heldMils: read[6], searchesInFlight: read[7] }
       : undefined;
   return { outcome, window: { used, leftMs }, availableMils, standing };
 }
 
-/** Looks at one organization's holds in a pipeline; the reply is read by {@link readOverdue}. */
-export function lookForOverdue(on: ChainableCommander, organizationId: string, graceMs: number): void {
+/** Looks at one organization's holds in a pipeline; the reply is read by {@link readOverdueHolds}. */
+export function findOverdueHolds(on: ChainableCommander, organizationId: string, graceMs: number): void {
   void overdueScript.run(on, [keysOf(organizationId).holds], [graceMs]);
 }
 
-export interface Overdue {
+export interface OverdueHold {
   requestId: string;
   keyHash: string | undefined;
 }
 
-export function readOverdue(reply: unknown): { open: number; heldMils: number; overdue: Overdue[] } {
+export function readOverdueHolds(reply: unknown): { open: number; heldMils: number; overdue: OverdueHold[] } {
   const [open, heldMils, ...told] = z.tuple([count, count], z.string()).parse(reply);
   const overdue = told.flatMap((requestId, at) => (at % 2 ? [] : [{ requestId, keyHash: told[at + 1] || undefined }]));
   return { open, heldMils, overdue };

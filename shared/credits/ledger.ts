@@ -1,19 +1,14 @@
 import { z } from "zod";
 import { sqlStateOf } from "../database/failures.ts";
 import type { Database } from "../database/pool.ts";
-import type { Key } from "./holds.ts";
+import type { IdempotencyKey } from "./idempotency-key.ts";
+import type { VersionedBalance } from "./versioned-balance.ts";
 
 /**
  * The truth about money. Every search whose end reached Postgres has one deciding entry, a charge or a refund; whoever
  * inserts it first has decided, and everybody else obeys. All writing goes through the functions of the database
  * (`settle`, `reverse_charges`, `grant_credit`, and `topup` around it), which lock the organization's row first.
  */
-
-/** An organization's balance, and the number of ledger entries that made it. The higher version is the newer balance. */
-export interface Pair {
-  balanceMils: number;
-  version: number;
-}
 
 /** Why nothing was charged. The first five are found while settling; the rest are what the search met. */
 export const refundReasons = [
@@ -37,10 +32,10 @@ export const reversalReasons = ["caller_gone", "engine_timeout", "undelivered"] 
 export type ReversalReason = (typeof reversalReasons)[number];
 
 /** How somebody wants a search to end. */
-export type Ending = {
+export type SettlementRequest = {
   requestId: string;
   organizationId: string;
-  key?: Key | undefined;
+  key?: IdempotencyKey | undefined;
 } & ({ wanted: "charge"; priceMils: number } | { wanted: "refund"; reason: RefundReason });
 
 /** How the search has ended: by this call if `fresh`, else by whoever was first. */
@@ -50,9 +45,9 @@ export interface Decision {
   kind: "charge" | "refund";
   chargedMils: number;
   reason: RefundReason | undefined;
-  fresh: boolean;
+  isNew: boolean;
   reversed: boolean;
-  pair: Pair;
+  balance: VersionedBalance;
 }
 
 /** Whether a search is charged as things are: it was, and nobody has given it back. */
@@ -74,7 +69,10 @@ const decisionRow = z.object({
  * Decides a batch of searches in one round trip, each exactly once; the order within an organization is kept. A search of
  * an unknown organization has no decision in the result.
  */
-export async function decide(database: Database, endings: readonly Ending[]): Promise<Map<string, Decision>> {
+export async function decideEndings(
+  database: Database,
+  endings: readonly SettlementRequest[],
+): Promise<Map<string, Decision>> {
   const { rows } = await database.query({
     name: "settle",
     text: "select * from settle($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[])",
@@ -100,9 +98,9 @@ function readDecision(row: z.infer<typeof decisionRow>): Decision {
     kind: row.kind,
     chargedMils: row.kind === "charge" ? Math.abs(row.amount_mils) : 0,
     reason: row.reason ?? undefined,
-    fresh: row.fresh,
+    isNew: row.fresh,
     reversed: row.reversed,
-    pair: { balanceMils: row.balance_mils, version: row.version },
+    balance: { balanceMils: row.balance_mils, version: row.version },
   };
 }
 
@@ -119,7 +117,7 @@ export interface Reversal {
   requestIds: string[];
   /** What these were charged, together. */
   mils: number;
-  pair: Pair;
+  balance: VersionedBalance;
 }
 
 /**
@@ -145,7 +143,7 @@ export async function reverseCharges(
       organizationId: row.organization_id,
       requestIds: row.reversed,
       mils: row.reversed_mils,
-      pair: { balanceMils: row.balance_mils, version: row.version },
+      balance: { balanceMils: row.balance_mils, version: row.version },
     }));
 }
 
@@ -181,7 +179,7 @@ const grantRow = z.object({ fresh: z.boolean(), balance_mils: z.number(), versio
 export async function grantCredit(
   database: Database,
   grant: { organizationId: string; grantId: string; mils: number; reason: string },
-): Promise<(Pair & { fresh: boolean }) | undefined> {
+): Promise<(VersionedBalance & { fresh: boolean }) | undefined> {
   const { rows } = await database.query("select * from grant_credit($1, $2, $3, $4)", [
     grant.organizationId,
     grant.grantId,
@@ -207,7 +205,7 @@ export function grantRefusal(error: unknown): string | undefined {
 const pairRow = z.object({ balance_mils: z.number(), version: z.number() });
 
 /** An organization's pair as it is now, or undefined where there is no such organization. */
-export async function readPair(database: Database, organizationId: string): Promise<Pair | undefined> {
+export async function readBalance(database: Database, organizationId: string): Promise<VersionedBalance | undefined> {
   const { rows } = await database.query({
     name: "read_pair",
     text: "select balance_mils, version from organizations where id = $1",

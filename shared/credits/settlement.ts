@@ -1,13 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { appendOutcome, keepInbox, type Outcome, type SearchTrace, writeFailure } from "../answers.ts";
-import { Batches } from "../batches.ts";
-import { isPassing } from "../database/failures.ts";
+import {
+  appendReply,
+  extendInboxTtl,
+  type SearchOutcome,
+  type SearchTrace,
+  serializeFailure,
+} from "../queue/replies.ts";
+import { Batcher } from "../concurrency/batcher.ts";
+import { isTransient } from "../database/failures.ts";
 import type { Database } from "../database/pool.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { type HoldEnd, readRemembered, settleHolds } from "./holds.ts";
-import { type Decision, decide, type Ending } from "./ledger.ts";
+import { type Decision, decideEndings, type SettlementRequest } from "./ledger.ts";
 
 /**
  * The end of a search, in the one order that survives everything: Postgres decides, then the hold is dropped and the key
@@ -20,12 +26,12 @@ const batchesAtOnceMax = 2;
 const retryPauseMs = 50;
 
 /** A search to be ended. */
-export interface EndingSearch {
-  ending: Ending;
+export interface SettleOptions {
+  request: SettlementRequest;
   /** How long, in milliseconds, an unreachable Postgres or Redis is tried again. */
-  patienceMs: number;
+  retryForMs: number;
   /** What the caller is told, once it is decided. */
-  conclude: (decision: Decision) => Outcome;
+  toOutcome: (decision: Decision) => SearchOutcome;
   /** Where the outcome travels; absent where the process that settles is the one that answers. */
   reply?: { inbox: string; trace: SearchTrace } | undefined;
   /**
@@ -37,10 +43,10 @@ export interface EndingSearch {
 
 export interface Settled {
   decision: Decision;
-  outcome: Outcome;
+  outcome: SearchOutcome;
 }
 
-interface Pending extends EndingSearch {
+interface Pending extends SettleOptions {
   giveUpAtMs: number;
   resolve: (settled: Settled) => void;
   reject: (error: unknown) => void;
@@ -48,7 +54,7 @@ interface Pending extends EndingSearch {
 
 interface Decided extends Pending {
   decision: Decision;
-  outcome: Outcome;
+  outcome: SearchOutcome;
 }
 
 export interface Settlement {
@@ -56,7 +62,7 @@ export interface Settlement {
    * Ends one search, together with whatever else is ready.
    * @throws where Postgres could not be reached within the patience (nothing is known then), or refused the search.
    */
-  settle(search: EndingSearch): Promise<Settled>;
+  settle(search: SettleOptions): Promise<Settled>;
   /** Resolves once everything handed in has ended. */
   idle(): Promise<void>;
 }
@@ -69,7 +75,7 @@ export function openSettlement(options: { database: Database; redis: Redis; metr
     const decided = await decideAll(batch);
     await again(decided, () => publish(redis, decided), warn);
     for (const search of decided) {
-      if (search.decision.fresh) {
+      if (search.decision.isNew) {
         metrics.settlements.inc({ kind: search.decision.kind, reason: search.decision.reason ?? "delivered" });
         metrics.chargedMils.inc(search.decision.chargedMils);
       }
@@ -82,38 +88,38 @@ export function openSettlement(options: { database: Database; redis: Redis; metr
     for (;;) {
       try {
         const stop = metrics.settlementBatch.startTimer();
-        const decisions = await decide(
+        const decisions = await decideEndings(
           database,
-          open.map((search) => search.ending),
+          open.map((search) => search.request),
         );
         stop();
-        return open.flatMap((search) => conclude(search, decisions.get(search.ending.requestId)));
+        return open.flatMap((search) => withOutcome(search, decisions.get(search.request.requestId)));
       } catch (error) {
         metrics.settlementRetries.inc();
         warn(error);
         // Refused for good: alone, each search shows whether it is the one at fault; the others go on.
-        if (!isPassing(error) && open.length > 1)
+        if (!isTransient(error) && open.length > 1)
           return (await Promise.all(open.map((one) => decideAll([one])))).flat();
-        open = giveUp(open, error, isPassing(error));
+        open = giveUp(open, error, isTransient(error));
         if (open.length === 0) return [];
         await sleep(retryPauseMs);
       }
     }
   }
 
-  const batches = new Batches<Pending>({ sizeMax: batchSizeMax, atOnceMax: batchesAtOnceMax, run });
+  const batches = new Batcher<Pending>({ sizeMax: batchSizeMax, atOnceMax: batchesAtOnceMax, run });
   return {
     settle: (search) =>
       new Promise((resolve, reject) => {
-        batches.add({ ...search, giveUpAtMs: performance.now() + search.patienceMs, resolve, reject });
+        batches.add({ ...search, giveUpAtMs: performance.now() + search.retryForMs, resolve, reject });
       }),
     idle: () => batches.idle(),
   };
 }
 
-function conclude(search: Pending, decision: Decision | undefined): Decided[] {
-  if (decision) return [{ ...search, decision, outcome: search.conclude(decision) }];
-  search.reject(new Error(`the organization of ${search.ending.requestId} does not exist`));
+function withOutcome(search: Pending, decision: Decision | undefined): Decided[] {
+  if (decision) return [{ ...search, decision, outcome: search.toOutcome(decision) }];
+  search.reject(new Error(`the organization of ${search.request.requestId} does not exist`));
   return [];
 }
 
@@ -148,36 +154,36 @@ async function again(decided: Decided[], step: () => Promise<void>, warn: (error
  */
 async function publish(redis: Redis, decided: Decided[]): Promise<void> {
   if (decided.length === 0) return;
-  const organizations = [...Map.groupBy(decided, (search) => search.ending.organizationId)].map(([id, searches]) => ({
+  const organizations = [...Map.groupBy(decided, (search) => search.request.organizationId)].map(([id, searches]) => ({
     id,
-    pair: newestPair(searches),
+    balance: newestBalance(searches),
     ended: searches.flatMap((search) => {
       const end = holdEnd(search);
       return end ? [{ search, end }] : [];
     }),
   }));
   const first = redis.pipeline();
-  for (const { id, pair, ended } of organizations)
+  for (const { id, balance, ended } of organizations)
     void settleHolds(
       first,
       id,
-      pair,
+      balance,
       ended.map(({ end }) => end),
     );
   sendReplies(
     first,
-    decided.filter(({ ending }) => !ending.key),
+    decided.filter(({ request }) => !request.key),
   );
   const replies = await execute(first);
 
-  const keyed = decided.filter((search) => search.ending.key);
+  const keyed = decided.filter((search) => search.request.key);
   if (keyed.length === 0) return;
   for (const [place, { ended }] of organizations.entries()) {
     for (const [at, remembered] of readRemembered(replies[place]).entries()) {
       const search = ended[at]?.search;
       if (!search || !remembered) continue;
       // A run of this very search left them: it is charged as this one was.
-      const isOwn = remembered.requestId === search.ending.requestId;
+      const isOwn = remembered.requestId === search.request.requestId;
       search.outcome = { kind: "answer", ...remembered, chargedMils: isOwn ? search.decision.chargedMils : 0 };
     }
   }
@@ -186,27 +192,27 @@ async function publish(redis: Redis, decided: Decided[]): Promise<void> {
   if (second.length > 0) await execute(second);
 }
 
-const newestPair = (searches: Decided[]) =>
+const newestBalance = (searches: Decided[]) =>
   searches
-    .map((search) => search.decision.pair)
-    .reduce((newest, pair) => (pair.version > newest.version ? pair : newest));
+    .map((search) => search.decision.balance)
+    .reduce((newest, balance) => (balance.version > newest.version ? balance : newest));
 
-function holdEnd({ ending, outcome, decision, ifCharged }: Decided): HoldEnd | undefined {
-  const { requestId, key } = ending;
+function holdEnd({ request, outcome, decision, ifCharged }: Decided): HoldEnd | undefined {
+  const { requestId, key } = request;
   if (outcome.kind === "answer") return { requestId, key, answer: outcome.body };
   const charged = decision.kind === "charge" || decision.reason === "already_paid";
-  if (!charged) return { requestId, key, failure: writeFailure(outcome.code, outcome.details) };
+  if (!charged) return { requestId, key, failure: serializeFailure(outcome.code, outcome.details) };
   return ifCharged === "end" ? { requestId, key } : undefined;
 }
 
 function sendReplies(on: ReturnType<Redis["pipeline"]>, searches: readonly Decided[]): void {
   const inboxes = new Set<string>();
-  for (const { reply, ending, outcome } of searches) {
+  for (const { reply, request, outcome } of searches) {
     if (!reply) continue;
-    appendOutcome(on, reply.inbox, ending.requestId, outcome, reply.trace);
+    appendReply(on, reply.inbox, request.requestId, outcome, reply.trace);
     inboxes.add(reply.inbox);
   }
-  for (const inbox of inboxes) keepInbox(on, inbox);
+  for (const inbox of inboxes) extendInboxTtl(on, inbox);
 }
 
 async function execute(pipeline: ReturnType<Redis["pipeline"]>): Promise<unknown[]> {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import type { Pair } from "./ledger.ts";
+import type { VersionedBalance } from "./versioned-balance.ts";
 
 const topupRow = z.object({
   fresh: z.boolean(),
@@ -13,7 +13,7 @@ const topupRow = z.object({
 export interface Topup {
   fresh: boolean;
   planChanged: boolean;
-  pair: Pair;
+  pair: VersionedBalance;
 }
 
 /**

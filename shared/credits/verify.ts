@@ -64,7 +64,7 @@ export interface Violation {
   found: string;
 }
 
-export interface Verdict {
+export interface VerificationReport {
   ok: boolean;
   organizations: number;
   entries: number;
@@ -77,7 +77,7 @@ const countsRow = z.object({ organizations: z.number(), entries: z.number() });
 const violationRow = z.object({ subject: z.string(), found: z.string() });
 
 /** Checks every invariant; at most twenty violations of each are listed. */
-export async function verifyLedger(database: Database, redis: Redis | undefined): Promise<Verdict> {
+export async function verifyLedger(database: Database, redis: Redis | undefined): Promise<VerificationReport> {
   const client = await database.connect();
   try {
     await client.query("begin transaction isolation level repeatable read read only");

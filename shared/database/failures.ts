@@ -10,7 +10,7 @@ const passingMessages =
  * Whether a failed statement may be sent again. Its first copy may have been committed all the same; every statement of
  * ours is written so that a second run finds that out.
  */
-export function isPassing(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const state = sqlStateOf(error);
   if (state !== undefined) return passingStates.test(state);

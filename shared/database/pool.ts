@@ -1,5 +1,5 @@
 import pg from "pg";
-import type { Closing } from "../closing.ts";
+import type { Shutdown } from "../process/shutdown.ts";
 import type { Log } from "../log.ts";
 
 export type Database = pg.Pool;
@@ -20,7 +20,7 @@ export function openDatabase(options: {
   name: string;
   sizeMax: number;
   log: Log;
-  closing: Closing;
+  shutdown: Shutdown;
 }): Database {
   const pool = new pg.Pool({
     connectionString: options.url,
@@ -41,7 +41,7 @@ export function openDatabase(options: {
     },
   });
   pool.on("error", (error) => options.log.warn({ err: error }, "an idle connection to Postgres broke"));
-  options.closing.push("database", () => pool.end());
+  options.shutdown.register("database", () => pool.end());
   return pool;
 }
 

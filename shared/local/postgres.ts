@@ -5,7 +5,7 @@ import { chown, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "pg";
-import { choosePostgresPlace, type PostgresPlace } from "./postgres-place.ts";
+import { choosePostgresInstall, type PostgresInstall } from "./postgres-install.ts";
 import { type LocalServer, type LocalServerOptions, ServerNotStarted, startServer } from "./server.ts";
 
 const initTimeoutMs = 120_000;
@@ -22,7 +22,7 @@ const environment = { LC_ALL: "C", TZ: "UTC" };
  */
 export async function startPostgres(options: LocalServerOptions = {}): Promise<LocalServer> {
   const durable = options.durable ?? false;
-  const place = await choosePostgresPlace(options.folder, durable);
+  const place = await choosePostgresInstall(options.folder, durable);
   const throwawayFolder = options.folder === undefined ? place.folder : undefined;
   const remove = async () => {
     if (throwawayFolder !== undefined) await rm(throwawayFolder, { recursive: true, force: true });
@@ -63,7 +63,7 @@ export async function startPostgres(options: LocalServerOptions = {}): Promise<L
 }
 
 // Under another name until it is complete, so that an interrupted start leaves nothing that looks like data.
-async function initialise(place: PostgresPlace, data: string, durable: boolean): Promise<void> {
+async function initialise(place: PostgresInstall, data: string, durable: boolean): Promise<void> {
   const unfinished = `${data}.unfinished`;
   const passwordFile = join(place.folder, "password");
   await rm(unfinished, { recursive: true, force: true });
@@ -86,7 +86,7 @@ function postgresArgs(data: string, port: number, durable: boolean): string[] {
   return ["-D", data, ...settings.flatMap((setting) => ["-c", setting])];
 }
 
-async function openDatabase({ folder }: PostgresPlace, port: number): Promise<string> {
+async function openDatabase({ folder }: PostgresInstall, port: number): Promise<string> {
   const password = await readFile(join(folder, "password"), "utf8");
   const urlOf = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   const client = new Client({ connectionString: urlOf("postgres") });

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findRedisProgram } from "./redis-program.ts";
+import { findRedisBinary } from "./redis-binary.ts";
 import { type LocalServer, type LocalServerOptions, startServer } from "./server.ts";
 
 export interface RedisOptions extends LocalServerOptions {
@@ -17,7 +17,7 @@ export interface RedisOptions extends LocalServerOptions {
  * @throws {RedisNotFound} when there is none and none can be downloaded; {ServerNotStarted} with the end of its log.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<LocalServer> {
-  const program = await findRedisProgram(options.programFolder, options.say);
+  const program = await findRedisBinary(options.programFolder, options.say);
   const folder = await folderOf(options.folder);
   const throwawayFolder = options.folder === undefined ? folder : undefined;
   const remove = async () => {

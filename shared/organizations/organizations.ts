@@ -106,7 +106,7 @@ export async function setPlanOf(database: Database, organizationId: string, plan
 const idRow = z.object({ id: z.string() });
 
 /** Organizations whose tokens were used within the age: the only ones that can have young holds. */
-export async function listLatelyActive(database: Database, ageSeconds: number): Promise<string[]> {
+export async function listRecentlyActive(database: Database, ageSeconds: number): Promise<string[]> {
   const { rows } = await database.query({
     name: "list_lately_active",
     text: `select distinct organization_id as id from tokens where last_used_at > now() - make_interval(secs => $1)`,

@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import type { Closing } from "../closing.ts";
+import type { Shutdown } from "../process/shutdown.ts";
 import { type Log, throttledWarning } from "../log.ts";
 
 const connectTimeoutMs = 5_000;
@@ -9,7 +9,7 @@ interface Opening {
   url: string;
   name: string;
   log: Log;
-  closing: Closing;
+  shutdown: Shutdown;
 }
 
 /**
@@ -30,7 +30,7 @@ export function openBlocking(opening: Opening): Redis {
   return open(opening, { maxRetriesPerRequest: null, enableOfflineQueue: true });
 }
 
-function open({ url, name, log, closing }: Opening, options: object): Redis {
+function open({ url, name, log, shutdown }: Opening, options: object): Redis {
   const redis = new Redis(url, {
     ...options,
     connectionName: `serpmill-${name}`,
@@ -43,7 +43,7 @@ function open({ url, name, log, closing }: Opening, options: object): Redis {
   // Each refused command of a pipeline asks for the new connection anew, and ioredis hangs a listener on the old one for each.
   redis.on("connect", () => redis.stream.setMaxListeners(0));
   redis.on("error", throttledWarning(log, `the Redis connection ${name} has a problem`));
-  closing.push(`redis ${name}`, () => redis.disconnect());
+  shutdown.register(`redis ${name}`, () => redis.disconnect());
   return redis;
 }
 

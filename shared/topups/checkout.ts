@@ -40,13 +40,13 @@ const refundedSession = z.object({
 const anySession = z.object({ id: z.string().optional(), payment_status: z.string().optional() });
 
 /** What a session came to. The last two were paid for and not credited: somebody has to look. */
-export type Outcome =
+export type CheckoutOutcome =
   | { outcome: "credited" | "repeated"; organizationId: string; sessionId: string; mils: number; topup: Topup }
   | { outcome: "foreign" | "unpaid" | "refunded" }
   | { outcome: "unknown_organization" | "unusable"; sessionId: string | undefined; reason?: string };
 
 /** Credits a session that is ours and paid. What Stripe says of it has to come from Stripe: nothing here is a proof. */
-export async function creditSession(context: Context, session: unknown): Promise<Outcome> {
+export async function creditSession(context: Context, session: unknown): Promise<CheckoutOutcome> {
   const outcome = await decide(context, session);
   const { log, metrics } = context;
   metrics.topups.inc({ outcome: outcome.outcome });
@@ -61,7 +61,7 @@ export async function creditSession(context: Context, session: unknown): Promise
   return outcome;
 }
 
-async function decide({ database, log }: Context, session: unknown): Promise<Outcome> {
+async function decide({ database, log }: Context, session: unknown): Promise<CheckoutOutcome> {
   const organizationId = organizationOf(session);
   if (organizationId === undefined) return { outcome: "foreign" };
   const { id: sessionId, payment_status: status } = anySession.safeParse(session).data ?? {};

@@ -1,8 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sendRaw } from "../harness/raw-http.ts";
-import { endlessWindow, enqueuedSearches, leavingNoTrace, refusalIn } from "../harness/refusals.ts";
-import { type Answer, type Organization, Service } from "../harness/service.ts";
+import { sendRaw } from "../harness/clients/raw-http.ts";
+import { endlessWindow, enqueuedSearches, leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
 /** Rows 45 to 61 of the table of bad inputs: what the body is, before anybody looks at its fields. */
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sendRaw } from "../harness/raw-http.ts";
-import { endlessWindow, leavingNoTrace, refusalIn, standingOf } from "../harness/refusals.ts";
-import { type Answer, type Organization, Service } from "../harness/service.ts";
+import { sendRaw } from "../harness/clients/raw-http.ts";
+import { endlessWindow, leavingNoTrace, refusalIn, standingOf } from "../harness/fixtures/refusals.ts";
+import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
 /** Rows 62 to 72 of the table of bad inputs: the fields of a search, and its Idempotency-Key. */
 

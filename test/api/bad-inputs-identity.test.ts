@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { announceIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
 import { issueToken, newToken, revokeToken } from "../../shared/organizations/tokens.ts";
-import { type Exchange, sendRaw } from "../harness/raw-http.ts";
-import { endlessWindow, leavingNoTrace, refusalIn } from "../harness/refusals.ts";
-import { type Organization, Service } from "../harness/service.ts";
+import { type Exchange, sendRaw } from "../harness/clients/raw-http.ts";
+import { endlessWindow, leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { type Organization, Service } from "../harness/processes/service.ts";
 
 /** Rows 30 to 44 of the table of bad inputs: who asks. Each carries a search that would otherwise be right. */
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sendRaw } from "../harness/raw-http.ts";
-import { endlessWindow, expectCommonHeaders, leavingNoTrace, refusalIn } from "../harness/refusals.ts";
-import { type Organization, Service } from "../harness/service.ts";
+import { sendRaw } from "../harness/clients/raw-http.ts";
+import { endlessWindow, expectCommonHeaders, leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { type Organization, Service } from "../harness/processes/service.ts";
 
 /** Rows 1 to 22 of the table of bad inputs: what is wrong already as HTTP. */
 

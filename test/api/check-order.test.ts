@@ -7,8 +7,8 @@ import {
   type Refusal,
   refusalIn,
   standingOf,
-} from "../harness/refusals.ts";
-import { type Organization, Service } from "../harness/service.ts";
+} from "../harness/fixtures/refusals.ts";
+import { type Organization, Service } from "../harness/processes/service.ts";
 
 /** The order of the checks: what fails first answers, and nothing behind it is touched. */
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { errors } from "../../shared/errors.ts";
-import { endlessWindow, leavingNoTrace, type Refusal, refusalIn } from "../harness/refusals.ts";
-import { type Answer, type Organization, Service } from "../harness/service.ts";
+import { endlessWindow, leavingNoTrace, type Refusal, refusalIn } from "../harness/fixtures/refusals.ts";
+import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
 /** Every error of the catalogue, met by a caller. What an outage answers stands in outages.test.ts. */
 

@@ -3,8 +3,8 @@ import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { announceIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
 import { issueToken, newToken, revokeToken } from "../../shared/organizations/tokens.ts";
-import { leavingNoTrace, refusalIn } from "../harness/refusals.ts";
-import { Service } from "../harness/service.ts";
+import { leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { Service } from "../harness/processes/service.ts";
 
 let service: Service;
 beforeAll(async () => {

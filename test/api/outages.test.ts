@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { reportWorker, withdrawWorker } from "../../shared/workforce.ts";
-import { type Proxy, startProxy } from "../harness/proxy.ts";
-import { sendRaw } from "../harness/raw-http.ts";
-import { endlessWindow, leavingNoTrace, refusalIn } from "../harness/refusals.ts";
-import { type Answer, type Api, type Organization, Service } from "../harness/service.ts";
+import { writeHeartbeat, removeHeartbeat } from "../../shared/queue/worker-heartbeats.ts";
+import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { sendRaw } from "../harness/clients/raw-http.ts";
+import { endlessWindow, leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { type Answer, type Api, type Organization, Service } from "../harness/processes/service.ts";
 
 /** What is answered while something that the API needs is away. No worker runs here, so nothing is ever found. */
 
@@ -36,7 +36,7 @@ const unavailable = (reason: string, retryAfterMs = 1_000) => ({
 test("a queue that is longer than the deadline takes no more, and tells when to come back", async () => {
   // One that is at work on a search for a thousand seconds, and has not reported since.
   const [seconds] = await service.redis.time();
-  await reportWorker(service.redis, "busy", { concurrency: 1, runMs: 1e6, atMs: (Number(seconds) + 100) * 1_000 });
+  await writeHeartbeat(service.redis, "busy", { concurrency: 1, runMs: 1e6, atMs: (Number(seconds) + 100) * 1_000 });
   await service.until(() => metricIs("workers_reporting 1"));
   const first = await service.organization();
   const caller = new AbortController();
@@ -51,7 +51,7 @@ test("a queue that is longer than the deadline takes no more, and tells when to 
 
   caller.abort();
   await waiting;
-  await withdrawWorker(service.redis, "busy");
+  await removeHeartbeat(service.redis, "busy");
   await service.until(() => metricIs("workers_reporting 0"));
 });
 

@@ -11,9 +11,9 @@ const stallMs = 400;
 // More than both ends of a connection keep in between.
 const large = Buffer.alloc(32 * 1024 * 1024, "a");
 
-const closing: (() => void)[] = [];
+const shutdown: (() => void)[] = [];
 afterEach(() => {
-  for (const close of closing.splice(0)) close();
+  for (const close of shutdown.splice(0)) close();
 });
 
 /** Asks once, or several times in a row; nothing of the answers is taken until the socket is read. */
@@ -23,7 +23,7 @@ async function ask(answer: (response: ServerResponse) => unknown, times = 1): Pr
   await once(server, "listening");
   // A server that listens on TCP has an address with a port.
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
-  closing.push(() => {
+  shutdown.push(() => {
     socket.destroy();
     server.close();
   });

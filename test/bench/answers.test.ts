@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { madeUpAnswers } from "../harness/answers.ts";
-import { fields } from "../harness/held/held.ts";
+import { madeUpAnswers } from "../harness/fixtures/answers.ts";
+import { fields } from "../harness/expected-elements/expected-elements.ts";
 import { countAnswers } from "./answers.ts";
 
 const counts = countAnswers(madeUpAnswers());

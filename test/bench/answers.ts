@@ -1,9 +1,9 @@
-import { type Answer, askedProviders, readAnswer } from "../harness/answers.ts";
-import { type Coverage, coverageOf, fields, sumOf } from "../harness/held/held.ts";
-import type { AskedProvider } from "../harness/made-up-answers.ts";
+import { type Answer, askedProviders, readAnswer } from "../harness/fixtures/answers.ts";
+import { type Coverage, coverageOf, fields, sumOf } from "../harness/expected-elements/expected-elements.ts";
+import type { AskedProvider } from "../harness/fixtures/made-up-answers.ts";
 import { tableOf } from "../../shared/admin/table.ts";
-import { entries } from "../worker/engine/contract-entries.ts";
-import { refusals } from "../worker/engine/refusals.ts";
+import { entries } from "../shared/providers/contract-entries.ts";
+import { refusals } from "../shared/providers/refusals.ts";
 import { costOf } from "./measure.ts";
 
 /** Part of a whole: how many of how many. */

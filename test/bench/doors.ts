@@ -1,7 +1,7 @@
 import { Pool } from "undici";
 import { tableOf } from "../../shared/admin/table.ts";
-import { currentMessage } from "../harness/agent.ts";
-import { withOwnServers } from "../harness/own-servers.ts";
+import { currentMessage } from "../harness/clients/agent.ts";
+import { withOwnServers } from "../harness/servers/own-servers.ts";
 
 const connections = 32;
 const turns = 3;

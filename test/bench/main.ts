@@ -1,7 +1,7 @@
 /** `npm run bench`: measures what the service costs, and tells it in tables. */
 import { Command } from "commander";
 import { wholeNumber } from "../../shared/admin/arguments.ts";
-import { madeUpAnswers, recordedAnswers } from "../harness/answers.ts";
+import { madeUpAnswers, recordedAnswers } from "../harness/fixtures/answers.ts";
 import { reportOf } from "./answers.ts";
 import { measureDoors } from "./doors.ts";
 

@@ -1,6 +1,6 @@
 import { checkMoneyModel } from "../shared/credits/model/money-model.ts";
-import { Service } from "../harness/service.ts";
-import { freshDatabaseIn } from "../harness/fresh-database.ts";
+import { Service } from "../harness/processes/service.ts";
+import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { startRedis } from "../../shared/local/redis.ts";
 import type { Row, Say } from "./report.ts";
 

@@ -1,8 +1,8 @@
 import { getContainerRuntimeClient } from "testcontainers";
 import { expect, test } from "vitest";
 import { migrate } from "../../shared/database/migrate.ts";
-import { containedPostgres, containedRedis } from "../harness/containers.ts";
-import { Service } from "../harness/service.ts";
+import { containedPostgres, containedRedis } from "../harness/servers/containers.ts";
+import { Service } from "../harness/processes/service.ts";
 
 const startMsMax = 120_000;
 

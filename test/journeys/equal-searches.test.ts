@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type SerperStub, startSerperStub, tenOrganic, reply } from "../harness/serper-stub.ts";
-import { Service } from "../harness/service.ts";
+import { type SerperStub, startSerperStub, tenOrganic, reply } from "../harness/stubs/serper-stub.ts";
+import { Service } from "../harness/processes/service.ts";
 
 let service: Service;
 let stub: SerperStub;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Service } from "../harness/service.ts";
+import { Service } from "../harness/processes/service.ts";
 
 let service: Service;
 beforeAll(async () => {

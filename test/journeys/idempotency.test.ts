@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/holds.ts";
-import { Service } from "../harness/service.ts";
+import { Service } from "../harness/processes/service.ts";
 
 let service: Service;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { admit, keysOf, settleHolds } from "../../shared/credits/holds.ts";
-import { Exposition } from "../harness/metrics.ts";
-import { Service } from "../harness/service.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
+import { Service } from "../harness/processes/service.ts";
 
 const plan = {
   code: "x",

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keysOf, settleHolds } from "../../shared/credits/holds.ts";
-import { grantCredit, readPair } from "../../shared/credits/ledger.ts";
-import { Service } from "../harness/service.ts";
+import { grantCredit, readBalance } from "../../shared/credits/ledger.ts";
+import { Service } from "../harness/processes/service.ts";
 
 let service: Service;
 beforeAll(async () => {
@@ -62,7 +62,7 @@ test("a Redis restored from the past is brought up to date, and sells nothing tw
 
   const refused = await service.search(token, { keyword: "not covered" });
   expect(refused).toMatchObject({ status: 402, body: { error: { code: "out_of_credits" } } });
-  expect(await readPair(service.database, organizationId)).toMatchObject({ balanceMils: 0 });
+  expect(await readBalance(service.database, organizationId)).toMatchObject({ balanceMils: 0 });
   expect((await service.usage(token)).body.creditBalanceMils).toBe(0);
 });
 

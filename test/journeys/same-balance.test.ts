@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Agent } from "../harness/agent.ts";
-import { PageVisitor } from "../harness/page-visitor.ts";
-import { type Organization, Service } from "../harness/service.ts";
+import { Agent } from "../harness/clients/agent.ts";
+import { PageVisitor } from "../harness/clients/page-visitor.ts";
+import { type Organization, Service } from "../harness/processes/service.ts";
 
 /** Every door tells the same balance at the same moment, whichever process it leads to. */
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { searchAnswer } from "../../shared/results.ts";
-import { Service } from "../harness/service.ts";
+import { searchResponseBody } from "../../shared/results.ts";
+import { Service } from "../harness/processes/service.ts";
 
 let service: Service;
 beforeAll(async () => {
@@ -13,7 +13,7 @@ test("a keyword is answered with ranked results, the query as executed and what 
   const { status, body, headers } = await service.search(token, { keyword: " best coffee beans " });
 
   expect(status).toBe(200);
-  expect(searchAnswer.parse(body)).toMatchObject({
+  expect(searchResponseBody.parse(body)).toMatchObject({
     query: {
       keyword: "best coffee beans",
       engine: "google",

@@ -1,12 +1,12 @@
 import { Queue } from "bullmq";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readEntry } from "../../shared/answers.ts";
+import { readReply } from "../../shared/queue/replies.ts";
 import { keysOf } from "../../shared/credits/holds.ts";
-import { decide } from "../../shared/credits/ledger.ts";
-import { queueName, queuePrefix } from "../../shared/queue.ts";
-import { Exposition } from "../harness/metrics.ts";
-import { type Proxy, startProxy } from "../harness/proxy.ts";
-import { type Api, Service } from "../harness/service.ts";
+import { decideEndings } from "../../shared/credits/ledger.ts";
+import { queueName, queuePrefix } from "../../shared/queue/search-queue.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
+import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { type Api, Service } from "../harness/processes/service.ts";
 
 /** A job that is run twice, and the second run has no answer: who may give back what the first one charged. */
 
@@ -55,7 +55,7 @@ test("a second run under a key brings the first one's answer, byte for byte, and
   await service.until(async () => (await service.redis.xlen("inbox:second")) === 1);
 
   const [entry] = await service.redis.xrangeBuffer("inbox:second", "-", "+");
-  const { outcome } = readEntry(entry?.[1] ?? []);
+  const { outcome } = readReply(entry?.[1] ?? []);
   expect(outcome).toMatchObject({ kind: "answer", requestId: first.body.requestId, chargedMils: 5 });
   expect(outcome.kind === "answer" && outcome.body.toString()).toBe(first.text);
 });
@@ -66,7 +66,7 @@ test("a charge whose answer was lost is given back by its API as soon as the sec
   await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
   const fields = await service.redis.hkeys(keysOf(organizationId).holds);
   const requestId = fields.find((field) => field !== "held") ?? "";
-  await decide(service.database, [{ requestId, organizationId, wanted: "charge", priceMils: 5 }]);
+  await decideEndings(service.database, [{ requestId, organizationId, wanted: "charge", priceMils: 5 }]);
 
   expect(await search).toMatchObject({ status: 504, body: { requestId } });
   await service.rest();

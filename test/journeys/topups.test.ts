@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { type Proxy, startProxy } from "../harness/proxy.ts";
-import { Service } from "../harness/service.ts";
-import { eventOf, StripeStub } from "../harness/stripe-stub.ts";
-import { acknowledged, sendEvent } from "../harness/topups.ts";
+import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { Service } from "../harness/processes/service.ts";
+import { eventOf, StripeStub } from "../harness/stubs/stripe-stub.ts";
+import { acknowledged, sendEvent } from "../harness/clients/topups.ts";
 
 /** Payments while things break: Stripe tells them again until they are acknowledged, and that has to be enough. */
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { run } from "../harness/run.ts";
+import { run } from "../harness/processes/run.ts";
 import { bugs } from "./bugs.ts";
 import { asBuilt } from "./design.ts";
 import { explore } from "./explore.ts";

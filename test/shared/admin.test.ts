@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { Operator, readLine } from "../harness/operator.ts";
-import { Service } from "../harness/service.ts";
+import { Operator, readLine } from "../harness/processes/operator.ts";
+import { Service } from "../harness/processes/service.ts";
 
 let service: Service;
 let operator: Operator;

@@ -8,10 +8,10 @@ import {
   readDatabaseUrl,
   readEngineConfig,
 } from "../../shared/config.ts";
-import { RunningProcess } from "../harness/process.ts";
-import { run } from "../harness/run.ts";
-import { Service } from "../harness/service.ts";
-import { readSource } from "../harness/sources.ts";
+import { RunningProcess } from "../harness/processes/process.ts";
+import { run } from "../harness/processes/run.ts";
+import { Service } from "../harness/processes/service.ts";
+import { readSource } from "../harness/assertions/sources.ts";
 
 const urls = { DATABASE_URL: "postgres://localhost/serpmill", REDIS_URL: "redis://localhost:6379" };
 

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newToken } from "../../shared/organizations/tokens.ts";
-import { everythingInPostgres, everythingInRedis } from "../harness/everything.ts";
-import { Exposition } from "../harness/metrics.ts";
-import type { LogLine } from "../harness/process.ts";
-import { type Proxy, startProxy } from "../harness/proxy.ts";
-import { hang, hangUp, refusal, reply, type SerperStub, startSerperStub } from "../harness/serper-stub.ts";
-import { asOwner } from "../harness/owner.ts";
-import { type Answer, type Api, Service, type Worker } from "../harness/service.ts";
+import { everythingInPostgres, everythingInRedis } from "../harness/assertions/everything-in-redis.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
+import type { LogLine } from "../harness/processes/process.ts";
+import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { hang, hangUp, refusal, reply, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
+import { type Answer, type Api, Service, type Worker } from "../harness/processes/service.ts";
 
 const secrets = {
   databasePassword: "canary-database-password",

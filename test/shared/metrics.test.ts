@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Exposition } from "../harness/metrics.ts";
-import { type Proxy, startProxy } from "../harness/proxy.ts";
-import { reply, refusal, type SerperStub, startSerperStub } from "../harness/serper-stub.ts";
-import { type Api, type Organization, Service, type Worker } from "../harness/service.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
+import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { reply, refusal, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { type Api, type Organization, Service, type Worker } from "../harness/processes/service.ts";
 
 let service: Service;
 let stub: SerperStub;

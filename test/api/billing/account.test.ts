@@ -3,11 +3,11 @@ import { keysOf } from "../../../shared/credits/holds.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
-import { asOwner } from "../../harness/owner.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/page-visitor.ts";
-import { aMonth, writePast } from "../../harness/past.ts";
-import { type Proxy, startProxy } from "../../harness/proxy.ts";
-import { type Organization, Service } from "../../harness/service.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { aMonth, writePast } from "../../harness/fixtures/backdate-ledger.ts";
+import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 
 /** What the billing page and its CSV tell, by HTTP. */
 

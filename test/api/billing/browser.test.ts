@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../../../shared/local/ports.ts";
 import { revokeToken } from "../../../shared/organizations/tokens.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
-import { axeFindings, openBrowser, type Visitor, visitor } from "../../harness/browser.ts";
-import { withoutChromium } from "../../harness/chromium.ts";
-import { forgetSignIns } from "../../harness/page-visitor.ts";
-import { aMonth, writePast } from "../../harness/past.ts";
-import { type Organization, Service } from "../../harness/service.ts";
+import { axeFindings, openBrowser, type Visitor, visitor } from "../../harness/clients/browser.ts";
+import { withoutChromium } from "../../harness/clients/chromium.ts";
+import { forgetSignIns } from "../../harness/clients/page-visitor.ts";
+import { aMonth, writePast } from "../../harness/fixtures/backdate-ledger.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 
 /** The billing page as people use it. Nothing may leave the machine, and no policy may have to step in. */
 

@@ -2,9 +2,9 @@ import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keysOf } from "../../../shared/credits/holds.ts";
 import { revokeToken } from "../../../shared/organizations/tokens.ts";
-import { Exposition } from "../../harness/metrics.ts";
-import { forgetSignIns, type LiveEvent, PageVisitor } from "../../harness/page-visitor.ts";
-import { type Api, Service } from "../../harness/service.ts";
+import { Exposition } from "../../harness/assertions/metrics.ts";
+import { forgetSignIns, type LiveEvent, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { type Api, Service } from "../../harness/processes/service.ts";
 
 /** The stream that keeps an open billing page up to date, without a browser. */
 

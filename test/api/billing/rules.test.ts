@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { forgetSignIns, PageVisitor } from "../../harness/page-visitor.ts";
-import { sendRaw } from "../../harness/raw-http.ts";
-import { type Answer, Service } from "../../harness/service.ts";
+import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { sendRaw } from "../../harness/clients/raw-http.ts";
+import { type Answer, Service } from "../../harness/processes/service.ts";
 
 /** What the billing page lets a browser do, and whom it listens to: the rules of ASVS for headers and forged requests. */
 

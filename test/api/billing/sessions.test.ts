@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newToken, revokeToken } from "../../../shared/organizations/tokens.ts";
-import { everythingInPostgres, everythingInRedis } from "../../harness/everything.ts";
-import { Exposition } from "../../harness/metrics.ts";
-import { ownForm, PageVisitor } from "../../harness/page-visitor.ts";
-import { Service } from "../../harness/service.ts";
+import { everythingInPostgres, everythingInRedis } from "../../harness/assertions/everything-in-redis.ts";
+import { Exposition } from "../../harness/assertions/metrics.ts";
+import { ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { Service } from "../../harness/processes/service.ts";
 
 /** Who is signed in to the billing page, and for how long: the rules of ASVS for sessions. */
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { freePort } from "../../../shared/local/ports.ts";
-import { axeFindings, openBrowser, visitor } from "../../harness/browser.ts";
-import { withoutChromium } from "../../harness/chromium.ts";
-import { forgetSignIns, ownForm, PageVisitor } from "../../harness/page-visitor.ts";
-import { Service } from "../../harness/service.ts";
-import { eventOf, refusal, stripeKey, StripeStub } from "../../harness/stripe-stub.ts";
-import { acknowledged, sendEvent } from "../../harness/topups.ts";
+import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { withoutChromium } from "../../harness/clients/chromium.ts";
+import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { eventOf, refusal, stripeKey, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 
 /** Buying credit, from the page to Stripe and back. */
 

@@ -7,8 +7,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { OpenAPI3 } from "openapi-typescript";
-import { openApiDocument } from "../../../api/docs/document.ts";
-import { Service } from "../../harness/service.ts";
+import { openApiDocument } from "../../../api/docs/openapi-document.ts";
+import { Service } from "../../harness/processes/service.ts";
 
 /** A client as a caller would make it: types from the document, and openapi-fetch. */
 

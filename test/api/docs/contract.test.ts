@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { openApiDocument } from "../../../api/docs/document.ts";
-import { usageAnswer } from "../../../api/usage.ts";
-import { errorBodies, type ErrorStatus } from "../../../shared/error-bodies.ts";
-import { searchAnswer } from "../../../shared/results.ts";
+import { openApiDocument } from "../../../api/docs/openapi-document.ts";
+import { usageResponseBody } from "../../../api/read-usage.ts";
+import { errorBodySchemas, type ErrorStatus } from "../../../shared/error-schemas.ts";
+import { searchResponseBody } from "../../../shared/results.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
-import { endlessWindow } from "../../harness/refusals.ts";
-import { type Organization, Service } from "../../harness/service.ts";
+import { endlessWindow } from "../../harness/fixtures/refusals.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 import { type Prism, startPrism } from "./prism.ts";
 
 /** Every status of both operations, by real processes, as the document says it: by our schemas, and by Prism's reading of it. */
@@ -50,13 +50,13 @@ function send(body: unknown, { by = organization, through = strict, key }: Asked
 async function search(body: unknown, asked: Asked = {}) {
   const response = await send(body, asked);
   met.search.add(response.status);
-  return heldTo(searchAnswer, response);
+  return heldTo(searchResponseBody, response);
 }
 
 async function usage({ by = organization, through = strict }: Asked = {}) {
   const response = await fetch(`${through.url}/v1/usage`, { headers: { authorization: `Bearer ${by.token}` } });
   met.usage.add(response.status);
-  return heldTo(usageAnswer, response);
+  return heldTo(usageResponseBody, response);
 }
 
 /** Parses an answer with the schema of its status that the document is made of; tells status and code. */
@@ -65,12 +65,12 @@ async function heldTo(answer: z.ZodType, response: Response) {
   const body: unknown = await response.json();
   expect({ body, violations: headers.get("sl-violations") }).toMatchObject({ violations: null });
   if (status === 200) answer.parse(body);
-  else return `${status} ${errorBodies[statusOf(status)].parse(body).error.code}`;
+  else return `${status} ${errorBodySchemas[statusOf(status)].parse(body).error.code}`;
   return "200";
 }
 
 function statusOf(status: number): ErrorStatus {
-  expect(Object.keys(errorBodies)).toContain(String(status));
+  expect(Object.keys(errorBodySchemas)).toContain(String(status));
   return status as ErrorStatus; // Looked for in the line above.
 }
 

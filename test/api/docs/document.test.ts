@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { openApiDocument } from "../../../api/docs/document.ts";
+import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import {
   answerExamples,
   errorExamples,
@@ -8,24 +8,24 @@ import {
   requestExamples,
   usageExamples,
 } from "../../../api/docs/examples.ts";
-import { usageAnswer } from "../../../api/usage.ts";
-import { errorBodies, type ErrorStatus, toldErrors } from "../../../shared/error-bodies.ts";
+import { usageResponseBody } from "../../../api/read-usage.ts";
+import { errorBodySchemas, type ErrorStatus, errorDefinitions } from "../../../shared/error-schemas.ts";
 import { type ErrorCode, errors } from "../../../shared/errors.ts";
-import { searchRequest } from "../../../shared/query.ts";
-import { resultTypes, searchAnswer } from "../../../shared/results.ts";
+import { searchRequestBody } from "../../../shared/query/query.ts";
+import { resultTypes, searchResponseBody } from "../../../shared/results.ts";
 import { operations } from "../../../shared/credits/plans.ts";
 
 /** The document itself; what linters and a generated client make of it is in the files beside. */
 
 const valuesOf = (examples: Examples) => Object.values(examples).map(({ value }) => value);
-const statuses = Object.keys(errorBodies).map(Number) as ErrorStatus[]; // Object.keys forgets what they are.
+const statuses = Object.keys(errorBodySchemas).map(Number) as ErrorStatus[]; // Object.keys forgets what they are.
 
 test("every example is one that the schemas let through", () => {
   const held: [z.ZodType, Examples][] = [
-    [searchRequest, requestExamples],
-    [searchAnswer, answerExamples],
-    [usageAnswer, usageExamples],
-    ...statuses.map((status): [z.ZodType, Examples] => [errorBodies[status], errorExamples[status]]),
+    [searchRequestBody, requestExamples],
+    [searchResponseBody, answerExamples],
+    [usageResponseBody, usageExamples],
+    ...statuses.map((status): [z.ZodType, Examples] => [errorBodySchemas[status], errorExamples[status]]),
   ];
   const refused = held.flatMap(([schema, examples]) =>
     valuesOf(examples).filter((value) => !schema.safeParse(value).success),
@@ -36,13 +36,13 @@ test("every example is one that the schemas let through", () => {
 test("every error of an operation has an example, under the status that is its own", () => {
   const codes = statuses.flatMap((status) =>
     valuesOf(errorExamples[status]).map((value) => {
-      const { code } = errorBodies[status].parse(value).error;
+      const { code } = errorBodySchemas[status].parse(value).error;
       expect(errors[code].status).toBe(status);
       return code;
     }),
   );
   // The router's own two belong to no operation.
-  const expected = Object.keys(toldErrors).filter((code) => !["not_found", "method_not_allowed"].includes(code));
+  const expected = Object.keys(errorDefinitions).filter((code) => !["not_found", "method_not_allowed"].includes(code));
   expect([...new Set<ErrorCode>(codes)].toSorted()).toEqual(expected.toSorted());
 });
 

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import spectralCore from "@stoplight/spectral-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { openApiDocument } from "../../../api/docs/document.ts";
+import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { exceptions, ruleset } from "./spectral-ruleset.ts";
 
 /** What the usual linters say of the document. */

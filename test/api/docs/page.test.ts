@@ -1,9 +1,9 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { searchAnswer } from "../../../shared/results.ts";
-import { axeFindings, openBrowser, visitor } from "../../harness/browser.ts";
-import { withoutChromium } from "../../harness/chromium.ts";
-import { type Organization, Service } from "../../harness/service.ts";
+import { searchResponseBody } from "../../../shared/results.ts";
+import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { withoutChromium } from "../../harness/clients/chromium.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 
 /** The reference as a browser shows it, and as a cache keeps it. */
 
@@ -77,7 +77,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
         const { page, foreign, complaints } = await visitor(browser, [origin], { width, dark });
         await page.goto(`${origin}/docs`);
         const answer = await trySearch(page, organization.token);
-        expect(searchAnswer.parse(answer).results.length).toBeGreaterThan(9);
+        expect(searchResponseBody.parse(answer).results.length).toBeGreaterThan(9);
 
         expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
         expect(await kept(page)).toEqual({ local: 0, session: 0, cookie: "" });

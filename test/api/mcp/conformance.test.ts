@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runConformance } from "../../harness/conformance.ts";
-import type { Listening } from "../../harness/listen.ts";
-import { Service } from "../../harness/service.ts";
-import { startTokenProxy } from "../../harness/token-proxy.ts";
+import { runConformance } from "../../harness/assertions/conformance.ts";
+import type { Listening } from "../../harness/stubs/listen.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { startTokenProxy } from "../../harness/stubs/token-proxy.ts";
 
 /**
  * The protocol's own suite. It expects a server that was made for it, with tools, prompts and resources of certain names:

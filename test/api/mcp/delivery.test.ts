@@ -1,9 +1,9 @@
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { keysOf } from "../../../shared/credits/holds.ts";
-import { Agent, currentMessage, type Revision, revisions } from "../../harness/agent.ts";
-import { Exposition } from "../../harness/metrics.ts";
-import { type Organization, Service } from "../../harness/service.ts";
+import { Agent, currentMessage, type Revision, revisions } from "../../harness/clients/agent.ts";
+import { Exposition } from "../../harness/assertions/metrics.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 
 /** What an agent does not get is not charged, however it goes away. */
 

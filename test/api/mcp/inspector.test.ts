@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { run } from "../../harness/run.ts";
-import { Service } from "../../harness/service.ts";
+import { run } from "../../harness/processes/run.ts";
+import { Service } from "../../harness/processes/service.ts";
 
 const inspector = "node_modules/.bin/mcp-inspector";
 

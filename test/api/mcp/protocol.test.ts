@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { currentMessage } from "../../harness/agent.ts";
-import { sendRaw } from "../../harness/raw-http.ts";
-import { endlessWindow, expectCommonHeaders, leavingNoTrace } from "../../harness/refusals.ts";
-import { type Answer, type Organization, Service } from "../../harness/service.ts";
+import { currentMessage } from "../../harness/clients/agent.ts";
+import { sendRaw } from "../../harness/clients/raw-http.ts";
+import { endlessWindow, expectCommonHeaders, leavingNoTrace } from "../../harness/fixtures/refusals.ts";
+import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
 
 /** What the protocol asks of the HTTP below it, sent by hand. */
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Agent, type Revision, revisions, type Told } from "../../harness/agent.ts";
-import { endlessWindow } from "../../harness/refusals.ts";
-import { type Answer, type Organization, Service } from "../../harness/service.ts";
+import { Agent, type Revision, revisions, type Told } from "../../harness/clients/agent.ts";
+import { endlessWindow } from "../../harness/fixtures/refusals.ts";
+import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
 
 /** What REST refuses a tool refuses too: the same error, as a result that a model can read. */
 

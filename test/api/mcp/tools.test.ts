@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Agent, type Revision, revisions } from "../../harness/agent.ts";
-import { endlessWindow, standingOf } from "../../harness/refusals.ts";
-import { type Organization, Service } from "../../harness/service.ts";
+import { Agent, type Revision, revisions } from "../../harness/clients/agent.ts";
+import { endlessWindow, standingOf } from "../../harness/fixtures/refusals.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 
 let service: Service;
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { openTopups, type Topups } from "../../../api/topups/topups.ts";
 import { readConfig } from "../../../shared/config.ts";
 import { type Context, openContext } from "../../../shared/context.ts";
 import { newId } from "../../../shared/ids.ts";
-import { drip, hang, hangUp, refusal, stranger, stripeKey, StripeStub } from "../../harness/stripe-stub.ts";
+import { drip, hang, hangUp, refusal, stranger, stripeKey, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 const organizationId = newId("org");
 const lines: string[] = [];
@@ -16,7 +16,7 @@ beforeAll(async () => {
   topups = await opened(stub.environment);
 });
 afterAll(async () => {
-  for (const { closing, log } of contexts) await closing.run(log);
+  for (const { shutdown, log } of contexts) await shutdown.run(log);
   await stub.close();
 });
 afterEach(() => {

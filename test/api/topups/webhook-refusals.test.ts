@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
-import { everythingInPostgres, everythingInRedis } from "../../harness/everything.ts";
-import { Exposition } from "../../harness/metrics.ts";
-import { Service } from "../../harness/service.ts";
-import { eventOf, signatureOf, StripeStub } from "../../harness/stripe-stub.ts";
-import { acknowledged, counted, notCredited, type Sending, sendEvent, unsigned } from "../../harness/topups.ts";
+import { everythingInPostgres, everythingInRedis } from "../../harness/assertions/everything-in-redis.ts";
+import { Exposition } from "../../harness/assertions/metrics.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { eventOf, signatureOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { acknowledged, counted, notCredited, type Sending, sendEvent, unsigned } from "../../harness/clients/topups.ts";
 
 let stub: StripeStub;
 let service: Service;

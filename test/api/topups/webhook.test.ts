@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Operator } from "../../harness/operator.ts";
-import { Service } from "../../harness/service.ts";
-import { eventOf, StripeStub } from "../../harness/stripe-stub.ts";
-import { acknowledged, counted, type Sending, sendEvent } from "../../harness/topups.ts";
+import { Operator } from "../../harness/processes/operator.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { acknowledged, counted, type Sending, sendEvent } from "../../harness/clients/topups.ts";
 
 let stub: StripeStub;
 let service: Service;

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { keysOf } from "../../../shared/credits/holds.ts";
-import { readPair } from "../../../shared/credits/ledger.ts";
-import { queueName, queuePrefix } from "../../../shared/queue.ts";
-import { becomes } from "../../harness/until.ts";
+import { readBalance } from "../../../shared/credits/ledger.ts";
+import { queueName, queuePrefix } from "../../../shared/queue/search-queue.ts";
+import { becomes } from "../../harness/assertions/eventually.ts";
 import { readAnswer } from "./caller.ts";
 import type { Play } from "./play.ts";
 
@@ -162,7 +162,7 @@ async function balances({ lane, customer, case: { plot } }: Play, { standing }: 
   const { organizationId, token, grantedMils } = customer;
   const expected = grantedMils - standing * priceMils;
   const { database, redis } = lane.service;
-  const pair = await readPair(database, organizationId);
+  const pair = await readBalance(database, organizationId);
   // Without a copy the next search makes one; but a caretaker that begins its work makes all of them.
   const copyOf = async () => {
     const copy = await redis.hget(keysOf(organizationId).pair, "balance");

@@ -1,6 +1,6 @@
 import { keysOf } from "../../../shared/credits/holds.ts";
-import { queueName, queuePrefix } from "../../../shared/queue.ts";
-import type { Service } from "../../harness/service.ts";
+import { queueName, queuePrefix } from "../../../shared/queue/search-queue.ts";
+import type { Service } from "../../harness/processes/service.ts";
 
 const lookEveryMs = 200;
 

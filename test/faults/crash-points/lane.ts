@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { settleHolds } from "../../../shared/credits/holds.ts";
-import { readPair } from "../../../shared/credits/ledger.ts";
+import { readBalance } from "../../../shared/credits/ledger.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
-import { freshDatabaseIn } from "../../harness/fresh-database.ts";
-import { reply, type SerperStub, startSerperStub } from "../../harness/serper-stub.ts";
-import { type Organization, Service } from "../../harness/service.ts";
+import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
+import { reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 import { Place } from "./place.ts";
 
 /** What a provider does with a call: how long it takes, and whether it fails. `nth` counts the calls of this case. */
@@ -83,7 +83,7 @@ export class Lane {
   }
 
   async store(organizationId: string): Promise<void> {
-    const pair = await readPair(this.service.database, organizationId);
+    const pair = await readBalance(this.service.database, organizationId);
     if (pair) await settleHolds(this.service.redis, organizationId, pair, []);
   }
 

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { seesWorkers } from "../../harness/metrics.ts";
-import { RunningProcess } from "../../harness/process.ts";
-import { becomes } from "../../harness/until.ts";
+import { seesWorkers } from "../../harness/assertions/metrics.ts";
+import { RunningProcess } from "../../harness/processes/process.ts";
+import { becomes } from "../../harness/assertions/eventually.ts";
 import { lastWords, type Order, type Point } from "./points.ts";
 
 const preload = `--import=${new URL("./crash-point.ts", import.meta.url).href}`;

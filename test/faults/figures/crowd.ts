@@ -2,8 +2,8 @@ import type { Client } from "pg";
 import { setPlan } from "../../../shared/credits/plans.ts";
 import { newId } from "../../../shared/ids.ts";
 import { hashToken, newToken } from "../../../shared/organizations/tokens.ts";
-import { asOwner } from "../../harness/owner.ts";
-import type { Service } from "../../harness/service.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+import type { Service } from "../../harness/processes/service.ts";
 
 export const priceMils = 5;
 /** What a poor organization has: too little for a search. */

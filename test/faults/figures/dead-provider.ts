@@ -1,5 +1,5 @@
-import { entries } from "../../worker/engine/contract-entries.ts";
-import { hang, refusal, type Reply, reply, type SerperStub, startSerperStub } from "../../harness/serper-stub.ts";
+import { entries } from "../../shared/providers/contract-entries.ts";
+import { hang, refusal, type Reply, reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
 import type { Row } from "../report.ts";
 import { keepInFlight, type Told } from "./callers.ts";
 import { inScene, quantile, type Scenario, type Scene, type Surroundings, tally } from "./scenario.ts";

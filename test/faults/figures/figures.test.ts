@@ -1,5 +1,5 @@
 import { expect, inject, test } from "vitest";
-import { freshRedis } from "../../harness/servers.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
 import { scenarios } from "./all.ts";
 import { measureFlushed } from "./flushed.ts";
 import { measureOverload, wrongAnswers } from "./overload.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Exposition } from "../../harness/metrics.ts";
+import { Exposition } from "../../harness/assertions/metrics.ts";
 import type { Row } from "../report.ts";
 import { keepInFlight } from "./callers.ts";
 import { makeCrowd, type Member } from "./crowd.ts";

@@ -1,4 +1,4 @@
-import type { Worker } from "../../harness/service.ts";
+import type { Worker } from "../../harness/processes/service.ts";
 import type { Row } from "../report.ts";
 import type { Told } from "./callers.ts";
 import { inScene, quantile, type Scenario, type Scene, type Surroundings, tally } from "./scenario.ts";

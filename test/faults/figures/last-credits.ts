@@ -1,5 +1,5 @@
 import { keysOf } from "../../../shared/credits/holds.ts";
-import { readPair } from "../../../shared/credits/ledger.ts";
+import { readBalance } from "../../../shared/credits/ledger.ts";
 import type { Row } from "../report.ts";
 import { keepInFlight, type Told } from "./callers.ts";
 import { inScene, type Scenario, type Scene, type Surroundings, tally } from "./scenario.ts";
@@ -63,7 +63,7 @@ export async function measureLastCredits(
       balances: {
         rest: (await service.usage(token)).body.creditBalanceMils,
         redis: Number(copy),
-        postgres: (await readPair(service.database, organizationId))?.balanceMils,
+        postgres: (await readBalance(service.database, organizationId))?.balanceMils,
       },
       charges: (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length,
       leastMils,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Api, Worker } from "../../harness/service.ts";
-import { until } from "../../harness/until.ts";
+import type { Api, Worker } from "../../harness/processes/service.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
 import type { Row } from "../report.ts";
 import { keepInFlight, type Told } from "./callers.ts";
 import { inScene, quantile, type Scenario, type Scene, type Surroundings, tally } from "./scenario.ts";
@@ -45,7 +45,7 @@ export async function measureRollingRestart(
     const terms = { windowLimit: 10_000_000, concurrency: 1_000 };
     const { organizationId, token } = await service.organization({ creditMils: 100_000_000, terms });
     const balancer = new Balancer(service.apis);
-    await until(async () => balancer.ready === 2);
+    await eventually(async () => balancer.ready === 2);
     const answers: Told[] = [];
     let begun = 0;
     let rolled = false;
@@ -86,7 +86,7 @@ async function replaceAll({ service }: Scene, balancer: Balancer): Promise<(numb
     all.filter(({ child }) => child.exitCode === null && child.signalCode === null);
   for (const old of living(service.apis)) {
     const api = await service.startApi();
-    await until(async () => balancer.sendsTo(api), readyMsMax);
+    await eventually(async () => balancer.sendsTo(api), readyMsMax);
     codes.push(await old.stop());
   }
   for (const old of living(service.workers)) {

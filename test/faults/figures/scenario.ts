@@ -1,9 +1,9 @@
 import { createHistogram } from "node:perf_hooks";
 import { startRedis } from "../../../shared/local/redis.ts";
 import type { LocalServer } from "../../../shared/local/server.ts";
-import { freshDatabaseIn } from "../../harness/fresh-database.ts";
-import { type SerperStub, startSerperStub, tenOrganic } from "../../harness/serper-stub.ts";
-import { Service } from "../../harness/service.ts";
+import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
+import { type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import { Service } from "../../harness/processes/service.ts";
 import type { Row, Say } from "../report.ts";
 import { Callers } from "./callers.ts";
 

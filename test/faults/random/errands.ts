@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { within } from "../../../shared/closing.ts";
+import { withTimeout } from "../../../shared/concurrency/with-timeout.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { PlannedErrand } from "./plan.ts";
@@ -61,7 +61,7 @@ export class Errands {
 
   /** The operator's own check has to be content at any moment, whatever is going on. */
   async #verify(): Promise<void> {
-    const { violations } = await within(patienceMs, this.#world.service.verify());
+    const { violations } = await withTimeout(patienceMs, this.#world.service.verify());
     this.verified += 1;
     for (const { rule, subject, found } of violations)
       this.wrong.push(`verified meanwhile: ${rule}: ${subject}: ${found}`);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { announceIdentityChange, setSuspended } from "../../../shared/organizations/organizations.ts";
-import { asOwner } from "../../harness/owner.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { ailments } from "./provider.ts";
 import { cutAppendOnlyFile, removeAppendOnlyFile } from "./servers.ts";
 import type { Slot } from "./slot.ts";

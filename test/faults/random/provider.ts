@@ -7,7 +7,7 @@ import {
   type Reply,
   startSerperStub,
   tenOrganic,
-} from "../../harness/serper-stub.ts";
+} from "../../harness/stubs/serper-stub.ts";
 
 /** One request that reached the provider. */
 export interface Asked {

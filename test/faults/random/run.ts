@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Exposition } from "../../harness/metrics.ts";
+import { Exposition } from "../../harness/assertions/metrics.ts";
 import type { Say } from "../report.ts";
 import { Callers, keywordOf, placeOf } from "./callers.ts";
 import { check, type Verdict } from "./check.ts";

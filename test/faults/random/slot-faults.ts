@@ -1,4 +1,4 @@
-import type { Way } from "../../harness/proxy.ts";
+import type { Way } from "../../harness/servers/proxy.ts";
 import type { Slot } from "./slot.ts";
 
 /** What can be done to one process and its ways. Each begins at once and returns what ends it. */

@@ -1,5 +1,5 @@
-import { type Proxy, startProxy } from "../../harness/proxy.ts";
-import { RunningProcess } from "../../harness/process.ts";
+import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
+import { RunningProcess } from "../../harness/processes/process.ts";
 
 /** The servers that a process reaches through proxies of its own. */
 export interface Ways {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { asOwner } from "../../harness/owner.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Say } from "../report.ts";
 import { faults } from "./faults.ts";
 import type { PlannedFault } from "./plan.ts";

@@ -1,8 +1,8 @@
 import { Queue } from "bullmq";
 import { z } from "zod";
-import { queueName, queuePrefix } from "../../../shared/queue.ts";
-import { seesWorkers } from "../../harness/metrics.ts";
-import { type Organization, Service } from "../../harness/service.ts";
+import { queueName, queuePrefix } from "../../../shared/queue/search-queue.ts";
+import { seesWorkers } from "../../harness/assertions/metrics.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 import { openProvider, type ProviderStub } from "./provider.ts";
 import { Servers } from "./servers.ts";
 import { Slot } from "./slot.ts";

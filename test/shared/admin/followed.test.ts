@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Operator } from "../../harness/operator.ts";
-import { type Answer, Service } from "../../harness/service.ts";
+import { Operator } from "../../harness/processes/operator.ts";
+import { type Answer, Service } from "../../harness/processes/service.ts";
 
 /** What an operator changes is followed by a running API. No worker is needed: plan and credits are asked before. */
 

@@ -2,9 +2,9 @@ import type { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { keysOf } from "../../../shared/credits/holds.ts";
-import { Operator, readLine } from "../../harness/operator.ts";
-import { asOwner } from "../../harness/owner.ts";
-import { type Organization, Service } from "../../harness/service.ts";
+import { Operator, readLine } from "../../harness/processes/operator.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 
 /** `ledger verify` finds what must never be. Each damage is done to an organization of its own, past all safeguards. */
 

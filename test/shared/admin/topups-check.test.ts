@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
-import { Operator, readLine } from "../../harness/operator.ts";
-import { Service } from "../../harness/service.ts";
-import { hangUp, refusal, stripeKey, StripeStub } from "../../harness/stripe-stub.ts";
+import { Operator, readLine } from "../../harness/processes/operator.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { hangUp, refusal, stripeKey, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 let stub: StripeStub;
 let service: Service;

@@ -1,28 +1,28 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Closing } from "../../../shared/closing.ts";
+import { Shutdown } from "../../../shared/process/shutdown.ts";
 import { type DayFigures, readDays } from "../../../shared/credits/days.ts";
 import { type HistoryFilter, historyFilters, readHistory } from "../../../shared/credits/history.ts";
-import { reverseCharges, decide, grantCredit } from "../../../shared/credits/ledger.ts";
+import { reverseCharges, decideEndings, grantCredit } from "../../../shared/credits/ledger.ts";
 import { openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
-import { inTimeZone } from "../../harness/database.ts";
-import { aMonth, type PastEntry, writePast } from "../../harness/past.ts";
-import { Service } from "../../harness/service.ts";
+import { inTimeZone } from "../../harness/servers/open-database.ts";
+import { aMonth, type PastEntry, writePast } from "../../harness/fixtures/backdate-ledger.ts";
+import { Service } from "../../harness/processes/service.ts";
 
 const log = openLog({ name: "test", level: "silent" });
-const closing = new Closing();
+const shutdown = new Shutdown();
 let service: Service;
 beforeAll(async () => {
   service = await Service.start({ apis: 0, workers: 0 });
 });
 afterAll(async () => {
-  await closing.run(log);
+  await shutdown.run(log);
   await service.stop();
 });
 
 const databaseIn = (timeZone: string) =>
-  openDatabase({ url: inTimeZone(service.databaseUrl, timeZone), name: "test", sizeMax: 1, log, closing });
+  openDatabase({ url: inTimeZone(service.databaseUrl, timeZone), name: "test", sizeMax: 1, log, shutdown });
 
 const dayMs = 24 * 3_600_000;
 const dayOf = (at: Date) => at.toISOString().slice(0, 10);
@@ -98,7 +98,7 @@ test.each(["Europe/Berlin", "America/New_York"])("days are UTC's where Postgres'
 test("the ledger's own functions write what the days are counted from", async () => {
   const { organizationId } = await service.organization({ creditMils: 1_000 });
   const [charged, reversed, refunded] = [newId("req"), newId("req"), newId("req")];
-  await decide(service.database, [
+  await decideEndings(service.database, [
     { requestId: charged, organizationId, wanted: "charge", priceMils: 5 },
     { requestId: reversed, organizationId, wanted: "charge", priceMils: 7 },
     { requestId: refunded, organizationId, wanted: "refund", reason: "engine_error" },

@@ -5,16 +5,16 @@ import {
   admit,
   defineHoldScripts,
   keysOf,
-  lookForOverdue,
-  readKey,
-  readOverdue,
+  findOverdueHolds,
+  readIdempotencyState,
+  readOverdueHolds,
   readRemembered,
   readUsage,
   settleHolds,
 } from "../../../shared/credits/holds.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/server.ts";
-import { freshRedis } from "../../harness/servers.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
 
 const plan = {
   code: "test",
@@ -156,9 +156,9 @@ test("a failure frees the key for whoever comes next, but is told to those who w
   const pair = { balanceMils: 100, version: 2 };
   // Somebody else's end does not touch it.
   await settleHolds(redis, organizationId, pair, [{ requestId: newId("req"), key, failure: "theirs" }]);
-  expect(await readKey(redis, organizationId, "k")).toEqual({ outcome: "running" });
+  expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "running" });
   await settleHolds(redis, organizationId, pair, [{ requestId: owner.requestId, key, failure: "mine" }]);
-  expect(await readKey(redis, organizationId, "k")).toEqual({ outcome: "failed", failure: "mine" });
+  expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "failed", failure: "mine" });
   expect(await admit(redis, request(organizationId, { key: { ...key, fingerprint: "other" } }))).toMatchObject({
     outcome: "held",
   });
@@ -171,9 +171,9 @@ test("only overdue holds are told to the sweeper, with the key that they own", a
   await admit(redis, request(organizationId));
   const look = async (graceMs: number) => {
     const pipeline = redis.pipeline();
-    lookForOverdue(pipeline, organizationId, graceMs);
+    findOverdueHolds(pipeline, organizationId, graceMs);
     const [reply] = (await pipeline.exec()) ?? [];
-    return readOverdue(reply?.[1]);
+    return readOverdueHolds(reply?.[1]);
   };
   expect(await look(60_000)).toEqual({ open: 2, heldMils: 10, overdue: [] });
   expect(await look(-1)).toEqual({ open: 2, heldMils: 10, overdue: [{ requestId: late.requestId, keyHash: "abc" }] });

@@ -2,19 +2,19 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   confirmDelivered,
-  decide,
-  type Ending,
+  decideEndings,
+  type SettlementRequest,
   grantCredit,
   listUndelivered,
   readPaidKey,
-  readPair,
+  readBalance,
   reverseCharges,
 } from "../../../shared/credits/ledger.ts";
 import { verifyLedger } from "../../../shared/credits/verify.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
-import { openFreshDatabase } from "../../harness/database.ts";
+import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 const priceMils = 5;
 let database: Database;
@@ -39,29 +39,29 @@ const charge = (
   organizationId: string,
   requestId = newId("req"),
   key?: { hash: string; fingerprint: string },
-): Ending => ({
+): SettlementRequest => ({
   organizationId,
   requestId,
   wanted: "charge",
   priceMils,
   key,
 });
-const refund = (organizationId: string, requestId: string): Ending => ({
+const refund = (organizationId: string, requestId: string): SettlementRequest => ({
   organizationId,
   requestId,
   wanted: "refund",
   reason: "engine_timeout",
 });
-const decideOne = async (ending: Ending) => (await decide(database, [ending])).get(ending.requestId);
+const decideOne = async (ending: SettlementRequest) => (await decideEndings(database, [ending])).get(ending.requestId);
 
 test("whoever decides a search first has decided it; everyone else is told so", async () => {
   const organizationId = await organizationWith(100);
   const requestId = newId("req");
-  expect(await decideOne(refund(organizationId, requestId))).toMatchObject({ kind: "refund", fresh: true });
+  expect(await decideOne(refund(organizationId, requestId))).toMatchObject({ kind: "refund", isNew: true });
   expect(await decideOne(charge(organizationId, requestId))).toMatchObject({
     kind: "refund",
     reason: "engine_timeout",
-    fresh: false,
+    isNew: false,
     pair: { balanceMils: 100, version: 2 },
   });
 });
@@ -69,21 +69,21 @@ test("whoever decides a search first has decided it; everyone else is told so", 
 test("a batch that is sent again, in part and in another order, decides nothing a second time", async () => {
   const organizationId = await organizationWith(100);
   const batch = Array.from({ length: 6 }, () => charge(organizationId));
-  await decide(database, batch);
-  const again = await decide(database, [...batch.slice(2).toReversed(), charge(organizationId)]);
-  expect([...again.values()].filter(({ fresh }) => fresh)).toHaveLength(1);
-  expect(await readPair(database, organizationId)).toEqual({ balanceMils: 100 - 7 * priceMils, version: 8 });
+  await decideEndings(database, batch);
+  const again = await decideEndings(database, [...batch.slice(2).toReversed(), charge(organizationId)]);
+  expect([...again.values()].filter(({ isNew }) => isNew)).toHaveLength(1);
+  expect(await readBalance(database, organizationId)).toEqual({ balanceMils: 100 - 7 * priceMils, version: 8 });
 });
 
 test("a batch never takes more than the balance, and names what it refused", async () => {
   const organizationId = await organizationWith(3 * priceMils);
-  const decisions = await decide(
+  const decisions = await decideEndings(
     database,
     Array.from({ length: 5 }, () => charge(organizationId)),
   );
   const kinds = [...decisions.values()].map(({ kind, reason }) => `${kind} ${reason ?? ""}`.trim());
   expect(kinds.toSorted()).toEqual(["charge", "charge", "charge", "refund out_of_credits", "refund out_of_credits"]);
-  expect(await readPair(database, organizationId)).toMatchObject({ balanceMils: 0 });
+  expect(await readBalance(database, organizationId)).toMatchObject({ balanceMils: 0 });
 });
 
 test("batches that race over the same searches and organizations charge each once, without gap or overdraft", async () => {
@@ -95,7 +95,7 @@ test("batches that race over the same searches and organizations charge each onc
     racing
       .flatMap((order) => [order.slice(0, 45), order.slice(45)])
       .map((half) =>
-        decide(
+        decideEndings(
           database,
           half.map(({ search }) => search),
         ),
@@ -103,14 +103,14 @@ test("batches that race over the same searches and organizations charge each onc
   );
   for (const id of organizations) {
     // 1 grant, 20 charges and 10 refusals: every search decided once.
-    expect(await readPair(database, id)).toEqual({ balanceMils: 0, version: 31 });
+    expect(await readBalance(database, id)).toEqual({ balanceMils: 0, version: 31 });
   }
 });
 
 test("under one key only the first charge pays, in one batch as in many; the others are free", async () => {
   const organizationId = await organizationWith(100);
   const key = { hash: "one key", fingerprint: "one query" };
-  const first = await decide(
+  const first = await decideEndings(
     database,
     [1, 2, 3].map(() => charge(organizationId, newId("req"), key)),
   );
@@ -122,7 +122,7 @@ test("under one key only the first charge pays, in one batch as in many; the oth
   expect(await decideOne(charge(organizationId, newId("req"), key))).toMatchObject({ reason: "already_paid" });
   const other = charge(organizationId, newId("req"), { ...key, fingerprint: "another query" });
   expect(await decideOne(other)).toMatchObject({ kind: "refund", reason: "idempotency_key_reused" });
-  expect(await readPair(database, organizationId)).toMatchObject({ balanceMils: 95 });
+  expect(await readBalance(database, organizationId)).toMatchObject({ balanceMils: 95 });
 });
 
 test("a paid key is honoured even with nothing left, and a key without cover pays nothing for anyone", async () => {
@@ -131,7 +131,7 @@ test("a paid key is honoured even with nothing left, and a key without cover pay
   await decideOne(charge(organizationId, newId("req"), key));
   expect(await decideOne(charge(organizationId, newId("req"), key))).toMatchObject({ reason: "already_paid" });
   const poor = { hash: "poor", fingerprint: "q" };
-  const refused = await decide(
+  const refused = await decideEndings(
     database,
     [1, 2].map(() => charge(organizationId, newId("req"), poor)),
   );
@@ -142,7 +142,7 @@ test("an undelivered charge is reversed once; a delivered one and a keyed one ne
   const organizationId = await organizationWith(100);
   const [lost, delivered, keyed] = [newId("req"), newId("req"), newId("req")];
   const key = { hash: "k", fingerprint: "q" };
-  await decide(database, [
+  await decideEndings(database, [
     charge(organizationId, lost),
     charge(organizationId, delivered),
     charge(organizationId, keyed, key),
@@ -155,7 +155,7 @@ test("an undelivered charge is reversed once; a delivered one and a keyed one ne
   ];
   expect(first).toMatchObject([{ requestIds: [lost], mils: priceMils, pair: { balanceMils: 90 } }]);
   expect(second).toMatchObject([{ requestIds: [], mils: 0, pair: { balanceMils: 90 } }]);
-  expect(await decideOne(charge(organizationId, lost))).toMatchObject({ fresh: false, reversed: true });
+  expect(await decideOne(charge(organizationId, lost))).toMatchObject({ isNew: false, reversed: true });
   const open = await listUndelivered(database, -60, 1_000);
   expect(open.filter((owed) => owed.organizationId === organizationId)).toEqual([]);
 });
@@ -163,7 +163,7 @@ test("an undelivered charge is reversed once; a delivered one and a keyed one ne
 test("a confirmation and a reversal that race agree on one of them", async () => {
   const organizationId = await organizationWith(500);
   const requests = Array.from({ length: 40 }, () => newId("req"));
-  await decide(
+  await decideEndings(
     database,
     requests.map((requestId) => charge(organizationId, requestId)),
   );
@@ -177,7 +177,7 @@ test("a confirmation and a reversal that race agree on one of them", async () =>
     }),
   );
   const givenMils = reversals.reduce((sum, mils) => sum + mils, 0);
-  expect(await readPair(database, organizationId)).toMatchObject({ balanceMils: 500 - priceMils * 40 + givenMils });
+  expect(await readBalance(database, organizationId)).toMatchObject({ balanceMils: 500 - priceMils * 40 + givenMils });
 });
 
 test("a grant counts once however often it is sent, also at the same time", async () => {
@@ -185,7 +185,7 @@ test("a grant counts once however often it is sent, also at the same time", asyn
   const grant = { organizationId, grantId: newId("grant"), mils: 7, reason: "top-up" };
   const grants = await Promise.all(Array.from({ length: 5 }, () => grantCredit(database, grant)));
   expect(grants.filter((given) => given?.fresh)).toHaveLength(1);
-  expect(await readPair(database, organizationId)).toEqual({ balanceMils: 7, version: 1 });
+  expect(await readBalance(database, organizationId)).toEqual({ balanceMils: 7, version: 1 });
   expect(
     await grantCredit(database, { ...grant, grantId: newId("grant"), organizationId: newId("org") }),
   ).toBeUndefined();
@@ -196,14 +196,14 @@ test("a grant counts once however often it is sent, also at the same time", asyn
 test("a search of an unknown organization has no decision and does not hinder the others", async () => {
   const organizationId = await organizationWith(100);
   const [good, lost] = [charge(organizationId), charge(newId("org"))];
-  const decisions = await decide(database, [lost, good]);
+  const decisions = await decideEndings(database, [lost, good]);
   expect([...decisions.keys()]).toEqual([good.requestId]);
 });
 
 test("a key whose day ends before a search would end has not paid for it", async () => {
   const organizationId = await organizationWith(100);
   const key = { hash: "h", fingerprint: "f" };
-  await decide(database, [{ requestId: newId("req"), organizationId, key, wanted: "charge", priceMils }]);
+  await decideEndings(database, [{ requestId: newId("req"), organizationId, key, wanted: "charge", priceMils }]);
   expect(await readPaidKey(database, organizationId, key.hash)).toBe(key.fingerprint);
 
   await database.query("update paid_keys set expires_at = now() + interval '2 minutes' where organization_id = $1", [

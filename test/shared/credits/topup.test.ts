@@ -5,7 +5,7 @@ import { verifyLedger } from "../../../shared/credits/verify.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization, setPlanOf, showOrganization } from "../../../shared/organizations/organizations.ts";
-import { openFreshDatabase } from "../../harness/database.ts";
+import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 let database: Database;
 let close: () => Promise<void>;

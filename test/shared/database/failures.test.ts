@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isPassing } from "../../../shared/database/failures.ts";
+import { isTransient } from "../../../shared/database/failures.ts";
 
 test.each([
   "ECONNREFUSED",
@@ -11,10 +11,10 @@ test.each([
   "ENETUNREACH",
   "EAI_AGAIN",
 ])("a Postgres that answers %s is away, and the statement may be sent again", (code) => {
-  expect(isPassing(Object.assign(new Error(`connect ${code} 10.0.0.1:5432`), { code }))).toBe(true);
+  expect(isTransient(Object.assign(new Error(`connect ${code} 10.0.0.1:5432`), { code }))).toBe(true);
 });
 
 test("a defect of ours is no outage", () => {
-  expect(isPassing(new TypeError("x is not a function"))).toBe(false);
-  expect(isPassing("ECONNREFUSED")).toBe(false);
+  expect(isTransient(new TypeError("x is not a function"))).toBe(false);
+  expect(isTransient("ECONNREFUSED")).toBe(false);
 });

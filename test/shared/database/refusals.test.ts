@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Closing } from "../../../shared/closing.ts";
+import { Shutdown } from "../../../shared/process/shutdown.ts";
 import { migrate } from "../../../shared/database/migrate.ts";
 import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
-import { freshDatabase } from "../../harness/servers.ts";
-import { asOwner } from "../../harness/owner.ts";
+import { freshDatabase } from "../../harness/servers/servers.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 
 const log = openLog({ name: "test", level: "silent" });
-const closing = new Closing();
+const shutdown = new Shutdown();
 const organizationId = newId("org");
 let url: string;
 let database: Database;
@@ -16,12 +16,12 @@ let drop: () => Promise<void>;
 
 beforeAll(async () => {
   ({ url, drop } = await freshDatabase());
-  database = openDatabase({ url, name: "test", sizeMax: 2, log, closing });
+  database = openDatabase({ url, name: "test", sizeMax: 2, log, shutdown });
   await database.query("insert into organizations (id, name, plan_code) values ($1, 'Test', 'free')", [organizationId]);
   await database.query("select * from grant_credit($1, 'g', 10, 'test')", [organizationId]);
 });
 afterAll(async () => {
-  await closing.run(log);
+  await shutdown.run(log);
   await drop();
 });
 

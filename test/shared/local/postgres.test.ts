@@ -13,10 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const closing: (() => Promise<void>)[] = [];
+const shutdown: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
-  for (let close = closing.pop(); close !== undefined; close = closing.pop()) await close();
+  for (let close = shutdown.pop(); close !== undefined; close = shutdown.pop()) await close();
 });
 
 test("a private Postgres speaks UTF8 in locale C and UTC, whatever the machine's own settings are", async () => {
@@ -89,13 +89,13 @@ test("a Postgres that cannot start says why with the end of its log", async () =
 
 async function start(options: LocalServerOptions): Promise<LocalServer> {
   const started = await startPostgres(options);
-  closing.push(started.stop);
+  shutdown.push(started.stop);
   return started;
 }
 
 async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "serpmill-test-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
+  shutdown.push(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 

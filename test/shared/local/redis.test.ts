@@ -7,15 +7,15 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterEach, expect, test, vi } from "vitest";
-import { RedisNotFound } from "../../../shared/local/redis-program.ts";
+import { RedisBinaryNotFound } from "../../../shared/local/redis-binary.ts";
 import { type RedisOptions, startRedis } from "../../../shared/local/redis.ts";
 import type { LocalServer } from "../../../shared/local/server.ts";
 
-const closing: (() => Promise<void>)[] = [];
+const shutdown: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
   vi.unstubAllEnvs();
-  for (let close = closing.pop(); close !== undefined; close = closing.pop()) await close();
+  for (let close = shutdown.pop(); close !== undefined; close = shutdown.pop()) await close();
 });
 
 test("a private Redis never evicts, so no hold and no job can vanish", async () => {
@@ -75,7 +75,7 @@ test("on a machine without Redis and without apt-get, one sentence says what to 
   const emptyFolder = await newFolder();
   vi.stubEnv("PATH", emptyFolder);
   const starting = startRedis({ programFolder: join(emptyFolder, "redis") });
-  await expect(starting).rejects.toThrow(RedisNotFound);
+  await expect(starting).rejects.toThrow(RedisBinaryNotFound);
   await expect(starting).rejects.toThrow("Install redis-server or valkey-server");
 });
 
@@ -95,13 +95,13 @@ test("when the process that started it is killed, a server stops by itself and i
 
 async function start(options: RedisOptions): Promise<LocalServer> {
   const server = await startRedis(options);
-  closing.push(server.stop);
+  shutdown.push(server.stop);
   return server;
 }
 
 async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "serpmill-test-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
+  shutdown.push(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 

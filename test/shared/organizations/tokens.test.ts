@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Database } from "../../../shared/database/pool.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken, listTokens } from "../../../shared/organizations/tokens.ts";
-import { openFreshDatabase } from "../../harness/database.ts";
+import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 let database: Database;
 let close: () => Promise<void>;

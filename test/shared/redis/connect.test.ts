@@ -1,19 +1,19 @@
 import { once } from "node:events";
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
-import { Closing } from "../../../shared/closing.ts";
+import { Shutdown } from "../../../shared/process/shutdown.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openCommands, whenReady } from "../../../shared/redis/connect.ts";
-import { freshRedis } from "../../harness/servers.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
 
 const log = openLog({ name: "test", level: "silent" });
 
 test("many writes refused at once by a Redis that became a replica cost one connection, and no word on stderr", async () => {
   const server = await freshRedis();
-  const closing = new Closing();
+  const shutdown = new Shutdown();
   const operator = new Redis(server.url);
   onTestFinished(async () => {
-    await closing.run(log);
+    await shutdown.run(log);
     operator.disconnect();
     await server.stop();
   });
@@ -22,7 +22,7 @@ test("many writes refused at once by a Redis that became a replica cost one conn
   process.on("warning", note);
   onTestFinished(() => void process.off("warning", note));
 
-  const redis = openCommands({ url: server.url, name: "test", log, closing });
+  const redis = openCommands({ url: server.url, name: "test", log, shutdown });
   await whenReady(redis, 5_000);
   await operator.replicaof("127.0.0.1", 1);
   const refused = once(redis, "close");

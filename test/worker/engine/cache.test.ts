@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { LocalServer } from "../../../shared/local/server.ts";
-import { hasRoomForAnswers } from "../../../worker/engine/room-in-redis.ts";
-import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../../harness/serper-stub.ts";
-import { freshRedis } from "../../harness/servers.ts";
-import { until } from "../../harness/until.ts";
-import { openWorkersEngine } from "../../harness/workers-engine.ts";
+import { hasCacheHeadroom } from "../../../worker/engine/cache-headroom.ts";
+import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { openWorkersEngine } from "../../harness/processes/workers-engine.ts";
 
 let redisServer: LocalServer;
 let stub: SerperStub;
@@ -18,7 +18,7 @@ const openEngine = () =>
   openWorkersEngine({ REDIS_URL: redisServer.url, SERPER_BASE_URL: stub.url, SEARCH_CACHE_SECONDS: "60" });
 
 const isKept = (redis: Awaited<ReturnType<typeof openEngine>>["redis"]) =>
-  until(async () => (await redis.hexists((await redis.keys("asked:*"))[0] ?? "", "answer")) === 1);
+  eventually(async () => (await redis.hexists((await redis.keys("asked:*"))[0] ?? "", "answer")) === 1);
 
 describe("SEARCH_CACHE_SECONDS", () => {
   test("lets later searches have the answer for so long, in every worker", async () => {
@@ -46,13 +46,13 @@ describe("SEARCH_CACHE_SECONDS", () => {
 
   test("keeps nothing where Redis is more than half full, since holds and jobs need the room", async () => {
     const worker = await openEngine();
-    expect(await hasRoomForAnswers(worker.redis)).toBe(true);
+    expect(await hasCacheHeadroom(worker.redis)).toBe(true);
     await worker.redis.config("SET", "maxmemory", "1gb");
-    expect(await hasRoomForAnswers(worker.redis)).toBe(true);
+    expect(await hasCacheHeadroom(worker.redis)).toBe(true);
     const used = Number(/^used_memory:(\d+)/m.exec(await worker.redis.info("memory"))?.[1]);
     await worker.redis.config("SET", "maxmemory", String(Math.round(used * 1.5)));
     await worker.search();
-    await until(async () => (await worker.redis.keys("asked:*")).length === 0);
+    await eventually(async () => (await worker.redis.keys("asked:*")).length === 0);
     expect(await worker.search()).toMatchObject({ from: "provider" });
   });
 });

@@ -1,4 +1,5 @@
-import type { Decision, Ending, Pair, RefundReason, Reversal } from "../../../../shared/credits/ledger.ts";
+import type { Decision, SettlementRequest, RefundReason, Reversal } from "../../../../shared/credits/ledger.ts";
+import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 
 /** What Postgres should hold, computed one search after the other with the simplest words there are. */
 
@@ -13,7 +14,7 @@ export interface Entry {
   reason: string | null;
 }
 
-export interface Account extends Pair {
+export interface Account extends VersionedBalance {
   entries: Entry[];
 }
 
@@ -36,7 +37,7 @@ export function accountOf(books: Books, organizationId: string): Account {
   return account;
 }
 
-export function pairOf(books: Books, organizationId: string): Pair {
+export function balanceOf(books: Books, organizationId: string): VersionedBalance {
   const { balanceMils, version } = accountOf(books, organizationId);
   return { balanceMils, version };
 }
@@ -48,7 +49,7 @@ function write(books: Books, organizationId: string, entry: Omit<Entry, "version
   account.entries.push({ version: account.version, balanceMils: account.balanceMils, ...entry });
 }
 
-export function decideInBooks(books: Books, endings: readonly Ending[]): Decision[] {
+export function decideInBooks(books: Books, endings: readonly SettlementRequest[]): Decision[] {
   const firsts = endings.filter(
     ({ requestId }, at) => endings.findIndex((ending) => ending.requestId === requestId) === at,
   );
@@ -76,11 +77,13 @@ export function decideInBooks(books: Books, endings: readonly Ending[]): Decisio
     const known = books.decided.get(requestId);
     if (!known) return [];
     const reversed = books.reversed.has(requestId);
-    return [{ requestId, ...known, fresh: fresh.has(requestId), reversed, pair: pairOf(books, known.organizationId) }];
+    return [
+      { requestId, ...known, isNew: fresh.has(requestId), reversed, balance: balanceOf(books, known.organizationId) },
+    ];
   });
 }
 
-function judge(books: Books, ending: Ending, covers: (mils: number) => boolean) {
+function judge(books: Books, ending: SettlementRequest, covers: (mils: number) => boolean) {
   const refund = (reason: RefundReason) => ({ kind: "refund" as const, chargedMils: 0, reason });
   if (ending.wanted === "refund") return refund(ending.reason);
   const paid = ending.key && books.paid.get(keyOf(ending.organizationId, ending.key.hash));
@@ -107,11 +110,15 @@ export function reverseInBooks(
       books.undelivered.delete(subject);
       books.reversed.add(subject);
     }
-    return { organizationId, requestIds: given.map(({ subject }) => subject), pair: pairOf(books, organizationId) };
+    return {
+      organizationId,
+      requestIds: given.map(({ subject }) => subject),
+      balance: balanceOf(books, organizationId),
+    };
   });
 }
 
-export type Granted = (Pair & { fresh: boolean }) | "refused";
+export type Granted = (VersionedBalance & { fresh: boolean }) | "refused";
 
 export function grantInBooks(
   books: Books,
@@ -122,5 +129,5 @@ export function grantInBooks(
   if (owner !== undefined && owner !== organizationId) return "refused";
   if (owner === undefined) write(books, organizationId, { kind: "grant", mils, subject: grantId, reason });
   books.grants.set(grantId, organizationId);
-  return { fresh: owner === undefined, ...pairOf(books, organizationId) };
+  return { fresh: owner === undefined, ...balanceOf(books, organizationId) };
 }

@@ -1,4 +1,4 @@
-import type { Key } from "../../../../shared/credits/holds.ts";
+import type { IdempotencyKey } from "../../../../shared/credits/idempotency-key.ts";
 import { grantCredit } from "../../../../shared/credits/ledger.ts";
 import type { Plan } from "../../../../shared/credits/plans.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
@@ -11,7 +11,7 @@ export interface Search {
   organizationId: string;
   plan: Plan;
   priceMils: number;
-  key: Key | undefined;
+  key: IdempotencyKey | undefined;
 }
 
 /** Who takes part in one run: two new organizations with little money, their searches, and the ids of grants. */
@@ -32,8 +32,8 @@ const plans: Plan[] = [
 const firstGrantsMils = [15, 10];
 
 export const keyHashes = ["a", "b"] as const;
-const key = (hash: (typeof keyHashes)[number], fingerprint: string): Key => ({ hash, fingerprint });
-const searches: { of: 0 | 1; priceMils: number; key?: Key }[] = [
+const key = (hash: (typeof keyHashes)[number], fingerprint: string): IdempotencyKey => ({ hash, fingerprint });
+const searches: { of: 0 | 1; priceMils: number; key?: IdempotencyKey }[] = [
   { of: 0, priceMils: 5 },
   { of: 0, priceMils: 10 },
   { of: 0, priceMils: 6 },

@@ -2,14 +2,14 @@ import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import {
   admit,
-  lookForOverdue,
-  readOverdue,
+  findOverdueHolds,
+  readOverdueHolds,
   readRemembered,
   readUsage,
   settleHolds,
 } from "../../../../shared/credits/holds.ts";
-import { readPair, readPaidKey } from "../../../../shared/credits/ledger.ts";
-import { keyOf, pairOf } from "./books.ts";
+import { readBalance, readPaidKey } from "../../../../shared/credits/ledger.ts";
+import { keyOf, balanceOf } from "./books.ts";
 import { admitInGate, emptyGate, heldMilsOf, type Message, settleInGate } from "./gate.ts";
 import { decideCall, type WantedEnding } from "./ledger-calls.ts";
 import { callAlone } from "./ledger-steps.ts";
@@ -45,7 +45,7 @@ export const admission = steps(
     }
     const gate = gateOf(money, organizationId);
     if (!gate.pair && !given.staysCold)
-      await deliver(money, real, newsOf(organizationId, pairOf(money.books, organizationId)));
+      await deliver(money, real, newsOf(organizationId, balanceOf(money.books, organizationId)));
     const foreseen = admitInGate(gate, search, { ...given, priceMils });
     const request = { ...search, priceMils, budgetMs: given.late ? 0 : budgetMs, closed: given.closed };
     const { window, ...answer } = await admit(real.redis, request);
@@ -90,8 +90,8 @@ export const delivery = steps(
 /** Reads a pair, which is written whenever its message comes: perhaps long after newer ones. */
 export const seed = steps("read pair", organization, async (money, real, at) => {
   const { id } = organizationAt(money, at);
-  const pair = pairOf(money.books, id);
-  deepStrictEqual(await readPair(real.database, id), pair);
+  const pair = balanceOf(money.books, id);
+  deepStrictEqual(await readBalance(real.database, id), pair);
   money.story.push(`read version ${pair.version} of ${id}`);
   money.bag.push(newsOf(id, pair));
 });
@@ -121,9 +121,9 @@ export async function sweepOne(money: Money, real: Real, organizationId: string,
     .filter(([, { late }]) => late || graceMs === overdueAllMs)
     .map(([requestId, { keyHash }]) => ({ requestId, keyHash: keyHash || undefined }));
   const pipeline = real.redis.pipeline();
-  lookForOverdue(pipeline, organizationId, graceMs);
+  findOverdueHolds(pipeline, organizationId, graceMs);
   const [reply] = (await pipeline.exec()) ?? [];
-  const { overdue, ...seen } = readOverdue(reply?.[1]);
+  const { overdue, ...seen } = readOverdueHolds(reply?.[1]);
   deepStrictEqual(seen, { open: gate.holds.size, heldMils: heldMilsOf(gate) });
   deepStrictEqual(
     new Map(overdue.map((hold) => [hold.requestId, hold])),

@@ -1,10 +1,10 @@
 import type { HoldEnd } from "../../../../shared/credits/holds.ts";
-import type { Pair } from "../../../../shared/credits/ledger.ts";
+import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 import type { Search } from "./cast.ts";
 
 /** What Redis should hold of one organization, and what each script should make of it. */
 export interface Gate {
-  pair: Pair | undefined;
+  pair: VersionedBalance | undefined;
   holds: Map<string, { mils: number; keyHash: string; late: boolean }>;
   used: number;
   records: Map<string, KeyRecord>;
@@ -20,7 +20,7 @@ interface KeyRecord {
 /** What a decision sends to Redis: to be delivered now, late, twice, in another order, or never. */
 export interface Message {
   organizationId: string;
-  pair: Pair;
+  pair: VersionedBalance;
   ends: HoldEnd[];
 }
 

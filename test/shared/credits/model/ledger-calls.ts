@@ -2,8 +2,8 @@ import fc from "fast-check";
 import {
   confirmDelivered,
   type Decision,
-  decide,
-  type Ending,
+  decideEndings,
+  type SettlementRequest,
   grantCredit,
   reverseCharges,
 } from "../../../../shared/credits/ledger.ts";
@@ -24,13 +24,13 @@ export interface LedgerCall {
   follow: (money: Money) => void;
 }
 
-export type WantedEnding = Ending & { ifCharged: "end" | "leave" };
+export type WantedEnding = SettlementRequest & { ifCharged: "end" | "leave" };
 
 const byRequest = (decisions: Iterable<Decision>) =>
   [...decisions].toSorted((one, other) => (one.requestId < other.requestId ? -1 : 1));
 const byOrganization = (reversals: readonly Reversed[]) =>
   reversals
-    .map(({ organizationId, requestIds, pair }) => ({ organizationId, requestIds: requestIds.toSorted(), pair }))
+    .map(({ organizationId, requestIds, balance }) => ({ organizationId, requestIds: requestIds.toSorted(), balance }))
     .toSorted((one, other) => (one.organizationId < other.organizationId ? -1 : 1));
 
 export function decideCall(endings: readonly WantedEnding[]): LedgerCall {
@@ -43,11 +43,11 @@ export function decideCall(endings: readonly WantedEnding[]): LedgerCall {
       decisions = byRequest(decideInBooks(books, endings));
       return decisions;
     },
-    make: async (database) => byRequest((await decide(database, endings)).values()),
+    make: async (database) => byRequest((await decideEndings(database, endings)).values()),
     follow: (money) => {
       money.bag.push(...messagesOf(money, decisions, endings));
       // As long as Redis forgets nothing, whoever was admitted can pay.
-      const refused = decisions.find(({ fresh, reason }) => fresh && reason === "out_of_credits");
+      const refused = decisions.find(({ isNew, reason }) => isNew && reason === "out_of_credits");
       if (refused && !money.forgetful.has(refused.organizationId))
         throw new Error(`${refused.requestId} was admitted, and could not pay`);
     },
@@ -65,7 +65,8 @@ export function reverseCall(charges: readonly { organizationId: string; requestI
       return reversals;
     },
     make: async (database) => byOrganization(await reverseCharges(database, charges, "undelivered")),
-    follow: (money) => money.bag.push(...reversals.map((reversal) => newsOf(reversal.organizationId, reversal.pair))),
+    follow: (money) =>
+      money.bag.push(...reversals.map((reversal) => newsOf(reversal.organizationId, reversal.balance))),
   };
 }
 

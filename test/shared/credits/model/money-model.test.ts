@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Redis } from "ioredis";
-import { Closing } from "../../../../shared/closing.ts";
+import { Shutdown } from "../../../../shared/process/shutdown.ts";
 import { defineHoldScripts } from "../../../../shared/credits/holds.ts";
 import { verifyLedger } from "../../../../shared/credits/verify.ts";
 import { type Database, openDatabase } from "../../../../shared/database/pool.ts";
 import type { LocalServer } from "../../../../shared/local/server.ts";
 import { openLog } from "../../../../shared/log.ts";
-import type { FreshDatabase } from "../../../harness/fresh-database.ts";
-import { freshDatabase, freshRedis } from "../../../harness/servers.ts";
+import type { FreshDatabase } from "../../../harness/servers/fresh-database.ts";
+import { freshDatabase, freshRedis } from "../../../harness/servers/servers.ts";
 import { checkMoneyModel } from "./money-model.ts";
 
 const runs = 120;
@@ -15,7 +15,7 @@ const runs = 120;
 const patienceMs = 12_000;
 
 const log = openLog({ name: "test", level: "silent" });
-const closing = new Closing();
+const shutdown = new Shutdown();
 let server: LocalServer;
 let fresh: FreshDatabase;
 let redis: Redis;
@@ -24,12 +24,12 @@ beforeAll(async () => {
   [fresh, server] = await Promise.all([freshDatabase(), freshRedis()]);
   redis = new Redis(server.url);
   defineHoldScripts(redis);
-  database = openDatabase({ url: fresh.url, name: "test", sizeMax: 4, log, closing });
+  database = openDatabase({ url: fresh.url, name: "test", sizeMax: 4, log, shutdown });
 });
 afterAll(async () => {
   redis.disconnect();
   await server.stop();
-  await closing.run(log);
+  await shutdown.run(log);
   await fresh.drop();
 });
 

@@ -2,7 +2,7 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import fc from "fast-check";
 import type { Redis } from "ioredis";
 import type { Database } from "../../../../shared/database/pool.ts";
-import { pairOf } from "./books.ts";
+import { balanceOf } from "./books.ts";
 import { newCast } from "./cast.ts";
 import {
   admission,
@@ -107,18 +107,18 @@ async function rest(money: Money, real: Real): Promise<void> {
   for (const id of ids) {
     const isComplete = !money.forgetful.has(id) && !money.lossy.has(id);
     if (isComplete)
-      deepStrictEqual(gateOf(money, id).pair, pairOf(money.books, id), "messages alone bring the balance");
+      deepStrictEqual(gateOf(money, id).pair, balanceOf(money.books, id), "messages alone bring the balance");
   }
   for (const id of ids) await sweepOne(money, real, id, overdueAllMs);
   const undelivered = money.cast.searches.filter(({ requestId }) => money.books.undelivered.has(requestId));
   if (undelivered.length > 0) await callAlone(money, real, reverseCall(undelivered));
-  for (const id of ids) money.bag.push(newsOf(id, pairOf(money.books, id)));
+  for (const id of ids) money.bag.push(newsOf(id, balanceOf(money.books, id)));
   await deliverAll(money, real);
   real.books = undefined;
   await watch(money, real);
   for (const id of ids) {
     const { holds, pair, records } = gateOf(money, id);
-    deepStrictEqual([holds.size, pair], [0, pairOf(money.books, id)]);
+    deepStrictEqual([holds.size, pair], [0, balanceOf(money.books, id)]);
     for (const { requestId, body, failure } of records.values())
       ok(body !== undefined || failure !== undefined, `${requestId} still runs under its key`);
   }

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import type { Redis } from "ioredis";
 import { keysOf } from "../../../../shared/credits/holds.ts";
-import type { Decision, Ending, Pair } from "../../../../shared/credits/ledger.ts";
+import type { Decision, SettlementRequest } from "../../../../shared/credits/ledger.ts";
+import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
 import { type Books, grantInBooks } from "./books.ts";
 import { type Cast, keyHashes, readable, type Search, searchesMax } from "./cast.ts";
@@ -100,7 +101,7 @@ export function retold({ cast, story }: Money, place: string, error: unknown): E
 }
 
 /** A message that only brings a balance. */
-export const newsOf = (organizationId: string, { balanceMils, version }: Pair): Message => ({
+export const newsOf = (organizationId: string, { balanceMils, version }: VersionedBalance): Message => ({
   organizationId,
   pair: { balanceMils, version },
   ends: [],
@@ -110,13 +111,13 @@ export const newsOf = (organizationId: string, { balanceMils, version }: Pair): 
 export function messagesOf(
   money: Money,
   decisions: readonly Decision[],
-  endings: readonly (Ending & { ifCharged: "end" | "leave" })[],
+  endings: readonly (SettlementRequest & { ifCharged: "end" | "leave" })[],
 ): Message[] {
   const messages = new Map<string, Message>();
   for (const ending of endings) {
     const decision = decisions.find(({ requestId }) => requestId === ending.requestId);
     if (!decision) continue;
-    const message = messages.get(ending.organizationId) ?? newsOf(ending.organizationId, decision.pair);
+    const message = messages.get(ending.organizationId) ?? newsOf(ending.organizationId, decision.balance);
     messages.set(ending.organizationId, message);
     const { requestId, key, wanted } = ending;
     const paid = decision.kind === "charge" || decision.reason === "already_paid";

@@ -1,0 +1,81 @@
+import type { ErrorStatus } from "../../shared/error-schemas.ts";
+import { type Json, errorStatuses, refTo, schemas } from "./components.ts";
+import { requestExamples } from "./examples.ts";
+import { aboutIdempotencyKey, aboutSearch, aboutTheApi, aboutTokens, aboutUsage } from "./openapi-descriptions.ts";
+import { headerComponents, jsonContent, responses } from "./responses.ts";
+
+/** The version of the contract under /v1: the second number grows with additions, the third with better words. */
+const version = "1.0.0";
+
+/** Usage has three errors: a defect is told as the last of them. */
+const usageErrors: ErrorStatus[] = [401, 429, 503];
+
+/** The OpenAPI 3.1 document, made of the schemas that requests are validated with and that tests hold responses to. */
+export function openApiDocument(): Json {
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "Serpmill",
+      version,
+      summary: "Search results, paid for to the mil, exactly once.",
+      description: aboutTheApi,
+      contact: { name: "The operator of this service" },
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: "/", description: "This service." }],
+    tags: [
+      { name: "Search", description: "Ranked results for a keyword." },
+      { name: "Usage", description: "What is left to spend." },
+    ],
+    security: [{ token: [] }],
+    paths: { "/v1/serp/search": { post: search() }, "/v1/usage": { get: usage() } },
+    components: {
+      securitySchemes: {
+        token: { type: "http", scheme: "bearer", bearerFormat: "smk_…", description: aboutTokens },
+      },
+      parameters: {
+        IdempotencyKey: {
+          name: "Idempotency-Key",
+          in: "header",
+          required: false,
+          description: aboutIdempotencyKey,
+          schema: refTo("schemas", "IdempotencyKey"),
+        },
+      },
+      headers: headerComponents,
+      responses: responses(),
+      schemas: schemas(),
+    },
+  };
+}
+
+function search(): Json {
+  return {
+    operationId: "search",
+    tags: ["Search"],
+    summary: "Search",
+    description: aboutSearch,
+    parameters: [refTo("parameters", "IdempotencyKey")],
+    requestBody: {
+      required: true,
+      description: "What to search for.",
+      content: jsonContent("SearchRequest", requestExamples),
+    },
+    responses: answered("Search", errorStatuses),
+  };
+}
+
+function usage(): Json {
+  return {
+    operationId: "getUsage",
+    tags: ["Usage"],
+    summary: "Read the balance",
+    description: aboutUsage,
+    responses: answered("Usage", usageErrors),
+  };
+}
+
+function answered(name: string, failures: readonly ErrorStatus[]): Json {
+  const statuses = failures.map((status) => [status, refTo("responses", `Error${status}`)]);
+  return { 200: refTo("responses", name), ...Object.fromEntries(statuses) };
+}

@@ -1,0 +1,51 @@
+import type { SearchTrace } from "../../shared/queue/replies.ts";
+import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import type { Config } from "../../shared/config.ts";
+import { CallerError, type ErrorCode, type ErrorDetails } from "../../shared/errors.ts";
+import type { Caller } from "../../shared/organizations/organizations.ts";
+import type { Query } from "../../shared/query/query.ts";
+
+/** One search as a caller asked for it, through whichever door. */
+export interface SearchRequest {
+  requestId: string;
+  /** By this process' monotonic clock, `performance.now()`. */
+  receivedAtMs: number;
+  caller: Caller;
+  query: Query;
+  idempotencyKey: string | undefined;
+  /** Aborted when the caller hangs up. */
+  disconnected: AbortSignal;
+}
+
+/** Milliseconds until the search's deadline. */
+export function remainingMs({ config }: { config: Config }, call: SearchRequest): number {
+  return call.receivedAtMs + config.SEARCH_DEADLINE_MS - performance.now();
+}
+
+// Of the two seconds that an answer may come after its deadline, one is for the step that ran out of time.
+const lateStepMsMax = 1_000;
+
+/**
+ * Waits for one step of a search, but not for long behind its deadline, whatever Redis or Postgres are up to.
+ * @throws {Error} where it takes longer; whether it was done is unknown then.
+ */
+export function withinDeadline<T>(context: { config: Config }, call: SearchRequest, step: Promise<T>): Promise<T> {
+  return withTimeout(Math.max(0, remainingMs(context, call)) + lateStepMsMax, step);
+}
+
+/** The worker's run of a search ended without an answer. What it took and cost is for the log, not for the caller. */
+export class SearchFailed extends CallerError {
+  readonly trace: SearchTrace;
+
+  constructor(code: ErrorCode, details: ErrorDetails, trace: SearchTrace) {
+    super(code, details);
+    this.trace = trace;
+  }
+}
+
+/** The caller hung up: nobody is there to be answered. */
+export class CallerDisconnected extends Error {
+  constructor() {
+    super("the caller hung up");
+  }
+}

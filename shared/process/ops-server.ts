@@ -1,0 +1,87 @@
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
+import { withTimeout } from "../concurrency/with-timeout.ts";
+import type { Context } from "../context.ts";
+
+const checkMsMax = 500;
+// Well below the second for which a stopping API still serves, or probes would not hear of its end.
+const checkEveryMs = 200;
+
+/** What a process needs before it may be given work: a name, and a question that rejects while it is missing. */
+export type ReadinessChecks = Record<string, () => Promise<unknown>>;
+
+/**
+ * The ops port, never public: `/livez` (the event loop turns), `/readyz` (which dependency is missing), `/metrics`.
+ * @returns the port that it listens on.
+ */
+export async function startOpsServer(
+  context: Context,
+  options: { port: number; checks: ReadinessChecks },
+): Promise<number> {
+  const { config, metrics, shutdown, log } = context;
+  const readiness = new Readiness(options.checks);
+  const server = createServer((request, response) => {
+    const answer = (status: number, type: string, body: string) => {
+      response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
+    };
+    const path = (request.url ?? "").split("?")[0];
+    if (request.method !== "GET") return answer(405, "text/plain", "only GET\n");
+    if (path === "/livez") return answer(200, "application/json", '{"live":true}');
+    if (path === "/readyz") {
+      return void readiness.read().then((missing) => {
+        answer(
+          missing.length ? 503 : 200,
+          "application/json",
+          JSON.stringify({ ready: missing.length === 0, missing }),
+        );
+      });
+    }
+    if (path === "/metrics") {
+      return void metrics.registry.metrics().then(
+        (text) => answer(200, metrics.registry.contentType, text),
+        () => answer(500, "text/plain", "metrics could not be collected\n"),
+      );
+    }
+    return answer(404, "text/plain", "paths: /livez /readyz /metrics\n");
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port, config.HOST, resolve);
+  });
+  shutdown.register("ops port", () => {
+    server.close();
+    server.closeAllConnections();
+  });
+  // A server that listens on TCP has an address with a port.
+  const { port } = server.address() as AddressInfo;
+  log.info({ port }, "ops port open");
+  return port;
+}
+
+/** Asks the checks at most five times a second, however many probes come. */
+class Readiness {
+  readonly #checks: ReadinessChecks;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
+  #missing: Promise<string[]> = Promise.resolve([]);
+
+  constructor(checks: ReadinessChecks) {
+    this.#checks = checks;
+  }
+
+  read(): Promise<string[]> {
+    const now = performance.now();
+    if (now - this.#askedAtMs < checkEveryMs) return this.#missing;
+    this.#askedAtMs = now;
+    this.#missing = Promise.all(
+      Object.entries(this.#checks).map(async ([name, ask]) => {
+        try {
+          await withTimeout(checkMsMax, ask());
+          return [];
+        } catch {
+          return [name];
+        }
+      }),
+    ).then((missing) => missing.flat());
+    return this.#missing;
+  }
+}

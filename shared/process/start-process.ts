@@ -1,0 +1,40 @@
+import { type Config, ConfigError, readConfig } from "../config.ts";
+import { type Context, openContext } from "../context.ts";
+import { whenReady } from "../redis/connect.ts";
+
+const redisAwaitedMs = 5_000;
+
+/**
+ * Starts an API or a worker: settings, connections, signals, then the process' own part. A wrong setting or a port that
+ * is taken ends it at once with a sentence; a Redis that is not there yet is waited for.
+ */
+export async function startProcess(options: {
+  name: "api" | "worker";
+  databaseSizeMax: number;
+  open: (context: Context) => Promise<void>;
+}): Promise<void> {
+  const context = openContext({ ...options, config: configOrExit() });
+  const { shutdown, log, redis } = context;
+  shutdown.onSignals(log);
+  try {
+    while (!(await whenReady(redis, redisAwaitedMs))) log.warn("still waiting for Redis");
+    await options.open(context);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) log.fatal({ err: error }, `the ${options.name} could not start`);
+    await shutdown.run(log);
+    exitWith(error);
+  }
+}
+
+function configOrExit(): Config {
+  try {
+    return readConfig();
+  } catch (error) {
+    return exitWith(error);
+  }
+}
+
+function exitWith(error: unknown): never {
+  if (error instanceof ConfigError) process.stderr.write(`${error.message}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,37 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import type { Revision } from "../clients/agent.ts";
+import { run } from "../processes/run.ts";
+
+const suite = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+
+const checks = z.array(z.object({ id: z.string(), status: z.string(), errorMessage: z.string().optional() }));
+
+export interface Scenario {
+  passed: number;
+  /** The ids of the checks that failed, with what the suite says about each. */
+  failed: Record<string, string>;
+}
+
+/** Runs all that a revision requires against a server. @returns what came out, by the name of the scenario. */
+export async function runConformance(url: string, revision: Revision): Promise<Record<string, Scenario>> {
+  const folder = await mkdtemp(join(tmpdir(), "conformance-"));
+  try {
+    const target = ["--url", `${url}/mcp`, "--requirements", revision, "--output-dir", folder];
+    await run(suite, ["server", ...target], {});
+    const scenarios = (await readdir(folder)).map(async (name) => {
+      const found = checks.parse(JSON.parse(await readFile(join(folder, name, "checks.json"), "utf8")));
+      const failed = found.filter(({ status }) => status === "FAILURE");
+      const passed = found.filter(({ status }) => status === "SUCCESS").length;
+      return [
+        name.replace(/^server-/, "").replace(/-\d{4}-\d{2}-\d{2}T.*$/, ""),
+        { passed, failed: Object.fromEntries(failed.map(({ id, errorMessage = "" }) => [id, errorMessage])) },
+      ] as const;
+    });
+    return Object.fromEntries(await Promise.all(scenarios));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

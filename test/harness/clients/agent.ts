@@ -1,0 +1,75 @@
+import { type CallToolResult, Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import type { Answer, Service } from "../processes/service.ts";
+
+/** The revisions of the protocol that are spoken with clients: the current one, and the last that begins with a handshake. */
+export const revisions = { "2026-07-28": "auto", "2025-11-25": "legacy" } as const;
+export type Revision = keyof typeof revisions;
+
+/** What a tool answered. `body` is its structured content; `texts` what a model without it reads. */
+export interface Told {
+  body: Answer["body"];
+  texts: string[];
+  isError: boolean;
+  meta: Record<string, unknown>;
+}
+
+/** How a call is made, beside the tool's arguments. */
+export type Calling = NonNullable<Parameters<Client["callTool"]>[1]> & { meta?: Record<string, unknown> };
+
+/** An agent as its users run it: the protocol's official client, over HTTP. */
+export class Agent {
+  readonly client: Client;
+  /** What the client met outside of any call. */
+  readonly troubles: Error[] = [];
+
+  private constructor(revision: Revision) {
+    this.client = new Client({ name: "agent", version: "1" }, { versionNegotiation: { mode: revisions[revision] } });
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no events
+    this.client.onerror = (error) => this.troubles.push(error);
+  }
+
+  static async connect(
+    service: Service,
+    token: string,
+    { revision = "2026-07-28", api = 0, path = "/mcp" }: { revision?: Revision; api?: number; path?: string } = {},
+  ): Promise<Agent> {
+    const agent = new Agent(revision);
+    const url = new URL(path, service.apis[api]?.url);
+    const requestInit = { headers: { authorization: `Bearer ${token}` } };
+    await agent.client.connect(new StreamableHTTPClientTransport(url, { requestInit }));
+    return agent;
+  }
+
+  async call(name: string, given: Record<string, unknown> = {}, { meta, ...options }: Calling = {}): Promise<Told> {
+    const params = { name, arguments: given, ...(meta && { _meta: meta }) };
+    return told(await this.client.callTool(params, options));
+  }
+
+  close(): Promise<void> {
+    return this.client.close();
+  }
+}
+
+function told({ content, structuredContent, isError, _meta: meta }: CallToolResult): Told {
+  const texts = content.map((part) => (part.type === "text" ? part.text : part.type));
+  return { body: structuredContent, texts, isError: isError ?? false, meta: meta ?? {} };
+}
+
+/** A request of the current revision as it stands on the wire, for tests that send it by hand. */
+export function currentMessage(method: string, params: { name?: string; arguments?: object } = {}) {
+  const meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "by hand", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  return {
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": method,
+      ...(params.name !== undefined && { "mcp-name": params.name }),
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: meta } }),
+  };
+}

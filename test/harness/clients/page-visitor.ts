@@ -1,0 +1,79 @@
+import type { Answer, Service } from "../processes/service.ts";
+
+/** A browser reduced to what the billing page's rules are about: a cookie, and where a request came from. */
+export class PageVisitor {
+  readonly #service: Service;
+  /** As it is sent back, `name=value`; and the whole line that set it. */
+  cookie: string | undefined;
+  setCookie: string | undefined;
+  headers: Record<string, string>;
+  api = 0;
+
+  constructor(service: Service, headers: Record<string, string> = {}) {
+    this.#service = service;
+    this.headers = headers;
+  }
+
+  get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.#send(path, { method: "GET", headers });
+  }
+
+  /** Sends a form as a page of ours would; `headers` tell otherwise. */
+  post(path: string, fields: Record<string, string>, headers: Record<string, string> = ownForm): Promise<Answer> {
+    return this.#send(path, { method: "POST", headers, body: new URLSearchParams(fields) });
+  }
+
+  signIn(token: string): Promise<Answer> {
+    return this.post("/billing/sign-in", { token });
+  }
+
+  /** The open stream of live updates. */
+  async follow(query = "", signal?: AbortSignal): Promise<{ status: number; events: AsyncGenerator<LiveEvent> }> {
+    const url = `${this.#service.apis[this.api]?.url}/billing/live${query}`;
+    const response = await fetch(url, { headers: this.#withCookie({}), ...(signal && { signal }) });
+    return { status: response.status, events: readEvents(response) };
+  }
+
+  async #send(path: string, init: RequestInit & { headers: Record<string, string> }): Promise<Answer> {
+    const headers = this.#withCookie(init.headers);
+    const answer = await this.#service.send(path, { ...init, headers, redirect: "manual", api: this.api });
+    for (const line of answer.headers.getSetCookie()) {
+      const [pair = ""] = line.split(";");
+      this.setCookie = line;
+      this.cookie = pair.endsWith("=") ? undefined : pair;
+    }
+    return answer;
+  }
+
+  #withCookie(headers: Record<string, string>): Record<string, string> {
+    return { ...this.headers, ...headers, ...(this.cookie && { cookie: this.cookie }) };
+  }
+}
+
+/** All sign-ins of a test come from one address, which has ten a minute: begins that minute anew. */
+export async function forgetSignIns({ redis }: Service): Promise<void> {
+  await redis.del(...(await redis.keys("sign-ins:*")), "none");
+}
+
+/** What a browser says of a form of the page itself. */
+export const ownForm = { "sec-fetch-site": "same-origin" };
+
+export interface LiveEvent {
+  event: string;
+  /** Of a part of the page: which, and its new text. */
+  id?: string;
+  html?: string;
+}
+
+async function* readEvents(response: Response): AsyncGenerator<LiveEvent> {
+  let text = "";
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const told = `${text}${chunk}`.split("\n\n");
+    text = told.pop() ?? "";
+    for (const block of told) {
+      const event = /^event: (.*)$/m.exec(block)?.[1];
+      const data = /^data: (.+)$/m.exec(block)?.[1];
+      if (event) yield { event, ...(data && JSON.parse(data)) };
+    }
+  }
+}

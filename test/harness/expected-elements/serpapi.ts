@@ -1,0 +1,98 @@
+import type { ResultType } from "../../../shared/results.ts";
+import { type Held, type HeldPage, holding, isRaw, isSomething, type Raw, rawOf, rowsOf } from "./expected-elements.ts";
+
+const groups: Readonly<Record<string, ResultType>> = {
+  shopping_results: "shopping",
+  inline_shopping_results: "shopping",
+  top_stories: "top_stories",
+  news_results: "top_stories",
+  local_ads: "local_pack",
+  local_results: "local_pack",
+  related_questions: "people_also_ask",
+  inline_images: "images",
+  inline_videos: "video",
+  inline_video_carousels: "video",
+  short_videos: "video",
+  discussions_and_forums: "discussions",
+  perspectives: "discussions",
+  related_searches: "related_searches",
+};
+/** A map belongs to its places. */
+const notOnThePage = /^(search_.*|serp_api_data|(serpapi_)?pagination|(local_)?map|error)$/;
+
+/** What an answer of SerpApi holds; undefined where it is no page. */
+export function heldBySerpapi(answer: Raw): HeldPage | undefined {
+  const { organic_results, ads, ai_overview, answer_box, knowledge_graph, immersive_products, ...rest } = answer;
+  if (!Array.isArray(organic_results)) return undefined;
+  const others = Object.entries(rest).filter(([name]) => !notOnThePage.test(name));
+  const blocks = new Set(rowsOf(immersive_products).map(({ category }) => category));
+  const total = rawOf(answer["search_information"])["total_results"];
+  return {
+    elements: [
+      ...rowsOf(organic_results).map(organicOf),
+      // Those on top come first.
+      ...rowsOf(ads).map(adOf),
+      ...(isSomething(ai_overview) ? [overviewOf(rawOf(ai_overview))] : []),
+      ...(isSomething(answer_box) ? [boxOf(rawOf(answer_box))] : []),
+      ...(isSomething(knowledge_graph) ? [panelOf(rawOf(knowledge_graph))] : []),
+      ...others.flatMap(([name, value]) => otherOf(groups[name] ?? "other", value)),
+      ...[...blocks].map((title) => holding("shopping", { title, siteLinks: immersive_products })),
+    ],
+    // One that is no greater than the page refutes itself.
+    hasTotal: Number(total ?? 0) > organic_results.length,
+  };
+}
+
+function organicOf(row: Raw): Held {
+  const { top, bottom } = rawOf(row["rich_snippet"]);
+  const lines = Array.isArray(row["extensions"]) ? row["extensions"] : [];
+  return holding("organic", {
+    title: row["title"],
+    url: row["link"],
+    breadcrumb: row["displayed_link"],
+    description: row["snippet"],
+    "richSnippet.top": [row["date"], row["author"], row["price"], row["rating"], top],
+    // Of its own lines the rating stands above.
+    "richSnippet.bottom": [bottom, lines.filter((words) => !/^(Rating|\d\.\d \(?\d+\)?)$/.test(String(words)))],
+    siteLinks: row["sitelinks"],
+  });
+}
+
+function adOf({ title, link, displayed_link, description, rating, price, extensions, sitelinks }: Raw): Held {
+  return holding("paid", {
+    title,
+    url: link,
+    breadcrumb: displayed_link,
+    description,
+    "richSnippet.top": [rating, price],
+    "richSnippet.bottom": extensions,
+    siteLinks: sitelinks,
+  });
+}
+
+function overviewOf({ text_blocks, references }: Raw): Held {
+  return holding("ai_overview", { description: text_blocks, siteLinks: references });
+}
+
+function boxOf({ title, link, displayed_link, answer, result, snippet, list, date }: Raw): Held {
+  const description = [answer, result, snippet, list];
+  const type = isSomething(link) ? "featured_snippet" : "answer_box";
+  return holding(isSomething([title, link, description]) ? type : "other", {
+    title,
+    url: link,
+    breadcrumb: displayed_link,
+    description,
+    "richSnippet.top": date,
+  });
+}
+
+function panelOf({ title, type, description, rating, website, source }: Raw): Held {
+  const siteLinks = [website, rawOf(source)["link"]];
+  return holding("knowledge_graph", { title, description, "richSnippet.top": [type, rating], siteLinks });
+}
+
+function otherOf(type: ResultType, value: unknown): Held[] {
+  if (!isSomething(value)) return [];
+  const siteLinks = isRaw(value) ? Object.values(value).filter(Array.isArray) : value;
+  return [holding(type, { title: rawOf(value)["title"], siteLinks })];
+}

@@ -1,0 +1,22 @@
+import { pino } from "pino";
+import { onTestFinished } from "vitest";
+import { type Metrics, openMetrics } from "../../../shared/metrics.ts";
+import { createGoogle, type Google } from "../../../worker/engine/google-engine.ts";
+import type { Provider } from "../../../shared/providers/provider.ts";
+import { engineConfig } from "../fixtures/queries.ts";
+
+/** The engine with these settings, as a worker opens it. Whoever opens it closes it. */
+export function openGoogle(
+  settings: Record<string, string> = {},
+  options: { providers?: Provider[]; metrics?: Metrics } = {},
+): Google {
+  const config = engineConfig(settings);
+  return createGoogle({ config, metrics: openMetrics(), log: pino({ level: "silent" }), ...options });
+}
+
+/** The engine over these providers, in their order; it closes with the test. */
+export function googleOver(...providers: Provider[]): Google {
+  const google = openGoogle({}, { providers });
+  onTestFinished(() => google.close());
+  return google;
+}

@@ -1,0 +1,240 @@
+import { Redis } from "ioredis";
+import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { defineHoldScripts, keysOf } from "../../../shared/credits/holds.ts";
+import { grantCredit } from "../../../shared/credits/ledger.ts";
+import { setPlan } from "../../../shared/credits/plans.ts";
+import { type VerificationReport, verifyLedger } from "../../../shared/credits/verify.ts";
+import { type Database, openDatabase } from "../../../shared/database/pool.ts";
+import { newId } from "../../../shared/ids.ts";
+import { startRedis } from "../../../shared/local/redis.ts";
+import type { LocalServer } from "../../../shared/local/server.ts";
+import { openLog } from "../../../shared/log.ts";
+import { createOrganization } from "../../../shared/organizations/organizations.ts";
+import { issueToken } from "../../../shared/organizations/tokens.ts";
+import type { FreshDatabase } from "../servers/fresh-database.ts";
+import { seesWorkers } from "../assertions/metrics.ts";
+import { asOwner } from "../servers/as-owner.ts";
+import { RunningProcess } from "./process.ts";
+import { freshDatabase, freshRedis } from "../servers/servers.ts";
+import { eventually } from "../assertions/eventually.ts";
+
+/** An API process and where it listens. */
+export interface Api extends RunningProcess {
+  url: string;
+  opsUrl: string;
+}
+
+export interface Worker extends RunningProcess {
+  opsUrl: string;
+}
+
+export interface Organization {
+  organizationId: string;
+  token: string;
+  tokenId: string;
+}
+
+/** An answer as a caller sees it. `body` is parsed JSON; `text` its bytes. */
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  // biome-ignore lint: a test reads any field of any answer, and asserts what it finds.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  body: any;
+}
+
+/**
+ * The whole service with servers of its own: a fresh database, a Redis process, and as many APIs and workers as a test
+ * wants, each a real process. Nothing in it is imitated but the search provider, where a test sets one.
+ */
+export class Service {
+  readonly database: Database;
+  readonly databaseUrl: string;
+  readonly redis: Redis;
+  redisServer: LocalServer;
+  readonly apis: Api[] = [];
+  readonly workers: Worker[] = [];
+  readonly #environment: Record<string, string>;
+  readonly #shutdown: Shutdown;
+  readonly #drop: () => Promise<void>;
+
+  private constructor(parts: {
+    databaseUrl: string;
+    drop: () => Promise<void>;
+    redisServer: LocalServer;
+    environment: Record<string, string>;
+  }) {
+    const log = openLog({ name: "test", level: "silent" });
+    this.#shutdown = new Shutdown();
+    this.#drop = parts.drop;
+    this.databaseUrl = parts.databaseUrl;
+    this.redisServer = parts.redisServer;
+    this.redis = new Redis(parts.redisServer.url);
+    this.redis.on("error", () => undefined); // Tests kill the server on purpose.
+    defineHoldScripts(this.redis);
+    this.database = openDatabase({ url: parts.databaseUrl, name: "test", sizeMax: 3, log, shutdown: this.#shutdown });
+    this.#environment = {
+      PATH: process.env.PATH ?? "",
+      DATABASE_URL: parts.databaseUrl,
+      REDIS_URL: parts.redisServer.url,
+      API_PORT: "0",
+      API_OPS_PORT: "0",
+      WORKER_OPS_PORT: "0",
+      ...parts.environment,
+    };
+  }
+
+  /** Opens servers, or takes those given, and starts the processes asked for; ready when every one of them is. */
+  static async start(
+    options: {
+      apis?: number;
+      workers?: number;
+      environment?: Record<string, string>;
+      servers?: { database: FreshDatabase; redis: LocalServer };
+    } = {},
+  ) {
+    const [{ url, drop }, redisServer] = options.servers
+      ? [options.servers.database, options.servers.redis]
+      : await Promise.all([freshDatabase(), freshRedis()]);
+    const service = new Service({ databaseUrl: url, drop, redisServer, environment: options.environment ?? {} });
+    const apis = Array.from({ length: options.apis ?? 1 }, () => service.startApi());
+    const workers = Array.from({ length: options.workers ?? 1 }, () => service.startWorker());
+    await Promise.all([...apis, ...workers]);
+    if (workers.length > 0) await service.#untilSearchable();
+    return service;
+  }
+
+  async startApi(environment: Record<string, string> = {}): Promise<Api> {
+    const api = new RunningProcess("api/main.ts", { ...this.#environment, ...environment });
+    const url = `http://127.0.0.1:${String((await api.line("listening")).port)}`;
+    const opsUrl = `http://127.0.0.1:${String((await api.line("ops port open")).port)}`;
+    const started = Object.assign(api, { url, opsUrl });
+    this.apis.push(started);
+    return started;
+  }
+
+  async startWorker(environment: Record<string, string> = {}): Promise<Worker> {
+    const worker = new RunningProcess("worker/main.ts", { ...this.#environment, ...environment });
+    const opsUrl = `http://127.0.0.1:${String((await worker.line("ops port open")).port)}`;
+    const started = Object.assign(worker, { opsUrl });
+    this.workers.push(started);
+    await this.until(async () => (await fetch(`${opsUrl}/readyz`)).ok);
+    return started;
+  }
+
+  /** An organization with a token. `plan` sets terms of a plan of its own; the rest are those of `payg`. */
+  async organization(
+    options: { creditMils?: number; plan?: string; terms?: Partial<Omit<Parameters<typeof setPlan>[1], "code">> } = {},
+  ): Promise<Organization> {
+    let planCode = options.plan ?? "payg";
+    if (options.terms) {
+      planCode = `p${newId("org").slice(-20)}`;
+      const payg = { priceMils: 5, windowLimit: 100_000, windowSeconds: 60, concurrency: 1_000 };
+      await setPlan(this.database, {
+        code: planCode,
+        ...payg,
+        operations: ["serp.search", "usage.get"],
+        ...options.terms,
+      });
+    }
+    const made = await createOrganization(this.database, { name: "Test", planCode });
+    if (!made) throw new Error(`no plan ${planCode}`);
+    const { organizationId } = made;
+    const mils = options.creditMils ?? 1_000;
+    if (mils > 0) await grantCredit(this.database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
+    const issued = await issueToken(this.database, organizationId);
+    if (!issued) throw new Error("no token");
+    return { organizationId, ...issued };
+  }
+
+  /** POST /v1/serp/search as a caller sends it; `api` chooses the process. */
+  async search(
+    token: string,
+    body: unknown,
+    options: { key?: string; api?: number; signal?: AbortSignal } = {},
+  ): Promise<Answer> {
+    return this.send("/v1/serp/search", {
+      api: options.api ?? 0,
+      method: "POST",
+      ...(options.signal && { signal: options.signal }),
+      headers: {
+        authorization: `Bearer ${token}`,
+        "content-type": "application/json",
+        ...(options.key !== undefined && { "idempotency-key": options.key }),
+      },
+      body: JSON.stringify(body),
+    });
+  }
+
+  async usage(token: string, api = 0): Promise<Answer> {
+    return this.send("/v1/usage", { api, headers: { authorization: `Bearer ${token}` } });
+  }
+
+  async send(path: string, { api = 0, ...init }: RequestInit & { api?: number } = {}): Promise<Answer> {
+    const process = this.apis[api];
+    if (!process) throw new Error(`there is no API ${api}`);
+    const response = await fetch(process.url + path, init);
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json");
+    return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined };
+  }
+
+  /** What Redis keeps of an organization: open holds, and the sum that they hold. */
+  async holdsOf(organizationId: string): Promise<{ open: number; heldMils: number }> {
+    const { held = "0", ...holds } = await this.redis.hgetall(keysOf(organizationId).holds);
+    return { open: Object.keys(holds).length, heldMils: Number(held) };
+  }
+
+  /** The organization's ledger, oldest first. */
+  async ledgerOf(organizationId: string): Promise<{ kind: string; mils: number; requestId: string; reason: string }[]> {
+    const { rows } = await this.database.query(
+      `select kind, amount_mils as mils, request_id as "requestId", reason from ledger_entries
+       where organization_id = $1 order by version`,
+      [organizationId],
+    );
+    return rows;
+  }
+
+  /** Waits until nothing is in flight any more: no hold, no job, nothing undelivered. */
+  async rest(): Promise<void> {
+    await this.until(async () => {
+      const { rows } = await this.database.query("select count(*) as open from undelivered");
+      if (rows[0].open !== 0) return false;
+      for (const key of await this.redis.keys("{org_*}:holds")) {
+        if ((await this.redis.hget(key, "held")) !== "0" || (await this.redis.hlen(key)) > 1) return false;
+      }
+      return true;
+    });
+  }
+
+  /** An empty Redis where the stopped one was. */
+  async restartRedis(port: number): Promise<void> {
+    this.redisServer = await startRedis({ port });
+  }
+
+  /** Makes every charge that waits for its confirmation look six minutes old. */
+  async age(): Promise<void> {
+    await asOwner(this.databaseUrl, (client) =>
+      client.query("update undelivered set charged_at = charged_at - interval '6 minutes'"),
+    );
+  }
+
+  async verify(): Promise<VerificationReport> {
+    return verifyLedger(this.database, this.redis);
+  }
+
+  readonly until = eventually;
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.apis, ...this.workers].map((process) => process.stop()));
+    await this.#shutdown.run(openLog({ name: "test", level: "silent" }));
+    this.redis.disconnect();
+    await this.redisServer.stop();
+    await this.#drop();
+  }
+
+  async #untilSearchable(): Promise<void> {
+    await Promise.all(this.apis.map((api) => this.until(() => seesWorkers(api))));
+  }
+}

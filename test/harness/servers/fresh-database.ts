@@ -1,0 +1,56 @@
+import { randomBytes } from "node:crypto";
+import { Client } from "pg";
+import { migrate } from "../../../shared/database/migrate.ts";
+
+// Any number, the same in all workers: the first makes the template, the others wait for it.
+const templateLock = 3_141_592;
+const templateName = "migrated_template";
+const unfinishedName = "unfinished_template";
+
+export interface FreshDatabase {
+  url: string;
+  drop: () => Promise<void>;
+}
+
+/** A database of one's own with all migrations applied. It is a copy of one that is migrated once per server. */
+export async function freshDatabaseIn(postgresUrl: string): Promise<FreshDatabase> {
+  const name = `test_${randomBytes(8).toString("hex")}`;
+  await withClient(postgresUrl, async (client) => {
+    await ensureTemplate(client, postgresUrl);
+    await client.query(`create database ${name} template ${templateName}`);
+  });
+  const drop = () =>
+    withClient(postgresUrl, async (client) => void (await client.query(`drop database ${name} with (force)`)));
+  return { url: urlOf(postgresUrl, name), drop };
+}
+
+// Renaming it is what tells a finished template from one that a killed worker left behind.
+async function ensureTemplate(client: Client, postgresUrl: string): Promise<void> {
+  await client.query("select pg_advisory_lock($1)", [templateLock]);
+  try {
+    const { rowCount } = await client.query("select from pg_database where datname = $1", [templateName]);
+    if (rowCount === 1) return;
+    await client.query(`drop database if exists ${unfinishedName} with (force)`);
+    await client.query(`create database ${unfinishedName}`);
+    await migrate(urlOf(postgresUrl, unfinishedName));
+    await client.query(`alter database ${unfinishedName} rename to ${templateName}`);
+  } finally {
+    await client.query("select pg_advisory_unlock($1)", [templateLock]);
+  }
+}
+
+async function withClient(url: string, use: (client: Client) => Promise<void>): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await use(client);
+  } finally {
+    await client.end();
+  }
+}
+
+function urlOf(postgresUrl: string, database: string): string {
+  const url = new URL(postgresUrl);
+  url.pathname = `/${database}`;
+  return url.href;
+}

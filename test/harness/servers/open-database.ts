@@ -1,0 +1,28 @@
+import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { type Database, openDatabase } from "../../../shared/database/pool.ts";
+import { openLog } from "../../../shared/log.ts";
+import { freshDatabase } from "./servers.ts";
+
+const log = openLog({ name: "test", level: "silent" });
+
+/** A migrated database of one's own and a pool to it, for tests that need no process around them. */
+export async function openFreshDatabase({ sizeMax = 10, timeZone = "UTC" } = {}): Promise<{
+  database: Database;
+  close: () => Promise<void>;
+}> {
+  const shutdown = new Shutdown();
+  const { url, drop } = await freshDatabase();
+  const database = openDatabase({ url: inTimeZone(url, timeZone), name: "test", sizeMax, log, shutdown });
+  const close = async () => {
+    await shutdown.run(log);
+    await drop();
+  };
+  return { database, close };
+}
+
+/** The same database as one finds it whose Postgres, or whose role there, has this time zone. */
+export function inTimeZone(databaseUrl: string, timeZone: string): string {
+  const url = new URL(databaseUrl);
+  url.search = `?options=-c%20timezone%3D${timeZone}`;
+  return url.href;
+}

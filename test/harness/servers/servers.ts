@@ -1,0 +1,36 @@
+/**
+ * Real servers for the tests. One throwaway Postgres for the whole run (this file is vitest's globalSetup), a fresh
+ * database and a Redis of its own for whoever asks. With TEST_SERVERS=containers they run in Docker.
+ */
+import { inject } from "vitest";
+import type { TestProject } from "vitest/node";
+import { startPostgres } from "../../../shared/local/postgres.ts";
+import { startRedis } from "../../../shared/local/redis.ts";
+import type { LocalServer } from "../../../shared/local/server.ts";
+import { type FreshDatabase, freshDatabaseIn } from "./fresh-database.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    postgresUrl: string;
+    serversInContainers: boolean;
+  }
+}
+
+/** Before the first test: the shared Postgres. After the last: it is gone. */
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const inContainers = process.env.TEST_SERVERS === "containers";
+  const postgres = inContainers ? await (await import("./containers.ts")).containedPostgres() : await startPostgres();
+  project.provide("postgresUrl", postgres.url);
+  project.provide("serversInContainers", inContainers);
+  return postgres.stop;
+}
+
+/** A database of one's own with all migrations applied, in the Postgres of this run. */
+export async function freshDatabase(): Promise<FreshDatabase> {
+  return freshDatabaseIn(inject("postgresUrl"));
+}
+
+/** A Redis process of one's own, empty, to be paused, killed and stopped at will. */
+export async function freshRedis(): Promise<LocalServer> {
+  return inject("serversInContainers") ? (await import("./containers.ts")).containedRedis() : startRedis();
+}

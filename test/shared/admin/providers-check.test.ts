@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { readLine } from "../../harness/processes/operator.ts";
+import { run } from "../../harness/processes/run.ts";
+import { type ProviderStubs, reply, startProviderStubs } from "../providers/provider-stubs.ts";
+
+const everybody = "serper,dataforseo,serpapi,searxng,sandbox";
+
+let stubs: ProviderStubs;
+beforeEach(async () => {
+  stubs = await startProviderStubs();
+});
+afterEach(() => stubs.close());
+
+/** `providers check` as an operator starts it: no Postgres, no Redis. Whatever it says, it never says a secret. */
+async function check(args: string[], settings: Record<string, string> = {}) {
+  const environment = { ...stubs.settings, SERP_PROVIDERS: everybody, ...settings };
+  const ended = await run("shared/admin.ts", ["providers", "check", ...args], environment);
+  expect(ended.stdout + ended.stderr).not.toMatch(/secret/);
+  return ended;
+}
+
+test("the table has a row for each provider in order of preference, and all is well", async () => {
+  const { exitCode, stdout, stderr } = await check([]);
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  // How long they took is theirs.
+  expect(stdout.replaceAll(/\| \d+ +\|/g, "| 123          |")).toBe(
+    [
+      "| provider   | reachable | credentials | balance           | latency (ms) | can                                                           |",
+      "| ---------- | --------- | ----------- | ----------------- | ------------ | ------------------------------------------------------------- |",
+      "| serper     | yes       | ok          | 2,492 credits     | 123          | desktop only, cities, not every language, pages of 10         |",
+      "| dataforseo | yes       | ok          | 12.34 USD         | 123          | mobile, cities, not every language, all pages in one call     |",
+      "| serpapi    | yes       | ok          | 870 searches left | 123          | mobile, cities, not every language, pages of 10               |",
+      "| searxng    | yes       | none needed | -                 | 123          | desktop only, countries only, not every language, pages of 10 |",
+      "| sandbox    | yes       | none needed | -                 | 123          | mobile, cities, every language, pages of 10                   |",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("as JSON it is one line with the same", async () => {
+  const { exitCode, stdout, stderr } = await check(["--json"], { SERP_PROVIDERS: "dataforseo" });
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  expect(readLine(stdout)).toEqual({
+    ok: true,
+    providers: [
+      {
+        provider: "dataforseo",
+        reachable: true,
+        credentials: "ok",
+        balance: "12.34 USD",
+        latencyMs: expect.any(Number),
+        can: { mobile: true, cities: true, everyLanguage: false, depthInOneCall: true },
+        problem: null,
+      },
+    ],
+  });
+});
+
+test("what is not well is named in a sentence, and the exit code tells", async () => {
+  stubs.replies.set("dataforseo", reply(200, { status_code: 40_210, status_message: "a-secret", tasks: null }));
+  stubs.replies.set("searxng", reply(200, "a-secret of a captive portal"));
+  const settings = { SERPER_API_KEY: "", SERPAPI_BASE_URL: "http://127.0.0.1:1" };
+  const { exitCode, stdout, stderr } = await check([], settings);
+  expect(exitCode).toBe(1);
+  expect(stderr.split("\n")).toEqual([
+    "serper lacks SERPER_API_KEY.",
+    "dataforseo refuses us: wrong credentials, an empty account, or a setting there.",
+    "serpapi is out of reach, or has an error of its own.",
+    "searxng answers what cannot be read.",
+    "",
+  ]);
+  const cells = stdout.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+  expect(cells.slice(2, 7).map((row) => row.slice(1, 5))).toEqual([
+    ["serper", "-", "missing: SERPER_API_KEY", "-"],
+    ["dataforseo", "yes", "refused", "-"],
+    ["serpapi", "no", "-", "-"],
+    ["searxng", "yes", "none needed", "-"],
+    ["sandbox", "yes", "none needed", "-"],
+  ]);
+  const asJson = await check(["--json"], settings);
+  expect(asJson).toMatchObject({ exitCode: 1, stderr });
+  expect(readLine(asJson.stdout)).toMatchObject({ ok: false });
+});
+
+test("a misspelt provider or a wrong setting is refused as at every start, and nobody is asked", async () => {
+  expect(await check([], { SERP_PROVIDERS: "serper,serpai" })).toEqual({
+    exitCode: 1,
+    stdout: "",
+    stderr:
+      "These settings are missing or wrong:\n  SERP_PROVIDERS: expected a comma list of: sandbox, serpapi, serper, searxng, dataforseo\n",
+  });
+  const { exitCode, stderr } = await check([], { SERPER_API_KEY: "a secret with blanks" });
+  expect({ exitCode, stderr }).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("  SERPER_API_KEY: ") });
+  expect(stubs.asked).toEqual([]);
+});
+
+test("the command is found from the top, and explains itself on each level", async () => {
+  const shown = (...args: string[]) => run("shared/admin.ts", args, {});
+  expect((await shown("--help")).stdout).toMatch(/^ {2}providers +\S/m);
+  expect((await shown("providers", "--help")).stdout).toMatch(/^ {2}check +\S/m);
+  const own = await shown("providers", "check", "--help");
+  expect(own).toMatchObject({ exitCode: 0, stderr: "" });
+  expect(own.stdout).toMatch(/^Usage: admin providers check \[options\]$/m);
+  expect(own.stdout).toMatch(/^ {2}--json +\S/m);
+  const wrong = await shown("providers", "check", "--yaml");
+  expect(wrong).toMatchObject({ exitCode: 1, stdout: "" });
+  expect(wrong.stderr).toMatch(/unknown option '--yaml'/);
+});

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
+import { type Api, Service, type Worker } from "../../harness/processes/service.ts";
+
+let service: Service;
+let wayToPostgres: Proxy;
+let api: Api;
+let worker: Worker;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 0 });
+  wayToPostgres = await startProxy(service.databaseUrl);
+  const settings = { DATABASE_URL: wayToPostgres.url };
+  [api, worker] = await Promise.all([service.startApi(settings), service.startWorker(settings)]);
+});
+afterAll(async () => {
+  await service.stop();
+  await wayToPostgres.close();
+});
+
+const both = () => [api, worker];
+
+const ready = { status: 200, body: { ready: true, missing: [] } };
+const missing = (name: string) => ({ status: 503, body: { ready: false, missing: [name] } });
+const patience = { timeout: 10_000, interval: 100 };
+
+async function readiness({ opsUrl }: { opsUrl: string }) {
+  const response = await fetch(`${opsUrl}/readyz`);
+  const body: unknown = await response.json();
+  return { status: response.status, body };
+}
+
+const readinessOfBoth = () => Promise.all(both().map(readiness));
+
+/** Of those who are alive, the status with which they say so. */
+const livenessOfBoth = () => Promise.all(both().map(async ({ opsUrl }) => (await fetch(`${opsUrl}/livez`)).status));
+
+test("a process that has all that it needs is alive and ready", async () => {
+  await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);
+  expect(await livenessOfBoth()).toEqual([200, 200]);
+});
+
+test("the ops port answers GET alone, nothing of the API, and nobody keeps what it tells", async () => {
+  for (const { opsUrl } of both()) {
+    for (const path of ["/livez", "/readyz?probe=1", "/metrics"]) {
+      const { status, headers } = await fetch(opsUrl + path);
+      const told = { path, status, cacheControl: headers.get("cache-control") };
+      expect(told).toEqual({ path, status: 200, cacheControl: "no-store" });
+    }
+    const type = (await fetch(`${opsUrl}/metrics`)).headers.get("content-type");
+    expect(type).toMatch(/^text\/plain; version=0\.0\.4/);
+    expect((await fetch(`${opsUrl}/v1/usage`)).status).toBe(404);
+    expect((await fetch(`${opsUrl}/metrics`, { method: "POST" })).status).toBe(405);
+  }
+});
+
+test("nothing of the ops port is on the public one", async () => {
+  for (const path of ["/livez", "/readyz", "/metrics", "/queues"]) {
+    const answer = await service.send(path);
+    expect({ path, ...answer }).toMatchObject({ path, status: 404, body: { error: { code: "not_found" } } });
+    expect(answer.text).not.toMatch(/# HELP|"ready"|"live"/);
+  }
+});
+
+test("without Postgres a process says so, stays alive, and is ready again by itself", async () => {
+  wayToPostgres.cut();
+  await expect.poll(readinessOfBoth, patience).toEqual([missing("postgres"), missing("postgres")]);
+  expect(await livenessOfBoth()).toEqual([200, 200]);
+  wayToPostgres.mend();
+  await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);
+});
+
+test("without Redis a process says so, stays alive, and is ready again by itself", async () => {
+  const { port, kill, exited } = service.redisServer;
+  kill("SIGKILL");
+  await exited;
+  await expect.poll(readinessOfBoth, patience).toEqual([missing("redis"), missing("redis")]);
+  expect(await livenessOfBoth()).toEqual([200, 200]);
+  await service.restartRedis(port);
+  await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);
+});
+
+test("a frozen Redis is missing too: no probe waits for it", async () => {
+  service.redisServer.kill("SIGSTOP");
+  try {
+    await expect.poll(readinessOfBoth, patience).toEqual([missing("redis"), missing("redis")]);
+    const askedAtMs = performance.now();
+    await readiness(api);
+    expect(performance.now() - askedAtMs).toBeLessThan(1_000);
+  } finally {
+    service.redisServer.kill("SIGCONT");
+  }
+  await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);
+});
+
+test("a process that is asked to stop is not ready any more while it still serves", async () => {
+  const stopping = await service.startApi();
+  const stopped = stopping.stop();
+  await expect.poll(() => readiness(stopping), { timeout: 1_000, interval: 20 }).toEqual(missing("serving"));
+  expect((await fetch(`${stopping.url}/v1/usage`)).status).toBe(401);
+  expect(await stopped).toBe(0);
+});

@@ -1,0 +1,70 @@
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { result } from "../../../shared/results.ts";
+import { buildElement } from "../../../shared/providers/build-element.ts";
+import { type Answer, madeUpAnswers, readAnswer, recordedAnswers } from "../../harness/fixtures/answers.ts";
+import { coverageOf, holding, missingIn } from "../../harness/expected-elements/expected-elements.ts";
+
+/** Whole answers of each provider: made-up ones, and recorded ones where `../shared/fixtures` lies beside the project. */
+
+const recorded = recordedAnswers(fileURLToPath(new URL("../../../../shared/fixtures", import.meta.url)));
+const elements = z.array(result.omit({ rank: true }));
+const answers = [...madeUpAnswers(), ...recorded];
+
+describe("an answer", () => {
+  test.each(answers.filter(({ holds }) => holds !== undefined))(
+    "of $provider with a page comes out in full: $name",
+    (answer) => {
+      const page = pageOf(answer);
+      const coverage = coverageOf(heldIn(answer), page);
+      expect(coverage.held).toBeGreaterThan(0);
+      expect(missingIn(coverage)).toEqual([]);
+      expect(elements.parse(page.elements)).toEqual(page.elements);
+      // DataForSEO brings the whole depth at once.
+      expect(page.hasMore).toBe(answer.provider !== "dataforseo");
+    },
+  );
+
+  test.each(answers)("of $provider has a page if and only if it holds one: $name", (answer) => {
+    expect("elements" in readAnswer(answer)).toBe(answer.holds !== undefined);
+  });
+
+  test.each(recorded.filter(({ name }) => name.endsWith("_error_sample")))(
+    "of SerpApi that was recorded as an error tells of our account: $name",
+    (answer) => expect(readAnswer(answer)).toEqual({ failure: "account_refused" }),
+  );
+});
+
+describe("what an answer held and did not come out is told:", () => {
+  const url = "https://pumps.example/";
+  const raw = { title: "Pumps", url, description: "Ten <b>pumps</b>.", siteLinks: [{ title: "Deep well" }] };
+  const holds = { elements: [holding("other", { title: "Hoses" }), holding("organic", raw)], hasTotal: true };
+  const pumps = buildElement("organic", raw);
+  const hoses = buildElement("other", { title: "Hoses" });
+  const lost = ["title", "url", "domain", "description", "siteLinks"].map((field) => `${field}: 0 of 1`);
+
+  test.each([
+    ["nothing", 7, [pumps, hoses], []],
+    ["a result", 7, [hoses], ["elements: 1 of 2", "title: 1 of 2", ...lost.slice(1)]],
+    ["a text", 7, [{ ...pumps, description: "" }, hoses], ["description: 0 of 1"]],
+    ["an address, which is another", 7, [{ ...pumps, url: `${url}x` }, hoses], ["url: 0 of 1"]],
+    ["a list", 7, [{ ...pumps, siteLinks: [] }, hoses], ["siteLinks: 0 of 1"]],
+    ["a type, which is another", 7, [{ ...pumps, type: "paid" as const }, hoses], ["title: 1 of 2", ...lost.slice(1)]],
+    ["the total", 0, [pumps, hoses], ["total: 0 of 1"]],
+  ])("%s", (_, totalResultsCount, found, missing) => {
+    const page = { elements: found, totalResultsCount, hasMore: true, costMicroUsd: 0 };
+    expect(missingIn(coverageOf(holds, page))).toEqual(missing);
+  });
+});
+
+function pageOf(answer: Answer) {
+  const page = readAnswer(answer);
+  if ("failure" in page) throw new Error(`${answer.name} of ${answer.provider} could not be read: ${page.failure}.`);
+  return page;
+}
+
+function heldIn({ holds, name }: Answer) {
+  if (holds === undefined) throw new Error(`${name} holds no page.`);
+  return holds;
+}

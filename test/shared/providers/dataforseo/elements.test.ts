@@ -1,0 +1,232 @@
+import { describe, expect, test } from "vitest";
+import { result } from "../../../../shared/results.ts";
+import { elementsOf, grouped, panel } from "../../../harness/fixtures/dataforseo-items.ts";
+
+const element = result.omit({ rank: true });
+
+describe("an element", () => {
+  test("that is an organic result has its texts, rating, price, date, attributes and site links", () => {
+    const item = {
+      type: "organic",
+      rank_group: 1,
+      rank_absolute: 1,
+      domain: "www.pumps.example",
+      title: "Pumps &amp; hoses\u200e",
+      url: "https://www.pumps.example/all",
+      breadcrumb: "https://www.pumps.example › all",
+      description: "Ten <b>pumps</b>.",
+      pre_snippet: "3 days ago — ",
+      extended_snippet: "Brand: Nimbus · \u200eIn stock",
+      rating: { rating_type: "Max5", value: 4.8, votes_count: 1234, rating_max: 5 },
+      price: { current: 30, currency: "USD", displayed_price: "US$30.00" },
+      faq: { items: [{ type: "faq_box_element", title: "Is it loud?", description: "No." }] },
+      images: [{ type: "images_element", alt: "a pump", image_url: "https://img.example/1" }],
+      links: [
+        { type: "link_element", title: "Hoses", url: "https://www.pumps.example/hoses", description: null },
+        { type: "link_element", title: "Deep well", url: "https://www.pumps.example/deep", description: "Deeper." },
+        { type: "link_element", title: "Again", url: "https://www.pumps.example/deep" },
+      ],
+      related_result: [
+        { type: "related_result", title: "Old", url: "https://www.pumps.example/old", description: "x" },
+      ],
+      timestamp: "2026-01-02 00:00:00 +00:00",
+    };
+    expect(elementsOf(item)).toEqual([
+      {
+        type: "organic",
+        title: "Pumps & hoses",
+        url: "https://www.pumps.example/all",
+        domain: "pumps.example",
+        breadcrumb: "https://www.pumps.example › all",
+        description: "Ten pumps.",
+        richSnippet: {
+          top: ["4.8 (1,234)", "US$30.00", "3 days ago"],
+          bottom: ["Brand: Nimbus", "In stock", "Is it loud?"],
+        },
+        siteLinks: [
+          { title: "Deep well", url: "https://www.pumps.example/deep", description: "Deeper." },
+          { title: "Hoses", url: "https://www.pumps.example/hoses", description: "" },
+          { title: "Old", url: "https://www.pumps.example/old", description: "x" },
+        ],
+      },
+    ]);
+  });
+
+  test.each([
+    ["organic", "organic"],
+    ["paid", "paid"],
+    ["featured_snippet", "featured_snippet"],
+    ["answer_box", "answer_box"],
+    ["math_solver", "answer_box"],
+    ["currency_box", "answer_box"],
+    ["stocks_box", "answer_box"],
+    ["dictionary", "answer_box"],
+    ["ai_overview", "ai_overview"],
+    ["knowledge_graph", "knowledge_graph"],
+    ["people_also_ask", "people_also_ask"],
+    ["questions_and_answers", "people_also_ask"],
+    ["local_pack", "local_pack"],
+    ["map", "local_pack"],
+    ["local_services", "local_pack"],
+    ["top_stories", "top_stories"],
+    ["video", "video"],
+    ["short_videos", "video"],
+    ["images", "images"],
+    ["shopping", "shopping"],
+    ["popular_products", "shopping"],
+    ["commercial_units", "shopping"],
+    ["discussions_and_forums", "discussions"],
+    ["perspectives", "discussions"],
+    ["related_searches", "related_searches"],
+    ["people_also_search", "related_searches"],
+    ["jobs", "other"],
+    ["__proto__", "other"],
+    ["invented_tomorrow", "other"],
+  ])("of their type %s is %s among ours, however little it holds", (type, ours) => {
+    const bare = { type, title: null, url: "https://pumps.example/" };
+    const [found, ...more] = elementsOf(bare);
+    expect(more).toEqual([]);
+    expect(element.parse(found)).toMatchObject({ type: ours, title: ours === "other" ? type : "" });
+  });
+
+  test("that groups others has them as its links, with the answer or what is told of each", () => {
+    expect(grouped.map((item) => elementsOf(item)[0]).map((found) => [found?.type, found?.siteLinks])).toEqual([
+      ["people_also_ask", [{ title: "Which pump?", url: "https://faq.example/1", description: "A small one." }]],
+      ["people_also_ask", [{ title: "Why?", url: "https://ai.example/", description: "So. And so." }]],
+      ["top_stories", [{ title: "Pump wins", url: "https://news.example/1", description: "News · 2 hours ago" }]],
+      ["video", [{ title: "Pumping", url: "https://video.example/1", description: "Tube · 2026-09-11" }]],
+      ["images", [{ title: "A pump", url: "https://img.example/1.png", description: "" }]],
+      ["shopping", [{ title: "Pump 900", url: "https://shop.example/9", description: "$99 · Shop · 4.8 (803)" }]],
+      [
+        "related_searches",
+        [
+          { title: "pump repair", url: "", description: "" },
+          { title: "pump noise", url: "", description: "" },
+        ],
+      ],
+      [
+        "other",
+        [
+          { title: "Pump 1", url: "https://review.example/1", description: "92% (46) · Best." },
+          { title: "Review 2", url: "https://review.example/2", description: "" },
+        ],
+      ],
+      ["other", [{ title: "From $10", url: "https://fly.example/", description: "" }]],
+    ]);
+  });
+
+  test("of a pack of businesses stands once, with each of them, wherever the pack begins anew", () => {
+    const business = (title: string) => ({
+      type: "local_pack",
+      title,
+      description: "1 Main St",
+      phone: "555",
+      cid: "1",
+    });
+    const items = [business("A"), business("B"), { type: "map", title: "Here" }, business("C")];
+    expect(elementsOf(...items).map(({ type, title, siteLinks }) => [type, title, siteLinks.length])).toEqual([
+      ["local_pack", "", 2],
+      ["local_pack", "Here", 0],
+      ["local_pack", "", 1],
+    ]);
+    expect(elementsOf(business("A"))[0]?.siteLinks).toEqual([{ title: "A", url: "", description: "555 · 1 Main St" }]);
+  });
+
+  test("that answers by itself has the answer as its description", () => {
+    const table = { table_header: null, table_content: [["Mkt cap", "549B"], ["a", "b", "c"], "d"] };
+    const found = elementsOf(
+      { type: "answer_box", text: ["jeudi", "31 octobre"], links: null },
+      {
+        type: "math_solver",
+        title: "2x=4",
+        result: "x=2",
+        items: [{ title: "Divide" }],
+        links: [{ url: "https://m.example/" }],
+      },
+      {
+        type: "currency_box",
+        value: 1,
+        converted_value: 1.0551899999999999,
+        currency: "Euro",
+        converted_currency: "Dollar",
+      },
+      {
+        type: "stocks_box",
+        title: "Pump Inc",
+        source: "NYSE: PMP",
+        snippet: "+3",
+        price: { current: 57.5, currency: "USD" },
+        table,
+      },
+      {
+        type: "featured_snippet",
+        title: "Pumps",
+        featured_title: "42",
+        url: "https://p.example/",
+        timestamp: "2026-09-11 14:42:55",
+      },
+    );
+    expect(
+      found.map(({ title, description, richSnippet: { top, bottom } }) => [title, description, top, bottom]),
+    ).toEqual([
+      ["", "jeudi · 31 octobre", [], []],
+      ["2x=4", "x=2", [], ["Divide"]],
+      ["1 Euro", "1.05519 Dollar", [], []],
+      ["Pump Inc", "+3", ["57.5 USD", "NYSE: PMP"], ["Mkt cap: 549B", "a · b · c", "d"]],
+      ["Pumps", "", ["42", "2026-09-11"], []],
+    ]);
+  });
+
+  test("that is an overview has its paragraphs as text, and what they refer to as links", () => {
+    const link = (title: string, url: string) => ({ type: "link_element", title, url });
+    const references = [
+      { source: "wiki.example", url: "https://wiki.example/pump", title: "Pump", text: "A machine." },
+    ];
+    const items = [
+      {
+        type: "ai_overview_element",
+        title: "In short",
+        text: "It pumps.",
+        links: [link("there", "https://a.example/")],
+      },
+      { type: "ai_overview_expanded_element", title: "Step 1", components: [{ text: "Fill it.", references }] },
+      { type: "ai_overview_element", title: "Step 2", text: "Start it." },
+    ];
+    expect(elementsOf({ type: "ai_overview", items, references })).toMatchObject([
+      {
+        description: "In short It pumps. Step 1 Fill it. Step 2 Start it.",
+        siteLinks: [
+          { title: "Pump", url: "https://wiki.example/pump", description: "wiki.example · A machine." },
+          { title: "there", url: "https://a.example/" },
+        ],
+      },
+    ]);
+  });
+
+  test("that is a knowledge panel has no link of its own, its rows as facts, and its site first among its links", () => {
+    expect(elementsOf(panel)).toMatchObject([
+      {
+        title: "Pump",
+        url: "",
+        domain: "",
+        description: "A pump moves water.",
+        richSnippet: { top: ["Machine"], bottom: ["Born: long ago", "Phone: 555"] },
+        siteLinks: [
+          { title: "Pump", url: "https://pump.example/" },
+          { title: "Wiki", url: "https://wiki.example/" },
+          { title: "Waterfall", url: "https://song.example/", description: "1999" },
+          { title: "long ago", url: "https://when.example/" },
+        ],
+      },
+    ]);
+  });
+
+  test("stands where its absolute rank says, as long as every one has its own", () => {
+    const at = (...ranks: unknown[]) =>
+      elementsOf(...ranks.map((rank_absolute) => ({ type: "x", title: String(rank_absolute), rank_absolute })));
+    expect(at(3, 1, 2).map(({ title }) => title)).toEqual(["1", "2", "3"]);
+    expect(at(3, 1, 1).map(({ title }) => title)).toEqual(["3", "1", "1"]);
+    expect(at(3, 0, 1).map(({ title }) => title)).toEqual(["3", "0", "1"]);
+    expect(at(3, null, "1").map(({ title }) => title)).toEqual(["3", "null", "1"]);
+  });
+});

@@ -1,0 +1,157 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type ProviderName, providerNames, readEngineConfig } from "../../../shared/config.ts";
+import { type Check, checkProviders } from "../../../shared/providers/health-check.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { entries, type Entry } from "./contract-entries.ts";
+import { type ProviderStubs, type Reply, reply, startProviderStubs } from "./provider-stubs.ts";
+
+const patienceMs = 20_000;
+const overHttp = ["serpapi", "serper", "searxng", "dataforseo"] as const;
+const withAccount = ["serpapi", "serper", "dataforseo"] as const;
+
+let stubs: ProviderStubs;
+beforeEach(async () => {
+  stubs = await startProviderStubs();
+});
+afterEach(() => stubs.close());
+
+function checkAll(names: readonly ProviderName[], settings: Record<string, string> = {}, msMax = patienceMs) {
+  return checkProviders(readEngineConfig({ ...stubs.settings, SERP_PROVIDERS: names.join(","), ...settings }), msMax);
+}
+
+/** The one provider, while this happens to whoever asks it. */
+async function checkOne(name: ProviderName, happens: Reply, msMax?: number): Promise<Check | undefined> {
+  stubs.replies.set(name, happens);
+  return (await checkAll([name], {}, msMax))[0];
+}
+
+/** What is known of credentials that nobody has judged. */
+const unasked = (name: ProviderName) => (name === "searxng" ? "none needed" : null);
+
+test("every provider is well: accounts are asked what they have left, free ones for a search", async () => {
+  const checks = await checkAll(providerNames);
+  const well = { reachable: true, credentials: "ok", problem: null, latencyMs: expect.any(Number) };
+  const free = { ...well, credentials: "none needed", balance: null };
+  const most = { mobile: true, cities: true, everyLanguage: false, depthInOneCall: false };
+  expect(checks).toEqual([
+    { ...free, provider: "sandbox", can: { ...most, everyLanguage: true } },
+    { ...well, provider: "serpapi", balance: "870 searches left", can: most },
+    { ...well, provider: "serper", balance: "2,492 credits", can: { ...most, mobile: false } },
+    { ...free, provider: "searxng", can: { ...most, mobile: false, cities: false } },
+    { ...well, provider: "dataforseo", balance: "12.34 USD", can: { ...most, depthInOneCall: true } },
+  ]);
+  expect(stubs.asked.toSorted()).toEqual([
+    "dataforseo GET /v3/appendix/user_data",
+    "searxng POST /search",
+    "serpapi GET /account.json",
+    "serper GET /account",
+  ]);
+});
+
+test("all are asked side by side, each once, however often it is named", async () => {
+  const held: (() => void)[] = [];
+  for (const name of overHttp) {
+    const { account, page }: Entry = entries[name];
+    stubs.replies.set(name, (response) => held.push(() => reply(200, account?.answer ?? page)(response)));
+  }
+  const checks = checkAll([...overHttp, ...overHttp]);
+  await eventually(async () => held.length === overHttp.length);
+  for (const answer of held) answer();
+  expect((await checks).map(({ provider, problem }) => [provider, problem])).toEqual(
+    overHttp.map((name) => [name, null]),
+  );
+});
+
+test.each(withAccount)("wrong credentials are refused by %s, which was reached", async (name) => {
+  const wrong = {
+    SERPAPI_API_KEY: "another-key-0123456789",
+    SERPER_API_KEY: "another",
+    DATAFORSEO_PASSWORD: "another",
+  };
+  const [check] = await checkAll([name], wrong);
+  expect(check).toMatchObject({ reachable: true, credentials: "refused", balance: null });
+  expect(check?.problem).toMatch(/^refuses us: wrong credentials/);
+});
+
+test.each(withAccount)("an account at %s with nothing left is not well, and shows what it has", async (name) => {
+  const { account }: Entry = entries[name];
+  const check = await checkOne(name, reply(200, account?.spent));
+  expect(check).toMatchObject({ reachable: true, credentials: "ok", problem: "has nothing left on our account" });
+  expect(check?.balance).toMatch(/^-?0/);
+});
+
+test.each(overHttp)("where nobody listens, %s is out of reach", async (name) => {
+  const nowhere = Object.fromEntries(overHttp.map((each) => [`${each.toUpperCase()}_BASE_URL`, "http://127.0.0.1:1"]));
+  const [check] = await checkAll([name], nowhere);
+  expect(check).toMatchObject({ reachable: false, credentials: unasked(name), balance: null, latencyMs: null });
+  expect(check?.problem).toBe("is out of reach, or has an error of its own");
+});
+
+test.each(overHttp)("one that takes the request and says nothing is given up: %s", async (name) => {
+  const check = await checkOne(name, () => {}, 50);
+  expect(check).toMatchObject({ reachable: false, credentials: unasked(name), problem: "does not answer in time" });
+});
+
+test.each(overHttp)("one that begins its answer and never ends it is given up, too: %s", async (name) => {
+  const check = await checkOne(name, (response) => response.writeHead(200).write("{"), 50);
+  expect(check).toMatchObject({ reachable: false, problem: "does not answer in time" });
+});
+
+const cannotBeRead: [string, Reply][] = [
+  ["garbage", reply(200, "<!doctype html><title>Sign in to the network</title>")],
+  ["an answer of somebody else", reply(200, { hello: "world" })],
+  ["a redirect", (response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end()],
+  ["what is larger than any answer", reply(200, { balance: 1, pad: "x".repeat(5 * 1024 * 1024) })],
+];
+
+test.each(overHttp.flatMap((name) => cannotBeRead.map(([what, happens]) => ({ name, what, happens }))))(
+  "$what from $name is not well, though something was reached",
+  async ({ name, happens }) => {
+    const check = await checkOne(name, happens);
+    expect(check).toMatchObject({ reachable: true, credentials: unasked(name), balance: null });
+    expect(check?.problem).toBe("answers what cannot be read");
+  },
+);
+
+test.each(overHttp)("an error of %s is told as one, and a broken connection", async (name) => {
+  const problem = "is out of reach, or has an error of its own";
+  expect(await checkOne(name, reply(503, "Oops"))).toMatchObject({ reachable: true, problem });
+  expect(await checkOne(name, (response) => response.destroy())).toMatchObject({ reachable: false, problem });
+});
+
+test("a 200 that is a failure is a failure", async () => {
+  const unauthorized = { status_code: 40_100, status_message: "You are not Authorized.", cost: 0, tasks: null };
+  expect(await checkOne("dataforseo", reply(200, unauthorized))).toMatchObject({ credentials: "refused" });
+  const task = { status_code: 40_104, status_message: "Please visit your account to verify it.", result: null };
+  const unverified = { status_code: 20_000, status_message: "Ok.", tasks: [task] };
+  expect(await checkOne("dataforseo", reply(200, unverified))).toMatchObject({ credentials: "refused" });
+  const invalid = { error: "Invalid API key. Your API key should be here: https://serpapi.com/manage-api-key" };
+  expect(await checkOne("serpapi", reply(200, invalid))).toMatchObject({ credentials: "refused" });
+  const suspended = { results: [], answers: [], infoboxes: [], unresponsive_engines: [["google", "CAPTCHA"]] };
+  expect(await checkOne("searxng", reply(200, suspended))).toMatchObject({ problem: "is not let through by Google" });
+});
+
+test("what lacks its settings is told by their names, nobody is asked, and the others are all the same", async () => {
+  const { settings } = stubs;
+  const lacking = Object.fromEntries(Object.entries(settings).filter(([name]) => /SERPER/.test(name)));
+  const config = readEngineConfig({
+    ...lacking,
+    SERP_PROVIDERS: "dataforseo,serpapi,serper,searxng",
+    DATAFORSEO_LOGIN: "a",
+  });
+  const checks = await checkProviders(config, patienceMs);
+  const nothing = { reachable: null, balance: null, latencyMs: null, can: null };
+  const missing = (provider: ProviderName, names: string) => ({
+    provider,
+    ...nothing,
+    credentials: `missing: ${names}`,
+    problem: `lacks ${names}`,
+  });
+  expect(checks).toEqual([
+    missing("dataforseo", "DATAFORSEO_PASSWORD"),
+    missing("serpapi", "SERPAPI_API_KEY"),
+    expect.objectContaining({ provider: "serper", problem: null }),
+    missing("searxng", "SEARXNG_BASE_URL"),
+  ]);
+  expect(stubs.asked).toEqual(["serper GET /account"]);
+});

@@ -1,0 +1,86 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { result, resultTypes } from "../../../../shared/results.ts";
+import { openGoogle } from "../../../harness/processes/google.ts";
+import { query } from "../../../harness/fixtures/queries.ts";
+
+const deadlineMs = 20_000;
+const google = openGoogle();
+afterAll(() => google.close());
+
+async function outcomesOf(keyword: string) {
+  return (await google.search(query({ keyword }), deadlineMs)).trace.calls.map(({ outcome }) => outcome);
+}
+
+async function resultsOf(fields: object) {
+  const answer = await google.search(query(fields), deadlineMs);
+  if (!answer.ok) throw new Error(`The sandbox failed: ${answer.code}.`);
+  return answer;
+}
+
+test("the first page shows every type of result, in the shape of the contract", async () => {
+  const { results, totalResultsCount } = await resultsOf({});
+  expect(new Set(results.map(({ type }) => type))).toEqual(new Set(resultTypes));
+  expect(z.array(result).parse(results)).toEqual(results);
+  expect(results.map(({ rank }) => rank)).toEqual(results.map((_, row) => row + 1));
+  expect(results.filter(({ type }) => type === "organic")).toHaveLength(10);
+  expect(results.some(({ siteLinks, type }) => type === "organic" && siteLinks.length > 0)).toBe(true);
+  expect(totalResultsCount).toBeGreaterThanOrEqual(100);
+});
+
+test("the same query always has the same answer, and another place, language or device another one", async () => {
+  const { results } = await resultsOf({});
+  expect((await resultsOf({})).results).toEqual(results);
+  for (const fields of [{ location: "Lyon, France" }, { language: "de" }, { device: "mobile" }, { keyword: "other" }]) {
+    expect((await resultsOf(fields)).results).not.toEqual(results);
+  }
+});
+
+test("a deeper search begins with the same page and goes on to a hundred results, each address once", async () => {
+  const [shallow, deep] = [await resultsOf({}), await resultsOf({ depth: 100 })];
+  expect(deep.results.slice(0, shallow.results.length)).toEqual(shallow.results);
+  const urls = deep.results.filter(({ type }) => type === "organic").map(({ url }) => url);
+  expect(new Set(urls).size).toBe(100);
+});
+
+test("no site in it can exist", async () => {
+  const { results } = await resultsOf({ keyword: "東京 <b>pump</b> \u202f ☂", depth: 30 });
+  const urls = results
+    .flatMap(({ url, siteLinks }) => [url, ...siteLinks.map((link) => link.url)])
+    .filter((url) => url !== "");
+  expect(urls.every((url) => new URL(url).hostname.endsWith(".example"))).toBe(true);
+  expect(JSON.stringify(results)).not.toContain("<b>");
+});
+
+describe("words in the keyword call up what can go wrong", () => {
+  test("sandbox:empty is a page without results, which is a success", async () => {
+    expect(await resultsOf({ keyword: "pump sandbox:empty" })).toMatchObject({ results: [], totalResultsCount: 0 });
+  });
+
+  test("sandbox:slow answers late, but answers", async () => {
+    expect((await resultsOf({ keyword: "sandbox:slow=30 pump" })).results.length).toBeGreaterThan(10);
+  });
+
+  test.each([
+    ["sandbox:error", "engine_error", { reason: "provider_unavailable" }],
+    ["sandbox:refused", "engine_error", { reason: "provider_refused" }],
+    ["sandbox:garbage", "engine_error", { reason: "unreadable_answer" }],
+    ["sandbox:timeout", "engine_timeout", {}],
+    ["sandbox:slow=5000", "engine_timeout", {}],
+    ["sandbox:slow=1 sandbox:refused", "engine_error", { reason: "provider_refused" }],
+  ])("%s ends as %s", async (words, code, details) => {
+    const answer = await google.search(query({ keyword: `pump ${words}` }), 300);
+    expect(answer).toMatchObject({ ok: false, code, details, trace: { provider: "sandbox", costMicroUsd: 0 } });
+  });
+
+  test("an error is tried once more, a refusal is not", async () => {
+    expect(await outcomesOf("sandbox:error")).toEqual(["unavailable", "unavailable"]);
+    expect(await outcomesOf("sandbox:refused")).toEqual(["account_refused"]);
+  });
+
+  test("only whole words count", async () => {
+    expect((await resultsOf({ keyword: "what is xsandbox:error or sandbox:errors" })).results.length).toBeGreaterThan(
+      10,
+    );
+  });
+});

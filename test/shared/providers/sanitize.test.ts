@@ -1,0 +1,140 @@
+import { expect, test } from "vitest";
+import { googleLanguage, googleLanguages, isListed } from "../../../shared/providers/google-language.ts";
+import { googleLocation } from "../../../shared/providers/google-location.ts";
+import { domainOf, plainText, plainUrl } from "../../../shared/providers/sanitize.ts";
+import { query } from "../../harness/fixtures/queries.ts";
+
+test.each([
+  ["<b>Best</b> pumps &amp; more", "Best pumps & more"],
+  ["12&nbsp;kg\u00a0net ", "12 kg net"],
+  ["line\nbreak\ttab", "line break tab"],
+  ["a < b, I <3 &lt;b&gt;", "a < b, I <3 <b>"],
+  ["Dupont&#39;s &eacute;toile <br/>", "Dupont's étoile"],
+  ["half \ud83d", "half \ufffd"],
+])("a caller reads %j as %j", (given, read) => {
+  expect(plainText(given)).toBe(read);
+});
+
+test.each([
+  "<div>: The Content Division element - HTML | MDN",
+  '<input type="checkbox"> - HTML | MDN',
+  "<img> and <iframe> explained",
+  "List<T> Class",
+  "std::vector<int> and Map<String, List<B>>",
+  "Is a<b and c>d legal in Python?",
+  "Does a<b and c==d or e>f chain?",
+  "What <!DOCTYPE html> is for",
+  "Vue's <script-setup> and <Image>",
+])("%j is a text, and stays whole", (title) => {
+  expect(plainText(title)).toBe(title);
+});
+
+test.each([
+  ['Ten <em class="hit" lang=en>pumps</em><br /> H<sub>2</sub>O', "Ten pumps H2O"],
+  ["<span style=\"color:red\">Best</span> <mark data-n='1'>pumps</mark>", "Best pumps"],
+  ['<em class="hit"data-ved="x">Pumps</em>', "Pumps"],
+  ["a &lt;div&gt; is &amp;lt;div&amp;gt; in HTML", "a <div> is &lt;div&gt; in HTML"],
+])("the formatting of %j goes, which leaves %j", (given, read) => {
+  expect(plainText(given)).toBe(read);
+});
+
+test.each([
+  "<script>Pumps</script>",
+  "<SCRIPT src='x'>Pumps</SCRIPT\n>",
+  "<style media=all>Pumps</style>",
+  'Pumps<img src=x onerror="alert(1)">',
+  "<svg/onload=alert(1)>Pumps",
+  '<iframe srcdoc="x" />Pumps',
+  "<object data=x>Pumps",
+  '<a title="x" xlink:href = "javascript:alert(1)">Pumps</a>',
+  '<img alt=">" src=x onerror=alert(1)>Pumps',
+  '<img alt="x src=x onerror=alert(1)>Pumps',
+  '<svg a=""onload=alert(1)>Pumps</SVG>',
+  '<meta http-equiv="refresh" content="0;url=https://x.example">Pumps',
+  '<div style="background:url(https://x.example)">Pumps</div>',
+  "<button formaction=javascript:alert(1)>Pumps</button>",
+  "<video poster=https://x.example>Pumps</video>",
+  "<!-- hidden -->Pumps",
+])("%j loses what would run or load something on a page", (given) => {
+  expect(plainText(given)).toBe("Pumps");
+});
+
+test.each(['<"', "<'", '<a "', '" <a="', "<a style", "<", "<b", "<b a=", "<a ", "<a src=", "<a on", "<b a=b >", "<>"])(
+  "a text of many %j is read at once",
+  (part) => {
+    for (const text of [part.repeat(200_000), `<a ${part.replace(/[<>]/g, "").repeat(200_000)}>`]) {
+      expect(plainText(text).length).toBeLessThanOrEqual(text.length);
+    }
+  },
+);
+
+test.each([
+  ["https://example.com/a?b=c#d", "https://example.com/a?b=c#d"],
+  ["HTTP://Example.com", "HTTP://Example.com"],
+  ["/url?q=https://example.com/x%3Fy%3D1&sa=U", "https://example.com/x?y=1"],
+  ["https://www.google.com/url?url=http://example.com/&ved=2", "http://example.com/"],
+  ["https://example.com/url?q=https://other.example/", "https://example.com/url?q=https://other.example/"],
+  ["https://example.com/a b", "https://example.com/a%20b"],
+  ["/url?q=javascript:alert(1)", ""],
+  ["javascript:alert(1)", ""],
+  ["data:text/html,x", ""],
+  ["//example.com/", ""],
+  ["https://", ""],
+  ["", ""],
+])("the address %j goes out as %j", (given, url) => {
+  expect(plainUrl(given)).toBe(url);
+});
+
+test.each([
+  ["https://www.Example.com:8080/", "example.com"],
+  ["https://bücher.example/", "xn--bcher-kva.example"],
+  ["https://www.com/", "www.com"],
+  ["", ""],
+])("the domain of %j is %j", (url, domain) => {
+  expect(domainOf(url)).toBe(domain);
+});
+
+test.each([
+  ["en", "en"],
+  ["en-US", "en"],
+  ["de-AT", "de"],
+  ["fr-CA", "fr"],
+  ["es-MX", "es"],
+  ["es-419", "es-419"],
+  ["pt", "pt"],
+  ["pt-BR", "pt-BR"],
+  ["pt-AO", "pt"],
+  ["zh", "zh-CN"],
+  ["zh-Hans-HK", "zh-CN"],
+  ["zh-Hant", "zh-TW"],
+  ["zh-HK", "zh-TW"],
+  ["nb", "no"],
+  ["fil", "tl"],
+  ["jv", "jw"],
+  ["sr-Cyrl", "sr"],
+  ["sr-Latn", "sh"],
+  ["sr-Latn-ME", "sr-ME"],
+])("Google hears of %s as %s", (code, hl) => {
+  expect(googleLanguage(code, googleLanguages)).toBe(hl);
+});
+
+test.each([
+  ["Istanbul, Istanbul, Turkey", "Istanbul,Istanbul,Turkiye"],
+  ["Abidjan, Ivory Coast", "Abidjan,Cote d'Ivoire"],
+  ["Yangon, Myanmar", "Yangon,Myanmar (Burma)"],
+  ["Nassau, Bahamas", "Nassau,The Bahamas"],
+  ["Jamestown, Saint Helena", "Jamestown,Saint Helena, Ascension and Tristan da Cunha"],
+  ["Köln, Germany", "Köln,Germany"],
+])("%s is looked up as Google's list of places has it, %s", (typed, listed) => {
+  const { location } = query({ location: typed });
+  expect(googleLocation(location)).toBe(listed);
+  // Whoever writes it as the list does means the same place.
+  expect(query({ location: listed }).location).toBe(location);
+});
+
+test.each(["yue", "lb", "uz-Cyrl", "pa-PK"])(
+  "%s is none of Google's, and no other is searched in its place",
+  (code) => {
+    expect(isListed(code, googleLanguages)).toBe(false);
+  },
+);

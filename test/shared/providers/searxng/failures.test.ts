@@ -1,0 +1,108 @@
+import { expect, test } from "vitest";
+import { openSearxng } from "../../../../shared/providers/searxng/searxng.ts";
+import type { Failure, Page } from "../../../../shared/providers/provider.ts";
+import { engineConfig } from "../../../harness/fixtures/queries.ts";
+import { answerWith } from "../../../harness/fixtures/searxng-page.ts";
+import { searxngRefusals, searxngSilences } from "../refusals.ts";
+
+const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080" }));
+const found = { url: "https://pumps.example/1", title: "Pumps", engine: "google", engines: ["google"], positions: [1] };
+
+test.each(searxngRefusals)("SearXNG's status %i with %j is %s", (status, body, failure) => {
+  expect(searxng.read({ status, headers: {}, body: JSON.stringify(body) })).toEqual({ failure });
+  expect(searxng.read({ status, headers: {}, body: "<!doctype html>" })).toHaveProperty("failure");
+});
+
+test.each(searxngSilences)("an empty list with %j at Google is no empty page but %s", (text, failure) => {
+  expect(read({ unresponsive_engines: [["google", text]] })).toEqual({ failure });
+  expect(read({ unresponsive_engines: [["google", text]], suggestions: ["pump repair"] })).toEqual({ failure });
+});
+
+test("an empty list of which nothing bad is told is an empty page, and the last one", () => {
+  expect(read({})).toEqual({ elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd: 0 });
+});
+
+test("results that arrived just as SearXNG gave Google up are results", () => {
+  expect(read({ results: [found], unresponsive_engines: [["google", "timeout"]] })).toMatchObject({ hasMore: true });
+});
+
+test.each([
+  ["a row of Bing", { results: [found, { ...found, engine: "bing", engines: ["bing"] }] }],
+  ["a row that Bing had too", { results: [{ ...found, engines: ["google", "bing"] }] }],
+  ["a failure of Bing and no rows", { unresponsive_engines: [["bing", "timeout"]] }],
+  ["Google's custom search", { results: [{ ...found, engine: "google cse", engines: ["google cse"] }] }],
+  ["an infobox of Wikipedia", { infoboxes: [{ infobox: "Pump", engine: "wikipedia", engines: ["wikipedia"] }] }],
+])("where another engine was asked in Google's place, nothing is sold as Google's: %s", (_, fields) => {
+  expect(read(fields)).toEqual({ failure: "account_refused" });
+});
+
+test.each([
+  ["an answerer", [{ answer: "17", engine: "answerer: random" }]],
+  ["an answer without origin", [{ answer: "17" }]],
+  ["an answer in its former form", ["17"]],
+])("a keyword that the instance answers itself was never put to Google: %s", (_, answers) => {
+  expect(read({ answers })).toEqual({ failure: "query_refused" });
+});
+
+test.each<[string, object]>([
+  ["no results part", { results: undefined }],
+  ["results is null", { results: null }],
+  ["results is an object", { results: { 0: found } }],
+  ["a result that is a text", { results: ["x"] }],
+  ["a result without a link", { results: [{ ...found, url: undefined }] }],
+  ["a result with an empty link", { results: [{ ...found, url: "" }] }],
+  ["a link that is a number", { results: [{ ...found, url: 1 }] }],
+  ["a title that is a list", { results: [{ ...found, title: ["x"] }] }],
+  ["a result of nobody", { results: [{ ...found, engine: "" }] }],
+  ["a result without an engine", { results: [{ ...found, engine: undefined }] }],
+  ["no rows and no list of failures", { unresponsive_engines: undefined }],
+  ["no rows and failures in an unknown form", { unresponsive_engines: [{ google: "CAPTCHA" }] }],
+  ["no rows and failures that are a text", { unresponsive_engines: "google" }],
+  ["no rows and answers that are a text", { answers: "17" }],
+  ["no rows and infoboxes that are null", { infoboxes: null }],
+])("an answer of SearXNG with %s cannot be read", (_, fields) => {
+  expect(read(fields)).toEqual({ failure: "unreadable" });
+});
+
+test.each(["", "null", "[]", "1", '"x"', "<!doctype html><title>Just a moment...</title>", '{"results":['])(
+  "%j of SearXNG cannot be read",
+  (body) => {
+    expect(searxng.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
+  },
+);
+
+test("decorations in an unexpected form are left out, and the rest of the page stands", () => {
+  const odd = { content: ["x"], author: {}, publishedDate: [], engines: "google", template: 7, positions: { 0: 1 } };
+  const page = read({
+    results: [{ ...found, ...odd }],
+    answers: { a: 1 },
+    infoboxes: ["x", { infobox: ["Pump"], engine: "google", attributes: "x", urls: [1], relatedTopics: [null] }],
+    suggestions: [{}, "pump repair"],
+    corrections: "x",
+    unresponsive_engines: null,
+  });
+  expect(page).toMatchObject({
+    elements: [
+      { type: "knowledge_graph", title: "", siteLinks: [] },
+      { type: "organic", title: "Pumps", description: "", richSnippet: { top: [], bottom: [] } },
+      { type: "related_searches", siteLinks: [{ title: "pump repair" }] },
+    ],
+  });
+});
+
+test("a list as long as an answer can be breaks nothing", () => {
+  const positions = Array.from({ length: 40_000 }, (_, position) => position);
+  expect(read({ results: [{ ...found, positions }, found] })).toMatchObject({ hasMore: true });
+});
+
+test("an address that is not of the web is not passed on from SearXNG", () => {
+  const page = read({
+    results: [{ ...found, url: "javascript:alert(1)" }],
+    infoboxes: [{ infobox: "x", engine: "google", urls: [{ title: "site", url: "data:text/html,x" }] }],
+  });
+  expect(JSON.stringify(page)).not.toMatch(/javascript:|data:/);
+});
+
+function read(fields: object): Page | Failure {
+  return searxng.read({ status: 200, headers: {}, body: JSON.stringify(answerWith(fields)) });
+}

@@ -1,0 +1,97 @@
+import { describe, expect, test } from "vitest";
+import { ConfigError } from "../../../../shared/config.ts";
+import { languageCodeOf } from "../../../../shared/query/languages.ts";
+import { openSandbox } from "../../../../shared/providers/sandbox/sandbox.ts";
+import { openSearxng } from "../../../../shared/providers/searxng/searxng.ts";
+import { googleOver } from "../../../harness/processes/google.ts";
+import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
+
+const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080/search-of-mine/" }));
+
+describe("request", () => {
+  test("a search goes to Google alone, as a form, in the language and from the country", () => {
+    const request = searxng.request(query({ keyword: "pumps & hoses +50%", location: "Austria", language: "de" }), 3);
+    expect(request).toMatchObject({ method: "POST", url: "http://searxng.example:8080/search-of-mine/search" });
+    expect(request.headers).toMatchObject({ "content-type": "application/x-www-form-urlencoded" });
+    expect(sent(request.body)).toEqual({
+      q: "pumps & hoses +50%",
+      format: "json",
+      engines: "google",
+      language: "de-AT",
+      pageno: "3",
+      safesearch: "0",
+    });
+  });
+
+  test("failures are told in English, whatever the instance speaks", () => {
+    expect(searxng.request(query(), 1).headers["accept-language"]).toBe("en");
+  });
+
+  test.each([
+    ["!!g pump", "g pump"],
+    ["!! pump", "pump"],
+    ["pump !bing :de", "pump bing de"],
+    ["<1 pump <850 ?ddg !:<3", "1 pump 850 ddg 3"],
+    ["site:pumps.example a:b a!b a<b what? 5!", "site:pumps.example a:b a!b a<b what? 5!"],
+    ["pump\u00a0!bing\u3000:fr", "pump\u00a0bing\u3000fr"],
+  ])("a caller's %j is no command to SearXNG", (keyword, q) => {
+    expect(sent(searxng.request(query({ keyword }), 1).body)).toMatchObject({ q, engines: "google" });
+  });
+
+  test("a worker without an instance says which setting is missing", () => {
+    expect(() => openSearxng(engineConfig({}))).toThrow(ConfigError);
+    expect(() => openSearxng(engineConfig({}))).toThrow("SEARXNG_BASE_URL");
+  });
+});
+
+describe("what it can search", () => {
+  test.each([
+    ["en", "United States", "en-US"],
+    ["pt-BR", "Brazil", "pt-BR"],
+    ["nn", "Norway", "nb-NO"],
+    ["Filipino", "Philippines", "fil-PH"],
+    ["zh", "China", "zh-CN"],
+    ["zh-Hant", "Hong Kong", "zh-HK"],
+  ])("%s from %s goes out as %s", (language, location, tag) => {
+    const asked = query({ language, location });
+    expect(canSearch(asked)).toBe(true);
+    expect(sent(searxng.request(asked, 1).body)["language"]).toBe(tag);
+  });
+
+  test.each([
+    ["pt-BR", "Portugal", "the dialect of another country"],
+    ["es-419", "Mexico", "the dialect of a continent"],
+    ["zh-Hant", "China", "another script than the country's"],
+    ["zh", "United States", "Chinese where SearXNG does not know which"],
+    ["sr-Latn", "Serbia", "a script that Google does not tell apart"],
+    ["haw", "United States", "a language that Google does not restrict pages to"],
+  ])("%s from %s is passed over: %s", async (language, location) => {
+    const asked = query({ language, location });
+    expect(canSearch(asked)).toBe(false);
+    expect(await googleOver(searxng).search(asked, 1_000)).toMatchObject({
+      code: "query_rejected",
+      details: { reason: "unsupported", field: "language" },
+      trace: { calls: [] },
+    });
+    expect(await googleOver(searxng, openSandbox()).search(asked, 1_000)).toMatchObject({
+      ok: true,
+      trace: { provider: "sandbox" },
+    });
+  });
+
+  test.each([
+    [{ device: "mobile" }, "device"],
+    [{ location: "Lyon, France" }, "location"],
+  ])("%j is refused by its field", async (fields, field) => {
+    expect(await googleOver(searxng).search(query(fields), 1_000)).toMatchObject({ details: { field } });
+  });
+});
+
+function sent(body: string): Record<string, string> {
+  return Object.fromEntries(new URLSearchParams(body));
+}
+
+function canSearch(asked: ReturnType<typeof query>): boolean {
+  const country = sent(searxng.request(asked, 1).body)["language"]?.split("-")[1] ?? "";
+  return searxng.can.language?.(languageCodeOf(asked.language), country) ?? true;
+}

@@ -1,0 +1,198 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { result } from "../../../../shared/results.ts";
+import type { Element } from "../../../../shared/providers/provider.ts";
+import { everything, serpapi } from "../../../harness/fixtures/serpapi-page.ts";
+
+test("every kind of element comes out, in page order, with its links inside", () => {
+  const found = elementsOf(everything);
+  expect(found.map(({ type }) => type)).toEqual([
+    "paid",
+    "ai_overview",
+    "featured_snippet",
+    "knowledge_graph",
+    "shopping",
+    "top_stories",
+    "local_pack",
+    "organic",
+    "people_also_ask",
+    "images",
+    "video",
+    "video",
+    "shopping",
+    "shopping",
+    "discussions",
+    "other",
+    "other",
+    "other",
+    "paid",
+    "related_searches",
+  ]);
+  expect(z.array(result.omit({ rank: true })).parse(found)).toEqual(found);
+});
+
+test.each([
+  ["top_stories", [{ title: "Pump wins", url: "https://news.example/1", description: "News · 1 hour ago" }]],
+  [
+    "local_pack",
+    [{ title: "Pump Shop", url: "https://shop.example/", description: "4.5 (1,200) · $ · Hardware · 1 Main St" }],
+  ],
+  ["images", [{ title: "A pump", url: "https://img.example/page", description: "Img" }]],
+  ["video", [{ title: "Pumping", url: "https://video.example/1", description: "Tube · Pump TV · 2 days ago · 3:14" }]],
+  ["discussions", [{ title: "Loud pump?", url: "https://forum.example/1", description: "Forum · 3 years ago" }]],
+  ["shopping", [{ title: "Pump 900", url: "https://shop.example/900", description: "$99.00 · Shop · 4 (7)" }]],
+  [
+    "people_also_ask",
+    [
+      { title: "Which pump?", url: "https://faq.example/1", description: "A small one." },
+      { title: "Why a pump?", url: "https://faq.example/2", description: "It moves water. Uses Wells: deep ones. a b" },
+    ],
+  ],
+  [
+    "related_searches",
+    [
+      { title: "pump repair", url: "https://google.example/?q=pump+repair", description: "" },
+      { title: "pump noise", url: "", description: "" },
+    ],
+  ],
+])("the links of %s have the answer or the source line as description", (type, links) => {
+  expect(elementsOf(everything).find((found) => found.type === type)?.siteLinks).toEqual(links);
+});
+
+test("an ad has its breadcrumb, description, rating, attributes and site links, and stands where it stood", () => {
+  const [ad] = elementsOf(everything);
+  expect(ad).toEqual({
+    type: "paid",
+    title: "Pumps now",
+    url: "https://ads.example/",
+    domain: "ads.example",
+    breadcrumb: "https://ads.example/",
+    description: "Cheap.",
+    richSnippet: { top: ["4.1 (5)", "$5"], bottom: ["Free returns"] },
+    siteLinks: [{ title: "Sale", url: "https://ads.example/sale", description: "All of it. Now." }],
+  });
+  expect(elementsOf(everything).at(-2)).toMatchObject({ type: "paid", title: "Pumps below" });
+});
+
+test("products of several blocks are an element for each block", () => {
+  const blocks = elementsOf(everything).filter(({ type, title }) => type === "shopping" && title !== "");
+  expect(blocks.map(({ title, siteLinks }) => [title, siteLinks.length])).toEqual([
+    ["Popular products", 2],
+    ["In stores nearby", 1],
+  ]);
+});
+
+test("an overview has its words and its sources; one that would take a second search is told of", () => {
+  const [, overview] = elementsOf(everything);
+  expect(overview).toMatchObject({
+    type: "ai_overview",
+    description: "A pump moves water. Kinds Deep: for wells.",
+    siteLinks: [{ title: "Pumps", url: "https://wiki.example/pump", description: "Wiki" }],
+  });
+  expect(elementsOf({ ai_overview: { page_token: "t", serpapi_link: "https://serpapi.example/" } })).toMatchObject([
+    { type: "ai_overview", description: "" },
+    { type: "organic" },
+  ]);
+});
+
+describe("an answer", () => {
+  const answerOf = (answer_box: unknown) => elementsOf({ answer_box })[0];
+
+  test("with its source is a featured snippet", () => {
+    expect(elementsOf(everything)[2]).toMatchObject({
+      title: "Pump",
+      url: "https://wiki.example/pump",
+      breadcrumb: "https://wiki.example › pump",
+      description: "Moves water.",
+      richSnippet: { top: ["water", "2020"], bottom: [] },
+    });
+    expect(answerOf({ title: "Steps", list: ["Dig.", "Pump."], link: "https://a.example/" })?.description).toBe(
+      "Dig. Pump.",
+    );
+  });
+
+  test.each([
+    ["of a calculator", { type: "calculator_result", result: "42" }, { description: "42" }],
+    [
+      "in short",
+      { type: "organic_result", title: "Pump › Use", answer: "Water" },
+      { title: "Pump › Use", description: "Water" },
+    ],
+    ["of a dictionary", { definitions: ["To move water.", "A shoe."] }, { description: "To move water. A shoe." }],
+    [
+      "of facts",
+      {
+        type: "weather_result",
+        temperature: "96",
+        unit: "Fahrenheit",
+        thumbnail: "https://t.example/",
+        forecast: [{}],
+      },
+      { title: "weather result", richSnippet: { top: [], bottom: ["Temperature: 96", "Unit: Fahrenheit"] } },
+    ],
+  ])("%s, without a source, is an answer box", (_, box, fields) => {
+    expect(answerOf(box)).toMatchObject({ type: "answer_box", url: "", ...fields });
+  });
+
+  test("of a kind that says nothing is kept as other", () => {
+    expect(answerOf({ type: "unknow" })).toMatchObject({ type: "other", title: "answer_box" });
+  });
+});
+
+test("a knowledge panel has no link of its own; its facts stand below, its site, source and lists among its links", () => {
+  expect(elementsOf(everything)[3]).toMatchObject({
+    type: "knowledge_graph",
+    title: "Pump",
+    url: "",
+    description: "Moves water.",
+    richSnippet: { top: ["Machine", "4.2 (10)"], bottom: ["Patron saint: Drogo", "Parts: 12"] },
+    siteLinks: [
+      { title: "Pump", url: "https://pumps.example/", description: "" },
+      { title: "Wiki", url: "https://wiki.example/pump", description: "" },
+      { title: "Well", url: "https://google.example/?q=well", description: "" },
+    ],
+  });
+});
+
+test("whatever is new is kept as other, with the links that it holds, also in its parts", () => {
+  const others = elementsOf(everything).filter(({ type }) => type === "other");
+  expect(
+    others.map(({ title, description, siteLinks }) => [title, description, siteLinks.map((link) => link.title)]),
+  ).toEqual([
+    ["events_results", "", ["Pump fair"]],
+    ["Narrow it down", "Choose.", ["Solar"]],
+    ["refine_search_filters", "", ["Red", "Blue"]],
+  ]);
+});
+
+test.each([
+  ["a group in an unknown form", { related_questions: { a: { title: "Which?" } } }, "related_questions"],
+  ["ads in an unknown form", { ads: { first: "Pumps" } }, "ads"],
+  ["a panel without texts", { knowledge_graph: { title: ["a"] } }, "knowledge_graph"],
+  ["an overview without words", { ai_overview: { text_blocks: [{}] } }, "ai_overview"],
+  ["a lone text", { spelling_fix: "pump" }, "spelling_fix"],
+])("%s is kept as other, and the rest of the page stands", (_, parts, title) => {
+  const found = elementsOf(parts);
+  expect(found).toHaveLength(2);
+  expect(found.find(({ type }) => type === "organic")).toMatchObject({ title: "Pumps" });
+  expect(found.find(({ type }) => type === "other")).toMatchObject({ title });
+});
+
+test("what speaks of the request, and what is empty, is no element", () => {
+  const parts = {
+    search_parameters: { q: "pump" },
+    top_stories_link: "https://a.example/",
+    ads: [],
+    top_stories: null,
+  };
+  expect(elementsOf({ ...parts, related_questions: [], local_map: {}, was_fixed: false })).toHaveLength(1);
+});
+
+/** The elements of a good answer with these parts and one organic result. */
+function elementsOf(parts: object): Element[] {
+  const organic_results = [{ title: "Pumps", link: "https://pumps.example/all" }];
+  const body = JSON.stringify({ search_metadata: { status: "Success" }, organic_results, ...parts });
+  const page = serpapi.read({ status: 200, headers: {}, body });
+  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
+  return page.elements;
+}

@@ -1,0 +1,145 @@
+import { describe, expect, test } from "vitest";
+import { result } from "../../../../shared/results.ts";
+import { everything, pageOf, readJson, serpapi, success } from "../../../harness/fixtures/serpapi-page.ts";
+
+const row = { title: "Pumps", link: "https://pumps.example/" };
+
+describe("an answer of another shape", () => {
+  test.each([
+    ["results are null", { organic_results: null }],
+    ["results are an object", { organic_results: row }],
+    ["a result is null", { organic_results: [row, null] }],
+    ["a result without an address", { organic_results: [{ title: "a" }] }],
+    ["a result without a title", { organic_results: [{ link: "https://a.example/" }] }],
+    ["a title that is a list", { organic_results: [{ title: ["a"], link: "https://a.example/" }] }],
+    ["an address that is a number", { organic_results: [{ title: "a", link: 7 }] }],
+    ["an error that is an object", { organic_results: [row], error: { message: "a" } }],
+  ])("cannot be read, and is paid for where the search succeeded: %s", (_, parts) => {
+    expect(readJson(200, { search_metadata: success, ...parts })).toEqual({
+      failure: "unreadable",
+      costMicroUsd: 25_000,
+    });
+    expect(readJson(200, { search_metadata: { status: "Perhaps" }, ...parts })).toEqual({ failure: "unreadable" });
+  });
+
+  test.each(["", "null", "[]", "7", '"Success"', "<!doctype html>", '{"organic_results":['])(
+    "cannot be read: %j",
+    (body) => {
+      expect(serpapi.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
+    },
+  );
+
+  const hostile = [
+    null,
+    true,
+    7,
+    1e300,
+    "",
+    "<script>alert(1)</script>",
+    "javascript:alert(1)",
+    [],
+    {},
+    [[]],
+    [null],
+    [{}],
+  ];
+  const strange = [
+    ...hostile,
+    { expanded: 7 },
+    { top: { extensions: "a" } },
+    { top: 7, bottom: [] },
+    JSON.parse('{"__proto__":{"title":[]}}'),
+  ];
+
+  test("in its decorations loses these alone, whatever they are", () => {
+    const names = [
+      "displayed_link",
+      "snippet",
+      "date",
+      "author",
+      "price",
+      "rating",
+      "reviews",
+      "extensions",
+      "rich_snippet",
+    ];
+    for (const name of [
+      ...names,
+      "rich_snippet_table",
+      "rich_snippet_list",
+      "sitelinks",
+      "redirect_link",
+      "thumbnail",
+    ]) {
+      for (const value of strange) {
+        const page = pageOf({ organic_results: [{ ...row, [name]: value }] });
+        expect(page.elements.map((found) => [found.type, found.title, found.url])).toEqual([
+          ["organic", row.title, row.link],
+        ]);
+        expect(JSON.stringify(page)).not.toMatch(/<script|"url":"javascript/);
+      }
+    }
+  });
+
+  test("in its other parts still is a page, whatever they are, with elements in full form", () => {
+    const element = result.omit({ rank: true });
+    for (const [name, value] of Object.entries(everything)) {
+      const inside = typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
+      const members = Array.isArray(value) ? Object.keys(value[0] ?? {}) : [];
+      for (const bad of strange) {
+        const broken = [
+          bad,
+          [bad],
+          ...inside.map((part) => ({ ...Object(value), [part]: bad })),
+          ...members.map((part) => [{ ...Object(Array.isArray(value) ? value[0] : {}), [part]: bad }]),
+        ];
+        for (const part of broken) {
+          const { elements } = pageOf({ organic_results: [row], [name]: part });
+          expect(elements.filter((found) => !element.safeParse(found).success)).toEqual([]);
+          expect(elements.filter(({ type }) => type === "organic")).toHaveLength(1);
+          expect(JSON.stringify(elements)).not.toMatch(/<script|"url":"javascript/);
+        }
+      }
+    }
+  });
+
+  test("that is nested without end does no harm", () => {
+    const levels = 10_000;
+    const deep = `${'{"text_blocks":[{"list":['.repeat(levels)}${"]}]}".repeat(levels)}`;
+    const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],"ai_overview":${deep}}`;
+    expect(serpapi.read({ status: 200, headers: {}, body })).toMatchObject({
+      elements: [{ type: "other" }, { type: "organic" }],
+    });
+  });
+
+  const four = 4 * 1024 * 1024;
+  const crowd = (member: string) => `[${`${member},`.repeat(10_000)}${member}]`;
+  test.each([
+    ["larger than any page", `"pad":"${"x".repeat(four)}"`],
+    ["of too many results", `"organic_results":${crowd(JSON.stringify(row))}`],
+    ["of too many parts", Array.from({ length: 10_000 }, (_, index) => `"part_${index}":{"a":1}`).join()],
+  ])("that is %s cannot be read, and is not for long", (_, part) => {
+    const start = performance.now();
+    const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],${part}}`;
+    expect(serpapi.read({ status: 200, headers: {}, body })).toMatchObject({ failure: "unreadable" });
+    expect(performance.now() - start).toBeLessThan(5_000);
+  });
+
+  test.each(["related_questions", "new_results", "ads", "immersive_products"])(
+    "with a crowd in %s is a page all the same, and soon",
+    (name) => {
+      const start = performance.now();
+      for (const member of ["{}", '[{"title":"a"}]', '{"list":[{}]}']) {
+        const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],"${name}":${crowd(member)}}`;
+        expect(serpapi.read({ status: 200, headers: {}, body })).toHaveProperty("hasMore", true);
+      }
+      expect(performance.now() - start).toBeLessThan(5_000);
+    },
+  );
+
+  test("that has script in a title and an address of no web is cleaned", () => {
+    const title = 'Pumps <img src=x onerror="alert(1)"><script>alert(1)</script>';
+    const { elements } = pageOf({ organic_results: [{ title, link: "javascript:alert(1)", snippet: title }] });
+    expect(elements).toMatchObject([{ title: "Pumps alert(1)", url: "", domain: "", description: "Pumps alert(1)" }]);
+  });
+});

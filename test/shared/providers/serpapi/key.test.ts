@@ -1,0 +1,96 @@
+import { createServer, type ServerResponse } from "node:http";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { everythingInPostgres, everythingInRedis } from "../../../harness/assertions/everything-in-redis.ts";
+import { Exposition } from "../../../harness/assertions/metrics.ts";
+import { type Api, Service, type Worker } from "../../../harness/processes/service.ts";
+
+const key = "canary-key-in-an-address";
+const page = {
+  search_metadata: { status: "Success" },
+  organic_results: [{ title: "Pumps", link: "https://pumps.example/" }],
+};
+
+/** What SerpApi's stand-in does, by the keyword; where it says something, it says the key. */
+const replies: Record<string, (response: ServerResponse, url: string) => void> = {
+  good: (response) => response.end(JSON.stringify(page)),
+  refused: (response, url) =>
+    response.writeHead(401).end(JSON.stringify({ error: `Invalid API key: ${key} in ${url}` })),
+  unsupported: (response, url) =>
+    response.writeHead(400).end(JSON.stringify({ error: `Unsupported ${url} - location parameter.` })),
+  broken: (response) => response.destroy(),
+  failed: (response, url) => response.writeHead(503).end(url),
+  redirected: (response, url) => response.writeHead(302, { location: url }).end(),
+  unreadable: (response, url) => response.end(`<a href="${url}">`),
+  malformed: (response, url) => response.socket?.end(`HTTP/1.1 ${url}\r\n\r\n`),
+  repeated: (response, url) =>
+    response.end(JSON.stringify({ ...page, other_results: [{ title: key, link: `https://serpapi.example${url}` }] })),
+  silent: () => {},
+};
+
+const seen: URL[] = [];
+const server = createServer((request, response) => {
+  const url = new URL(request.url ?? "", "http://stub");
+  seen.push(url);
+  replies[url.searchParams.get("q") ?? ""]?.(response, request.url ?? "");
+});
+
+let service: Service;
+let api: Api;
+let worker: Worker;
+beforeAll(async () => {
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("A server that listens on TCP has a port.");
+  service = await Service.start({ apis: 0, workers: 0 });
+  const settings = {
+    SERP_PROVIDERS: "serpapi",
+    SERPAPI_API_KEY: key,
+    SERPAPI_BASE_URL: `http://127.0.0.1:${address.port}`,
+    SEARCH_DEADLINE_MS: "1500",
+    LOG_LEVEL: "trace",
+  };
+  [api, worker] = await Promise.all([service.startApi(settings), service.startWorker(settings)]);
+  await service.until(async () => (await Exposition.of(api)).value("workers_reporting") === 1);
+});
+afterAll(async () => {
+  await service.stop();
+  server.close();
+  server.closeAllConnections();
+});
+
+test("the key that travels in the address is in no log line, answer, metric, trace or store, whatever happens", async () => {
+  const { token } = await service.organization();
+  const statuses: Record<string, number> = {};
+  const told: string[] = [];
+  for (const keyword of Object.keys(replies)) {
+    const running = service.search(token, { keyword });
+    if (keyword === "silent") {
+      await service.until(async () => seen.at(-1)?.searchParams.get("q") === "silent");
+      told.push(await everythingInRedis(service.redis), await everythingInPostgres(service.databaseUrl));
+    }
+    const answer = await running;
+    statuses[keyword] = answer.status;
+    told.push(answer.text);
+  }
+  server.close();
+  server.closeAllConnections();
+  told.push((await service.search(token, { keyword: "unreachable" })).text);
+  told.push((await Exposition.of(api)).text, (await Exposition.of(worker)).text);
+  told.push(await everythingInRedis(service.redis), await everythingInPostgres(service.databaseUrl));
+  told.push(...[...api.lines, ...worker.lines].map((line) => JSON.stringify(line)), api.stderr, worker.stderr);
+
+  expect(statuses).toMatchObject({
+    good: 200,
+    repeated: 200,
+    refused: 502,
+    unsupported: 400,
+    redirected: 502,
+    silent: 504,
+  });
+  expect(new Set(seen.map(({ searchParams }) => searchParams.get("api_key")))).toEqual(new Set([key]));
+  expect(new Set(seen.map(({ searchParams }) => searchParams.get("q")))).toEqual(new Set(Object.keys(replies)));
+  expect(told.some((text) => text.includes('"provider":"serpapi"'))).toBe(true); // So the traces were looked through.
+  expect(told.filter((text) => text.includes(key))).toEqual([]);
+});

@@ -1,0 +1,167 @@
+import { describe, expect, test } from "vitest";
+import type { Element, Page } from "../../../../shared/providers/provider.ts";
+import { openSerpapi } from "../../../../shared/providers/serpapi/serpapi.ts";
+import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
+
+const key = "0123456789abcdef-of-a-test";
+const serpapi = openSerpapi(engineConfig({ SERPAPI_API_KEY: key, SERPAPI_BASE_URL: "https://serpapi.example/" }));
+
+describe("request", () => {
+  const parametersOf = (fields: object, pageNumber: number) =>
+    Object.fromEntries(new URL(serpapi.request(query(fields), pageNumber).url).searchParams);
+
+  test("a search for a country is one GET that sends country, language, device and where the page begins", () => {
+    const { url, ...rest } = serpapi.request(query(), 1);
+    expect(rest).toEqual({ method: "GET", headers: { accept: "application/json" }, body: "" });
+    expect(url.split("?")[0]).toBe("https://serpapi.example/search.json");
+    expect(parametersOf({ location: "UK", language: "pt-BR" }, 3)).toEqual({
+      engine: "google",
+      q: "garden pump",
+      gl: "gb",
+      hl: "pt-br",
+      device: "desktop",
+      start: "20",
+      api_key: key,
+    });
+  });
+
+  test("a place travels with its country, and mobile is asked for", () => {
+    const parameters = parametersOf({ location: "Lyon, France", device: "mobile" }, 1);
+    expect(parameters).toMatchObject({ gl: "fr", location: "Lyon,France", device: "mobile", start: "0" });
+    expect(parametersOf({ location: "Izmir, Turkey" }, 1)).toMatchObject({ gl: "tr", location: "Izmir,Turkiye" });
+  });
+
+  test.each([
+    ["en-US", "en"],
+    ["zh-Hant", "zh-tw"],
+    ["Filipino", "tl"],
+  ])("%s is asked for as %s, which is on their list", (language, hl) => {
+    expect(parametersOf({ language }, 1)).toMatchObject({ hl });
+  });
+
+  test("whatever stands in a keyword stays within it", () => {
+    const keyword = 'a&api_key=b#c "d" +é %20';
+    expect(parametersOf({ keyword }, 1)).toMatchObject({ q: keyword, api_key: key });
+  });
+
+  test("a worker without the key says which setting is missing", () => {
+    expect(() => openSerpapi(engineConfig({}))).toThrow("SERPAPI_API_KEY: needed by the provider serpapi");
+  });
+});
+
+describe("an organic result", () => {
+  test("has its texts, breadcrumb, rating, price, date and attributes, and its expanded site links first", () => {
+    const [found] = pageOf({
+      organic_results: [
+        {
+          position: 1,
+          title: "Pumps &amp; hoses",
+          link: "https://www.pumps.example/all",
+          displayed_link: "https://www.pumps.example › pumps",
+          snippet: "Ten <b>pumps</b>.",
+          date: "3 days ago",
+          rich_snippet: {
+            top: {
+              detected_extensions: { rating: 4.8, votes: 1234 },
+              extensions: ["Rating: 4.8", "\u200e1,234 votes", "\u200e$99.00", "In stock"],
+            },
+            bottom: { extensions: ["Brand: Nimbus", "Free delivery"] },
+          },
+          rich_snippet_table: { extensions: ["Power: 900 W"] },
+          sitelinks: {
+            inline: [
+              { title: "Again", link: "https://www.pumps.example/deep" },
+              { title: "Hoses", link: "https://www.pumps.example/hoses" },
+            ],
+            expanded: [{ title: "Deep well", link: "https://www.pumps.example/deep", snippet: "For wells." }],
+          },
+        },
+      ],
+    }).elements;
+    expect(found).toEqual({
+      type: "organic",
+      title: "Pumps & hoses",
+      url: "https://www.pumps.example/all",
+      domain: "pumps.example",
+      breadcrumb: "https://www.pumps.example › pumps",
+      description: "Ten pumps.",
+      richSnippet: {
+        top: ["4.8 (1,234)", "$99.00", "In stock", "3 days ago"],
+        bottom: ["Brand: Nimbus", "Free delivery", "Power: 900 W"],
+      },
+      siteLinks: [
+        { title: "Deep well", url: "https://www.pumps.example/deep", description: "For wells." },
+        { title: "Hoses", url: "https://www.pumps.example/hoses", description: "" },
+      ],
+    });
+  });
+
+  test.each([
+    ["in one line with its count", ["5.0(102)", "5 mins"], { rating: 5, reviews: 102 }, ["5 (102)", "5 mins"]],
+    ["with a decimal comma", ["Bewertung: 4,7", "24 Rezensionen"], { rating: 4.7, reviews: 24 }, ["4.7 (24)"]],
+    ["with a rounded count", ["4.4 (1.1K)", "$5"], { rating: 4.4, reviews: 1100 }, ["4.4 (1,100)", "$5"]],
+    ["without a count", ["Rating: 9/10", "9 items"], { rating: 9 }, ["9", "9 items"]],
+    ["that stands in no line", ["5 mins"], { rating: 5, reviews: 2 }, ["5 (2)", "5 mins"]],
+    ["that was not recognized", ["4.5 stars (3)"], {}, ["4.5 stars (3)"]],
+  ])("has a rating once, %s", (_, extensions, detected_extensions, top) => {
+    expect(organicOf({ rich_snippet: { top: { extensions, detected_extensions } } }).richSnippet.top).toEqual(top);
+  });
+
+  test("has a rating of its own above, and lines of its own below its snippet", () => {
+    const found = organicOf({
+      rating: 4.9,
+      reviews: 9,
+      extensions: ["Rating", "4.9 (9)", "5 min"],
+      author: "by A. Reed",
+    });
+    expect(found.richSnippet).toEqual({ top: ["4.9 (9)", "by A. Reed"], bottom: ["5 min"] });
+  });
+
+  test("without a link has the one behind its redirect", () => {
+    const redirect_link = "https://www.google.com/url?sa=t&url=https://pumps.example/behind&ved=x";
+    expect(organicOf({ link: undefined, redirect_link }).url).toBe("https://pumps.example/behind");
+  });
+});
+
+describe("the rest of a page", () => {
+  test("says how many results there are, unless the page itself refutes it", () => {
+    const total = (total_results: unknown, next?: string) =>
+      pageOf({ search_information: { total_results }, serpapi_pagination: { current: 1, next } }).totalResultsCount;
+    expect([total(1_670_000_000, "https://next.example/"), total(1)]).toEqual([1_670_000_000, 1]);
+    expect([total(1, "https://next.example/"), total(0), total("many"), total(-1), total(null)]).toEqual([
+      0, 0, 0, 0, 0,
+    ]);
+    expect(pageOf({ search_information: "none" }).totalResultsCount).toBe(0);
+  });
+
+  test("says whether there are more pages, and asks on where it does not say", () => {
+    const more = (pagination: object) => pageOf(pagination).hasMore;
+    expect(more({ serpapi_pagination: { current: 1, next: "https://serpapi.example/?start=10" } })).toBe(true);
+    expect(more({ serpapi_pagination: { current: 4 }, pagination: { current: 4 } })).toBe(false);
+    expect(more({ pagination: { current: 1, next: "https://google.example/?start=10" } })).toBe(true);
+    expect(more({})).toBe(true);
+  });
+
+  test("costs what one search costs", () => {
+    expect(pageOf({}).costMicroUsd).toBe(25_000);
+  });
+});
+
+function organicOf(fields: object): Element {
+  const row = { title: "Pumps", link: "https://pumps.example/", ...fields };
+  const [found] = pageOf({ organic_results: [row] }).elements;
+  if (found === undefined) throw new Error("A page with a result has one.");
+  return found;
+}
+
+/** The page that comes of a good answer with these parts; with one organic result, where they do not say other. */
+function pageOf(parts: object): Page {
+  const organic_results = [{ title: "Pumps", link: "https://pumps.example/" }];
+  return pageFrom(JSON.stringify({ search_metadata: { id: "1", status: "Success" }, organic_results, ...parts }));
+}
+
+function pageFrom(body: string): Page {
+  const page = serpapi.read({ status: 200, headers: {}, body });
+  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
+  return page;
+}

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { readQuery } from "../../../shared/query/query.ts";
+import { issuesOf } from "../../harness/fixtures/queries.ts";
+
+test.each([
+  ["Example.COM", "example.com"],
+  ["https://www.example.com/a/b?c#d", "example.com"],
+  ["example.com.", "example.com"],
+  ["www.com", "www.com"],
+  ["例え.テスト", "xn--r8jz45g.xn--zckzah"],
+  [`${"a.".repeat(120)}example`, `${"a.".repeat(120)}example`],
+])("%s means %s", (typed, domain) => {
+  expect(readQuery({ keyword: "a", targetDomain: typed }).targetDomain).toBe(domain);
+});
+
+test.each([
+  "localhost",
+  "127.0.0.1",
+  "1.2.3",
+  "0x7f.1",
+  "[::1]",
+  "example.com:8080",
+  "user@example.com",
+  "*.example.com",
+  "ex%41mple.com",
+  "a_b.example",
+  "-a.example",
+  "a..example",
+  "https://",
+  "ftp://example.com",
+  `${"a".repeat(64)}.example`,
+  `${"a.".repeat(126)}example`,
+])("%s is no host name", (typed) => {
+  expect(issuesOf({ keyword: "a", targetDomain: typed })).toMatchObject([{ path: "targetDomain" }]);
+});

@@ -1,0 +1,111 @@
+import { expect, test } from "vitest";
+import { googleCountryName } from "../../../shared/query/countries.ts";
+import { countryOf, isFinerThanCountry, readLocation } from "../../../shared/query/locations.ts";
+import { readQuery } from "../../../shared/query/query.ts";
+import { countries } from "../../harness/fixtures/countries.ts";
+import { issuesOf } from "../../harness/fixtures/queries.ts";
+
+test.each([
+  ["usa", "United States"],
+  ["U.S.", "United States"],
+  ["Great Britain", "United Kingdom"],
+  ["UK", "United Kingdom"],
+  ["deu", "Germany"],
+  ["Russian Federation", "Russia"],
+  ["Seoul, Korea, Republic of", "Seoul,South Korea"],
+  ["Virgin Islands, U.S.", "U.S. Virgin Islands"],
+  ["Taiwan, Province of China", "Taiwan"],
+  ["Islamic Republic of Iran", "Iran"],
+  ["Viet Nam", "Vietnam"],
+  ["Hong Kong", "Hong Kong"],
+  ["ivory coast", "Côte d'Ivoire"],
+  ["München, Bayern, de", "München,Bayern,Germany"],
+  ["Wien, Österreich", "Wien,Austria"],
+  ["Genève, Suisse", "Genève,Switzerland"],
+  ["São Paulo, Brasil", "São Paulo,Brazil"],
+  ["日本", "Japan"],
+  ["香港", "Hong Kong"],
+  ["the United States", "United States"],
+  ["Nassau, The Bahamas", "Nassau,Bahamas"],
+  ["Banjul, Gambia, The", "Banjul,Gambia"],
+  ["Zürich, die Schweiz", "Zürich,Switzerland"],
+  ["Dublin, Republic of Ireland", "Dublin,Ireland"],
+  ["Tbilisi, Georgia, Republic of", "Tbilisi,Georgia"],
+  ["Caracas, Venezuela, Bolivarian Republic of", "Caracas,Venezuela"],
+  ["La Paz, Bolivia (Plurinational State of)", "La Paz,Bolivia"],
+  ["Kinshasa, Congo, the Democratic Republic of the", "Kinshasa,Democratic Republic of the Congo"],
+  ["Kinshasa, DR Congo", "Kinshasa,Democratic Republic of the Congo"],
+  ["Yangon, Republic of the Union of Myanmar", "Yangon,Myanmar"],
+  ["Yangon, Myanmar (Burma)", "Yangon,Myanmar"],
+  ["Stanley, Falkland Islands (Islas Malvinas)", "Stanley,Falkland Islands"],
+  ["Ramallah, Palestine, State of", "Ramallah,Palestinian Territories"],
+  ["Virgin Islands, US", "U.S. Virgin Islands"],
+  ["the Republic of China", "Taiwan"],
+  ["People's Republic of China", "China"],
+  ["Skopje, Macedonia", "Skopje,North Macedonia"],
+  ["Mbabane, Swaziland", "Mbabane,Eswatini"],
+  ["Amsterdam, Holland", "Amsterdam,Netherlands"],
+  ["Riyadh, KSA", "Riyadh,Saudi Arabia"],
+  ["Dili, East Timor", "Dili,Timor-Leste"],
+])("%s is read as %s", (typed, canonical) => {
+  expect(readQuery({ keyword: "a", location: typed }).location).toBe(canonical);
+});
+
+test("every country is found by its code and by its name in any case, and its name is a single part", () => {
+  expect(countries.length).toBeGreaterThan(240);
+  for (const { code, name } of countries) {
+    expect(name).not.toMatch(/,|& | - /);
+    for (const typed of [
+      code,
+      name,
+      name.toUpperCase(),
+      `Somewhere, ${name}`,
+      `Somewhere,${googleCountryName(code)}`,
+    ]) {
+      expect(readLocation(typed)).toMatchObject({ countryCode: code });
+    }
+    expect(countryOf(`Somewhere,${name}`)).toBe(code);
+  }
+});
+
+test("the provider can tell a country from a place in it", () => {
+  expect(isFinerThanCountry("Germany")).toBe(false);
+  expect(isFinerThanCountry("Berlin,Germany")).toBe(true);
+});
+
+test("an unknown country is answered with what it may have been", () => {
+  expect(issuesOf({ keyword: "a", location: "Berlin, Germny" })[0]?.message).toContain('"Berlin, Germany"');
+  expect(issuesOf({ keyword: "a", location: "Congo" })[0]?.message).toContain('"Democratic Republic of the Congo"');
+});
+
+test.each([
+  ["Nassau, The Bahams", "Nassau, Bahamas"],
+  ["Nassau, the, Bahams", "Nassau, Bahamas"],
+  ["Kingston Commonwealth of Jamaica", "Kingston, Jamaica"],
+  ["State of Georgia", "Georgia"],
+  ["Atlanta, State of Texas", "Atlanta, Texas, United States"],
+  ["Minna, State of Niger", 'Minna, Niger", "Minna, Niger, Nigeria'],
+  ["Atlanta, State of GA", "Atlanta, Gabon"],
+])("%s is answered with %s: what is no place is not offered as one", (typed, close) => {
+  expect(issuesOf({ keyword: "a", location: typed })[0]?.message).toContain(`Close to it: "${close}"`);
+});
+
+test.each([
+  "Freedonia",
+  "Hargeisa, Somalilund",
+  "Xoyland",
+  "Atlanta, Georgia, State of",
+  "Republic of",
+  "Samoa (American)",
+])("%s is like no country, and none is offered", (typed) => {
+  expect(issuesOf({ keyword: "a", location: typed })[0]?.message).not.toContain("Close to it");
+});
+
+test.each(["Berlin,,Germany", ",Germany", "Germany,", "Berlin, \u200b, Germany", "Gotham City", "x".repeat(255)])(
+  "%j is refused",
+  (place) => {
+    const [issue] = issuesOf({ keyword: "a", location: place });
+    expect(issue?.path).toBe("location");
+    expect(issue?.message).not.toContain("x".repeat(65));
+  },
+);

@@ -1,0 +1,140 @@
+import { describe, expect, test } from "vitest";
+import { queryFingerprint, readQuery } from "../../../shared/query/query.ts";
+import { issuesOf, refusalOf } from "../../harness/fixtures/queries.ts";
+
+describe("what a caller sends", () => {
+  test("a keyword alone is a complete search, with its fields in the order of the contract", () => {
+    expect(JSON.stringify(readQuery({ keyword: "garden pump" }))).toBe(
+      '{"keyword":"garden pump","engine":"google","location":"United States","language":"English","device":"desktop","depth":10}',
+    );
+  });
+
+  test("every field is echoed as it will be executed", () => {
+    const query = readQuery({
+      targetDomain: "https://www.Bücher.example/neu?x=1",
+      depth: 35,
+      device: "mobile",
+      language: "Deutsch",
+      location: " Austin , Texas, usa",
+      engine: "google",
+      keyword: "  garden   pump ",
+    });
+    expect(JSON.stringify(query)).toBe(
+      '{"keyword":"garden   pump","engine":"google","location":"Austin,Texas,United States","language":"German","device":"mobile","depth":35,"targetDomain":"xn--bcher-kva.example"}',
+    );
+  });
+
+  test("what was echoed can be sent again and means the same", () => {
+    const query = readQuery({
+      keyword: "pump",
+      location: "Lyon, FR",
+      language: "pt-br",
+      targetDomain: "www.a.example",
+    });
+    expect(readQuery(query)).toEqual(query);
+    expect(queryFingerprint(readQuery(query))).toBe(queryFingerprint(query));
+  });
+
+  test.each([null, [], "pump", 7, undefined])("a body that is no object is refused as a whole: %j", (body) => {
+    expect(issuesOf(body)).toEqual([{ path: "", message: "Expected a JSON object." }]);
+  });
+
+  test("fields that do not exist are refused by name, those that JavaScript treats as special too", () => {
+    const body: unknown = JSON.parse('{"keyword":"a","__proto__":{"depth":5},"constructor":1,"Keyword":"b"}');
+    expect(issuesOf(body).map(({ path }) => path)).toEqual(["__proto__", "constructor", "Keyword"]);
+  });
+
+  test("at most twenty issues come back, and at most 64 characters of any name", () => {
+    const fields = Object.fromEntries(Array.from({ length: 50 }, (_, row) => [`${"é".repeat(100)}${row}`, 1]));
+    const issues = issuesOf({ keyword: "a", ...fields });
+    expect(issues).toHaveLength(20);
+    expect(issues[0]?.path).toBe("é".repeat(64));
+  });
+
+  test.each([
+    ["keyword", 5],
+    ["keyword", undefined],
+    ["engine", null],
+    ["location", ["Berlin, Germany"]],
+    ["language", null],
+    ["device", "tablet"],
+    ["depth", "10"],
+    ["depth", 0],
+    ["depth", 101],
+    ["depth", 1.5],
+    ["targetDomain", null],
+  ])("nothing is coerced: %s as %j is refused", (field, value) => {
+    expect(issuesOf({ keyword: "pump", [field]: value })).toEqual([
+      { path: field, message: expect.stringMatching(/\.$/) },
+    ]);
+  });
+});
+
+describe("texts", () => {
+  test("a keyword may have 700 characters, counted as people do and not as code units", () => {
+    expect(readQuery({ keyword: "😀".repeat(700) }).keyword).toBe("😀".repeat(700));
+    expect(issuesOf({ keyword: "😀".repeat(701) })).toEqual([
+      { path: "keyword", message: "Expected at most 700 characters." },
+    ]);
+    expect(issuesOf({ keyword: "a", location: `${"é".repeat(250)}, France` })).toHaveLength(1);
+  });
+
+  test.each([
+    "a\u0000b",
+    "a\nb",
+    "a\u0085b",
+    "\ud800",
+    "a\u202eb",
+    "a\u2066b",
+    "",
+    "   ",
+    "\u200b\u2060\ufeff\u00ad",
+    "\u3164\u2800",
+  ])("%j is no keyword", (keyword) => {
+    expect(issuesOf({ keyword })).toHaveLength(1);
+  });
+
+  test.each(["שלום\u200f!", "a\u200eb", "می\u200cخواهم", "👩\u200d🚒", "--", "%00 & <b>"])(
+    "%j is a keyword, kept as typed",
+    (keyword) => {
+      expect(readQuery({ keyword }).keyword).toBe(keyword);
+    },
+  );
+});
+
+describe("engine", () => {
+  test("an engine that we do not have is told only when all else is valid", () => {
+    expect(refusalOf({ keyword: "a", engine: "bing" })).toMatchObject({
+      code: "not_implemented",
+      details: { engine: "bing", supported: ["google"] },
+    });
+    expect(refusalOf({ keyword: "", engine: "bing" })).toMatchObject({ code: "bad_request" });
+    expect(refusalOf({ keyword: "a", engine: "" })).toMatchObject({ code: "bad_request" });
+    expect(refusalOf({ keyword: "a", engine: "x".repeat(99) })?.details["engine"]).toBe("x".repeat(64));
+  });
+});
+
+describe("fingerprint", () => {
+  test("queries that mean the same share it, and all others differ", () => {
+    expect(fingerprint({})).toMatch(/^[0-9a-f]{64}$/);
+    expect(fingerprint({ language: "en", location: "USA", keyword: " pump " })).toBe(fingerprint({}));
+    const others = [
+      { keyword: "Pump" },
+      { depth: 11 },
+      { device: "mobile" },
+      { language: "en-GB" },
+      { targetDomain: "a.example" },
+    ];
+    expect(new Set([{}, ...others].map(fingerprint)).size).toBe(others.length + 1);
+  });
+
+  test("the order of a query's fields does not change it", () => {
+    const query = readQuery({ keyword: "pump", targetDomain: "a.example" });
+    const reversed = Object.fromEntries(Object.entries(query).toReversed());
+    expect(queryFingerprint({ ...query, ...reversed })).toBe(queryFingerprint(query));
+  });
+});
+
+function fingerprint(body: object): string {
+  return queryFingerprint(readQuery({ keyword: "pump", ...body }));
+}

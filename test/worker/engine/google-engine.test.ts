@@ -1,0 +1,179 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Provider } from "../../../shared/providers/provider.ts";
+import type { EngineAnswer } from "../../../worker/engine/google-engine.ts";
+import { openSerper } from "../../../shared/providers/serper/serper.ts";
+import { googleOver } from "../../harness/processes/google.ts";
+import { engineConfig, query } from "../../harness/fixtures/queries.ts";
+import {
+  breakOff,
+  hang,
+  hangUp,
+  huge,
+  raw,
+  refusal,
+  type Reply,
+  reply,
+  type SerperStub,
+  stall,
+  startSerperStub,
+  tenOrganic,
+} from "../../harness/stubs/serper-stub.ts";
+
+const deadlineMs = 20_000;
+/** For searches that can only end by running out of time. */
+const shortMs = 250;
+const key = "secret-key-of-a-test";
+
+let stub: SerperStub;
+let serper: Provider;
+
+beforeEach(async () => {
+  stub = await startSerperStub();
+  serper = openSerper(engineConfig({ SERPER_API_KEY: key, SERPER_BASE_URL: stub.url }));
+});
+afterEach(() => stub.close());
+
+function searchSerper(fields: object = {}, remainingMs = deadlineMs): Promise<EngineAnswer> {
+  return googleOver(serper).search(query(fields), remainingMs);
+}
+
+function resultsOf(answer: EngineAnswer) {
+  if (!answer.ok) throw new Error(`The search failed: ${answer.code} ${JSON.stringify(answer.details)}.`);
+  return answer.results;
+}
+
+describe("a search over HTTP", () => {
+  test("one page is one call with our key, and its cost is told", async () => {
+    const answer = await searchSerper({ location: "Lyon, France" });
+    expect(resultsOf(answer).map(({ rank }) => rank)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(answer.trace).toMatchObject({
+      provider: "serper",
+      costMicroUsd: 1_000,
+      calls: [{ provider: "serper", outcome: "ok" }],
+    });
+    expect(stub.requests).toMatchObject([
+      { method: "POST", path: "/search", key, body: { location: "Lyon,France", page: 1 } },
+    ]);
+  });
+
+  test("depth is fetched in pages, and ranks run on over them", async () => {
+    const answer = await searchSerper({ depth: 35 });
+    expect(
+      resultsOf(answer)
+        .map(({ rank, title }) => [rank, title])
+        .slice(-6),
+    ).toEqual([
+      [30, "Pump 3.10"],
+      [31, "Pump 4.1"],
+      [32, "Pump 4.2"],
+      [33, "Pump 4.3"],
+      [34, "Pump 4.4"],
+      [35, "Pump 4.5"],
+    ]);
+    expect(stub.requests.map(({ body }) => Number(body["page"])).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4]);
+    expect(answer.trace.costMicroUsd).toBe(4_000);
+  });
+
+  test("the first page is asked for alone, and no other when it is empty", async () => {
+    stub.otherwise = reply(200, { organic: [], credits: 1 });
+    expect(await searchSerper({ depth: 100 })).toMatchObject({ ok: true, results: [], totalResultsCount: 0 });
+    expect(stub.requests).toHaveLength(1);
+  });
+
+  test("an address that comes again on a later page counts once", async () => {
+    const organic = ["first", "second"].map((title) => ({ title, link: "https://pumps.example/same" }));
+    stub.otherwise = reply(200, { organic, relatedSearches: [{ query: "more" }] });
+    expect(resultsOf(await searchSerper({ depth: 20 })).map(({ rank, type, title }) => [rank, type, title])).toEqual([
+      [1, "organic", "first"],
+      [2, "related_searches", ""],
+      [3, "related_searches", ""],
+    ]);
+  });
+});
+
+describe("what fails at the only provider fails the search", () => {
+  test.each<[string, Reply, string, number]>([
+    ["a wrong key", refusal(403, "Unauthorized."), "provider_refused", 1],
+    ["an empty account", refusal(400, "Not enough credits"), "provider_refused", 1],
+    ["a request that is not understood", refusal(400, "Missing query"), "provider_refused", 1],
+    ["too many requests", refusal(429, "Slow down"), "provider_unavailable", 2],
+    ["an error of its own", refusal(500, "Oops"), "provider_unavailable", 2],
+    ["a connection that closes without an answer", hangUp, "provider_unavailable", 2],
+    ["a connection that closes in the answer", breakOff, "provider_unavailable", 2],
+    ["a page of HTML", raw(200, "<!doctype html>"), "unreadable_answer", 1],
+    ["JSON of another shape", reply(200, { results: [] }), "unreadable_answer", 1],
+    ["an answer of eleven megabytes", huge, "unreadable_answer", 1],
+    ["an answer without an end", raw(200, '{"organic":['), "unreadable_answer", 1],
+  ])("%s, after as many calls as make sense", async (_, failing, reason, calls) => {
+    stub.otherwise = failing;
+    const answer = await searchSerper();
+    expect(answer).toMatchObject({ ok: false, code: "engine_error", details: { reason } });
+    expect(answer.trace.calls).toHaveLength(calls);
+    expect(answer.trace.costMicroUsd).toBe(0);
+  });
+
+  test("a redirect is not followed, so that the key stays where it belongs", async () => {
+    stub.otherwise = raw(302, "", { location: `${stub.url}/elsewhere` });
+    expect(await searchSerper()).toMatchObject({ code: "engine_error", details: { reason: "unreadable_answer" } });
+    expect(stub.requests.map(({ path }) => path)).toEqual(["/search"]);
+  });
+
+  test("a provider that is not there is unavailable", async () => {
+    await stub.close();
+    expect(await searchSerper()).toMatchObject({ code: "engine_error", details: { reason: "provider_unavailable" } });
+  });
+
+  test.each<[string, Reply]>([
+    ["never answers", hang],
+    ["never ends its answer", stall],
+  ])("a provider that %s is waited for until the deadline", async (_, silent) => {
+    stub.otherwise = silent;
+    expect(await searchSerper({}, shortMs)).toMatchObject({ ok: false, code: "engine_timeout", details: {} });
+  });
+
+  test("a deadline that has passed asks nobody", async () => {
+    expect(await searchSerper({}, -1)).toMatchObject({ code: "engine_timeout" });
+    expect(stub.requests).toEqual([]);
+  });
+
+  test("a failure that passes costs one more call and no more", async () => {
+    stub.next = [refusal(503, "Busy")];
+    const answer = await searchSerper();
+    expect(resultsOf(answer)).toHaveLength(10);
+    expect(answer.trace.calls.map(({ outcome }) => outcome)).toEqual(["unavailable", "ok"]);
+  });
+
+  test("one page that cannot be had fails the search, and the other pages are not waited for", async () => {
+    stub.otherwise = (request, response) => {
+      const page = request.body["page"];
+      (page === 1 ? tenOrganic : page === 2 ? refusal(403, "Unauthorized.") : hang)(request, response);
+    };
+    const answer = await searchSerper({ depth: 40 });
+    expect(answer).toMatchObject({ ok: false, code: "engine_error", details: { reason: "provider_refused" } });
+    expect(answer.trace.costMicroUsd).toBe(1_000);
+    expect(answer.trace.calls.map(({ outcome }) => outcome).toSorted()).toEqual([
+      "account_refused",
+      "dropped",
+      "dropped",
+      "ok",
+    ]);
+  });
+
+  test("an adapter that breaks is an unreadable answer, and never an exception", async () => {
+    const broken: Provider = {
+      ...serper,
+      read: () => {
+        throw new Error("a defect");
+      },
+    };
+    expect(await googleOver(broken).search(query(), deadlineMs)).toMatchObject({
+      details: { reason: "unreadable_answer" },
+    });
+  });
+
+  test("neither the key nor the query stands in what is logged", async () => {
+    stub.otherwise = hangUp;
+    const { trace, ...answer } = await searchSerper();
+    expect(JSON.stringify([trace, answer])).not.toMatch(new RegExp(`${key}|pump`));
+  });
+});

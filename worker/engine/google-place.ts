@@ -1,8 +1,0 @@
-import { googleCountryName } from "../../shared/countries.ts";
-import { countryOf } from "../../shared/places.ts";
-
-/** A canonical place as Google's list of places, which the providers go by, spells its country: `Izmir,Turkiye`. */
-export function googlePlace(location: string): string {
-  const finer = location.split(",").slice(0, -1);
-  return [...finer, googleCountryName(countryOf(location))].join(",");
-}
