@@ -3,9 +3,9 @@ import { Command, Option } from "commander";
 import { wholeNumber } from "../../shared/admin/arguments.ts";
 import { startPostgres } from "../../shared/local/postgres.ts";
 import { runCrashPoints } from "./crash-points/run.ts";
-import { scenarios } from "./figures/all.ts";
+import { scenarios } from "./scenarios/all.ts";
 import { moneyModel } from "./money.ts";
-import { findPlantedBugs } from "./planted/planted.ts";
+import { runMutants } from "./mutants/run.ts";
 import { type FaultName, faultNames } from "./random/faults.ts";
 import { randomFaults } from "./random/report.ts";
 import { reportOf, type Row } from "./report.ts";
@@ -40,7 +40,7 @@ const crashPoints = (options: { only?: string; lanes: number }) =>
 const money = (options: { seed?: number; runs: number }) =>
   withPostgres((postgresUrl) => moneyModel({ ...options, postgresUrl, say }));
 
-const figures = (only?: string) =>
+const measureScenarios = (only?: string) =>
   withPostgres(async (postgresUrl) => {
     const rows: Row[] = [];
     for (const scenario of scenarios.filter(({ name }) => only === undefined || name === only)) {
@@ -56,13 +56,13 @@ const program = new Command("npm run faults --")
 
 program
   .command("all", { isDefault: true })
-  .description("crash points, random faults, the money's model and the figures, one after the other: 20 minutes")
+  .description("crash points, random faults, the money's model and the scenarios, one after the other: 20 minutes")
   .action(async () => {
     conclude([
       ...(await crashPoints({ lanes: lanesDefault })),
       ...(await randomFaults({ seed: 1, seeds: 10, searches: 1_000, say })),
       ...(await money({ runs: modelRunsDefault })),
-      ...(await figures()),
+      ...(await measureScenarios()),
     ]);
   });
 
@@ -92,18 +92,18 @@ program
   .action(async (options: { seed?: number; runs: number }) => conclude(await money(options)));
 
 program
-  .command("figures")
-  .description("measures what is promised in figures")
+  .command("scenarios")
+  .description("measures each promised figure")
   .argument("[name]", `one of ${scenarios.map(({ name }) => name).join(", ")}; all without it`)
-  .action(async (name?: string) => conclude(await figures(name)));
+  .action(async (name?: string) => conclude(await measureScenarios(name)));
 
 program
-  .command("planted")
+  .command("mutants")
   .description(
-    "plants known bugs in copies of the code, one after the other, and tells whether each is caught; needs git",
+    "applies known bugs to copies of the code, one after the other, and reports whether each is caught; needs git",
   )
   .option("--only <name>", "this bug alone")
-  .action(async ({ only }: { only?: string }) => conclude(await findPlantedBugs({ only, say })));
+  .action(async ({ only }: { only?: string }) => conclude(await runMutants({ only, say })));
 
 try {
   await program.parseAsync();

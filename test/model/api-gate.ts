@@ -1,4 +1,4 @@
-import { Api, carry, go, refuse } from "./api-places.ts";
+import { Api, carry, go, refuse } from "./api-states.ts";
 import { admit, enqueue, Message, putLate, send } from "./redis.ts";
 import { Caller, Clock, KeyRecord, type Search, type State } from "./state.ts";
 import { type Change, nobody, type Steps } from "./steps.ts";
@@ -56,7 +56,7 @@ function offerAdmission(steps: Steps, place: number, clock: number): void {
     return;
   }
   steps.take("API of %: admit.lua", place, (next, own) => pass(steps, next, own));
-  const ran: Change = (next, own) => admit(steps.world, next, own);
+  const ran: Change = (next, own) => admit(steps.config, next, own);
   const name = "API of %: 503, no reply from admit.lua";
   steps.take(`${name}, which ran`, place, unknown(ran), "admissionUnknown");
   steps.take(`${name}, which never ran`, place, unknown(notAtAll), "admissionUnknown");
@@ -79,14 +79,14 @@ const later =
     putLate(next, own, { kind, balance: 0, version: 0 });
 
 function pass(steps: Steps, next: State, own: Search): string {
-  const admission = admit(steps.world, next, own);
+  const admission = admit(steps.config, next, own);
   if (admission === "held") go(own, Api.enqueue);
   else if (admission === "replayed") go(own, Api.deliver);
   else if (admission === "waiting") go(own, Api.keyWait);
   else if (admission === "cold") go(own, Api.seedRead);
   else {
     own.pairVersion = next.shared.copyVersion;
-    if (!steps.world.design.asksBeforeRefusing) return refuseForCredits(steps, next, own);
+    if (!steps.config.design.asksBeforeRefusing) return refuseForCredits(steps, next, own);
     carry(own, steps.isKeyed(own.place) ? Api.askKey : Api.askPair, 0, own.pairVersion);
   }
   return admission;

@@ -1,4 +1,4 @@
-import { Api, carry, go, refuse, tell } from "./api-places.ts";
+import { Api, carry, go, refuse, tell } from "./api-states.ts";
 import { confirm, isPaid, reverse, settle } from "./postgres.ts";
 import { endOf, Message, send } from "./redis.ts";
 import { Caller, Clock, Decision, Inbox, Job, type Search, type State } from "./state.ts";
@@ -70,7 +70,7 @@ const dropOf = new Map<number, number>([
 function offerRefund(steps: Steps, { place, api, decision }: Search): void {
   const decide = (next: State, own: Search) => {
     const isFirst = own.decision === Decision.none;
-    settle(steps.world, next, own, "refund");
+    settle(steps.config, next, own, "refund");
     return isFirst ? "refunded" : isPaid(own) ? "a charge was first" : "refunded before";
   };
   steps.take("API of %: wants a refund in Postgres", place, (next, own) => {
@@ -93,7 +93,7 @@ function offerRefund(steps: Steps, { place, api, decision }: Search): void {
 function offerDrop(steps: Steps, search: Search): void {
   const { place, api, decision, pairBalance, pairVersion } = search;
   const isKeyed = steps.isKeyed(place);
-  const leaves = isPaid(search) && steps.world.design.apiLeavesCharges;
+  const leaves = isPaid(search) && steps.config.design.apiLeavesCharges;
   const kind = leaves ? Message.pair : endOf(isKeyed, search, false);
   const name = leaves ? "API of %: stores the pair, leaves the hold" : "API of %: settle.lua (refund)";
   send(steps, name, place, { kind, balance: pairBalance, version: pairVersion }, (after) => {
@@ -108,7 +108,7 @@ function offerLateWait(steps: Steps, { place, inbox }: Search): void {
   if (inbox !== Inbox.none) offerArrival(steps, place, inbox);
   steps.take("API of %: 504, no answer arrived", place, (_, own) => {
     refuse(own);
-    if (!steps.isKeyed(place) || !steps.world.design.keyedChargesStand) go(own, Api.reverse);
+    if (!steps.isKeyed(place) || !steps.config.design.keyedChargesStand) go(own, Api.reverse);
   });
 }
 
@@ -122,14 +122,14 @@ function offerDelivery(steps: Steps, { place, caller, clock }: Search): void {
     return steps.take("API of %: nobody takes the answer", place, (_, own) =>
       go(own, isReversible ? Api.reverse : Api.done),
     );
-  if (clock >= Clock.fence && steps.world.design.fences)
+  if (clock >= Clock.fence && steps.config.design.fences)
     return steps.take("API of %: 504, too late for a 200", place, (_, own) => {
       refuse(own);
       if (isReversible) go(own, Api.reverse);
     });
   steps.take("API of %: 200 delivered", place, (_, own) => {
     tell(own, Caller.delivered);
-    go(own, isReversible && steps.world.design.confirms ? Api.confirm : Api.done);
+    go(own, isReversible && steps.config.design.confirms ? Api.confirm : Api.done);
   });
 }
 
@@ -153,7 +153,7 @@ function offerConfirmation(steps: Steps, { place }: Search): void {
 
 function offerReversal(steps: Steps, { place, undelivered }: Search): void {
   const giveBack = (next: State, own: Search) => {
-    reverse(steps.world, next, own);
+    reverse(steps.config, next, own);
   };
   steps.take("API of %: gives the charge back in Postgres", place, (next, own) => {
     giveBack(next, own);

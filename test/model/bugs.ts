@@ -1,17 +1,17 @@
 import { asBuilt, type Design } from "./design.ts";
-import type { World } from "./steps.ts";
+import type { ModelConfig } from "./steps.ts";
 
 /** Mistakes that the design could have: each is planted into the model, which has to find it, by the rule that it breaks. */
-export interface Bug {
+export interface DesignBug {
   name: string;
   /** The rule that is broken first. */
   rule: string;
-  world: World;
+  config: ModelConfig;
 }
 
-function bug(name: string, rule: string, planted: Partial<Design>, world: Partial<World>): Bug {
+function bug(name: string, rule: string, planted: Partial<Design>, config: Partial<ModelConfig>): DesignBug {
   const given = { keyed: [false], balance: 1, warm: true, takeOversMax: 1, faults: {} };
-  return { name, rule, world: { ...given, ...world, design: { ...asBuilt, ...planted } } };
+  return { name, rule, config: { ...given, ...config, design: { ...asBuilt, ...planted } } };
 }
 
 const paid = "each 200 has a charge behind it that stands, its own or its key's";
@@ -22,7 +22,7 @@ const oneAtATime = "one search at a time under a key, unless Redis lost its memo
 const holdAtRest = "no hold is left";
 const repeat = { keyed: [true, true] };
 
-export const bugs: Bug[] = [
+export const bugs: DesignBug[] = [
   bug(
     "a search is decided again by every run",
     "a decided search stays as it was decided",

@@ -1,4 +1,4 @@
-import { Api } from "./api-places.ts";
+import { Api } from "./api-states.ts";
 import { Clock, Hold, Job, type Search } from "./state.ts";
 import type { Steps } from "./steps.ts";
 import { offerEnd } from "./worker.ts";

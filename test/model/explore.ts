@@ -2,10 +2,10 @@ import { brokenIn, restIsReachable } from "./invariants.ts";
 import { KnownStates } from "./known-states.ts";
 import { emptyState, firstState, offerAll } from "./model.ts";
 import type { State } from "./state.ts";
-import { Steps, type Taken, type World } from "./steps.ts";
+import { Steps, type Taken, type ModelConfig } from "./steps.ts";
 
 /**
- * Goes through every state that a world can reach, the nearest first, so that what it shows of a violation is a shortest
+ * Goes through every state that a config can reach, the nearest first, so that what it shows of a violation is a shortest
  * way to it.
  */
 
@@ -36,21 +36,24 @@ export interface Explored {
  *   takes the whole way several times over.
  * @param options.until a rule to stop at as soon as it is broken.
  */
-export function explore(world: World, options: { statesMax: number; restAskedMax: number; until?: string }): Explored {
+export function explore(
+  config: ModelConfig,
+  options: { statesMax: number; restAskedMax: number; until?: string },
+): Explored {
   const startedAtMs = performance.now();
-  const [now, next] = [emptyState(world), emptyState(world)];
+  const [now, next] = [emptyState(config), emptyState(config)];
   const known = new KnownStates(now.words.length);
   const traces = new Map<string, string[]>();
   let at = 0;
   let isExhaustive = true;
 
   const see = (state: State, number: number, isAtRest: boolean) => {
-    for (const rule of brokenIn(state, world, isAtRest))
-      if (!traces.has(rule)) traces.set(rule, traceTo(world, known, number));
+    for (const rule of brokenIn(state, config, isAtRest))
+      if (!traces.has(rule)) traces.set(rule, traceTo(config, known, number));
   };
   const take = ({ name, found, place, broken }: Taken) => {
     if (broken !== "" && !traces.has(broken))
-      traces.set(broken, [...traceTo(world, known, at), tell(world, name, place, found)]);
+      traces.set(broken, [...traceTo(config, known, at), tell(config, name, place, found)]);
     if (known.count >= options.statesMax) {
       isExhaustive &&= known.find(next.words) >= 0;
       return;
@@ -59,7 +62,7 @@ export function explore(world: World, options: { statesMax: number; restAskedMax
     if (number >= 0) see(next, number, false);
   };
 
-  const first = firstState(world);
+  const first = firstState(config);
   known.add(first.words, -1);
   see(first, 0, false);
   let resting = 0;
@@ -75,7 +78,7 @@ export function explore(world: World, options: { statesMax: number; restAskedMax
       break;
     }
     known.read(at, now.words);
-    const steps = new Steps(world, now, next, { taken: take });
+    const steps = new Steps(config, now, next, { taken: take });
     offerAll(steps);
     if (steps.progress > 0) continue;
     resting += 1;
@@ -83,35 +86,35 @@ export function explore(world: World, options: { statesMax: number; restAskedMax
   }
 
   const isRestAsked = isExhaustive && known.count <= options.restAskedMax;
-  const stuck = isRestAsked ? findStuck(world, known) : -1;
-  if (stuck >= 0) traces.set(restIsReachable, traceTo(world, known, stuck));
+  const stuck = isRestAsked ? findStuck(config, known) : -1;
+  if (stuck >= 0) traces.set(restIsReachable, traceTo(config, known, stuck));
   const violations = [...traces].map(([rule, trace]) => ({ rule, trace }));
   const seconds = (performance.now() - startedAtMs) / 1_000;
   return { states: known.count, depth, resting, seconds, isExhaustive, isRestAsked, violations };
 }
 
 /** Follows the first finders back to the beginning, and asks each state anew which step led to the next one. */
-function traceTo(world: World, known: KnownStates, number: number): string[] {
+function traceTo(config: ModelConfig, known: KnownStates, number: number): string[] {
   const way = [];
   for (let at = number; at > 0; at = known.parentOf(at)) way.push(at);
-  const [now, next, goal] = [emptyState(world), emptyState(world), emptyState(world)];
+  const [now, next, goal] = [emptyState(config), emptyState(config), emptyState(config)];
   return way.toReversed().map((at) => {
     known.read(known.parentOf(at), now.words);
     known.read(at, goal.words);
     let told = "";
     const taken = ({ name, place, found }: Taken) => {
       if (told === "" && goal.words.every((word, place_) => word === next.words[place_]))
-        told = tell(world, name, place, found);
+        told = tell(config, name, place, found);
     };
-    offerAll(new Steps(world, now, next, { taken }));
+    offerAll(new Steps(config, now, next, { taken }));
     return told;
   });
 }
 
 const names = ["A", "B", "C", "D"];
 
-function tell(world: World, name: string, place: number, found: string): string {
-  const search = `${names[place] ?? ""}${world.keyed[place] ? " (keyed)" : ""}`;
+function tell(config: ModelConfig, name: string, place: number, found: string): string {
+  const search = `${names[place] ?? ""}${config.keyed[place] ? " (keyed)" : ""}`;
   return name.replace("%", search) + (found === "" ? "" : `: ${found}`);
 }
 
@@ -119,8 +122,8 @@ function tell(world: World, name: string, place: number, found: string): string 
  * A state from which no way without a fault leads to rest, or -1. Goes backwards, so that a state's successors have mostly
  * been seen before it, until a whole pass brings nothing new.
  */
-function findStuck(world: World, known: KnownStates): number {
-  const [now, next] = [emptyState(world), emptyState(world)];
+function findStuck(config: ModelConfig, known: KnownStates): number {
+  const [now, next] = [emptyState(config), emptyState(config)];
   const rests = new Uint8Array(known.count);
   let open = known.count;
   for (let before = Number.POSITIVE_INFINITY; open < before; ) {
@@ -132,7 +135,7 @@ function findStuck(world: World, known: KnownStates): number {
       const taken = ({ isFault }: Taken) => {
         if (!isFault && !isFound) isFound = rests[known.find(next.words)] === 1;
       };
-      const steps = new Steps(world, now, next, { taken });
+      const steps = new Steps(config, now, next, { taken });
       offerAll(steps);
       if (!isFound && steps.progress > 0) continue;
       rests[at] = 1;

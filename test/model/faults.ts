@@ -1,4 +1,4 @@
-import { Api, go } from "./api-places.ts";
+import { Api, go } from "./api-states.ts";
 import { grant } from "./postgres.ts";
 import { currentPair, Message, storePair } from "./redis.ts";
 import { Caller, Clock, Hold, type Search, type State } from "./state.ts";
@@ -44,7 +44,7 @@ export function offerFaultsOf(steps: Steps, search: Search): void {
   if (api !== Api.idle && api !== Api.done)
     steps.take("the API of % is killed", place, (_, own) => die(own), "apiCrash");
   // A process that stops waits for all that it has begun: nothing is different then from one that is only idle.
-  if (api === Api.confirm && !steps.world.design.exitConfirms)
+  if (api === Api.confirm && !steps.config.design.exitConfirms)
     steps.take("the API of % exits, its confirmation is dropped", place, (_, own) => go(own, Api.done), "apiExit");
   if (inbox !== 0)
     steps.take(
@@ -76,7 +76,7 @@ export function offerFaults(steps: Steps): void {
     (next) => {
       grant(next);
       const { balance, version } = currentPair(next, Message.pair);
-      storePair(steps.world, next, balance, version);
+      storePair(steps.config, next, balance, version);
     },
     "topUp",
   );
@@ -94,13 +94,13 @@ export function offerFaults(steps: Steps): void {
     );
 }
 
-function flush({ world }: Steps, next: State): void {
+function flush({ config }: Steps, next: State): void {
   const { shared } = next;
   shared.copy = shared.copyVersion = shared.record = shared.recordOwner = 0;
   shared.lost = 1;
   for (const search of next.searches) {
     search.hold = search.job = search.takeOvers = search.inbox = 0;
-    if (!world.design.evidenceInPostgres) search.undelivered = 0;
+    if (!config.design.evidenceInPostgres) search.undelivered = 0;
   }
 }
 

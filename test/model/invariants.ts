@@ -1,18 +1,18 @@
-import { Api } from "./api-places.ts";
+import { Api } from "./api-states.ts";
 import { isCovered } from "./redis.ts";
 import { Caller, Clock, Decision, Hold, Job, KeyRecord, type Search, type State } from "./state.ts";
-import type { World } from "./steps.ts";
+import type { ModelConfig } from "./steps.ts";
 import { isAnswering } from "./worker.ts";
 
 /** What must be true: the invariants of README and of the design, each under the sentence that a violation is told with. */
 
-type Rule = (state: State, world: World) => boolean;
+type Rule = (state: State, config: ModelConfig) => boolean;
 
 const isCharged = ({ decision }: Search) => decision === Decision.charge;
 const stands = (search: Search) => isCharged(search) && search.reversed === 0;
-const isKeyed = (world: World, { place }: Search) => world.keyed[place] ?? false;
-const standingUnderKey = (state: State, world: World) =>
-  state.searches.filter((search) => isKeyed(world, search) && stands(search)).length;
+const isKeyed = (config: ModelConfig, { place }: Search) => config.keyed[place] ?? false;
+const standingUnderKey = (state: State, config: ModelConfig) =>
+  state.searches.filter((search) => isKeyed(config, search) && stands(search)).length;
 
 /** In every state. */
 const always: Record<string, Rule> = {
@@ -28,14 +28,14 @@ const always: Record<string, Rule> = {
   },
   "a reversal gives back one charge that was made": ({ searches }) =>
     searches.every((search) => search.reversed === 0 || isCharged(search)),
-  "a charge under a key is never reversed": ({ searches }, world) =>
-    searches.every((search) => search.reversed === 0 || !isKeyed(world, search)),
-  "what stands in undelivered is an unkeyed charge that stands": ({ searches }, world) =>
-    searches.every((search) => search.undelivered === 0 || (stands(search) && !isKeyed(world, search))),
-  "a key is charged once": (state, world) => standingUnderKey(state, world) <= 1,
+  "a charge under a key is never reversed": ({ searches }, config) =>
+    searches.every((search) => search.reversed === 0 || !isKeyed(config, search)),
+  "what stands in undelivered is an unkeyed charge that stands": ({ searches }, config) =>
+    searches.every((search) => search.undelivered === 0 || (stands(search) && !isKeyed(config, search))),
+  "a key is charged once": (state, config) => standingUnderKey(state, config) <= 1,
   "a charge of nothing is never made": ({ searches }) => !searches.some((search) => isCharged(search) && search.free),
-  "a remembered answer is paid": (state, world) =>
-    state.shared.record !== KeyRecord.answered || standingUnderKey(state, world) > 0,
+  "a remembered answer is paid": (state, config) =>
+    state.shared.record !== KeyRecord.answered || standingUnderKey(state, config) > 0,
   "a record in flight has a hold, by which the sweeper finds it": ({ shared, searches }) =>
     shared.record !== KeyRecord.running || searches[shared.recordOwner - 1]?.hold !== Hold.none,
   "Redis' copy is never newer than Postgres, nor another balance of the same version": ({ shared }) =>
@@ -43,18 +43,18 @@ const always: Record<string, Rule> = {
     shared.copyVersion < shared.version ||
     (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),
   "what is admitted can be paid, unless Redis lost its memory": (state) => state.shared.lost === 1 || isCovered(state),
-  "one search at a time under a key, unless Redis lost its memory": ({ shared, searches }, world) =>
-    shared.lost === 1 || searches.filter((search) => search.hold !== Hold.none && isKeyed(world, search)).length <= 1,
-  "a repeat is not searched anew while the first one's answer is on its way": ({ shared, left, searches }, world) => {
+  "one search at a time under a key, unless Redis lost its memory": ({ shared, searches }, config) =>
+    shared.lost === 1 || searches.filter((search) => search.hold !== Hold.none && isKeyed(config, search)).length <= 1,
+  "a repeat is not searched anew while the first one's answer is on its way": ({ shared, left, searches }, config) => {
     // A second run that fails frees the key, although the first may be about to answer: its answer is owed all the same.
-    const isTakenOver = left.workerStall < (world.faults.workerStall ?? 0);
+    const isTakenOver = left.workerStall < (config.faults.workerStall ?? 0);
     if (shared.lost === 1 || isTakenOver) return true;
     const onItsWay = (search: Search) => search.clock < Clock.grace && search.runs.some(isAnswering);
     return !searches.some(
       (first) =>
-        isKeyed(world, first) &&
+        isKeyed(config, first) &&
         onItsWay(first) &&
-        searches.some((other) => other !== first && isKeyed(world, other) && other.hold !== Hold.none),
+        searches.some((other) => other !== first && isKeyed(config, other) && other.hold !== Hold.none),
     );
   },
 };
@@ -71,16 +71,16 @@ const atRest: Record<string, Rule> = {
     searches.every(({ job, runs }) => job === Job.none && runs.every(({ at }) => at === 0)),
   "no record is left in flight": ({ shared }) => shared.record !== KeyRecord.running,
   "nothing undelivered is left": ({ searches }) => searches.every(({ undelivered }) => undelivered === 0),
-  "each 200 has a charge behind it that stands, its own or its key's": (state, world) =>
+  "each 200 has a charge behind it that stands, its own or its key's": (state, config) =>
     state.searches.every((search) => {
       if (search.caller !== Caller.delivered) return true;
-      if (isKeyed(world, search)) return standingUnderKey(state, world) > 0;
+      if (isKeyed(config, search)) return standingUnderKey(state, config) > 0;
       return stands(search) || (isCharged(search) && search.inDoubt === 1);
     }),
-  "each charge without a key that stands was delivered": ({ searches }, world) =>
-    searches.every((search) => isKeyed(world, search) || !stands(search) || search.caller === Caller.delivered),
-  "a charge under a key can be had: remembered, or owed by the key": (state, world) =>
-    standingUnderKey(state, world) === 0 || state.shared.record === KeyRecord.answered || state.shared.paidBy !== 0,
+  "each charge without a key that stands was delivered": ({ searches }, config) =>
+    searches.every((search) => isKeyed(config, search) || !stands(search) || search.caller === Caller.delivered),
+  "a charge under a key can be had: remembered, or owed by the key": (state, config) =>
+    standingUnderKey(state, config) === 0 || state.shared.record === KeyRecord.answered || state.shared.paidBy !== 0,
   "Redis' copy is cold or Postgres' balance": ({ shared }) =>
     shared.copy === 0 || (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),
 };
@@ -89,9 +89,9 @@ const alwaysList = Object.entries(always);
 const atRestList = Object.entries(atRest);
 
 /** The rules that this state breaks. */
-export function brokenIn(state: State, world: World, isAtRest: boolean): string[] {
+export function brokenIn(state: State, config: ModelConfig, isAtRest: boolean): string[] {
   let broken: string[] | undefined;
-  for (const [rule, holds] of isAtRest ? atRestList : alwaysList) if (!holds(state, world)) (broken ??= []).push(rule);
+  for (const [rule, holds] of isAtRest ? atRestList : alwaysList) if (!holds(state, config)) (broken ??= []).push(rule);
   return broken ?? none;
 }
 

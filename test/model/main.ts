@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { wholeNumber } from "../../shared/admin/arguments.ts";
-import { type Bug, bugs } from "./bugs.ts";
+import { type DesignBug, bugs } from "./bugs.ts";
 import { asBuilt } from "./design.ts";
 import { explore, type Violation } from "./explore.ts";
 import { type Scenario, scenarios } from "./scenarios.ts";
@@ -73,8 +73,8 @@ function goThrough(scenario: Scenario, statesMax: number): boolean {
 }
 
 /** @returns whether the planted bug was found by the rule that it breaks. */
-function find({ name, rule, world }: Bug, statesMax: number): boolean {
-  const { violations, states, seconds } = explore(world, { statesMax, restAskedMax, until: rule });
+function find({ name, rule, config }: DesignBug, statesMax: number): boolean {
+  const { violations, states, seconds } = explore(config, { statesMax, restAskedMax, until: rule });
   const violation = violations.find((one) => one.rule === rule);
   const told = `${states.toLocaleString("en")} states, ${seconds.toFixed(1)} s`;
   say(`planted: ${name}: ${violation ? "found" : "NOT FOUND"}, ${told}`);

@@ -31,23 +31,23 @@ describe("every order of everything keeps the money right", () => {
 });
 
 describe("a mistake in the design would be found", () => {
-  test.each(bugs)("where $name", ({ rule, world }) => {
-    const { violations } = explore(world, { ...bounds, until: rule });
+  test.each(bugs)("where $name", ({ rule, config }) => {
+    const { violations } = explore(config, { ...bounds, until: rule });
     expect(violations.map((violation) => violation.rule)).toContain(rule);
     expect(violations.find((violation) => violation.rule === rule)?.trace.length).toBeGreaterThan(2);
   });
 
   test("and the same worlds without the mistake break no rule", () => {
-    const worlds = bugs.filter(({ world }) => world.keyed.length === 1);
-    const broken = worlds.flatMap(({ world }) => explore({ ...world, design: asBuilt }, bounds).violations);
+    const worlds = bugs.filter(({ config }) => config.keyed.length === 1);
+    const broken = worlds.flatMap(({ config }) => explore({ ...config, design: asBuilt }, bounds).violations);
     expect(broken).toEqual([]);
   });
 });
 
 test("the shortest way to a violation is told step by step", () => {
-  const { rule = "", world } = bugs.find(({ name }) => name === "no sweeper") ?? {};
-  if (!world) throw new Error("the bug is gone");
-  const { violations } = explore(world, { ...bounds, until: rule });
+  const { rule = "", config } = bugs.find(({ name }) => name === "no sweeper") ?? {};
+  if (!config) throw new Error("the bug is gone");
+  const { violations } = explore(config, { ...bounds, until: rule });
   expect(violations).toEqual([
     {
       rule,

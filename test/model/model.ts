@@ -1,11 +1,11 @@
 import { offerApi } from "./api.ts";
 import { offerForgetting, offerGate, offerSending } from "./api-gate.ts";
-import { offerFirstRound, offerReconciler, offerRotation, offerSweeper } from "./caretaker.ts";
+import { offerFirstRound, offerReconciler, offerRotation, offerSweeper } from "./maintenance.ts";
 import { offerEager } from "./eager.ts";
 import { offerFaults, offerFaultsOf, offerTime } from "./faults.ts";
 import { offerLateArrival } from "./redis.ts";
 import { type Fault, State } from "./state.ts";
-import type { Steps, World } from "./steps.ts";
+import type { Steps, ModelConfig } from "./steps.ts";
 import { offerWorkers } from "./worker.ts";
 
 /** Everything that can happen next, in one place. */
@@ -29,23 +29,23 @@ export function offerAll(steps: Steps): void {
   offerFaults(steps);
 }
 
-/** A state of this world; all zero. */
-export function emptyState({ keyed, takeOversMax }: World): State {
+/** A state of this config; all zero. */
+export function emptyState({ keyed, takeOversMax }: ModelConfig): State {
   // One run, one more for each take-over, and one that ends a job which failed.
   return new State(keyed.length, takeOversMax + 2);
 }
 
 /** An organization with its balance, and nobody has called yet. */
-export function firstState(world: World): State {
-  const state = emptyState(world);
+export function firstState(config: ModelConfig): State {
+  const state = emptyState(config);
   const { shared } = state;
-  shared.balance = shared.granted = world.balance;
+  shared.balance = shared.granted = config.balance;
   shared.version = 1;
-  if (world.warm) {
-    shared.copy = world.balance + 1;
+  if (config.warm) {
+    shared.copy = config.balance + 1;
     shared.copyVersion = 1;
   }
-  for (const [fault, times] of Object.entries(world.faults)) {
+  for (const [fault, times] of Object.entries(config.faults)) {
     // The keys of a record of faults are faults; Object.entries does not say so.
     state.left[fault as Fault] = times;
   }

@@ -1,5 +1,5 @@
 import { Decision, type Search, type State } from "./state.ts";
-import type { World } from "./steps.ts";
+import type { ModelConfig } from "./steps.ts";
 
 /**
  * Postgres: the functions of the ledger, each one transaction. settle() takes the organization's lock before it looks, so
@@ -7,14 +7,14 @@ import type { World } from "./steps.ts";
  * same as several calls in that order; the running sum and the versions of a batch are tested against a real Postgres.
  */
 
-const isKeyed = (world: World, search: Search) => world.keyed[search.place] ?? false;
+const isKeyed = (config: ModelConfig, search: Search) => config.keyed[search.place] ?? false;
 
 /** settle(): decides the search, unless it is decided; what the caller of it learns is then in the search's fields. */
-export function settle(world: World, state: State, search: Search, wanted: "charge" | "refund"): void {
+export function settle(config: ModelConfig, state: State, search: Search, wanted: "charge" | "refund"): void {
   const { shared } = state;
   const price = search.free ? 0 : 1;
   if (search.decision !== Decision.none) {
-    if (world.design.decidesOnce || wanted === "refund" || shared.balance < price) return;
+    if (config.design.decidesOnce || wanted === "refund" || shared.balance < price) return;
     shared.decidedTwice = 1;
     shared.balance -= price;
     shared.version += 1;
@@ -23,7 +23,7 @@ export function settle(world: World, state: State, search: Search, wanted: "char
   shared.version += 1;
   if (wanted === "refund") {
     search.decision = Decision.refund;
-  } else if (isKeyed(world, search) && shared.paidBy !== 0 && world.design.keyPaysOnce) {
+  } else if (isKeyed(config, search) && shared.paidBy !== 0 && config.design.keyPaysOnce) {
     // Before the guard: what is paid is owed, whatever the balance.
     search.decision = Decision.alreadyPaid;
   } else if (shared.balance < price) {
@@ -31,8 +31,8 @@ export function settle(world: World, state: State, search: Search, wanted: "char
   } else {
     search.decision = Decision.charge;
     shared.balance -= price;
-    if (isKeyed(world, search)) shared.paidBy = search.place + 1;
-    if (!isKeyed(world, search) || !world.design.keyedChargesStand) search.undelivered = 1;
+    if (isKeyed(config, search)) shared.paidBy = search.place + 1;
+    if (!isKeyed(config, search) || !config.design.keyedChargesStand) search.undelivered = 1;
   }
 }
 
@@ -40,8 +40,8 @@ export function settle(world: World, state: State, search: Search, wanted: "char
 export const isPaid = ({ decision }: Search) => decision === Decision.charge || decision === Decision.alreadyPaid;
 
 /** reverse_charges(): the row in `undelivered` is the right to do it; taking it away makes it happen once. */
-export function reverse(world: World, { shared }: State, search: Search): void {
-  const mayReverse = world.design.reversalTakesTheRow ? search.undelivered === 1 : search.decision === Decision.charge;
+export function reverse(config: ModelConfig, { shared }: State, search: Search): void {
+  const mayReverse = config.design.reversalTakesTheRow ? search.undelivered === 1 : search.decision === Decision.charge;
   if (!mayReverse || search.reversed === 1) return;
   search.undelivered = 0;
   search.reversed = 1;

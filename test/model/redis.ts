@@ -1,7 +1,7 @@
-import { isListening } from "./api-places.ts";
+import { isListening } from "./api-states.ts";
 import { isPaid } from "./postgres.ts";
 import { Decision, Hold, Inbox, Job, KeyRecord, type Search, type State } from "./state.ts";
-import type { Steps, World } from "./steps.ts";
+import type { Steps, ModelConfig } from "./steps.ts";
 
 /**
  * Redis: its scripts, each atomic, and the ways in which a message to it can go wrong. The rate window and the cap on
@@ -18,12 +18,12 @@ export interface Sent {
 }
 
 /** settle.lua: takes over the pair if it is newer, drops the hold, and fills or frees the record of the key. */
-export function settleHold(world: World, state: State, search: Search, { kind, balance, version }: Sent): void {
-  storePair(world, state, balance, version);
+export function settleHold(config: ModelConfig, state: State, search: Search, { kind, balance, version }: Sent): void {
+  storePair(config, state, balance, version);
   if (kind === Message.pair) return;
   search.hold = Hold.none;
   const { shared } = state;
-  const isOwner = shared.recordOwner === search.place + 1 || !world.design.recordsHaveOwners;
+  const isOwner = shared.recordOwner === search.place + 1 || !config.design.recordsHaveOwners;
   if (kind === Message.answer) {
     const isTaken = shared.record === KeyRecord.answered || (shared.record === KeyRecord.running && !isOwner);
     if (isTaken) return;
@@ -37,7 +37,7 @@ export function settleHold(world: World, state: State, search: Search, { kind, b
 }
 
 /** The part of settle.lua that takes over a balance. */
-export function storePair({ design }: World, { shared }: State, balance: number, version: number): void {
+export function storePair({ design }: ModelConfig, { shared }: State, balance: number, version: number): void {
   if (shared.copy !== 0 && version <= shared.copyVersion && design.storesNewerPairsOnly) return;
   shared.copy = balance + 1;
   shared.copyVersion = version;
@@ -46,9 +46,9 @@ export function storePair({ design }: World, { shared }: State, balance: number,
 export type Admission = "held" | "replayed" | "waiting" | "cold" | "short";
 
 /** admit.lua. A record of a failure is only for those that wait on it already. */
-export function admit(world: World, state: State, search: Search): Admission {
+export function admit(config: ModelConfig, state: State, search: Search): Admission {
   const { shared } = state;
-  const isKeyed = world.keyed[search.place] ?? false;
+  const isKeyed = config.keyed[search.place] ?? false;
   if (isKeyed && shared.recordOwner !== search.place + 1) {
     if (shared.record === KeyRecord.answered) return "replayed";
     if (shared.record === KeyRecord.running) return "waiting";
@@ -57,7 +57,7 @@ export function admit(world: World, state: State, search: Search): Admission {
   const held = state.searches.filter(({ hold }) => hold === Hold.priced).length;
   if (search.free === 0 && shared.copy - 1 - held < 1) return "short";
   if (search.free === 0) search.hold = Hold.priced;
-  else if (world.design.holdsWhatIsPaid) search.hold = Hold.free;
+  else if (config.design.holdsWhatIsPaid) search.hold = Hold.free;
   if (isKeyed) {
     shared.record = KeyRecord.running;
     shared.recordOwner = search.place + 1;
@@ -92,8 +92,8 @@ export function send(
   sent: Sent,
   then: (own: Search, next: State) => void,
 ): void {
-  const { world, now } = steps;
-  const arrive = (next: State, own: Search) => settleHold(world, next, own, sent);
+  const { config, now } = steps;
+  const arrive = (next: State, own: Search) => settleHold(config, next, own, sent);
   steps.take(name, place, (next, own) => {
     arrive(next, own);
     then(own, next);
@@ -124,13 +124,13 @@ const lateNames = ["", "pair", "end of a hold", "remembered answer", "failure", 
 
 /** The message that was under way arrives. */
 export function offerLateArrival(steps: Steps): void {
-  const { world, now } = steps;
+  const { config, now } = steps;
   const { lateTo, lateKind: kind, lateBalance: balance, lateVersion: version } = now.shared;
   if (lateTo === 0) return;
   steps.take(`a late message for % reaches Redis: ${lateNames[kind]}`, lateTo - 1, (next, own) => {
-    if (kind === Message.admit) admit(world, next, own);
+    if (kind === Message.admit) admit(config, next, own);
     else if (kind === Message.enqueue) enqueue(own);
-    else settleHold(world, next, own, { kind, balance, version });
+    else settleHold(config, next, own, { kind, balance, version });
     next.shared.lateTo = next.shared.lateKind = next.shared.lateBalance = next.shared.lateVersion = 0;
   });
 }

@@ -1,10 +1,10 @@
-import type { World } from "./steps.ts";
+import type { ModelConfig } from "./steps.ts";
 
 /**
  * What is gone through: who calls, and what may go wrong how often. In each, every order of everything is tried, and every
  * moment for every fault.
  */
-export interface Scenario extends Omit<World, "design"> {
+export interface Scenario extends Omit<ModelConfig, "design"> {
   name: string;
   /** Small enough for the tests. */
   isQuick: boolean;

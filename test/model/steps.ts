@@ -2,7 +2,7 @@ import type { Design } from "./design.ts";
 import type { Fault, Search, State } from "./state.ts";
 
 /** What a model is made of: how many searches, which of them under the key, what may go wrong, and how often. */
-export interface World {
+export interface ModelConfig {
   /** For each search whether it is sent with the Idempotency-Key; all that are share one key. */
   keyed: readonly boolean[];
   /** In prices; a price is 1. */
@@ -42,7 +42,7 @@ export const nobody = -1;
  * arrives, one transaction, one decision of a process.
  */
 export class Steps {
-  readonly world: World;
+  readonly config: ModelConfig;
   /** The state in hand; never changed. */
   readonly now: State;
   /** Steps offered for it that are no faults: where there are none, all has come to rest. */
@@ -51,8 +51,8 @@ export class Steps {
   readonly #taker: Taker;
   readonly #taken: Taken = { name: "", found: "", place: nobody, isFault: false, broken: "" };
 
-  constructor(world: World, now: State, next: State, taker: Taker) {
-    this.world = world;
+  constructor(config: ModelConfig, now: State, next: State, taker: Taker) {
+    this.config = config;
     this.now = now;
     this.#next = next;
     this.#taker = taker;
@@ -79,6 +79,6 @@ export class Steps {
   }
 
   isKeyed(place: number): boolean {
-    return this.world.keyed[place] ?? false;
+    return this.config.keyed[place] ?? false;
   }
 }

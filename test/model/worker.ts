@@ -42,7 +42,7 @@ function offerTakeOver(steps: Steps, search: Search): void {
   const isDead = runOf(search, job - Job.active).at === At.none;
   const fault = isDead ? undefined : "workerStall";
   const found = isDead ? "the job of %, whose worker died," : "the job of %, whose worker is frozen,";
-  if (takeOvers < steps.world.takeOversMax)
+  if (takeOvers < steps.config.takeOversMax)
     return steps.take(
       `${found} goes back to the queue`,
       place,
@@ -105,7 +105,7 @@ export function offerEnd(steps: Steps, { place, runs }: Search): boolean {
 function decideRun(steps: Steps, next: State, own: Search, slot: number, wanted: "charge" | "refund"): string {
   const run = runOf(own, slot);
   const isFirst = own.decision === Decision.none;
-  settle(steps.world, next, own, wanted);
+  settle(steps.config, next, own, wanted);
   if (wanted === "charge" && isPaid(own) && own.reversed === 0) run.outcome = Outcome.answer;
   else if (!isPaid(own)) run.outcome = Outcome.failure;
   else run.outcome = Outcome.failureOfCharge;
@@ -124,12 +124,12 @@ function offerUnknownCharge(steps: Steps, { place, decision }: Search, slot: num
     "a run of % charges, commits, never hears of it",
     place,
     (next, own) => {
-      settle(steps.world, next, own, "charge");
+      settle(steps.config, next, own, "charge");
       runOf(own, slot).at = At.charge;
     },
     "unknownCommit",
   );
-  if (steps.world.design.asksAgainAfterUnknownCommit) return;
+  if (steps.config.design.asksAgainAfterUnknownCommit) return;
   steps.take(
     "a run of % charges, nothing is committed, and gives back what it believes was taken",
     place,
@@ -168,7 +168,7 @@ function offerSettle(steps: Steps, search: Search, slot: number): void {
 /** Second half: the answer goes into the inbox. Under a key another run's answer may take its place, which is one as well. */
 function offerReply(steps: Steps, place: number, slot: number, outcome: number): void {
   const isCharge = outcome === Outcome.failureOfCharge;
-  const { workerReverses } = steps.world.design;
+  const { workerReverses } = steps.config.design;
   const givesBack = workerReverses && isCharge && !steps.isKeyed(place);
   const go = (own: Search) => {
     runOf(own, slot).at = givesBack ? At.giveBack : At.ack;
@@ -189,7 +189,7 @@ function offerReply(steps: Steps, place: number, slot: number, outcome: number):
  */
 function offerGiveBack(steps: Steps, place: number, slot: number): void {
   const giveBack = (next: State, own: Search) => {
-    reverse(steps.world, next, own);
+    reverse(steps.config, next, own);
     runOf(own, slot).at = At.ack;
   };
   steps.take("a run of % has no answer for its charge, gives it back in Postgres", place, (next, own) => {
@@ -201,7 +201,7 @@ function offerGiveBack(steps: Steps, place: number, slot: number): void {
 
 function storeNow(steps: Steps, next: State): void {
   const { balance, version } = currentPair(next, Message.pair);
-  storePair(steps.world, next, balance, version);
+  storePair(steps.config, next, balance, version);
 }
 
 /** Any run dies at any moment; nothing of it is left. */

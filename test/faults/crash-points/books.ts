@@ -4,7 +4,7 @@ import { readBalance } from "../../../shared/credits/ledger.ts";
 import { queueName, queuePrefix } from "../../../shared/queue/search-queue.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { readAnswer } from "./caller.ts";
-import type { Play } from "./play.ts";
+import type { CaseRun } from "./case-run.ts";
 
 const priceMils = 5;
 const quietMsMax = 60_000;
@@ -13,7 +13,7 @@ const repairMsMax = 8_000;
 const deathMsMax = 12_000;
 
 /** Waits until nothing is in flight; a charge that no living API confirms is made old, so that it is given back. */
-export async function comeToRest({ lane, customer }: Play): Promise<void> {
+export async function comeToRest({ lane, customer }: CaseRun): Promise<void> {
   const { service } = lane;
   const { organizationId } = customer;
   const isIdle = async () => {
@@ -37,7 +37,7 @@ async function insist(what: string, isTrue: () => Promise<boolean>): Promise<voi
 }
 
 /** Everything that does not balance, in sentences. @param lateMsMax how long after its deadline an answer may come. */
-export async function audit(play: Play, lateMsMax: number): Promise<{ broken: string[]; seen: string }> {
+export async function audit(play: CaseRun, lateMsMax: number): Promise<{ broken: string[]; seen: string }> {
   const { lane } = play;
   // When all is quiet somebody may still have to die: the next caretaker, once the lease of the dead one is over.
   const deathsDue = play.case.apis.length + play.case.workers.length;
@@ -81,7 +81,7 @@ interface Found {
   texts: string[];
 }
 
-async function look(play: Play): Promise<Found> {
+async function look(play: CaseRun): Promise<Found> {
   const entries = await play.lane.service.ledgerOf(play.customer.organizationId);
   const reversals = entries.filter(({ kind }) => kind === "reversal");
   const charges = entries.filter(({ kind }) => kind === "charge");
@@ -96,7 +96,7 @@ async function look(play: Play): Promise<Found> {
   };
 }
 
-function deathsMissing(play: Play, due: number): string[] {
+function deathsMissing(play: CaseRun, due: number): string[] {
   const accidents = play.accidents.map(
     ({ place, signal, said }) => `${place.kind} ${place.number} ended with ${signal}: ${said.slice(0, 300)}`,
   );
@@ -105,14 +105,14 @@ function deathsMissing(play: Play, due: number): string[] {
   return [...accidents, `${play.deaths.length} of ${due} processes died where they should: ${where || "none"}`];
 }
 
-function waits({ attempts, lane }: Play, lateMsMax: number): string[] {
+function waits({ attempts, lane }: CaseRun, lateMsMax: number): string[] {
   return attempts
     .filter(({ tookMs }) => tookMs > lane.deadlineMs + lateMsMax)
     .map(({ tookMs, status }) => `a caller waited for ${Math.round(tookMs)} ms (${status ?? "no answer"})`);
 }
 
 /** What callers have, against what they paid. */
-function answers(play: Play, { texts, standing, charged, reversedFor }: Found): string[] {
+function answers(play: CaseRun, { texts, standing, charged, reversedFor }: Found): string[] {
   const { ends, keyed } = play.case;
   const broken: string[] = [];
   const isAnswered = texts.length > 0;
@@ -133,7 +133,7 @@ function answers(play: Play, { texts, standing, charged, reversedFor }: Found): 
 }
 
 /** What was paid under a key is there for whoever asks again, byte for byte, for nothing. */
-async function owed(play: Play): Promise<string[]> {
+async function owed(play: CaseRun): Promise<string[]> {
   const { service, apis } = play.lane;
   const first = play.attempts.find(({ status }) => status === 200)?.text;
   const broken: string[] = [];
@@ -158,7 +158,7 @@ async function owed(play: Play): Promise<string[]> {
 const usageBody = z.object({ creditBalanceMils: z.number() });
 
 /** What was granted less what stands, by Postgres, by Redis, and by every API. */
-async function balances({ lane, customer, case: { plot } }: Play, { standing }: Found): Promise<string[]> {
+async function balances({ lane, customer, case: { plot } }: CaseRun, { standing }: Found): Promise<string[]> {
   const { organizationId, token, grantedMils } = customer;
   const expected = grantedMils - standing * priceMils;
   const { database, redis } = lane.service;
@@ -184,7 +184,7 @@ async function balances({ lane, customer, case: { plot } }: Play, { standing }: 
 }
 
 /** A provider is asked once for each search, again for each take-over, and once more where it failed. */
-function providerCalls({ lane, deaths, twins, keyword }: Play, { searches }: Found): string[] {
+function providerCalls({ lane, deaths, twins, keyword }: CaseRun, { searches }: Found): string[] {
   const calls = lane.calls.filter((call) => call.keyword === keyword);
   const failed = calls.filter(({ answered }) => !answered).length;
   const takeOvers = twins.length + deaths.filter(({ death }) => death.place.kind === "worker").length;
@@ -192,7 +192,7 @@ function providerCalls({ lane, deaths, twins, keyword }: Play, { searches }: Fou
   return calls.length > most ? [`${calls.length} calls of the provider, at most ${most} expected`] : [];
 }
 
-async function countUndelivered(service: Play["lane"]["service"]): Promise<number> {
+async function countUndelivered(service: CaseRun["lane"]["service"]): Promise<number> {
   const { rows } = await service.database.query("select count(*) as open from undelivered");
   return Number(rows[0].open);
 }

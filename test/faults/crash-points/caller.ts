@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import type { Lane } from "./lane.ts";
+import type { IsolatedStack } from "./isolated-stack.ts";
 
 const retryPauseMs = 200;
 const listensMsMax = 20_000;
@@ -28,7 +28,7 @@ export interface Asked {
 }
 
 /** Asks as callers do: with a key again after a broken connection or a 502, 503, 504, at the other API. */
-export async function ask(lane: Lane, asked: Asked): Promise<Attempt[]> {
+export async function ask(lane: IsolatedStack, asked: Asked): Promise<Attempt[]> {
   const attempts: Attempt[] = [];
   const giveUpAtMs = performance.now() + asked.patienceMs;
   for (;;) {
@@ -41,7 +41,7 @@ export async function ask(lane: Lane, asked: Asked): Promise<Attempt[]> {
   }
 }
 
-async function once(lane: Lane, { token, keyword, key, gone }: Asked, wanted: number): Promise<Attempt> {
+async function once(lane: IsolatedStack, { token, keyword, key, gone }: Asked, wanted: number): Promise<Attempt> {
   const url = await listening(lane, wanted);
   const beganMs = performance.now();
   const end = (status?: number, text?: string): Attempt => ({ tookMs: performance.now() - beganMs, status, text });
@@ -64,7 +64,7 @@ async function once(lane: Lane, { token, keyword, key, gone }: Asked, wanted: nu
 }
 
 /** The API that a load balancer would choose: this one, or the other while it is away. */
-async function listening(lane: Lane, wanted: number): Promise<string> {
+async function listening(lane: IsolatedStack, wanted: number): Promise<string> {
   const giveUpAtMs = performance.now() + listensMsMax;
   for (;;) {
     const url = lane.apis[wanted]?.url ?? lane.apis[1 - wanted]?.url;

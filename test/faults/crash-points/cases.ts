@@ -191,7 +191,7 @@ function failingCases(): Case[] {
   return [...workers, ...givesBack];
 }
 
-function caretakerCases(): Case[] {
+function maintenanceCases(): Case[] {
   const deliveries = [1, 2] as const;
   const isDone = ({ step, edge }: Point) => edge === "after" && (step === "reverse" || step === "drop");
   const deliveriesOf = (at: Point) => deliveries.filter((delivery) => delivery === 1 || !isDone(at));
@@ -228,5 +228,5 @@ export const cases: readonly Case[] = [
   ...undoCases(),
   ...workerCases(),
   ...failingCases(),
-  ...caretakerCases(),
+  ...maintenanceCases(),
 ];

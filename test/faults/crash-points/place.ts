@@ -5,7 +5,7 @@ import { RunningProcess } from "../../harness/processes/process.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { lastWords, type Order, type Point } from "./points.ts";
 
-const preload = `--import=${new URL("./crash-point.ts", import.meta.url).href}`;
+const preload = `--import=${new URL("./preload.ts", import.meta.url).href}`;
 const startMsMax = 60_000;
 const obeyMsMax = 5_000;
 

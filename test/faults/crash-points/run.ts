@@ -1,8 +1,8 @@
 import type { Row, Say } from "../report.ts";
 import { audit, comeToRest } from "./books.ts";
 import { type Case, cases } from "./cases.ts";
-import { Lane } from "./lane.ts";
-import { Play } from "./play.ts";
+import { IsolatedStack } from "./isolated-stack.ts";
+import { CaseRun } from "./case-run.ts";
 
 const promises = {
   answered: "answered, charged once",
@@ -25,7 +25,7 @@ export async function runCrashPoints(options: {
 }): Promise<Row[]> {
   const { postgresUrl, only = "", among = cases, lateMsMax = 2_000, say } = options;
   const chosen = among.filter(({ name }) => name.includes(only));
-  const open = new Set<Lane>();
+  const open = new Set<IsolatedStack>();
   const kill = () => {
     for (const lane of open) for (const place of lane.places) place.kill();
   };
@@ -42,7 +42,7 @@ export async function runCrashPoints(options: {
     const waiting = chosen.toSorted((one, other) => other.deadlineMs - one.deadlineMs);
     const lane = async (number: number) => {
       const next = () => (number % 2 === 0 ? waiting.shift() : waiting.pop());
-      await playAll({ next, postgresUrl, lateMsMax, open, inTurn }, (one, row) => {
+      await runAll({ next, postgresUrl, lateMsMax, open, inTurn }, (one, row) => {
         rows.set(one, row);
         say(`${rows.size} of ${chosen.length}: ${row.held ? "held" : "BROKEN"}: ${row.what}: ${row.seen}`);
       });
@@ -56,15 +56,21 @@ export async function runCrashPoints(options: {
 }
 
 /** One case after the other in one service; another service where the wait is another, or where one case did harm. */
-async function playAll(
-  options: { next: () => Case | undefined; postgresUrl: string; lateMsMax: number; open: Set<Lane>; inTurn: InTurn },
+async function runAll(
+  options: {
+    next: () => Case | undefined;
+    postgresUrl: string;
+    lateMsMax: number;
+    open: Set<IsolatedStack>;
+    inTurn: InTurn;
+  },
   tell: (one: Case, row: Row) => void,
 ): Promise<void> {
   const { next, postgresUrl, lateMsMax, open, inTurn } = options;
-  let lane: Lane | undefined;
+  let lane: IsolatedStack | undefined;
   const enter = (deadlineMs: number) =>
     inTurn(async () => {
-      const opened = await Lane.open(postgresUrl, deadlineMs);
+      const opened = await IsolatedStack.open(postgresUrl, deadlineMs);
       open.add(opened);
       await opened.ready();
       return opened;
@@ -78,7 +84,7 @@ async function playAll(
   for (let one = next(); one; one = next()) {
     if (lane && lane.deadlineMs !== one.deadlineMs) await leave();
     lane ??= await enter(one.deadlineMs);
-    const row = await playOne(lane, one, lateMsMax);
+    const row = await runOne(lane, one, lateMsMax);
     tell(one, row);
     if (!row.held) await leave();
   }
@@ -97,13 +103,13 @@ function takeTurns(): InTurn {
   };
 }
 
-async function playOne(lane: Lane, one: Case, lateMsMax: number): Promise<Row> {
+async function runOne(lane: IsolatedStack, one: Case, lateMsMax: number): Promise<Row> {
   const what = one.name;
   const promised = promises[one.ends];
-  let play: Play | undefined;
+  let play: CaseRun | undefined;
   try {
     await lane.ready();
-    play = new Play(lane, one, await lane.customer({ cold: one.plot === "cold" }));
+    play = new CaseRun(lane, one, await lane.customer({ cold: one.plot === "cold" }));
     await play.run();
     await comeToRest(play);
     const { broken, seen } = await audit(play, lateMsMax);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { z } from "zod";
 import type { PlannedSearch } from "./plan.ts";
-import { type Customer, deadlineMs, type World } from "./world.ts";
+import { type Customer, deadlineMs, type Cluster } from "./cluster.ts";
 
 /** One request for a search, and all that its caller knows about what became of it. */
 export interface Attempt {
@@ -29,10 +29,10 @@ const answerHead = z.object({ requestId: z.string() });
 /** Callers as they are: they retry under the same key, submit twice, hang up, and remember every answer. */
 export class Callers {
   readonly attempts: Attempt[] = [];
-  readonly #world: World;
+  readonly #world: Cluster;
   readonly #agent = new Agent({ connections: 256, headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 2_000 } });
 
-  constructor(world: World) {
+  constructor(world: Cluster) {
     this.#world = world;
   }
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { type Account, readAccounts } from "./accounts.ts";
 import type { Attempt } from "./callers.ts";
-import { deadlineMs, priceMils, type World } from "./world.ts";
+import { deadlineMs, priceMils, type Cluster } from "./cluster.ts";
 
 /**
  * The offline check: what callers saw, what the provider was asked, and the ledger, held against each other once all is
@@ -25,7 +25,7 @@ export interface Verdict {
 }
 
 /** @param lateMsMax how long after its deadline an answer may seem to come to this very process. */
-export async function check(world: World, attempts: readonly Attempt[], lateMsMax: number): Promise<Verdict> {
+export async function check(world: Cluster, attempts: readonly Attempt[], lateMsMax: number): Promise<Verdict> {
   const { accounts, paidKeyHashes } = await readAccounts(world.service.database);
   const standing = [...accounts].filter(([, { decided, reversedFor }]) => decided === "charge" && !reversedFor);
   const answered = attempts.filter(({ answer }) => answer?.status === 200);
@@ -85,7 +85,7 @@ function unpaid(attempt: Attempt, accounts: Map<string, Account>): string[] {
 }
 
 /** The one case in the caller's favour: the API was killed after the last byte and before it could say so to Postgres. */
-function diedUnconfirmed({ apis }: World, { api, endedAtMs }: Attempt): boolean {
+function diedUnconfirmed({ apis }: Cluster, { api, endedAtMs }: Attempt): boolean {
   return apis[api].killedAtMs.some(
     (killedAtMs) => killedAtMs > endedAtMs - 100 && killedAtMs < endedAtMs + confirmedMsMax,
   );
@@ -110,7 +110,7 @@ function chargedForError({ answer, key, keyword }: Attempt, accounts: Map<string
  * Unkeyed charges that stand although no caller has the answer. That is so only where all bytes were handed to the
  * caller's socket and the caller was gone, which the API's log tells, or the API died before it could write that down.
  */
-function chargedForNothing(world: World, attempts: readonly Attempt[], accounts: Map<string, Account>): string[] {
+function chargedForNothing(world: Cluster, attempts: readonly Attempt[], accounts: Map<string, Account>): string[] {
   const known = new Set(attempts.map(({ answer }) => answer?.requestId));
   const logged = statusesByRequest(world);
   const orphans = [...accounts].filter(
@@ -133,11 +133,11 @@ function chargedForNothing(world: World, attempts: readonly Attempt[], accounts:
 }
 
 /** Whether all bytes may have been handed to this caller's socket although it saw none of them. */
-function couldNotReceive(world: World, attempt: Attempt): boolean {
+function couldNotReceive(world: Cluster, attempt: Attempt): boolean {
   return !attempt.answer && (attempt.noAnswer === "hung up" || wasUnwell(world, attempt));
 }
 
-function statusesByRequest({ apis }: World): Map<string, number> {
+function statusesByRequest({ apis }: Cluster): Map<string, number> {
   const lines = apis.flatMap((slot) => slot.processes.flatMap((process) => process.lines));
   return new Map(
     lines.filter(({ msg }) => msg === "request").map((line) => [String(line["requestId"]), Number(line["status"])]),
@@ -145,7 +145,7 @@ function statusesByRequest({ apis }: World): Map<string, number> {
 }
 
 /** Charges for answers that the provider had not given by then. */
-function unfounded(world: World, attempts: readonly Attempt[], accounts: Map<string, Account>): string[] {
+function unfounded(world: Cluster, attempts: readonly Attempt[], accounts: Map<string, Account>): string[] {
   const given = Map.groupBy(world.provider.asked, ({ keyword }) => keyword);
   return attempts.flatMap(({ keyword, answer }) => {
     const account = accounts.get(answer?.requestId ?? "");
@@ -178,11 +178,11 @@ function unfetched(answered: readonly Attempt[], paidKeyHashes: readonly string[
 const durationMs = ({ sentAtMs, endedAtMs }: Attempt) => endedAtMs - sentAtMs;
 
 /** An API that is frozen, or that its callers cannot reach, is not expected to answer in time. */
-function wasUnwell(world: World, { api, sentAtMs, endedAtMs }: Attempt): boolean {
+function wasUnwell(world: Cluster, { api, sentAtMs, endedAtMs }: Attempt): boolean {
   return world.apis[api].unwell.some(({ fromMs, toMs }) => fromMs < endedAtMs && toMs > sentAtMs);
 }
 
-function late(world: World, attempt: Attempt, lateMsMax: number): string[] {
+function late(world: Cluster, attempt: Attempt, lateMsMax: number): string[] {
   const ms = Math.round(durationMs(attempt));
   if (ms <= deadlineMs + lateMsMax || wasUnwell(world, attempt)) return [];
   const found = attempt.answer ? `answered ${attempt.answer.status}` : `not answered (${attempt.noAnswer})`;
@@ -190,7 +190,7 @@ function late(world: World, attempt: Attempt, lateMsMax: number): string[] {
 }
 
 /** The balance is what was granted less what is charged, and Redis and the API say so. */
-async function wrongBalances(world: World, accounts: Map<string, Account>): Promise<string[]> {
+async function wrongBalances(world: Cluster, accounts: Map<string, Account>): Promise<string[]> {
   const found: string[] = [];
   for (const { organizationId, token, grantedMils, kind } of world.customers) {
     const standing = [...accounts.values()].filter(

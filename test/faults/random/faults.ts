@@ -16,11 +16,11 @@ import {
   replaced,
   silent,
   unreachable,
-} from "./slot-faults.ts";
-import type { World } from "./world.ts";
+} from "./process-faults.ts";
+import type { Cluster } from "./cluster.ts";
 
 /** Begins a fault. @returns what ends it. */
-type Fault = (world: World, degree: Degree) => Promise<() => Promise<void> | void> | (() => Promise<void> | void);
+type Fault = (world: Cluster, degree: Degree) => Promise<() => Promise<void> | void> | (() => Promise<void> | void);
 
 type Kind = "apis" | "workers";
 const on = (kind: Kind, hurt: (slot: Slot, degree: Degree) => () => Promise<void> | void): Fault => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { type FaultName, faultNames } from "./faults.ts";
-import { organizationsMax } from "./world.ts";
+import { organizationsMax } from "./cluster.ts";
 
 /** A fault to come: what, where, when and for how long. */
 export interface PlannedFault {
@@ -35,7 +35,7 @@ const faultsMax = 1_000;
 const errandsMax = 10_000;
 
 /** What else callers and operators do meanwhile. */
-export interface PlannedErrand {
+export interface PlannedRequest {
   kind: "read usage" | "verify the books" | "top up" | "ask another engine" | "ask nonsense";
   organization: number;
   api: 0 | 1;
@@ -77,7 +77,7 @@ const plannedSearch: fc.Arbitrary<PlannedSearch> = fc.record({
   ),
 });
 
-const plannedErrand: fc.Arbitrary<PlannedErrand> = fc.record({
+const plannedErrand: fc.Arbitrary<PlannedRequest> = fc.record({
   kind: fc.oneof(
     { weight: 12, arbitrary: fc.constant("read usage" as const) }, // The literal, not any string.
     { weight: 1, arbitrary: fc.constant("verify the books" as const) },
@@ -93,7 +93,7 @@ const plannedErrand: fc.Arbitrary<PlannedErrand> = fc.record({
 export interface Plan {
   searches: PlannedSearch[];
   faults: PlannedFault[];
-  errands: PlannedErrand[];
+  background: PlannedRequest[];
 }
 
 /** All that a seed stands for: the same seed and length give the same searches and faults, in the same order. */
@@ -103,6 +103,6 @@ export function planOf(seed: number, length: number, only?: FaultName): Plan {
   return {
     searches: sampled(plannedSearch, length),
     faults: sampled(plannedFault(only ? [only] : faultNames), faultsMax),
-    errands: sampled(plannedErrand, errandsMax),
+    background: sampled(plannedErrand, errandsMax),
   };
 }

@@ -1,7 +1,7 @@
 import type { Row, Say } from "../report.ts";
 import type { FaultName } from "./faults.ts";
 import { runSeed, type SeedResult } from "./run.ts";
-import { deadlineMs } from "./world.ts";
+import { deadlineMs } from "./cluster.ts";
 
 /** Runs seeds one after the other, until one breaks a promise. @returns a row for each, and one for all of them. */
 export async function randomFaults(options: {

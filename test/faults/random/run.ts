@@ -4,11 +4,11 @@ import { Exposition } from "../../harness/assertions/metrics.ts";
 import type { Say } from "../report.ts";
 import { Callers, keywordOf, placeOf } from "./callers.ts";
 import { check, type Verdict } from "./check.ts";
-import { Errands } from "./errands.ts";
+import { BackgroundTraffic } from "./background-traffic.ts";
 import type { FaultName } from "./faults.ts";
 import { type PlannedFault, planOf } from "./plan.ts";
-import { mend, storm } from "./storm.ts";
-import { World } from "./world.ts";
+import { mend, injectFaults } from "./inject-faults.ts";
+import { Cluster } from "./cluster.ts";
 
 const quietMsMax = 60_000;
 const warmUpMs = 1_000;
@@ -44,15 +44,15 @@ export async function runSeed(options: {
   const { seed, searches, only, lateMsMax = 2_000, say } = options;
   const plan = planOf(seed, searches, only);
   const latencyMsOf = (keyword: string) => plan.searches[placeOf(keyword)]?.providerMs ?? finalProviderMs;
-  const world = await World.open({ latencyMsOf });
+  const world = await Cluster.open({ latencyMsOf });
   const callers = new Callers(world);
   const hesitation = monitorEventLoopDelay();
   hesitation.enable();
   try {
-    const errands = new Errands(world);
+    const errands = new BackgroundTraffic(world);
     const stop = new AbortController();
-    const background = errands.run(plan.errands, stop.signal);
-    const stormy = sleep(warmUpMs).then(() => storm(world, plan.faults, stop.signal, say));
+    const background = errands.run(plan.background, stop.signal);
+    const stormy = sleep(warmUpMs).then(() => injectFaults(world, plan.faults, stop.signal, say));
     await callers.run(plan.searches, (done) => {
       if (done % 100 === 0) say(`  ${done} of ${searches} searches`);
     });
@@ -101,7 +101,7 @@ export async function runSeed(options: {
  * Waits until nothing is in flight; charges that nobody confirmed are made old, so that they are given back now.
  * @returns what never came to rest.
  */
-async function comeToRest(world: World): Promise<string[]> {
+async function comeToRest(world: Cluster): Promise<string[]> {
   const { service } = world;
   const isIdle = async () => {
     const { active = 0, waiting = 0 } = await world.queue.getJobCounts("active", "waiting");
@@ -139,7 +139,7 @@ async function collect(callers: Callers, searches: number): Promise<string[]> {
 }
 
 /** Once all is well, searches are answered, and soon. */
-async function searchAfterwards(world: World, callers: Callers, msMax: number): Promise<string[]> {
+async function searchAfterwards(world: Cluster, callers: Callers, msMax: number): Promise<string[]> {
   const rich = world.customers.filter(({ kind }) => kind === "rich");
   const found = await Promise.all(
     Array.from({ length: afterwards }, async (_, n) => {
@@ -161,7 +161,7 @@ async function searchAfterwards(world: World, callers: Callers, msMax: number): 
 }
 
 /** What a process called an error of its own, or did not catch. */
-function defects(world: World): string[] {
+function defects(world: Cluster): string[] {
   return world.slots.flatMap((slot) =>
     slot.processes
       .flatMap((process) => process.errors)
@@ -170,7 +170,7 @@ function defects(world: World): string[] {
 }
 
 /** The reconciler's own figure, once it has looked at everything. */
-async function drift(world: World): Promise<string[]> {
+async function drift(world: Cluster): Promise<string[]> {
   await sleep(2_500); // Two of its rounds.
   const expositions = await Promise.all(
     world.workers.map(async (slot) => Exposition.of({ opsUrl: await slot.opsUrl() })),

@@ -1,5 +1,5 @@
 import { type Command, Pipeline, Redis } from "ioredis";
-import { die, edgeAt, isAbout } from "./armed.ts";
+import { die, edgeAt, isAbout } from "./kill-order.ts";
 import type { Step } from "./points.ts";
 
 /** Everything that the product says to Redis goes through one of these two. */

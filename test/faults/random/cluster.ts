@@ -26,7 +26,7 @@ const interrupted = () => process.exit(130);
  * The whole service as it would run anywhere: two APIs, two workers, Postgres, Redis with an append-only file and a
  * provider, each process behind proxies of its own, so that everything can be hurt alone.
  */
-export class World {
+export class Cluster {
   readonly servers: Servers;
   readonly service: Service;
   readonly provider: ProviderStub;
@@ -51,7 +51,7 @@ export class World {
     this.queue.on("error", () => undefined); // Redis is killed on purpose.
   }
 
-  static async open(options: { latencyMsOf: (keyword: string) => number }): Promise<World> {
+  static async open(options: { latencyMsOf: (keyword: string) => number }): Promise<Cluster> {
     const [servers, provider] = await Promise.all([Servers.open(), openProvider(options.latencyMsOf)]);
     const database = { url: servers.postgres.url, drop: async () => undefined };
     const service = await Service.start({ apis: 0, workers: 0, servers: { database, redis: servers.redis } });
@@ -66,7 +66,7 @@ export class World {
       const addresses = { postgres: servers.postgres.url, redis: servers.redis.url, outside };
       return Slot.open({ kind, place, addresses, environment });
     };
-    const world = new World({
+    const world = new Cluster({
       servers,
       service,
       provider,

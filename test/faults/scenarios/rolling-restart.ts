@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Api, Worker } from "../../harness/processes/service.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import type { Row } from "../report.ts";
-import { keepInFlight, type Told } from "./callers.ts";
-import { inScene, quantile, type Scenario, type Scene, type Surroundings, tally } from "./scenario.ts";
+import { keepInFlight, type CallerAnswer } from "./callers.ts";
+import { withStack, quantile, type Scenario, type ScenarioStack, type ScenarioServers, tally } from "./scenario.ts";
 
 /** Every process is replaced while searches go on, one after the other: the new one first, then SIGTERM for the old. */
 
@@ -22,7 +22,7 @@ export interface RollingRestartSize {
 
 export interface RollingRestartFigures {
   size: RollingRestartSize;
-  answers: Told[];
+  answers: CallerAnswer[];
   replaced: number;
   /** Exit codes of those that were stopped, where not 0. */
   badExits: (number | null)[];
@@ -37,16 +37,16 @@ export const rollingRestart: Scenario = {
 };
 
 export async function measureRollingRestart(
-  surroundings: Surroundings,
+  surroundings: ScenarioServers,
   size: RollingRestartSize,
 ): Promise<RollingRestartFigures> {
-  return inScene(surroundings, { apis: 2, workers: 2, providerMs }, async (scene) => {
+  return withStack(surroundings, { apis: 2, workers: 2, providerMs }, async (scene) => {
     const { service, callers, say } = scene;
     const terms = { windowLimit: 10_000_000, concurrency: 1_000 };
     const { organizationId, token } = await service.organization({ creditMils: 100_000_000, terms });
     const balancer = new Balancer(service.apis);
     await eventually(async () => balancer.ready === 2);
-    const answers: Told[] = [];
+    const answers: CallerAnswer[] = [];
     let begun = 0;
     let rolled = false;
     const load = keepInFlight(size.inFlight, async () => {
@@ -80,7 +80,7 @@ export async function measureRollingRestart(
 }
 
 /** Replaces each API and each worker by a new one. @returns the exit codes of the old ones. */
-async function replaceAll({ service }: Scene, balancer: Balancer): Promise<(number | null)[]> {
+async function replaceAll({ service }: ScenarioStack, balancer: Balancer): Promise<(number | null)[]> {
   const codes: (number | null)[] = [];
   const living = <Process extends Api | Worker>(all: readonly Process[]) =>
     all.filter(({ child }) => child.exitCode === null && child.signalCode === null);

@@ -1,30 +1,30 @@
 import { keepInFlight } from "./callers.ts";
-import type { Member } from "./crowd.ts";
-import type { Scene } from "./scenario.ts";
-import { type Asked, visit } from "./visits.ts";
+import type { SeededOrganization } from "./seed-organizations.ts";
+import type { ScenarioStack } from "./scenario.ts";
+import { type Asked, sendSequence } from "./request-sequence.ts";
 
 /** Visits everybody in turn, again and again, while Redis loses what it knows. */
-export class Tour {
+export class OrganizationTraffic {
   /** What was asked since the loss. */
   readonly asked: Asked[] = [];
   /** What was asked by visits that were under way when it happened. */
   readonly underWay: Asked[] = [];
   /** Who was being visited meanwhile: what they have is not known to the mil any more, so they are not visited again. */
-  readonly doubted = new Set<Member>();
+  readonly doubted = new Set<SeededOrganization>();
   /** When nothing of what Redis knew was left. By `performance.now()`, like all times here. */
   lostAtMs = Number.POSITIVE_INFINITY;
   /** When everybody had been visited since the loss. */
   allVisitedAtMs = Number.POSITIVE_INFINITY;
-  readonly #scene: Scene;
-  readonly #waiting: Member[];
+  readonly #scene: ScenarioStack;
+  readonly #waiting: SeededOrganization[];
   #phase: "before" | "losing" | "after" = "before";
-  readonly #visited = new Set<Member>();
+  readonly #visited = new Set<SeededOrganization>();
   /** Who is being visited since before the loss. */
-  readonly #inside = new Set<Member>();
+  readonly #inside = new Set<SeededOrganization>();
   readonly #size: number;
   #count = 0;
 
-  constructor(scene: Scene, crowd: readonly Member[]) {
+  constructor(scene: ScenarioStack, crowd: readonly SeededOrganization[]) {
     this.#scene = scene;
     this.#waiting = [...crowd];
     this.#size = crowd.length;
@@ -51,10 +51,10 @@ export class Tour {
     this.lostAtMs = performance.now();
   }
 
-  async #visit(member: Member): Promise<void> {
+  async #visit(member: SeededOrganization): Promise<void> {
     const began = this.#phase;
     if (began !== "after") this.#inside.add(member);
-    const asked = await visit(this.#scene, member, this.#count++);
+    const asked = await sendSequence(this.#scene, member, this.#count++);
     this.#inside.delete(member);
     if (began !== "after" && this.#phase !== "before") {
       this.doubted.add(member);

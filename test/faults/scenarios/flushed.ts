@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import type { Row } from "../report.ts";
 import { keepInFlight } from "./callers.ts";
-import { makeCrowd, type Member } from "./crowd.ts";
-import { inScene, type Scenario, type Scene, type Surroundings, tally } from "./scenario.ts";
-import { Tour } from "./tour.ts";
-import { type Asked, warm } from "./visits.ts";
+import { seedOrganizations, type SeededOrganization } from "./seed-organizations.ts";
+import { withStack, type Scenario, type ScenarioStack, type ScenarioServers, tally } from "./scenario.ts";
+import { OrganizationTraffic } from "./organization-traffic.ts";
+import { type Asked, warm } from "./request-sequence.ts";
 
 /** Redis loses everything, flushed or killed, while many organizations ask for all kinds of things. */
 
@@ -53,11 +53,11 @@ export const flushed: Scenario = {
     rowsOf(await measureFlushed(surroundings, { organizations: 10_000, afterMs: 6_000, deadlineMs: 10_000 })),
 };
 
-export async function measureFlushed(surroundings: Surroundings, size: FlushedSize): Promise<FlushedFigures> {
+export async function measureFlushed(surroundings: ScenarioServers, size: FlushedSize): Promise<FlushedFigures> {
   const environment = { SEARCH_DEADLINE_MS: String(size.deadlineMs) };
-  return inScene(surroundings, { apis: 2, workers: 2, providerMs, environment }, async (scene) => {
+  return withStack(surroundings, { apis: 2, workers: 2, providerMs, environment }, async (scene) => {
     const { service, say } = scene;
-    const crowd = await makeCrowd(service, size.organizations);
+    const crowd = await seedOrganizations(service, size.organizations);
     await warmUp(scene, crowd);
     say(`flushed: Redis knows ${crowd.length} organizations`);
     const losses = [await tourDuring(scene, size, crowd, "flushed")];
@@ -67,7 +67,7 @@ export async function measureFlushed(surroundings: Surroundings, size: FlushedSi
   });
 }
 
-async function warmUp(scene: Scene, crowd: readonly Member[]): Promise<void> {
+async function warmUp(scene: ScenarioStack, crowd: readonly SeededOrganization[]): Promise<void> {
   let next = 0;
   await keepInFlight(inFlight, async () => {
     const count = next++;
@@ -79,8 +79,13 @@ async function warmUp(scene: Scene, crowd: readonly Member[]): Promise<void> {
   });
 }
 
-async function tourDuring(scene: Scene, size: FlushedSize, crowd: Member[], how: Loss["how"]): Promise<Loss> {
-  const tour = new Tour(scene, crowd);
+async function tourDuring(
+  scene: ScenarioStack,
+  size: FlushedSize,
+  crowd: SeededOrganization[],
+  how: Loss["how"],
+): Promise<Loss> {
+  const tour = new OrganizationTraffic(scene, crowd);
   let backAtMs = Number.POSITIVE_INFINITY;
   const going = tour.go(inFlight, () => performance.now() > backAtMs + size.afterMs);
   await sleep(beforeMs);
@@ -97,11 +102,11 @@ async function tourDuring(scene: Scene, size: FlushedSize, crowd: Member[], how:
 }
 
 const lose = {
-  flushed: async ({ service }: Scene, endLoss: () => void) => {
+  flushed: async ({ service }: ScenarioStack, endLoss: () => void) => {
     await service.redis.flushall();
     endLoss();
   },
-  "killed and restarted empty": async ({ service }: Scene, endLoss: () => void) => {
+  "killed and restarted empty": async ({ service }: ScenarioStack, endLoss: () => void) => {
     const { port } = service.redisServer;
     service.redisServer.kill("SIGKILL");
     await service.redisServer.stop(); // It is gone already; this takes its folder away.
@@ -111,12 +116,17 @@ const lose = {
 };
 
 /** Pairs that each worker has stored because Redis was restarted. */
-async function storedPairs({ service }: Scene): Promise<number[]> {
+async function storedPairs({ service }: ScenarioStack): Promise<number[]> {
   const metrics = await Promise.all(service.workers.map((worker) => Exposition.of(worker)));
   return metrics.map((told) => told.value('pairs_stored_total{why="redis_restarted"}') ?? 0);
 }
 
-async function allStored(scene: Scene, before: number[], pairs: number, backAtMs: number): Promise<number | undefined> {
+async function allStored(
+  scene: ScenarioStack,
+  before: number[],
+  pairs: number,
+  backAtMs: number,
+): Promise<number | undefined> {
   while (performance.now() - backAtMs < storedMsMax) {
     // Either worker may be the one that stores them all.
     const stored = await storedPairs(scene);

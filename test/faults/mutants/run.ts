@@ -11,7 +11,7 @@ const runMsMax = 900_000;
 const copied = ["api", "worker", "shared", "test", "package.json", "tsconfig.json", "vitest.config.ts"];
 
 /** A defect that somebody could have made, as a patch, and what has to find it. */
-export interface PlantedBug {
+export interface Mutant {
   name: string;
   /** In a sentence. */
   what: string;
@@ -21,7 +21,7 @@ export interface PlantedBug {
 }
 
 /** All patches of this folder. Each begins with two lines: what is wrong, and what catches it. */
-export function plantedBugs(): PlantedBug[] {
+export function mutants(): Mutant[] {
   return globSync("*.patch", { cwd: import.meta.dirname })
     .toSorted()
     .map((file) => {
@@ -32,10 +32,10 @@ export function plantedBugs(): PlantedBug[] {
 }
 
 /** Applies each patch to a copy of the checkout, and lets it be searched for there. @returns a row for each bug. */
-export async function findPlantedBugs(options: { only?: string | undefined; say: Say }): Promise<Row[]> {
+export async function runMutants(options: { only?: string | undefined; say: Say }): Promise<Row[]> {
   const { only, say } = options;
   const rows: Row[] = [];
-  for (const bug of plantedBugs().filter(({ name }) => only === undefined || name === only)) {
+  for (const bug of mutants().filter(({ name }) => only === undefined || name === only)) {
     say(`${bug.name}: ${bug.caughtBy}`);
     const startedAtMs = performance.now();
     const { exitCode, told } = await find(bug);
@@ -47,8 +47,8 @@ export async function findPlantedBugs(options: { only?: string | undefined; say:
   return rows;
 }
 
-async function find({ patch, caughtBy }: PlantedBug): Promise<{ exitCode: number | null; told: string }> {
-  const copy = mkdtempSync(join(tmpdir(), "serpmill-planted-"));
+async function find({ patch, caughtBy }: Mutant): Promise<{ exitCode: number | null; told: string }> {
+  const copy = mkdtempSync(join(tmpdir(), "serpmill-mutant-"));
   try {
     for (const part of copied) cpSync(join(root, part), join(copy, part), { recursive: true });
     symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));

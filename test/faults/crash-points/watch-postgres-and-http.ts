@@ -1,7 +1,7 @@
 import { subscribe } from "node:diagnostics_channel";
 import { ServerResponse } from "node:http";
 import pg from "pg";
-import { die, edgeAt, isAbout } from "./armed.ts";
+import { die, edgeAt, isAbout } from "./kill-order.ts";
 import type { Step } from "./points.ts";
 
 const stepsOfStatements: Record<string, Step> = {

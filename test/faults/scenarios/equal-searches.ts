@@ -1,5 +1,5 @@
 import type { Row } from "../report.ts";
-import { inScene, type Scenario, type Surroundings, tally } from "./scenario.ts";
+import { withStack, type Scenario, type ScenarioServers, tally } from "./scenario.ts";
 
 /** The same search a hundred times at once, by as many callers, none of whom knows of the others. */
 
@@ -18,8 +18,8 @@ interface Round {
   charges: number;
 }
 
-async function measureEqualSearches(surroundings: Surroundings): Promise<Round[]> {
-  return inScene(surroundings, { apis: 2, workers: 2, providerMs }, async ({ service, callers, provider, say }) => {
+async function measureEqualSearches(surroundings: ScenarioServers): Promise<Round[]> {
+  return withStack(surroundings, { apis: 2, workers: 2, providerMs }, async ({ service, callers, provider, say }) => {
     const { organizationId, token } = await service.organization({ creditMils: 1_000_000, terms: {} });
     const chargesOf = async () =>
       (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length;

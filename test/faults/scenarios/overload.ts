@@ -1,6 +1,6 @@
 import type { Row } from "../report.ts";
-import { arriveAt, keepInFlight, type Told } from "./callers.ts";
-import { inScene, quantile, type Scenario, type Scene, type Surroundings, tally } from "./scenario.ts";
+import { arriveAt, keepInFlight, type CallerAnswer } from "./callers.ts";
+import { withStack, quantile, type Scenario, type ScenarioStack, type ScenarioServers, tally } from "./scenario.ts";
 
 /**
  * Five times as many searches as can be answered. What bounds the service here is the provider, not this machine: so
@@ -27,7 +27,7 @@ export interface OverloadFigures {
   peakPerSecond: number;
   arrivedPerSecond: number;
   goodPerSecond: number;
-  answers: Told[];
+  answers: CallerAnswer[];
   moneyExact: boolean;
 }
 
@@ -44,9 +44,9 @@ export const overload: Scenario = {
     ),
 };
 
-export async function measureOverload(surroundings: Surroundings, size: OverloadSize): Promise<OverloadFigures> {
+export async function measureOverload(surroundings: ScenarioServers, size: OverloadSize): Promise<OverloadFigures> {
   const environment = { WORKER_CONCURRENCY: String(size.atOncePerWorker), SEARCH_DEADLINE_MS: String(size.deadlineMs) };
-  return inScene(surroundings, { apis, workers, providerMs, environment }, async (scene) => {
+  return withStack(surroundings, { apis, workers, providerMs, environment }, async (scene) => {
     const { service, say } = scene;
     const terms = { windowLimit: 10_000_000, concurrency: 100_000 };
     const { organizationId, token } = await service.organization({ creditMils: 100_000_000, terms });
@@ -56,7 +56,7 @@ export async function measureOverload(surroundings: Surroundings, size: Overload
     const peakPerSecond = goodputOf(atPeak, size.peakMs);
     say(`overload: ${peakPerSecond.toFixed(0)} a second are answered at the peak`);
 
-    const answers: Told[] = [];
+    const answers: CallerAnswer[] = [];
     // What the provider alone would allow: a little above any peak.
     const perSecondMax = (places / providerMs) * 1_000;
     await arriveAt(perSecondMax * timesPeak, size.overloadMs, async (count) => {
@@ -80,8 +80,8 @@ export async function measureOverload(surroundings: Surroundings, size: Overload
 }
 
 /** A load just above what can be answered, by callers who each wait for their answer. */
-async function peak(scene: Scene, token: string, places: number, forMs: number): Promise<Told[]> {
-  const answers: Told[] = [];
+async function peak(scene: ScenarioStack, token: string, places: number, forMs: number): Promise<CallerAnswer[]> {
+  const answers: CallerAnswer[] = [];
   const endAtMs = performance.now() + forMs;
   let begun = 0;
   // As many more in flight as there are places, so that no place is ever without work and the queue stays short.
@@ -93,17 +93,17 @@ async function peak(scene: Scene, token: string, places: number, forMs: number):
   return answers;
 }
 
-const apiOf = ({ service }: Scene, count: number) => service.apis[count % service.apis.length]?.url ?? "";
+const apiOf = ({ service }: ScenarioStack, count: number) => service.apis[count % service.apis.length]?.url ?? "";
 
 /** Searches answered with 200 while the load lasted, per second. */
-function goodputOf(answers: readonly Told[], forMs: number): number {
+function goodputOf(answers: readonly CallerAnswer[], forMs: number): number {
   const endAtMs = Math.min(...answers.map(({ beganAtMs }) => beganAtMs)) + forMs;
   const inTime = answers.filter(({ status, beganAtMs, ms }) => status === 200 && beganAtMs + ms < endAtMs);
   return inTime.length / (forMs / 1_000);
 }
 
 /** Everything that is not an answer, and not the one refusal that is promised: 503 with the time to come back. */
-export const wrongAnswers = (answers: readonly Told[]) =>
+export const wrongAnswers = (answers: readonly CallerAnswer[]) =>
   answers.filter(({ status, retryAfter }) => status !== 200 && !(status === 503 && Number(retryAfter) >= 1));
 
 function rowsOf({ peakPerSecond, arrivedPerSecond, goodPerSecond, answers, moneyExact }: OverloadFigures): Row[] {

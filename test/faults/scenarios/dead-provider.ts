@@ -1,8 +1,8 @@
 import { entries } from "../../shared/providers/contract-entries.ts";
 import { hang, refusal, type Reply, reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
 import type { Row } from "../report.ts";
-import { keepInFlight, type Told } from "./callers.ts";
-import { inScene, quantile, type Scenario, type Scene, type Surroundings, tally } from "./scenario.ts";
+import { keepInFlight, type CallerAnswer } from "./callers.ts";
+import { withStack, quantile, type Scenario, type ScenarioStack, type ScenarioServers, tally } from "./scenario.ts";
 
 /** Two providers, of which the preferred one is lost at noon, in each of the ways in which one can be lost. */
 
@@ -16,7 +16,7 @@ export interface DeadProviderSize {
 /** What callers saw while the preferred provider was as `how` tells. */
 export interface Loss {
   how: string;
-  answers: Told[];
+  answers: CallerAnswer[];
   /** Calls that reached the preferred provider. */
   callsToPreferred: number;
 }
@@ -32,7 +32,7 @@ export const deadProvider: Scenario = {
 };
 
 export async function measureDeadProvider(
-  surroundings: Surroundings,
+  surroundings: ScenarioServers,
   size: DeadProviderSize,
   settings: Record<string, string>,
 ): Promise<Loss[]> {
@@ -46,13 +46,15 @@ export async function measureDeadProvider(
     ...settings,
   };
   try {
-    return await inScene(surroundings, { apis: 1, workers: 1, providerMs, environment }, (scene) => play(scene, size));
+    return await withStack(surroundings, { apis: 1, workers: 1, providerMs, environment }, (scene) =>
+      play(scene, size),
+    );
   } finally {
     await second.close();
   }
 }
 
-async function play(scene: Scene, size: DeadProviderSize): Promise<Loss[]> {
+async function play(scene: ScenarioStack, size: DeadProviderSize): Promise<Loss[]> {
   const { service, provider } = scene;
   const terms = { windowLimit: 10_000_000, concurrency: 1_000 };
   const { token } = await service.organization({ creditMils: 100_000_000, terms });
@@ -69,9 +71,9 @@ async function play(scene: Scene, size: DeadProviderSize): Promise<Loss[]> {
   return losses;
 }
 
-async function search(scene: Scene, token: string, size: DeadProviderSize, how: string): Promise<Loss> {
+async function search(scene: ScenarioStack, token: string, size: DeadProviderSize, how: string): Promise<Loss> {
   const before = scene.provider.requests.length;
-  const answers: Told[] = [];
+  const answers: CallerAnswer[] = [];
   let begun = 0;
   await keepInFlight(size.inFlight, async () => {
     begun += 1;
@@ -83,7 +85,7 @@ async function search(scene: Scene, token: string, size: DeadProviderSize, how: 
 }
 
 /** Until the preferred one is asked again: one search in ten seconds tries whether it is well. */
-async function recover({ service, callers, provider }: Scene, token: string, well: SerperStub["otherwise"]) {
+async function recover({ service, callers, provider }: ScenarioStack, token: string, well: SerperStub["otherwise"]) {
   provider.otherwise = well;
   let tries = 0;
   await service.until(async () => {

@@ -1,4 +1,4 @@
-import { Api } from "./api-places.ts";
+import { Api } from "./api-states.ts";
 import { isPaid, reverse, settle } from "./postgres.ts";
 import { currentPair, endOf, Message, send, storePair } from "./redis.ts";
 import { Clock, Hold, type Search, type State } from "./state.ts";
@@ -10,13 +10,13 @@ const Sweep = { none: 0, decided: 1 } as const;
 
 /** The sweeper ends what stands behind deadline and grace: the decision first, its message after. */
 export function offerSweeper(steps: Steps, search: Search): void {
-  const { world, now } = steps;
+  const { config, now } = steps;
   const { place, hold, clock, sweep, sweepBalance, sweepVersion } = search;
-  const seesIt = world.design.sweeps && now.shared.quiet === 0 && clock >= Clock.grace;
+  const seesIt = config.design.sweeps && now.shared.quiet === 0 && clock >= Clock.grace;
   if (hold !== Hold.none && sweep === Sweep.none && seesIt)
     steps.take("the sweeper finds the hold of %, Postgres decides", place, (next, own) => {
-      settle(world, next, own, "refund");
-      if (isPaid(own) && !world.design.sweeperLeavesCharges) reverse(world, next, own);
+      settle(config, next, own, "refund");
+      if (isPaid(own) && !config.design.sweeperLeavesCharges) reverse(config, next, own);
       own.sweep = Sweep.decided;
       own.sweepBalance = next.shared.balance;
       own.sweepVersion = next.shared.version;
@@ -38,7 +38,7 @@ export function offerReconciler(steps: Steps, { place, undelivered, clock, api }
   if (undelivered === 0 || clock < Clock.fence) return;
   const giveBack = (next: State, own: Search) => {
     if (api === Api.confirm) own.inDoubt = 1;
-    reverse(steps.world, next, own);
+    reverse(steps.config, next, own);
   };
   const isFrozen = api === Api.confirm;
   const name = isFrozen
@@ -59,11 +59,11 @@ export function offerReconciler(steps: Steps, { place, undelivered, clock, api }
 
 /** A new run of Redis, or a caretaker that has just begun: every organization's pair is stored where it is newer. */
 export function offerFirstRound(steps: Steps): void {
-  if (steps.now.shared.newRun === 0 || !steps.world.design.reconcilesPairs) return;
+  if (steps.now.shared.newRun === 0 || !steps.config.design.reconcilesPairs) return;
   steps.take("the caretaker sees a new run of Redis, stores all pairs", nobody, (next) => {
     storeNow(steps, next);
     next.shared.newRun = 0;
-    if (steps.world.design.sweepsEverybodyAtFirst) next.shared.quiet = 0;
+    if (steps.config.design.sweepsEverybodyAtFirst) next.shared.quiet = 0;
   });
 }
 
@@ -73,11 +73,11 @@ export function offerFirstRound(steps: Steps): void {
  */
 export function offerRotation(steps: Steps): void {
   const { copy, copyVersion, version } = steps.now.shared;
-  if (!steps.world.design.reconcilesPairs || copy === 0 || copyVersion >= version) return;
+  if (!steps.config.design.reconcilesPairs || copy === 0 || copyVersion >= version) return;
   steps.take("the rotation finds an older copy, stores the pair", nobody, (next) => storeNow(steps, next));
 }
 
-function storeNow({ world }: Steps, next: State): void {
+function storeNow({ config }: Steps, next: State): void {
   const { balance, version } = currentPair(next, Message.pair);
-  storePair(world, next, balance, version);
+  storePair(config, next, balance, version);
 }

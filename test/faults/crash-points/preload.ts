@@ -4,10 +4,10 @@
  * the first one before anything else runs; when that process is gone this one goes too.
  */
 import { once } from "node:events";
-import { arm } from "./armed.ts";
+import { arm } from "./kill-order.ts";
 import { orderMessage } from "./points.ts";
-import { watchAnswers, watchPostgres, watchProvider } from "./wire-others.ts";
-import { watchRedis } from "./wire-redis.ts";
+import { watchAnswers, watchPostgres, watchProvider } from "./watch-postgres-and-http.ts";
+import { watchRedis } from "./watch-redis.ts";
 
 watchRedis();
 watchPostgres();

@@ -8,7 +8,7 @@ import type { Row, Say } from "../report.ts";
 import { Callers } from "./callers.ts";
 
 /** What a scenario needs from whoever runs it. */
-export interface Surroundings {
+export interface ScenarioServers {
   /** A running Postgres, in which it makes a database of its own. */
   postgresUrl: string;
   say: Say;
@@ -19,11 +19,11 @@ export interface Surroundings {
 /** A figure of the service, measured anew each time: what was promised, and what was seen. */
 export interface Scenario {
   name: string;
-  run: (surroundings: Surroundings) => Promise<Row[]>;
+  run: (surroundings: ScenarioServers) => Promise<Row[]>;
 }
 
 /** The whole service as real processes, the provider as a stub, and callers with connections of their own. */
-export interface Scene {
+export interface ScenarioStack {
   service: Service;
   provider: SerperStub;
   callers: Callers;
@@ -31,10 +31,10 @@ export interface Scene {
 }
 
 /** Opens a scene, plays in it, and closes it whatever happens; an interrupted program leaves no process behind. */
-export async function inScene<T>(
-  surroundings: Surroundings,
+export async function withStack<T>(
+  surroundings: ScenarioServers,
   options: { apis: number; workers: number; providerMs: number; environment?: Record<string, string> },
-  play: (scene: Scene) => Promise<T>,
+  play: (scene: ScenarioStack) => Promise<T>,
 ): Promise<T> {
   const provider = await startSerperStub();
   provider.otherwise = (request, response) => setTimeout(tenOrganic, options.providerMs, request, response);
@@ -59,7 +59,7 @@ export async function inScene<T>(
 }
 
 async function startService(
-  { postgresUrl, startRedis: start = startRedis }: Surroundings,
+  { postgresUrl, startRedis: start = startRedis }: ScenarioServers,
   { apis, workers, environment }: { apis: number; workers: number; environment?: Record<string, string> },
   providerUrl: string,
 ): Promise<Service> {

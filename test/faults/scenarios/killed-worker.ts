@@ -1,7 +1,7 @@
 import type { Worker } from "../../harness/processes/service.ts";
 import type { Row } from "../report.ts";
-import type { Told } from "./callers.ts";
-import { inScene, quantile, type Scenario, type Scene, type Surroundings, tally } from "./scenario.ts";
+import type { CallerAnswer } from "./callers.ts";
+import { withStack, quantile, type Scenario, type ScenarioStack, type ScenarioServers, tally } from "./scenario.ts";
 
 /** A worker is killed while it waits for the provider; another one lives. */
 
@@ -13,7 +13,7 @@ const takenOverMsMax = 10_000;
 
 /** One kill and what became of the searches under way. */
 export interface Kill {
-  answers: Told[];
+  answers: CallerAnswer[];
   /** Milliseconds from the kill to the answer, of the searches that the provider was asked for twice. */
   takenOverMs: number[];
   /** Of all searches under way. */
@@ -32,9 +32,9 @@ export const killedWorker: Scenario = {
   run: async (surroundings) => rowsOf(await measureKilledWorker(surroundings, 10)),
 };
 
-export async function measureKilledWorker(surroundings: Surroundings, times: number): Promise<KilledWorkerFigures> {
+export async function measureKilledWorker(surroundings: ScenarioServers, times: number): Promise<KilledWorkerFigures> {
   const environment = { WORKER_CONCURRENCY: String(atOncePerWorker), SEARCH_DEADLINE_MS: "30000" };
-  return inScene(surroundings, { apis: 1, workers: 2, providerMs, environment }, async (scene) => {
+  return withStack(surroundings, { apis: 1, workers: 2, providerMs, environment }, async (scene) => {
     const { service, say } = scene;
     const { organizationId, token } = await service.organization({ creditMils: 1_000_000, terms: {} });
     const alive = [...service.workers];
@@ -55,7 +55,7 @@ export async function measureKilledWorker(surroundings: Surroundings, times: num
 }
 
 async function killDuringSearches(
-  { service, callers, provider }: Scene,
+  { service, callers, provider }: ScenarioStack,
   token: string,
   victim: Worker | undefined,
   name: string,

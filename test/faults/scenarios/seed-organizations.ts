@@ -12,7 +12,7 @@ const poorEvery = 50;
 const richMils = 1_000;
 
 /** An organization of many, with what it truly has: each has another balance, so that a mixed-up answer shows. */
-export interface Member {
+export interface SeededOrganization {
   organizationId: string;
   token: string;
   balanceMils: number;
@@ -22,7 +22,7 @@ export interface Member {
 }
 
 /** Makes organizations with tokens and credit, all at once; every fiftieth is too poor to search. */
-export async function makeCrowd(service: Service, size: number): Promise<Member[]> {
+export async function seedOrganizations(service: Service, size: number): Promise<SeededOrganization[]> {
   const planCode = "crowd";
   await setPlan(service.database, {
     code: planCode,
@@ -32,7 +32,7 @@ export async function makeCrowd(service: Service, size: number): Promise<Member[
     concurrency: 100,
     operations: ["serp.search", "usage.get"],
   });
-  const crowd = Array.from({ length: size }, (_, place): Member => {
+  const crowd = Array.from({ length: size }, (_, place): SeededOrganization => {
     const isPoor = place % poorEvery === poorEvery - 1;
     const balanceMils = isPoor ? poorMils : richMils + place;
     return { organizationId: newId("org"), token: newToken(), balanceMils, isPoor, paid: undefined };
@@ -41,7 +41,7 @@ export async function makeCrowd(service: Service, size: number): Promise<Member[
   return crowd;
 }
 
-async function insert(client: Client, planCode: string, crowd: readonly Member[]): Promise<void> {
+async function insert(client: Client, planCode: string, crowd: readonly SeededOrganization[]): Promise<void> {
   const ids = crowd.map(({ organizationId }) => organizationId);
   await client.query(
     "insert into organizations (id, name, plan_code) select id, 'Crowd', $2 from unnest($1::text[]) as o (id)",

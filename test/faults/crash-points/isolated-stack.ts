@@ -16,7 +16,7 @@ const usual: Behaviour = () => ({ ms: 50, fails: false });
  * A whole service of its own in which one case after the other is played: a database, a Redis, a provider, two APIs and
  * two workers that can be told where to die.
  */
-export class Lane {
+export class IsolatedStack {
   readonly service: Service;
   readonly deadlineMs: number;
   readonly apis: readonly [Place, Place];
@@ -50,10 +50,10 @@ export class Lane {
       });
   }
 
-  static async open(postgresUrl: string, deadlineMs: number): Promise<Lane> {
+  static async open(postgresUrl: string, deadlineMs: number): Promise<IsolatedStack> {
     const [database, redis, stub] = await Promise.all([freshDatabaseIn(postgresUrl), startRedis(), startSerperStub()]);
     const service = await Service.start({ apis: 0, workers: 0, servers: { database, redis } });
-    return new Lane(service, stub, deadlineMs);
+    return new IsolatedStack(service, stub, deadlineMs);
   }
 
   get places(): readonly Place[] {

@@ -3,14 +3,14 @@ import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Say } from "../report.ts";
 import { faults } from "./faults.ts";
 import type { PlannedFault } from "./plan.ts";
-import type { World } from "./world.ts";
+import type { Cluster } from "./cluster.ts";
 
 const atOnceMax = 2;
 const endMsMax = 30_000;
 
 /** Hurts the world as planned, until it is told to stop; then everything is mended. @returns what was done. */
-export async function storm(
-  world: World,
+export async function injectFaults(
+  world: Cluster,
   planned: readonly PlannedFault[],
   stop: AbortSignal,
   say: Say,
@@ -23,14 +23,14 @@ export async function storm(
     if (stop.aborted) break;
     done.push(fault);
     say(`  ${fault.name}, for ${fault.lastsMs} ms`);
-    const one = strike(world, fault, stop, say).finally(() => going.delete(one));
+    const one = inject(world, fault, stop, say).finally(() => going.delete(one));
     going.add(one);
   }
   await Promise.all(going);
   return done;
 }
 
-async function strike(world: World, fault: PlannedFault, stop: AbortSignal, say: Say): Promise<void> {
+async function inject(world: Cluster, fault: PlannedFault, stop: AbortSignal, say: Say): Promise<void> {
   // A fault that meets another one may fail to begin or to end; mend() makes that good.
   const failed = (error: unknown) =>
     say(`  (${fault.name}: ${error instanceof Error ? error.message : String(error)})`);
@@ -44,7 +44,7 @@ async function strike(world: World, fault: PlannedFault, stop: AbortSignal, say:
 }
 
 /** Makes everything well again, whatever was done to it. */
-export async function mend(world: World): Promise<void> {
+export async function mend(world: Cluster): Promise<void> {
   const { servers } = world;
   world.provider.ail(undefined);
   for (const slot of world.slots) slot.mend();

@@ -1,7 +1,7 @@
 import { keysOf } from "../../../shared/credits/holds.ts";
 import { type Attempt, ask } from "./caller.ts";
 import type { Case } from "./cases.ts";
-import type { Behaviour, Lane } from "./lane.ts";
+import type { Behaviour, IsolatedStack } from "./isolated-stack.ts";
 import { HoldWatch } from "./hold-watch.ts";
 import { type Death, isAt } from "./place.ts";
 import type { Order, Point } from "./points.ts";
@@ -12,8 +12,8 @@ const slowMs = 1_500;
 const halfAStopMs = 6_500;
 
 /** One case on its way: who has to die where, who asked, and what came of it. */
-export class Play {
-  readonly lane: Lane;
+export class CaseRun {
+  readonly lane: IsolatedStack;
   readonly case: Case;
   readonly customer: { organizationId: string; token: string; grantedMils: number };
   readonly keyword: string;
@@ -30,7 +30,7 @@ export class Play {
   readonly #killed = new Set<object | undefined>();
   #workerDeaths = 0;
 
-  constructor(lane: Lane, one: Case, customer: Play["customer"]) {
+  constructor(lane: IsolatedStack, one: Case, customer: CaseRun["customer"]) {
     this.lane = lane;
     this.case = one;
     this.customer = customer;

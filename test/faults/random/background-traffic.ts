@@ -3,26 +3,26 @@ import { z } from "zod";
 import { withTimeout } from "../../../shared/concurrency/with-timeout.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
-import type { PlannedErrand } from "./plan.ts";
-import { type Customer, priceMils, type World } from "./world.ts";
+import type { PlannedRequest } from "./plan.ts";
+import { type Customer, priceMils, type Cluster } from "./cluster.ts";
 
 const patienceMs = 12_000;
 const topUpMils = 10 * priceMils;
 const usageAnswer = z.object({ creditBalanceMils: z.number() });
 
 /** What is done beside searching, until told to stop: reading usage, topping up, asking what is refused. */
-export class Errands {
+export class BackgroundTraffic {
   /** What was wrong with an answer, told as sentences. */
   readonly wrong: string[] = [];
   /** How often the books were looked at while all this went on. */
   verified = 0;
-  readonly #world: World;
+  readonly #world: Cluster;
 
-  constructor(world: World) {
+  constructor(world: Cluster) {
     this.#world = world;
   }
 
-  async run(planned: readonly PlannedErrand[], stop: AbortSignal): Promise<void> {
+  async run(planned: readonly PlannedRequest[], stop: AbortSignal): Promise<void> {
     for (const errand of planned) {
       await sleep(errand.afterMs, undefined, { signal: stop }).catch(() => undefined);
       if (stop.aborted) return;
@@ -32,7 +32,7 @@ export class Errands {
     }
   }
 
-  async #run({ kind, api }: PlannedErrand, customer: Customer): Promise<void> {
+  async #run({ kind, api }: PlannedRequest, customer: Customer): Promise<void> {
     switch (kind) {
       case "read usage":
         return this.#readUsage(customer, api);

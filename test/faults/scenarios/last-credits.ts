@@ -1,8 +1,8 @@
 import { keysOf } from "../../../shared/credits/holds.ts";
 import { readBalance } from "../../../shared/credits/ledger.ts";
 import type { Row } from "../report.ts";
-import { keepInFlight, type Told } from "./callers.ts";
-import { inScene, type Scenario, type Scene, type Surroundings, tally } from "./scenario.ts";
+import { keepInFlight, type CallerAnswer } from "./callers.ts";
+import { withStack, type Scenario, type ScenarioStack, type ScenarioServers, tally } from "./scenario.ts";
 
 /** Many callers, two APIs, and credit for some of the searches only. */
 
@@ -18,7 +18,7 @@ export interface LastCreditsSize {
 
 export interface LastCreditsFigures {
   size: LastCreditsSize;
-  answers: Told[];
+  answers: CallerAnswer[];
   providerCalls: number;
   /** The balance at the end, as each of them tells it. */
   balances: { rest: unknown; redis: number; postgres: number | undefined };
@@ -35,14 +35,14 @@ export const lastCredits: Scenario = {
 };
 
 export async function measureLastCredits(
-  surroundings: Surroundings,
+  surroundings: ScenarioServers,
   size: LastCreditsSize,
 ): Promise<LastCreditsFigures> {
-  return inScene(surroundings, { apis: 2, workers: 2, providerMs }, async (scene) => {
+  return withStack(surroundings, { apis: 2, workers: 2, providerMs }, async (scene) => {
     const { service, callers, provider, say } = scene;
     const creditMils = size.affordable * priceMils;
     const { organizationId, token } = await service.organization({ creditMils, terms: { priceMils } });
-    const answers: Told[] = [];
+    const answers: CallerAnswer[] = [];
     const least = watchLeast(scene, organizationId);
     let begun = 0;
     await keepInFlight(size.inFlight, async () => {
@@ -73,7 +73,7 @@ export async function measureLastCredits(
 }
 
 /** Looks all the time at what is left; Postgres itself refuses a balance below 0, Redis has no such rule. */
-function watchLeast({ service }: Scene, organizationId: string) {
+function watchLeast({ service }: ScenarioStack, organizationId: string) {
   const { pair, holds } = keysOf(organizationId);
   let leastMils = Number.POSITIVE_INFINITY;
   const look = async () => {

@@ -1,5 +1,5 @@
 import type { Row } from "../report.ts";
-import { inScene, type Scenario, type Scene, type Surroundings } from "./scenario.ts";
+import { withStack, type Scenario, type ScenarioStack, type ScenarioServers } from "./scenario.ts";
 
 /** The same search under the same Idempotency-Key, a hundred times at once. */
 
@@ -28,8 +28,8 @@ export const oneKey: Scenario = {
   },
 };
 
-export async function measureOneKey(surroundings: Surroundings, size: OneKeySize): Promise<OneKeyRound[]> {
-  return inScene(surroundings, { apis: 2, workers: 2, providerMs }, async (scene) => {
+export async function measureOneKey(surroundings: ScenarioServers, size: OneKeySize): Promise<OneKeyRound[]> {
+  return withStack(surroundings, { apis: 2, workers: 2, providerMs }, async (scene) => {
     const organization = await scene.service.organization({ creditMils: 1_000_000, terms: {} });
     const rounds: OneKeyRound[] = [];
     for (let round = 0; round < size.rounds; round += 1) {
@@ -41,7 +41,7 @@ export async function measureOneKey(surroundings: Surroundings, size: OneKeySize
 }
 
 async function play(
-  { service, callers, provider }: Scene,
+  { service, callers, provider }: ScenarioStack,
   { organizationId, token }: { organizationId: string; token: string },
   key: string,
   atOnce: number,
@@ -62,7 +62,7 @@ async function play(
   };
 }
 
-async function chargesOf(service: Scene["service"], organizationId: string): Promise<number> {
+async function chargesOf(service: ScenarioStack["service"], organizationId: string): Promise<number> {
   return (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length;
 }
 

@@ -4,7 +4,7 @@ import { type Dispatcher, Pool } from "undici";
 const answerMsMax = 60_000;
 
 /** An answer as a caller saw it; status 0 is a connection that failed, with the reason as its text. */
-export interface Told {
+export interface CallerAnswer {
   status: number;
   text: string;
   /** Seconds, as the header says. */
@@ -19,7 +19,7 @@ export interface Told {
 export class Callers {
   readonly #pools = new Map<string, Pool>();
 
-  search(apiUrl: string, token: string, keyword: string, key?: string): Promise<Told> {
+  search(apiUrl: string, token: string, keyword: string, key?: string): Promise<CallerAnswer> {
     return this.#send(apiUrl, {
       path: "/v1/serp/search",
       method: "POST",
@@ -32,7 +32,7 @@ export class Callers {
     });
   }
 
-  usage(apiUrl: string, token: string): Promise<Told> {
+  usage(apiUrl: string, token: string): Promise<CallerAnswer> {
     return this.#send(apiUrl, { path: "/v1/usage", method: "GET", headers: { authorization: `Bearer ${token}` } });
   }
 
@@ -40,7 +40,7 @@ export class Callers {
     await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()));
   }
 
-  async #send(apiUrl: string, request: Dispatcher.RequestOptions): Promise<Told> {
+  async #send(apiUrl: string, request: Dispatcher.RequestOptions): Promise<CallerAnswer> {
     const beganAtMs = performance.now();
     try {
       const { statusCode, headers, body } = await this.#poolOf(apiUrl).request(request);

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import type { Told } from "./callers.ts";
-import { type Member, poorMils, priceMils } from "./crowd.ts";
-import type { Scene } from "./scenario.ts";
+import type { CallerAnswer } from "./callers.ts";
+import { type SeededOrganization, poorMils, priceMils } from "./seed-organizations.ts";
+import type { ScenarioStack } from "./scenario.ts";
 
 /**
  * What members of a crowd ask, one after the other, and whether each answer is right: only one visitor is with a member
@@ -12,7 +12,7 @@ import type { Scene } from "./scenario.ts";
 /** One request of a visit. */
 export interface Asked {
   what: "usage" | "search";
-  told: Told;
+  told: CallerAnswer;
   verdict: "right" | "refused" | "wrong";
 }
 
@@ -22,19 +22,19 @@ const shortBody = z.object({
   error: z.object({ code: z.literal("out_of_credits"), details: z.object({ availableMils: z.literal(poorMils) }) }),
 });
 
-type Kind = (visit: Visit) => Promise<void>;
+type Kind = (visit: RequestSequence) => Promise<void>;
 
 /** Visits a member: which kind of visit it is goes in turn with the count. */
-export async function visit(scene: Scene, member: Member, count: number): Promise<Asked[]> {
-  const visiting = new Visit(scene, member, count);
+export async function sendSequence(scene: ScenarioStack, member: SeededOrganization, count: number): Promise<Asked[]> {
+  const visiting = new RequestSequence(scene, member, count);
   const kind = kinds[count % kinds.length];
   await kind?.(visiting);
   return visiting.asked;
 }
 
 /** A member's first visit, while all is well: its balance is read, and some pay under a key. */
-export async function warm(scene: Scene, member: Member, count: number): Promise<Asked[]> {
-  const visiting = new Visit(scene, member, count);
+export async function warm(scene: ScenarioStack, member: SeededOrganization, count: number): Promise<Asked[]> {
+  const visiting = new RequestSequence(scene, member, count);
   await visiting.usage();
   if (count % 4 === 0) await visiting.searchWithKey();
   return visiting.asked;
@@ -57,14 +57,14 @@ const kinds: Kind[] = [
   },
 ];
 
-class Visit {
+class RequestSequence {
   readonly asked: Asked[] = [];
-  readonly #scene: Scene;
-  readonly #member: Member;
+  readonly #scene: ScenarioStack;
+  readonly #member: SeededOrganization;
   readonly #apiUrl: string;
   #mayBeHeldMils = 0;
 
-  constructor(scene: Scene, member: Member, count: number) {
+  constructor(scene: ScenarioStack, member: SeededOrganization, count: number) {
     const { apis } = scene.service;
     this.#scene = scene;
     this.#member = member;
@@ -101,7 +101,7 @@ class Visit {
   }
 
   /** A search that runs, for this price. */
-  #judge(told: Told, chargedMils: number): void {
+  #judge(told: CallerAnswer, chargedMils: number): void {
     if (this.#member.isPoor && told.status !== 200) {
       const isRight = told.status === 402 && shortBody.safeParse(JSON.parse(told.text)).success;
       return this.#note("search", told, isRight);
@@ -119,7 +119,7 @@ class Visit {
     return heldMils >= 0 && heldMils <= this.#mayBeHeldMils && heldMils % priceMils === 0;
   }
 
-  #note(what: Asked["what"], told: Told, isRight: boolean): void {
+  #note(what: Asked["what"], told: CallerAnswer, isRight: boolean): void {
     this.asked.push({ what, told, verdict: isRight ? "right" : told.status === 503 ? "refused" : "wrong" });
     // Its hold is given back while its caller is told already.
     if (what === "search" && told.status === 503) this.#mayBeHeldMils += priceMils;
