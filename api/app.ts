@@ -10,16 +10,16 @@ import { handleBillingPage } from "./billing/handlers/billing-page.ts";
 import { handleSignIn, handleSignOut } from "./billing/handlers/sign-in.ts";
 import { handleTopUp } from "./billing/handlers/top-up.ts";
 import type { ApiContext } from "./context.ts";
+import { CallerDisconnected, recordError, toCallerError } from "./errors.ts";
 import { handleOpenApiDocument } from "./docs/handle-openapi-document.ts";
 import { docsHeaders, readPage } from "./docs/reference-page.ts";
 import { requestScopeOf, openRequestScope } from "./http/request-scope.ts";
 import { rejectUnsafeHeaders } from "./http/reject-unsafe-headers.ts";
 import { handleSearch } from "./v1/search.ts";
-import { callerErrorOf, sendError } from "./http/send-error.ts";
+import { sendError } from "./http/send-error.ts";
 import { serveFile } from "./http/static-file.ts";
 import { handleUsage } from "./v1/usage.ts";
 import { handleMcp } from "./mcp/endpoint.ts";
-import { CallerDisconnected } from "./search/search-request.ts";
 import { handleStripeWebhook } from "./topups/webhook.ts";
 
 type Answer = (request: Request, response: Response) => Promise<void> | void;
@@ -59,13 +59,15 @@ export function createApp(context: ApiContext): Express {
   });
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (error instanceof CallerDisconnected || response.closed) return;
-    const defect = (cause: unknown) =>
-      context.log.error({ err: cause, requestId: requestScopeOf(response).requestId }, "a request failed by a defect");
-    const told = isMalformedPath(error) ? new CallerError("not_found") : callerErrorOf(error, defect);
-    // Half an answer cannot be taken back; the broken connection tells the caller.
-    if (response.headersSent) response.destroy();
-    else if (isBillingPath(request.path)) sendErrorPage(billing, request, response, told);
-    else sendError(request, response, told);
+    const { requestId } = requestScopeOf(response);
+    const callerError = isMalformedPath(error)
+      ? new CallerError("not_found")
+      : toCallerError(context.log, requestId, error);
+    // The status line is out, so only a broken connection can report the error.
+    if (response.headersSent) return void response.destroy();
+    if (isBillingPath(request.path)) return sendErrorPage(billing, request, response, callerError);
+    recordError(response, callerError);
+    sendError(request, response, callerError);
   });
   return app;
 }

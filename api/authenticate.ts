@@ -8,13 +8,12 @@ import { type Caller, findCaller, identityChannel } from "../shared/organization
 import { hashToken, isTokenShaped } from "../shared/organizations/tokens.ts";
 import { openBlocking } from "../shared/redis/connect.ts";
 import { unavailable } from "./errors.ts";
+import { readBearerToken } from "./http/bearer-token.ts";
 
 // Counted from the beginning of the look-up, so that nothing known is ever older than the 2 s that a revocation may take.
 const knownMs = 1_800;
 const lookUpMsMax = 1_500;
 const knownMax = 10_000;
-
-const bearer = /^bearer ([^ ]+)$/i;
 
 /** @throws {CallerError} `unauthenticated`, the same for every reason; `unavailable` where Postgres cannot be asked. */
 export type Authenticate = (request: IncomingMessage) => Promise<Caller>;
@@ -55,7 +54,7 @@ export function openAuthentication(context: Context): { authenticate: Authentica
     return found.caller;
   };
   const authenticate: Authenticate = async (request) => {
-    const token = readToken(request);
+    const token = readBearerToken(request);
     if (!token || !isTokenShaped(token)) throw new CallerError("unauthenticated");
     return find(token);
   };
@@ -65,14 +64,3 @@ export function openAuthentication(context: Context): { authenticate: Authentica
 // No hash in hexadecimal looks like a token.
 const hashOf = (tokenOrHash: string) =>
   isTokenShaped(tokenOrHash) ? hashToken(tokenOrHash) : Buffer.from(tokenOrHash, "hex");
-
-/** The token of a request that has exactly one Authorization header in exactly the form `Bearer <token>`. */
-function readToken(request: IncomingMessage): string | undefined {
-  const given = request.headersDistinct.authorization ?? [];
-  return given.length === 1 ? bearer.exec(given[0] ?? "")?.[1] : undefined;
-}
-
-/** Whether a request tried to identify itself, which is what `error="invalid_token"` answers to (RFC 6750, 3.1). */
-export function hasToken(request: IncomingMessage): boolean {
-  return bearer.test(request.headers.authorization ?? "");
-}

@@ -7,12 +7,14 @@ import type { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
 import type { ReplyInbox } from "./search/reply-inbox.ts";
 import type { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
 import type { Shedding } from "./search/shedding.ts";
+import type { ReadUsage } from "./read-usage.ts";
 import type { Topups } from "./topups/topups.ts";
 
 /** What the API has open beside what every process has. */
 export interface ApiContext extends Context {
   authenticate: Authenticate;
   findByTokenHash: FindByTokenHash;
+  readUsage: ReadUsage;
   shedding: Shedding;
   queue: Queue;
   enqueue: Enqueue;

@@ -1,19 +1,29 @@
-import type { Plan } from "../shared/credits/plans.ts";
+import type { ServerResponse } from "node:http";
 import type { RateWindow } from "../shared/credits/holds.ts";
+import type { Plan } from "../shared/credits/plans.ts";
 import type { UnavailableReason } from "../shared/error-schemas.ts";
-import { CallerError } from "../shared/errors.ts";
+import { CallerError, type ErrorCode, type ErrorDetails } from "../shared/errors.ts";
+import type { Log } from "../shared/log.ts";
+import type { SearchTrace } from "../shared/queue/replies.ts";
+import { setRateLimitHeaders } from "./http/rate-limit-headers.ts";
+import { type LogFields, requestScopeOf } from "./http/request-scope.ts";
 
-/** Met by Stripe and by the billing page alone, and not by callers of the API. */
-type OtherReason = "payments_unavailable" | "topup_not_credited" | "too_many_downloads";
+/** Reasons that only Stripe and the billing page get, and no caller of the API. */
+type BillingReason = "payments_unavailable" | "topup_not_credited" | "too_many_downloads";
 
-/** 503 with the time after which a retry makes sense. */
-export function unavailable(reason: UnavailableReason | OtherReason, retryAfterMs = 1_000): CallerError {
+/** 503 with the time, in milliseconds, after which a retry makes sense. */
+export function unavailable(reason: UnavailableReason | BillingReason, retryAfterMs = 1_000): CallerError {
   return new CallerError("unavailable", { reason, retryAfterMs });
 }
 
-const retryCrowdedMs = 1_000;
+/** 504: the search's deadline passed without an answer. */
+export function engineTimeout(timeoutMs: number): CallerError {
+  return new CallerError("engine_timeout", { timeoutMs });
+}
 
-/** 429 with where the window stands, for the RateLimit headers. */
+const concurrencyRetryAfterMs = 1_000;
+
+/** 429 with the state of the rate window, for the RateLimit headers. */
 export class RateLimited extends CallerError {
   readonly plan: Plan;
   readonly window: RateWindow;
@@ -23,9 +33,48 @@ export class RateLimited extends CallerError {
       "rate_limited",
       reason === "window"
         ? { reason, retryAfterMs: window.leftMs, limit: plan.windowLimit, windowSeconds: plan.windowSeconds }
-        : { reason, retryAfterMs: retryCrowdedMs, limit: plan.concurrency },
+        : { reason, retryAfterMs: concurrencyRetryAfterMs, limit: plan.concurrency },
     );
     this.plan = plan;
     this.window = window;
   }
+}
+
+/** The worker ran the search and failed. The trace is for the log; the caller does not get it. */
+export class SearchFailed extends CallerError {
+  readonly trace: SearchTrace;
+
+  constructor(code: ErrorCode, details: ErrorDetails, trace: SearchTrace) {
+    super(code, details);
+    this.trace = trace;
+  }
+}
+
+/** The caller disconnected, so the request has no response. */
+export class CallerDisconnected extends Error {
+  constructor() {
+    super("the caller disconnected");
+  }
+}
+
+/** The error that the caller gets for anything thrown. A defect is logged and becomes `internal_error`. */
+export function toCallerError(log: Log, requestId: string, error: unknown): CallerError {
+  if (error instanceof CallerError) return error;
+  log.error({ err: error, requestId }, "unhandled error");
+  return new CallerError("internal_error");
+}
+
+/** Adds an error to its request's log line, and sets the RateLimit headers where it carries a window. */
+export function recordError(response: ServerResponse, error: CallerError): void {
+  Object.assign(requestScopeOf(response).logFields, errorLogFields(error));
+  if (error instanceof RateLimited && !response.headersSent) setRateLimitHeaders(response, error.plan, error.window);
+}
+
+function errorLogFields(error: CallerError): LogFields {
+  const { code, details } = error;
+  return {
+    outcome: code,
+    ...(error instanceof SearchFailed && error.trace),
+    ...(typeof details.reason === "string" && { reason: details.reason }),
+  };
 }

@@ -12,6 +12,7 @@ import { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
 import { createHttpServer } from "./http/server.ts";
 import { openReplyInbox } from "./search/reply-inbox.ts";
 import { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
+import { openUsage } from "./read-usage.ts";
 import { openShedding } from "./search/shedding.ts";
 import { openTopups } from "./topups/topups.ts";
 
@@ -35,6 +36,7 @@ async function openApi(shared: Context): Promise<void> {
     deliveries,
     draining: draining.signal,
     ...openAuthentication(shared),
+    readUsage: openUsage(shared),
     shedding: openShedding(shared, stopping.signal),
     queue,
     enqueue: openEnqueue(queue),

@@ -1,14 +1,16 @@
+import type { Redis } from "ioredis";
 import { z } from "zod";
 import {
-  readUsage as readUsageInRedis,
-  settleHolds,
   type CreditState,
   type RateWindow,
+  readUsage as readUsageInRedis,
+  settleHolds,
 } from "../shared/credits/holds.ts";
 import { readBalance } from "../shared/credits/ledger.ts";
+import type { Database } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";
+import type { Log } from "../shared/log.ts";
 import type { Caller } from "../shared/organizations/organizations.ts";
-import type { ApiContext } from "./context.ts";
 import { RateLimited, unavailable } from "./errors.ts";
 
 /** The body of the 200 of usage. */
@@ -23,44 +25,39 @@ export const usageResponseBody = z
   .meta({ description: "What can be spent now, and the plan." });
 export type UsageResponseBody = z.infer<typeof usageResponseBody>;
 
-/** What can be spent, in mils; and where the rate window and holds stand, unless Redis could not be asked. */
+/** An organization's credit. `window` and `standing` are undefined if Redis did not answer. */
 export interface Usage {
+  /** The balance less what is held, in mils. */
   creditBalanceMils: number;
   window: RateWindow | undefined;
   standing: CreditState | undefined;
 }
 
-/** The body that every door answers with. */
-export function serializeUsage({ plan }: Caller, { creditBalanceMils }: Usage): string {
-  const answer: UsageResponseBody = { creditBalanceMils, plan: plan.code };
-  return JSON.stringify(answer);
-}
-
-/** Why usage cannot be told. It has three errors; a defect is logged and told as the 503 among them. */
-export function toUsageError({ log }: ApiContext, requestId: string, error: unknown): CallerError {
-  if (error instanceof CallerError) return error;
-  log.error({ err: error, requestId }, "a request failed by a defect");
-  return unavailable("balance_unreadable");
-}
-
 /**
- * Reads an organization's balance less what is held, for one token of its window; `tokenTaken` takes none, where this
- * request has taken one before. Without Redis the balance comes from Postgres, and nothing is known of holds or window.
- * @throws {CallerError} `rate_limited`, or `unavailable` where neither can be asked.
+ * Reads an organization's usage and takes one request from its rate window, or none with `tokenTaken`: then this request
+ * has taken one before. Without Redis the balance comes from Postgres, and holds and window are unknown.
+ * @throws {CallerError} `rate_limited`, or `unavailable` if neither Redis nor Postgres answers.
  */
-export async function readUsage(context: ApiContext, caller: Caller, tokenTaken = false): Promise<Usage> {
-  return (await fromRedis(context, caller, tokenTaken)) ?? (await fromPostgres(context, caller));
+export type ReadUsage = (caller: Caller, tokenTaken?: boolean) => Promise<Usage>;
+
+export function openUsage({ redis, database }: { redis: Redis; database: Database }): ReadUsage {
+  return async (caller, tokenTaken = false) =>
+    (await fromRedis(redis, database, caller, tokenTaken)) ?? (await fromPostgres(database, caller));
 }
 
-async function fromRedis(context: ApiContext, caller: Caller, tokenTaken: boolean): Promise<Usage | undefined> {
-  const { organizationId, plan } = caller;
-  const first = await readUsageInRedis(context.redis, organizationId, plan, tokenTaken).catch(() => undefined);
+async function fromRedis(
+  redis: Redis,
+  database: Database,
+  { organizationId, plan }: Caller,
+  tokenTaken: boolean,
+): Promise<Usage | undefined> {
+  const first = await readUsageInRedis(redis, organizationId, plan, tokenTaken).catch(() => undefined);
   if (!first) return undefined;
   if (first.outcome === "limited") throw new RateLimited("window", plan, first.window);
   if (first.outcome === "read") return usageOf(first);
-  const pair = await pairOf(context, organizationId);
-  const second = await settleHolds(context.redis, organizationId, pair, [])
-    .then(() => readUsageInRedis(context.redis, organizationId, plan, true))
+  const balance = await requireBalance(database, organizationId);
+  const second = await settleHolds(redis, organizationId, balance, [])
+    .then(() => readUsageInRedis(redis, organizationId, plan, true))
     .catch(() => undefined);
   return second && usageOf(second);
 }
@@ -71,13 +68,26 @@ const usageOf = ({ availableMils, window, standing }: Awaited<ReturnType<typeof 
   standing,
 });
 
-async function fromPostgres(context: ApiContext, { organizationId }: Caller): Promise<Usage> {
-  const { balanceMils } = await pairOf(context, organizationId);
+async function fromPostgres(database: Database, { organizationId }: Caller): Promise<Usage> {
+  const { balanceMils } = await requireBalance(database, organizationId);
   return { creditBalanceMils: balanceMils, window: undefined, standing: undefined };
 }
 
-async function pairOf(context: ApiContext, organizationId: string) {
-  const pair = await readBalance(context.database, organizationId).catch(() => undefined);
-  if (!pair) throw unavailable("postgres_unreachable");
-  return pair;
+async function requireBalance(database: Database, organizationId: string) {
+  const balance = await readBalance(database, organizationId).catch(() => undefined);
+  if (!balance) throw unavailable("postgres_unreachable");
+  return balance;
+}
+
+/** The response body of usage, the same in REST and MCP. */
+export function serializeUsage({ plan }: Caller, { creditBalanceMils }: Usage): string {
+  const body: UsageResponseBody = { creditBalanceMils, plan: plan.code };
+  return JSON.stringify(body);
+}
+
+/** The error of a failed usage request. Its contract has no 500, so a defect is logged and becomes a 503. */
+export function toUsageError(log: Log, requestId: string, error: unknown): CallerError {
+  if (error instanceof CallerError) return error;
+  log.error({ err: error, requestId }, "unhandled error");
+  return unavailable("balance_unreadable");
 }

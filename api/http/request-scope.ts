@@ -1,16 +1,35 @@
 import type { ServerResponse } from "node:http";
 import { newId } from "../../shared/ids.ts";
-import type { ApiContext } from "../context.ts";
+import type { Log } from "../../shared/log.ts";
+import type { Metrics } from "../../shared/metrics.ts";
+import type { SearchTrace } from "../../shared/queue/replies.ts";
 
-/** One request and its answer, as the log and the metrics know it. */
+/** What the one log line of a request carries besides request id, route, status and duration. */
+export interface LogFields extends Partial<SearchTrace> {
+  organizationId?: string;
+  /** How the request ended: an error code, or for example `answered` or `replayed`. */
+  outcome?: string;
+  /** An error's `details.reason`. */
+  reason?: string;
+  chargedMils?: number;
+  /** The request whose answer a replay repeats. */
+  answerOf?: string;
+  /** The method of an MCP message, and the tool that it calls. */
+  method?: string;
+  tool?: string;
+  /** Id and type of a Stripe event. */
+  event?: string;
+  eventType?: string;
+}
+
+/** One request and its response, from the request's head to the end of the response. */
 export class RequestScope {
   readonly requestId = newId("req");
   readonly receivedAtMs = performance.now();
-  /** The route's path as it is declared, never what the caller sent: it is a metric's label. */
+  /** The route's path as declared in the code, never the path that the caller sent: it is a metric's label. */
   route = "none";
-  /** What the one log line tells beside method, route, status and time. */
-  readonly logFields: Record<string, unknown> = {};
-  /** Given once this process stops: from then on each answer ends its connection, also of a request that came before. */
+  readonly logFields: LogFields = {};
+  /** Aborted once this process shuts down. From then on every response closes its connection. */
   readonly draining: AbortSignal;
 
   constructor(draining: AbortSignal) {
@@ -18,29 +37,32 @@ export class RequestScope {
   }
 }
 
-const exchanges = new WeakMap<ServerResponse, RequestScope>();
+const scopes = new WeakMap<ServerResponse, RequestScope>();
 
-/** The exchange of a response. @throws where {@link openRequestScope} was not called for it. */
+/** The scope of a response. @throws if {@link openRequestScope} was not called for it. */
 export function requestScopeOf(response: ServerResponse): RequestScope {
-  const exchange = exchanges.get(response);
-  if (!exchange) throw new Error("the response has no exchange");
-  return exchange;
+  const scope = scopes.get(response);
+  if (!scope) throw new Error("the response has no request scope");
+  return scope;
 }
 
-/** Begins an exchange: the request id on the answer, one metric and one log line at its end. */
-export function openRequestScope(context: ApiContext, response: ServerResponse): RequestScope {
-  const exchange = new RequestScope(context.draining);
-  exchanges.set(response, exchange);
-  response.setHeader("X-Request-Id", exchange.requestId);
+/** Opens a request's scope: sets the request id header, and records one metric and one log line when the response closes. */
+export function openRequestScope(
+  { log, metrics, draining }: { log: Log; metrics: Metrics; draining: AbortSignal },
+  response: ServerResponse,
+): RequestScope {
+  const scope = new RequestScope(draining);
+  scopes.set(response, scope);
+  response.setHeader("X-Request-Id", scope.requestId);
   response.setHeader("Cache-Control", "no-store");
   response.once("close", () => {
-    const ms = performance.now() - exchange.receivedAtMs;
-    const { route, requestId, logFields: notes } = exchange;
-    // 499: the caller hung up before there was an answer; the status is only for us.
+    const ms = performance.now() - scope.receivedAtMs;
+    const { route, requestId, logFields } = scope;
+    // 499: the caller disconnected before any response. The status exists only in our log and metrics.
     const status = response.headersSent ? response.statusCode : 499;
-    context.metrics.httpSeconds.observe({ route, status }, ms / 1_000);
+    metrics.httpSeconds.observe({ route, status }, ms / 1_000);
     const level = status >= 500 ? "warn" : "info";
-    context.log[level]({ requestId, route, status, ms: Math.round(ms * 10) / 10, ...notes }, "request");
+    log[level]({ requestId, route, status, ms: Math.round(ms * 10) / 10, ...logFields }, "request");
   });
-  return exchange;
+  return scope;
 }

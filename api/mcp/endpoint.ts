@@ -8,7 +8,8 @@ import type { Admit } from "../search/admission.ts";
 import type { ApiContext } from "../context.ts";
 import { requestScopeOf } from "../http/request-scope.ts";
 import { readJson } from "../http/read-json.ts";
-import { errorLogFields, sendJson } from "../http/send-error.ts";
+import { sendJson } from "../http/send-json.ts";
+import { recordError } from "../errors.ts";
 import { Cancellation } from "./cancellation.ts";
 import { openHostCheck } from "./host-check.ts";
 import { createToolServer } from "./tool-server.ts";
@@ -98,8 +99,8 @@ const batch = {
 
 /** Answers a request whose message cannot be told from another, as the protocol has it: an error without an id. */
 function refuse(request: HttpRequest, response: HttpResponse, { status, code, message, reason }: Refused): void {
-  const { requestId, logFields: notes } = requestScopeOf(response);
-  Object.assign(notes, errorLogFields(new CallerError("bad_request", { reason })));
+  const { requestId } = requestScopeOf(response);
+  recordError(response, new CallerError("bad_request", { reason }));
   const error = { code, message, data: { requestId, reason } };
   sendJson(request, response, status, JSON.stringify({ jsonrpc: "2.0", id: null, error }));
 }

@@ -10,15 +10,13 @@ import { CallerError, errorBody } from "../../shared/errors.ts";
 import { readQuery } from "../../shared/query/query.ts";
 import type { Admit } from "../search/admission.ts";
 import type { ApiContext } from "../context.ts";
-import { RateLimited } from "../errors.ts";
+import { CallerDisconnected, recordError, toCallerError } from "../errors.ts";
 import { beginDelivery } from "../search/delivery.ts";
 import { isIdempotencyKey } from "../http/idempotency-key.ts";
 import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
 import { answerLogFields } from "../v1/search.ts";
-import { callerErrorOf, errorLogFields } from "../http/send-error.ts";
-import { CallerDisconnected } from "../search/search-request.ts";
 import { runSearch, timedOut } from "../search/search.ts";
-import { readUsage, serializeUsage, toUsageError } from "../read-usage.ts";
+import { serializeUsage, toUsageError } from "../read-usage.ts";
 import { errorHint } from "./error-hint.ts";
 import { sendProgress } from "./progress.ts";
 import { isToolName, listTools, toolNames } from "./tools.ts";
@@ -112,8 +110,8 @@ async function callUsage(context: ApiContext, visit: McpRequest, { given }: Tool
     const message = "There is no such field. This tool has no arguments.";
     throw new CallerError("bad_request", { issues: [{ path: surplus, message }] });
   }
-  const usage = await readUsage(context, caller).catch((error: unknown) => {
-    throw toUsageError(context, exchange.requestId, error);
+  const usage = await context.readUsage(caller).catch((error: unknown) => {
+    throw toUsageError(context.log, exchange.requestId, error);
   });
   if (usage.window) setRateLimitHeaders(response, caller.plan, usage.window);
   exchange.logFields.outcome = "answered";
@@ -122,12 +120,9 @@ async function callUsage(context: ApiContext, visit: McpRequest, { given }: Tool
 
 /** A refusal as REST tells it, and what to do next. */
 function refusal(context: ApiContext, { exchange, response }: McpRequest, thrown: unknown): CallToolResult {
-  const { requestId, logFields: notes } = exchange;
-  const error = callerErrorOf(thrown, (cause) =>
-    context.log.error({ err: cause, requestId }, "a request failed by a defect"),
-  );
-  Object.assign(notes, errorLogFields(error));
-  if (error instanceof RateLimited && !response.headersSent) setRateLimitHeaders(response, error.plan, error.window);
+  const { requestId } = exchange;
+  const error = toCallerError(context.log, requestId, thrown);
+  recordError(response, error);
   const { content, ...result } = resultOf(JSON.stringify(errorBody(requestId, error.code, error.details)));
   const advice = { type: "text" as const, text: errorHint(context.config, error) };
   return { ...result, content: [...content, advice], isError: true };

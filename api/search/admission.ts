@@ -6,8 +6,8 @@ import { readPaidKey, readBalance } from "../../shared/credits/ledger.ts";
 import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { ApiContext } from "../context.ts";
-import { RateLimited, unavailable } from "../errors.ts";
-import { CallerDisconnected, withinDeadline, remainingMs, type SearchRequest } from "./search-request.ts";
+import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
+import { withinDeadline, remainingMs, type SearchRequest } from "./search-request.ts";
 
 /**
  * The gate of a search: plan, then everything else in one atomic step in Redis. What Redis cannot know alone is asked of

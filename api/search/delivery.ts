@@ -2,7 +2,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ApiContext } from "../context.ts";
 import { remainingMs, type SearchRequest } from "./search-request.ts";
 import { type DeliverableAnswer, timedOut } from "./search.ts";
-import { sendError, sendJson } from "../http/send-error.ts";
+import { recordError } from "../errors.ts";
+import { sendError } from "../http/send-error.ts";
+import { sendJson } from "../http/send-json.ts";
 
 // A reader so slow that it does not take one page in this time counts as gone.
 const deliveryMsMax = 10_000;
@@ -19,7 +21,11 @@ export function deliver(
 ): void {
   const begun = beginDelivery(context, call, response);
   if (begun === "begun") return sendJson(request, response, 200, answer.body);
-  if (begun === "too_late") sendError(request, response, timedOut(context));
+  if (begun === "too_late") {
+    const error = timedOut(context);
+    recordError(response, error);
+    sendError(request, response, error);
+  }
 }
 
 /**

@@ -1,7 +1,5 @@
-import type { SearchTrace } from "../../shared/queue/replies.ts";
 import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
 import type { Config } from "../../shared/config.ts";
-import { CallerError, type ErrorCode, type ErrorDetails } from "../../shared/errors.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
 import type { Query } from "../../shared/query/query.ts";
 
@@ -31,21 +29,4 @@ const lateStepMsMax = 1_000;
  */
 export function withinDeadline<T>(context: { config: Config }, call: SearchRequest, step: Promise<T>): Promise<T> {
   return withTimeout(Math.max(0, remainingMs(context, call)) + lateStepMsMax, step);
-}
-
-/** The worker's run of a search ended without an answer. What it took and cost is for the log, not for the caller. */
-export class SearchFailed extends CallerError {
-  readonly trace: SearchTrace;
-
-  constructor(code: ErrorCode, details: ErrorDetails, trace: SearchTrace) {
-    super(code, details);
-    this.trace = trace;
-  }
-}
-
-/** The caller hung up: nobody is there to be answered. */
-export class CallerDisconnected extends Error {
-  constructor() {
-    super("the caller hung up");
-  }
 }

@@ -4,14 +4,14 @@ import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
 import type { RateWindow } from "../../shared/credits/holds.ts";
 import type { IdempotencyKey } from "../../shared/credits/idempotency-key.ts";
 import type { Decision, RefundReason } from "../../shared/credits/ledger.ts";
-import { CallerError } from "../../shared/errors.ts";
+import type { CallerError } from "../../shared/errors.ts";
 import { queryFingerprint } from "../../shared/query/query.ts";
 import { mayHaveRun } from "../../shared/redis/connect.ts";
 import { AdmissionFailed, type Admitted, type Admit } from "./admission.ts";
 import type { ApiContext } from "../context.ts";
-import { unavailable } from "../errors.ts";
+import { CallerDisconnected, engineTimeout, SearchFailed, unavailable } from "../errors.ts";
 import type { Reply } from "./reply-inbox.ts";
-import { CallerDisconnected, withinDeadline, remainingMs, type SearchRequest, SearchFailed } from "./search-request.ts";
+import { withinDeadline, remainingMs, type SearchRequest } from "./search-request.ts";
 
 /**
  * One search from the gate to its answer: the order of the steps, and the undo of each. Whatever goes wrong after a hold
@@ -209,7 +209,6 @@ async function settleRefund(
 }
 
 /** No answer came, or could be told, within the deadline. */
-export const timedOut = ({ config }: ApiContext) =>
-  new CallerError("engine_timeout", { timeoutMs: config.SEARCH_DEADLINE_MS });
+export const timedOut = ({ config }: ApiContext) => engineTimeout(config.SEARCH_DEADLINE_MS);
 
 const chargeOf = (call: SearchRequest) => ({ organizationId: call.caller.organizationId, requestId: call.requestId });

@@ -9,7 +9,7 @@ import type { ApiContext } from "../context.ts";
 import { unavailable } from "../errors.ts";
 import { requestScopeOf } from "../http/request-scope.ts";
 import { readBytes } from "../http/read-json.ts";
-import { sendJson } from "../http/send-error.ts";
+import { sendJson } from "../http/send-json.ts";
 import type { Topups } from "./topups.ts";
 
 // Stripe's events have some kilobytes.

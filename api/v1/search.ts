@@ -4,7 +4,7 @@ import type { Admit } from "../search/admission.ts";
 import type { ApiContext } from "../context.ts";
 import { runSearch, type DeliverableAnswer } from "../search/search.ts";
 import { deliver } from "../search/delivery.ts";
-import { requestScopeOf } from "../http/request-scope.ts";
+import { type LogFields, requestScopeOf } from "../http/request-scope.ts";
 import { readIdempotencyKey } from "../http/idempotency-key.ts";
 import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
 import { readJson } from "../http/read-json.ts";
@@ -34,7 +34,7 @@ export function handleSearch(context: ApiContext, passGate: Admit) {
 }
 
 /** What the log line tells of a search that was answered. */
-export function answerLogFields({ requestId, replayed, chargedMils, trace }: DeliverableAnswer) {
+export function answerLogFields({ requestId, replayed, chargedMils, trace }: DeliverableAnswer): LogFields {
   return {
     outcome: replayed ? "replayed" : "answered",
     ...(replayed && { answerOf: requestId }),

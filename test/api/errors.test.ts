@@ -134,7 +134,7 @@ test("500 internal_error tells nothing of a defect, and the operator's log does"
 
 const isInLog = (requestId: string) =>
   (service.apis[0]?.lines ?? []).some(
-    (line) => line.requestId === requestId && line.msg === "a request failed by a defect" && "err" in line,
+    (line) => line.requestId === requestId && line.msg === "unhandled error" && "err" in line,
   );
 
 test("501 not_implemented tells which engines there are", async () => {

@@ -5,7 +5,6 @@ import { isTransient } from "../../../shared/database/failures.ts";
 import { type Caller, showOrganization } from "../../../shared/organizations/organizations.ts";
 import type { ApiContext } from "../../context.ts";
 import { unavailable } from "../../errors.ts";
-import { readUsage } from "../../read-usage.ts";
 
 /** What the page shows, read before any of it is written. */
 
@@ -46,7 +45,7 @@ export interface Account {
  * @throws {CallerError} `rate_limited`, or `unavailable`: without Redis nothing is known of holds.
  */
 export async function readCredit(context: ApiContext, caller: Caller, tokenTaken = false): Promise<Credit> {
-  const { creditBalanceMils, window, standing } = await readUsage(context, caller, tokenTaken);
+  const { creditBalanceMils, window, standing } = await context.readUsage(caller, tokenTaken);
   if (!window || !standing) throw unavailable("redis_unreachable");
   // Whole seconds, so that two looks at one window tell the same end.
   const endsAtMs = Math.round((context.clock.nowMs() + window.leftMs) / 1_000) * 1_000;

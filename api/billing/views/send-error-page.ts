@@ -1,9 +1,8 @@
 import type { Request, Response } from "express";
 import { type CallerError, type ErrorCode, errors } from "../../../shared/errors.ts";
-import { RateLimited } from "../../errors.ts";
+import { recordError } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import { setRateLimitHeaders } from "../../http/rate-limit-headers.ts";
-import { errorLogFields, retryAfterSeconds } from "../../http/send-error.ts";
+import { retryAfterSeconds } from "../../http/send-error.ts";
 import type { Billing } from "../billing.ts";
 import { messagePage } from "./message-page.ts";
 import { sendPage } from "./send-page.ts";
@@ -32,9 +31,8 @@ const defect: [title: string, says: string] = [
 
 /** Answers with an error as a page. What passes by itself is asked for again by itself. */
 export function sendErrorPage(billing: Billing, request: Request, response: Response, error: CallerError): void {
-  const { requestId, logFields: notes } = requestScopeOf(response);
-  Object.assign(notes, errorLogFields(error));
-  if (error instanceof RateLimited) setRateLimitHeaders(response, error.plan, error.window);
+  const { requestId } = requestScopeOf(response);
+  recordError(response, error);
   const seconds = retryAfterSeconds(error);
   if (seconds !== undefined) response.setHeader("Retry-After", seconds);
   const [title, says] = words[error.code] ?? defect;
