@@ -1,15 +1,15 @@
 import { Command } from "commander";
 import { tableOf } from "../shared/admin/table.ts";
 import { ConfigError, readEngineConfig } from "../shared/config.ts";
-import { type Abilities, type Check, checkProviders } from "../shared/providers/health-check.ts";
+import { type Abilities, type ProviderHealth, checkProvidersHealth } from "../shared/providers/health-check.ts";
 
 const titles = ["provider", "reachable", "credentials", "balance", "latency (ms)", "can"];
 
-function jsonOf(checks: readonly Check[]): string {
+function jsonOf(checks: readonly ProviderHealth[]): string {
   return `${JSON.stringify({ ok: checks.every(({ problem }) => problem === null), providers: checks })}\n`;
 }
 
-function cellsOf({ provider, reachable, credentials, balance, latencyMs, can }: Check): string[] {
+function cellsOf({ provider, reachable, credentials, balance, latencyMs, can }: ProviderHealth): string[] {
   const reached = reachable === null ? "-" : reachable ? "yes" : "no";
   return [provider, reached, credentials ?? "-", balance ?? "-", String(latencyMs ?? "-"), can ? wordsOf(can) : "-"];
 }
@@ -37,7 +37,7 @@ if (import.meta.main) {
     .showHelpAfterError("(add --help for the arguments)")
     .parse();
   try {
-    const checks = await checkProviders(readEngineConfig());
+    const checks = await checkProvidersHealth(readEngineConfig());
     const unwell = checks.filter(({ problem }) => problem !== null);
     process.stdout.write(
       command.opts<{ json?: boolean }>().json ? jsonOf(checks) : tableOf(titles, checks.map(cellsOf)),

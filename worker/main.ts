@@ -7,7 +7,7 @@ import { startMaintenance } from "./maintenance.ts";
 import type { WorkerContext } from "./context.ts";
 import { openSingleFlight } from "./engine/single-flight.ts";
 import { defineLeaseScripts } from "./engine/flight-leases.ts";
-import { createGoogle } from "./engine/google-engine.ts";
+import { openGoogleEngine } from "./engine/google-engine.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { takeJobs } from "./take-jobs.ts";
 
@@ -16,7 +16,7 @@ await startProcess({ name: "worker", databaseSizeMax: 4, open: openWorker });
 async function openWorker(shared: Context): Promise<void> {
   const { shutdown, config, database, redis } = shared;
   const workerId = newId("worker");
-  const google = createGoogle(shared);
+  const google = openGoogleEngine(shared);
   shutdown.register("engine", () => google.close());
   defineLeaseScripts(redis);
   const engine = openSingleFlight(shared, google);

@@ -8,7 +8,7 @@ const answerMsMax = 10_000;
 const query = readQuery({ keyword: "coffee" });
 
 /** How one provider does. What could not be found out is null. */
-export type Check = {
+export type ProviderHealth = {
   provider: ProviderName;
   /** Whether anything answered there. */
   reachable: boolean | null;
@@ -45,7 +45,7 @@ const problems: Record<FailureKind, string> = {
  * Asks the account of each provider of SERP_PROVIDERS, side by side; or, where there is none because searches cost nothing,
  * a search. Each may take `msMax` milliseconds. What it returns holds no secret.
  */
-export async function checkProviders(config: EngineConfig, msMax = answerMsMax): Promise<Check[]> {
+export async function checkProvidersHealth(config: EngineConfig, msMax = answerMsMax): Promise<ProviderHealth[]> {
   const asker = openProviderHttp();
   try {
     const names = [...new Set(config.SERP_PROVIDERS)];
@@ -58,7 +58,7 @@ export async function checkProviders(config: EngineConfig, msMax = answerMsMax):
 async function checkNamed(
   provider: ProviderName,
   { config, asker, msMax }: { config: EngineConfig; asker: ProviderHttp; msMax: number },
-): Promise<Check> {
+): Promise<ProviderHealth> {
   try {
     return { provider, ...(await checkOpen(openProvider(provider, config), asker, msMax)) };
   } catch (error) {
@@ -68,7 +68,11 @@ async function checkNamed(
   }
 }
 
-async function checkOpen(provider: Provider, asker: ProviderHttp, msMax: number): Promise<Omit<Check, "provider">> {
+async function checkOpen(
+  provider: Provider,
+  asker: ProviderHttp,
+  msMax: number,
+): Promise<Omit<ProviderHealth, "provider">> {
   const startedAt = performance.now();
   const { reachable, told } = await ask(provider, asker, msMax);
   const latencyMs = reachable ? Math.round(performance.now() - startedAt) : null;

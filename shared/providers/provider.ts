@@ -9,29 +9,29 @@ import type { Query } from "../query/query.ts";
  */
 export const failureKinds = {
   /** Out of reach, or an error of its own (5xx). */
-  unavailable: { retry: true, ill: true, reason: "provider_unavailable" },
+  unavailable: { retry: true, countsAgainstProvider: true, reason: "provider_unavailable" },
   /** The engine did not let the provider through; it has tried again itself, and each try may be billed. */
-  blocked: { retry: false, ill: true, reason: "provider_unavailable" },
+  blocked: { retry: false, countsAgainstProvider: true, reason: "provider_unavailable" },
   /** Too many calls at once from our account. */
-  rate_limited: { retry: true, ill: true, reason: "provider_unavailable" },
+  rate_limited: { retry: true, countsAgainstProvider: true, reason: "provider_unavailable" },
   /** Our account there: a wrong key, no credits left. The operator has to act. */
-  account_refused: { retry: false, ill: true, reason: "provider_refused" },
+  account_refused: { retry: false, countsAgainstProvider: true, reason: "provider_refused" },
   /** This query is not allowed on our account there. */
-  query_refused: { retry: false, ill: false, reason: "refused_by_provider" },
+  query_refused: { retry: false, countsAgainstProvider: false, reason: "refused_by_provider" },
   /** Our request was not understood: a defect of the adapter, or a change at the provider. A query may have led to it. */
-  request_refused: { retry: false, ill: false, reason: "provider_refused" },
+  request_refused: { retry: false, countsAgainstProvider: false, reason: "provider_refused" },
   /** An answer that cannot be what was asked for: not JSON, the wrong shape, a redirect, too large. */
-  unreadable: { retry: false, ill: true, reason: "unreadable_answer" },
+  unreadable: { retry: false, countsAgainstProvider: true, reason: "unreadable_answer" },
   /** No complete answer in time. A second call may be billed twice. */
-  timeout: { retry: false, ill: true, reason: "timeout" },
+  timeout: { retry: false, countsAgainstProvider: true, reason: "timeout" },
   /** No place among our own calls to it became free while there was time for a call. */
-  busy: { retry: false, ill: null, reason: "timeout" },
+  busy: { retry: false, countsAgainstProvider: null, reason: "timeout" },
   /** Not waited for, because a provider that was asked later answered first. */
-  outrun: { retry: false, ill: true, reason: "timeout" },
+  outrun: { retry: false, countsAgainstProvider: true, reason: "timeout" },
   /** Not waited for, because a provider that was asked before answered after all. */
-  unneeded: { retry: false, ill: null, reason: "timeout" },
+  unneeded: { retry: false, countsAgainstProvider: null, reason: "timeout" },
   /** Not waited for, because another page of the same search had failed. */
-  dropped: { retry: false, ill: null, reason: "provider_unavailable" },
+  dropped: { retry: false, countsAgainstProvider: null, reason: "provider_unavailable" },
 } as const;
 
 export type FailureKind = keyof typeof failureKinds;
@@ -42,11 +42,11 @@ export type Failure = {
   /** What the provider charged all the same. */
   costMicroUsd?: number;
   /** Whether it was for want of time: a search with more of it may do better. */
-  isHurried?: boolean;
+  outOfTime?: boolean;
 };
 
 /** A failure with what it cost, where it cost anything. */
-export function paid(failure: Failure, costMicroUsd: number): Failure {
+export function withCost(failure: Failure, costMicroUsd: number): Failure {
   return costMicroUsd === 0 ? failure : { ...failure, costMicroUsd };
 }
 
@@ -86,9 +86,9 @@ export type Provider = {
     language?: (languageCode: string, countryCode: string) => boolean;
   };
   /** Milliseconds after which an answer is not waited for any longer. */
-  attemptMsMax: number;
+  callTimeoutMs: number;
   /** Calls that this process has under way at once; what is over waits, or goes to somebody else. */
-  callsAtOnceMax: number;
+  concurrentCallsMax: number;
   /** Page numbers begin at 1. A page has up to 10 organic results, or the whole depth: then it says that there are no more. */
   request: (query: Query, pageNumber: number) => PageRequest;
   read: (answer: PageAnswer) => Page | Failure;

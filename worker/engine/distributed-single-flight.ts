@@ -4,7 +4,7 @@ import type { Context } from "../../shared/context.ts";
 import { throttledWarning } from "../../shared/log.ts";
 import type { Query } from "../../shared/query/query.ts";
 import { releaseWithoutResult, acquireLease, keepLeaseAlive, publishResult, releaseLease } from "./flight-leases.ts";
-import type { EngineAnswer, Google } from "./google-engine.ts";
+import type { EngineAnswer, GoogleEngine } from "./google-engine.ts";
 import { hasCacheHeadroom } from "./cache-headroom.ts";
 
 const firstPollMs = 10;
@@ -31,14 +31,17 @@ export type Found = {
   /** Whether this process asked the providers for it. */
   isOwn: boolean;
   /** Whether it failed for want of time: others may have more. */
-  ranOut: boolean;
+  outOfTime: boolean;
 };
 
 /**
  * Asks the providers for all workers that want the same at this moment, or waits for the one who does. A worker that
  * dies meanwhile loses its claim within two seconds, and one of those who wait asks.
  */
-export function openDistributedSingleFlight(context: Context, google: Google): (asking: Asking) => Promise<Found> {
+export function openDistributedSingleFlight(
+  context: Context,
+  google: GoogleEngine,
+): (asking: Asking) => Promise<Found> {
   const { redis, clock, log, metrics } = context;
   const keepMs = context.config.SEARCH_CACHE_SECONDS * 1_000;
   const warn = throttledWarning(log, "equal searches cannot find each other in Redis");
@@ -50,11 +53,11 @@ export function openDistributedSingleFlight(context: Context, google: Google): (
 
   const ask = async ({ query, deadlineAt }: Asking): Promise<Found> => {
     const answer = await google.search(query, deadlineAt - performance.now());
-    return { answer, atMs: clock.nowMs(), isOwn: true, ranOut: !answer.ok && answer.isHurried === true };
+    return { answer, atMs: clock.nowMs(), isOwn: true, outOfTime: !answer.ok && answer.outOfTime === true };
   };
 
-  const publish = async ({ fingerprint, isJoined }: Asking, token: string, { answer, atMs, ranOut }: Found) => {
-    if (ranOut) return releaseWithoutResult(redis, fingerprint);
+  const publish = async ({ fingerprint, isJoined }: Asking, token: string, { answer, atMs, outOfTime }: Found) => {
+    if (outOfTime) return releaseWithoutResult(redis, fingerprint);
     const isKept = answer.ok && keepMs > 0 && (await hasCacheHeadroom(redis));
     if (!isKept && !isJoined && !(await releaseLease(redis, fingerprint, token))) return;
     await publishResult(redis, fingerprint, { answer, atMs, token, keepMs: isKept ? keepMs : 0 });
@@ -75,11 +78,11 @@ export function openDistributedSingleFlight(context: Context, google: Google): (
     let patientUntil = performance.now() + patienceMs;
     for (;;) {
       const leftMs = asking.deadlineAt - performance.now();
-      if (leftMs <= 0) return { answer: waitedInVain, atMs: clock.nowMs(), isOwn: false, ranOut: true };
+      if (leftMs <= 0) return { answer: waitedInVain, atMs: clock.nowMs(), isOwn: false, outOfTime: true };
       const wanted = { token, sinceMs: asking.sinceMs, awaited, msMax: Math.min(replyMsMax, leftMs) };
       const known = await acquireLease(redis, asking.fingerprint, wanted).catch(failed);
       if (known?.kind === "yours") return askForAll(asking, token);
-      if (known?.kind === "told") return { answer: known.answer, atMs: known.atMs, isOwn: false, ranOut: false };
+      if (known?.kind === "told") return { answer: known.answer, atMs: known.atMs, isOwn: false, outOfTime: false };
       if (!known && performance.now() > patientUntil) return ask(asking);
       if (known) {
         awaited = known.by;
@@ -96,5 +99,5 @@ export const waitedInVain: EngineAnswer = {
   code: "engine_timeout",
   details: {},
   trace: { provider: "none", calls: [], costMicroUsd: 0 },
-  isHurried: true,
+  outOfTime: true,
 };

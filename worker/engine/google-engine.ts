@@ -29,10 +29,10 @@ export type EngineAnswer =
       details: ErrorDetails;
       trace: Trace;
       /** Whether a search with more time may do better. */
-      isHurried?: boolean;
+      outOfTime?: boolean;
     };
 
-export type Google = {
+export type GoogleEngine = {
   /**
    * All results of a query, whatever its target domain. Never throws, and returns within the time that is left, give or take a few milliseconds.
    */
@@ -45,13 +45,13 @@ export type Google = {
  * and answers.
  * @throws {ConfigError} naming the setting that a provider lacks.
  */
-export function createGoogle(options: {
+export function openGoogleEngine(options: {
   config: Config;
   metrics: Metrics;
   log: Log;
   /** In place of those of SERP_PROVIDERS. */
   providers?: readonly Provider[];
-}): Google {
+}): GoogleEngine {
   const { config } = options;
   const lines = (options.providers ?? openProviders(config)).map((provider) => new ProviderPolicy(provider, options));
   const asker = openProviderHttp();
@@ -104,7 +104,7 @@ function fieldNobodyCanHonour(providers: readonly Provider[], query: Query): "de
  */
 function failed({ failures, isCutShort }: FailoverFailure, trace: Trace): EngineAnswer {
   const last = failures.findLast(({ failure }) => failure !== "query_refused");
-  const said = { ok: false, trace, isHurried: isCutShort || (last?.isHurried ?? false) } as const;
+  const said = { ok: false, trace, outOfTime: isCutShort || (last?.outOfTime ?? false) } as const;
   const reason = last && failureKinds[last.failure].reason;
   if (failures.length === 0 || reason === "timeout") return { ...said, code: "engine_timeout", details: {} };
   if (reason) return { ...said, code: "engine_error", details: { reason } };

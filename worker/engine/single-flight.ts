@@ -3,7 +3,7 @@ import type { AnswerSource } from "../../shared/queue/replies.ts";
 import type { Context } from "../../shared/context.ts";
 import { type Query, queryFingerprint } from "../../shared/query/query.ts";
 import { type Asking, type Found, openDistributedSingleFlight, waitedInVain } from "./distributed-single-flight.ts";
-import type { EngineAnswer, Google } from "./google-engine.ts";
+import type { EngineAnswer, GoogleEngine } from "./google-engine.ts";
 
 export type EngineSearch = {
   query: Query;
@@ -24,7 +24,7 @@ export type Engine = {
  * own, as if it had asked. A search is given another one's answer only if that came after it was enqueued itself, or
  * within SEARCH_CACHE_SECONDS before. Failures are shared with those who waited for them, and with nobody else.
  */
-export function openSingleFlight(context: Context, google: Google): Engine {
+export function openSingleFlight(context: Context, google: GoogleEngine): Engine {
   const { config, metrics } = context;
   const askForAll = openDistributedSingleFlight(context, google);
   const running = new Map<string, { asking: Asking; found: Promise<Found> }>();
@@ -58,7 +58,7 @@ export function openSingleFlight(context: Context, google: Google): Engine {
       const found = await foundBefore(deadlineAt, other.found);
       if (!found) return { ...waitedInVain, from: "shared" };
       // Whoever asked may have had less time than this one, or been content with an older answer.
-      if (!found.ranOut && found.atMs >= sinceMs) return sourced(found, enqueuedAtMs, false);
+      if (!found.outOfTime && found.atMs >= sinceMs) return sourced(found, enqueuedAtMs, false);
     }
   };
   return { search };

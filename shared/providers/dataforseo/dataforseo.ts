@@ -13,14 +13,14 @@ import {
   type FailureKind,
   type Page,
   type PageAnswer,
-  paid,
+  withCost,
   type Provider,
 } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
 import { type Item, readElements } from "./elements.ts";
 
 /** They tell six seconds for a page and three to four times that for ten; what is left of 30 s is enough for a faster provider. */
-const attemptMsMax = 25_000;
+const callTimeoutMs = 25_000;
 const organicPerPage = 10;
 /** Beyond any page of results; to read on would keep the worker from its other searches. */
 const itemsMax = 5_000;
@@ -117,8 +117,8 @@ export function openDataForSeo(config: EngineConfig): Provider {
   return {
     name: "dataforseo",
     can: { mobile: true, city: true, language: (languageCode) => isListed(languageCode, languages) },
-    attemptMsMax,
-    callsAtOnceMax: config.DATAFORSEO_CONCURRENCY,
+    callTimeoutMs,
+    concurrentCallsMax: config.DATAFORSEO_CONCURRENCY,
     request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([taskOf(query)]) }),
     read: readDataForSeo,
     // Free, six times a minute.
@@ -161,7 +161,7 @@ function readDataForSeo(answer: PageAnswer): Page | Failure {
   if (status_code !== ok) return refusalOf({ status_code, ...rest });
   const page = results.safeParse(result).data?.[0];
   if (page === undefined || (page.items_count > 0 && !page.items?.length))
-    return paid({ failure: "unreadable" }, costMicroUsd);
+    return withCost({ failure: "unreadable" }, costMicroUsd);
   return {
     elements: readElements(page.items ?? []),
     totalResultsCount: page.se_results_count,
@@ -201,7 +201,7 @@ type Refusal = { status_code: number; status_message: string };
 
 /** They also charge for searches that failed in the end, and tell so. */
 function refusalOf(outcome: Refusal & { cost?: number | undefined }): Failure {
-  return paid(failureOfCode(outcome), microUsd(outcome.cost) ?? 0);
+  return withCost(failureOfCode(outcome), microUsd(outcome.cost) ?? 0);
 }
 
 function microUsd(costUsd: number | undefined): number | undefined {

@@ -79,7 +79,7 @@ async function fetchPage(visit: ProviderAttempt, pageNumber: number): Promise<Pa
   const page = await callOnce(visit, pageNumber);
   if (!("failure" in page) || !failureKinds[page.failure].retry || stop.signal.aborted) return page;
   const roomMs = deadlineAt - performance.now() - retryPauseMs;
-  if (roomMs < minAttemptMs) return { ...page, isHurried: true };
+  if (roomMs < minAttemptMs) return { ...page, outOfTime: true };
   if (!line.retries.spend()) return page;
   await sleep(retryPauseMs, undefined, { signal: stop.signal }).catch(() => undefined);
   return stop.signal.aborted ? page : callOnce(visit, pageNumber);
@@ -89,7 +89,7 @@ function callOnce(visit: ProviderAttempt, pageNumber: number): Promise<PageOutco
   const { line, trace, deadlineAt, stop } = visit;
   const call = async (): Promise<PageOutcome> => {
     const startedAt = performance.now();
-    if (deadlineAt - startedAt < minAttemptMs) return { failure: "busy", isHurried: true };
+    if (deadlineAt - startedAt < minAttemptMs) return { failure: "busy", outOfTime: true };
     const page = await ask(visit, pageNumber);
     trace.calls.push({
       provider: line.provider.name,
@@ -108,13 +108,13 @@ async function ask(visit: ProviderAttempt, pageNumber: number): Promise<PageOutc
   const { asker, query, deadlineAt, stop } = visit;
   const { provider } = visit.line;
   const leftMs = deadlineAt - performance.now();
-  const isHurried = leftMs < provider.attemptMsMax;
-  const limits = { msMax: Math.min(provider.attemptMsMax, leftMs), stop: stop.signal };
+  const outOfTime = leftMs < provider.callTimeoutMs;
+  const limits = { msMax: Math.min(provider.callTimeoutMs, leftMs), stop: stop.signal };
   try {
     const answer = await asker.send(provider, provider.request(query, pageNumber), limits);
     if (stop.signal.aborted) return reasonOf(visit);
     if (!("failure" in answer)) return provider.read(answer);
-    return answer.failure === "timeout" ? { ...answer, isHurried } : answer;
+    return answer.failure === "timeout" ? { ...answer, outOfTime } : answer;
   } catch {
     return { failure: "unreadable" };
   }

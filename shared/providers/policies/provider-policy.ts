@@ -28,7 +28,7 @@ export class ProviderPolicy {
     this.provider = provider;
     this.#metrics = metrics;
     // What waits is bounded by the searches that a worker runs at once, and waits no longer than these.
-    this.#places = bulkhead(provider.callsAtOnceMax, Number.POSITIVE_INFINITY);
+    this.#places = bulkhead(provider.concurrentCallsMax, Number.POSITIVE_INFINITY);
     this.#breaker = circuitBreaker(
       handleWhenResult((outcome) => this.#speaksAgainst(outcome)),
       {
@@ -66,7 +66,7 @@ export class ProviderPolicy {
     const remainingMs = Math.max(0, Math.ceil(limits.deadlineAt - performance.now()));
     const given = AbortSignal.any([limits.stop, AbortSignal.timeout(remainingMs)]);
     const givenUp = new Promise<Failure>((resolve) => {
-      given.addEventListener("abort", () => resolve({ failure: "busy", isHurried: true }), { once: true });
+      given.addEventListener("abort", () => resolve({ failure: "busy", outOfTime: true }), { once: true });
     });
     return Promise.race([givenUp, this.#places.execute(() => this.#counted(call), given)]);
   }
@@ -126,5 +126,5 @@ class TellsNothing extends Error {}
 
 /** Whether an outcome speaks against the provider, or null where it tells nothing. */
 function illness(outcome: object): boolean | null {
-  return "failure" in outcome ? failureKinds[(outcome as Failure).failure].ill : false;
+  return "failure" in outcome ? failureKinds[(outcome as Failure).failure].countsAgainstProvider : false;
 }

@@ -5,7 +5,7 @@ import { parseJson } from "../sanitize.ts";
 import { sandboxPage } from "./pages.ts";
 
 /** No shorter than the longest deadline: here only the search itself may run out of time. */
-const attemptMsMax = 120_000;
+const callTimeoutMs = 120_000;
 
 /** `sandbox:error` as a word of the keyword, and `sandbox:slow=1500` with milliseconds. */
 const trigger = /(?<!\S)sandbox:(empty|slow|timeout|error|refused|garbage)(?:=(\d{1,6}))?(?!\S)/g;
@@ -26,8 +26,8 @@ export function openSandbox(): Provider {
   return {
     name: "sandbox",
     can: { mobile: true, city: true },
-    attemptMsMax,
-    callsAtOnceMax: Number.POSITIVE_INFINITY,
+    callTimeoutMs,
+    concurrentCallsMax: Number.POSITIVE_INFINITY,
     request: ({ keyword, location, language, device }, pageNumber) => ({
       url: "sandbox:/search",
       method: "POST",
@@ -54,7 +54,7 @@ async function answerLocally(request: PageRequest, signal: AbortSignal): Promise
   const asked = seed.parse(JSON.parse(request.body));
   const triggers = asked.keyword.includes("sandbox:") ? triggersOf(asked.keyword) : new Map<string, number>();
   if (triggers.has("slow")) await sleep(triggers.get("slow"), undefined, { signal });
-  if (triggers.has("timeout")) await sleep(2 * attemptMsMax, undefined, { signal });
+  if (triggers.has("timeout")) await sleep(2 * callTimeoutMs, undefined, { signal });
   if (triggers.has("error")) return answered(503, "");
   if (triggers.has("refused")) return answered(403, "");
   if (triggers.has("garbage")) return answered(200, "<!doctype html><title>Not what was asked for</title>");

@@ -8,7 +8,7 @@ import { parseJson } from "../sanitize.ts";
 import { besides, foreignEngine, fromGoogle, mainResults, resultsPage, type ResultsPage } from "./page.ts";
 
 /** An instance waits for its engines itself, 3 s unless set otherwise; a loaded one behind a proxy takes longer. */
-const attemptMsMax = 15_000;
+const callTimeoutMs = 15_000;
 
 /** The languages that Google restricts pages to, as SearXNG calls them. In any other it would search English, without a word. */
 const languages = new Set(
@@ -53,8 +53,8 @@ export function openSearxng(config: EngineConfig): Provider {
   return {
     name: "searxng",
     can: { mobile: false, city: false, language: canSearchIn },
-    attemptMsMax,
-    callsAtOnceMax: config.SEARXNG_CONCURRENCY,
+    callTimeoutMs,
+    concurrentCallsMax: config.SEARXNG_CONCURRENCY,
     request: (query, pageNumber) => ({ url, method: "POST", headers, body: formOf(query, pageNumber) }),
     read: readSearxng,
   };

@@ -12,7 +12,7 @@ import {
   type Failure,
   type Page,
   type PageAnswer,
-  paid,
+  withCost,
   type Provider,
 } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
@@ -30,7 +30,7 @@ import {
 } from "./parts.ts";
 
 /** They answer in one to four seconds; what takes longer than this they have mostly given up, too. */
-const attemptMsMax = 20_000;
+const callTimeoutMs = 20_000;
 const organicPerPage = 10;
 /** Recorded answers have up to 200 kB. */
 const bodyCharactersMax = 4 * 1024 * 1024;
@@ -95,8 +95,8 @@ export function openSerpapi(config: EngineConfig): Provider {
   return {
     name: "serpapi",
     can: { mobile: true, city: true, language: (languageCode) => isListed(languageCode, googleLanguages) },
-    attemptMsMax,
-    callsAtOnceMax: config.SERPAPI_CONCURRENCY,
+    callTimeoutMs,
+    concurrentCallsMax: config.SERPAPI_CONCURRENCY,
     request: (query, pageNumber) => {
       const parameters = new URLSearchParams({
         engine: "google",
@@ -193,7 +193,7 @@ function failureOfSearch(json: unknown): Failure {
   const status = toldSearch.safeParse(json).data?.search_metadata.status;
   if (status === "Error") return { failure: "unavailable" };
   if (status === "Queued" || status === "Processing") return { failure: "timeout" };
-  return paid({ failure: "unreadable" }, status === "Success" ? costPerSearchMicroUsd : 0);
+  return withCost({ failure: "unreadable" }, status === "Success" ? costPerSearchMicroUsd : 0);
 }
 
 function organicElement(row: z.infer<typeof organicRow>): Element {

@@ -12,14 +12,14 @@ import {
   type Failure,
   type Page,
   type PageAnswer,
-  paid,
+  withCost,
   type Provider,
 } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
 import { featuresAfter, featuresBefore, text } from "./features.ts";
 
 /** They tell one or two seconds, and four where they try again themselves. */
-const attemptMsMax = 10_000;
+const callTimeoutMs = 10_000;
 /** What Google shows on a page since September 2025; a larger `num` is refused on free accounts. */
 const organicPerPage = 10;
 /** One of their credits at the price of the smallest package, 50 USD for 50,000. */
@@ -59,8 +59,8 @@ export function openSerper(config: EngineConfig): Provider {
   return {
     name: "serper",
     can: { mobile: false, city: true, language: (languageCode) => isListed(languageCode, googleLanguages) },
-    attemptMsMax,
-    callsAtOnceMax: config.SERPER_CONCURRENCY,
+    callTimeoutMs,
+    concurrentCallsMax: config.SERPER_CONCURRENCY,
     request: (query, pageNumber) => ({
       url,
       method: "POST",
@@ -86,7 +86,7 @@ function readSerper(answer: PageAnswer): Page | Failure {
   if (answer.status !== 200) return { failure: failureOf(answer.status, refusal.safeParse(json).data?.message ?? "") };
   const page = resultsPage.safeParse(json);
   if (!page.success)
-    return paid({ failure: "unreadable" }, (bill.safeParse(json).data?.credits ?? 0) * costPerCreditMicroUsd);
+    return withCost({ failure: "unreadable" }, (bill.safeParse(json).data?.credits ?? 0) * costPerCreditMicroUsd);
   const { organic, credits, ...features } = page.data;
   return {
     elements: [...featuresBefore(features), ...organic.map(organicElement), ...featuresAfter(features)],

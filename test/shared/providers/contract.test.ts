@@ -3,7 +3,7 @@ import { ConfigError, providerNames } from "../../../shared/config.ts";
 import { result } from "../../../shared/results.ts";
 import { type Failure, failureKinds, type Page, type Provider } from "../../../shared/providers/provider.ts";
 import { openProvider } from "../../../shared/providers/registry.ts";
-import { googleOver } from "../../harness/processes/google.ts";
+import { googleOver } from "../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";
 import { entries, type Entry } from "./contract-entries.ts";
 import { bodiesOfNobody, partOf, pathsOf, poison, replaced, valuesOfNobody } from "./hostile.ts";
@@ -32,7 +32,7 @@ describe.each(providerNames)("provider %s", (name) => {
 
   test("it goes by its name in the registry and states its time", () => {
     expect(provider.name).toBe(name);
-    expect(provider.attemptMsMax).toBeGreaterThan(0);
+    expect(provider.callTimeoutMs).toBeGreaterThan(0);
   });
 
   test("a worker does not start without a setting that it needs, and is told which", () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type ProviderName, providerNames, readEngineConfig } from "../../../shared/config.ts";
-import { type Check, checkProviders } from "../../../shared/providers/health-check.ts";
+import { type ProviderHealth, checkProvidersHealth } from "../../../shared/providers/health-check.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { entries, type Entry } from "./contract-entries.ts";
 import { type ProviderStubs, type Reply, reply, startProviderStubs } from "./provider-stubs.ts";
@@ -16,11 +16,14 @@ beforeEach(async () => {
 afterEach(() => stubs.close());
 
 function checkAll(names: readonly ProviderName[], settings: Record<string, string> = {}, msMax = patienceMs) {
-  return checkProviders(readEngineConfig({ ...stubs.settings, SERP_PROVIDERS: names.join(","), ...settings }), msMax);
+  return checkProvidersHealth(
+    readEngineConfig({ ...stubs.settings, SERP_PROVIDERS: names.join(","), ...settings }),
+    msMax,
+  );
 }
 
 /** The one provider, while this happens to whoever asks it. */
-async function checkOne(name: ProviderName, happens: Reply, msMax?: number): Promise<Check | undefined> {
+async function checkOne(name: ProviderName, happens: Reply, msMax?: number): Promise<ProviderHealth | undefined> {
   stubs.replies.set(name, happens);
   return (await checkAll([name], {}, msMax))[0];
 }
@@ -139,7 +142,7 @@ test("what lacks its settings is told by their names, nobody is asked, and the o
     SERP_PROVIDERS: "dataforseo,serpapi,serper,searxng",
     DATAFORSEO_LOGIN: "a",
   });
-  const checks = await checkProviders(config, patienceMs);
+  const checks = await checkProvidersHealth(config, patienceMs);
   const nothing = { reachable: null, balance: null, latencyMs: null, can: null };
   const missing = (provider: ProviderName, names: string) => ({
     provider,

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { MissingSettings, type ProviderName, providerNames, readEngineConfig } from "../../../shared/config.ts";
 import { result } from "../../../shared/results.ts";
 import { openProviderHttp } from "../../../shared/providers/policies/http.ts";
-import { checkProviders } from "../../../shared/providers/health-check.ts";
+import { checkProvidersHealth } from "../../../shared/providers/health-check.ts";
 import { openProvider } from "../../../shared/providers/registry.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 
@@ -35,7 +35,7 @@ function lackingFor(name: ProviderName): string {
 describe.each(cases)("$name, $told", ({ name, isLacking }) => {
   test.skipIf(isLacking)("tells of its account, or needs none", async () => {
     const provider = openProvider(name, config);
-    const [check] = await checkProviders({ ...config, SERP_PROVIDERS: [name] });
+    const [check] = await checkProvidersHealth({ ...config, SERP_PROVIDERS: [name] });
     expect(check).toMatchObject({ reachable: true, credentials: provider.account ? "ok" : "none needed" });
     expect(check?.balance ?? "none").toMatch(provider.account ? /\d/ : "none");
   });

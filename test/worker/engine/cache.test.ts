@@ -4,7 +4,7 @@ import { hasCacheHeadroom } from "../../../worker/engine/cache-headroom.ts";
 import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
-import { openWorkersEngine } from "../../harness/processes/workers-engine.ts";
+import { openWorkerEngine } from "../../harness/processes/worker-engine.ts";
 
 let redisServer: LocalServer;
 let stub: SerperStub;
@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => Promise.all([redisServer.stop(), stub.close()]));
 
 const openEngine = () =>
-  openWorkersEngine({ REDIS_URL: redisServer.url, SERPER_BASE_URL: stub.url, SEARCH_CACHE_SECONDS: "60" });
+  openWorkerEngine({ REDIS_URL: redisServer.url, SERPER_BASE_URL: stub.url, SEARCH_CACHE_SECONDS: "60" });
 
 const isKept = (redis: Awaited<ReturnType<typeof openEngine>>["redis"]) =>
   eventually(async () => (await redis.hexists((await redis.keys("asked:*"))[0] ?? "", "answer")) === 1);

@@ -4,7 +4,7 @@ import type { EngineAnswer } from "../../../worker/engine/google-engine.ts";
 import type { Provider } from "../../../shared/providers/provider.ts";
 import { openSandbox } from "../../../shared/providers/sandbox/sandbox.ts";
 import { openSerper } from "../../../shared/providers/serper/serper.ts";
-import { googleOver, openGoogle } from "../../harness/processes/google.ts";
+import { googleOver, openGoogle } from "../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";
 import { hang, raw, refusal, type Reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
 
@@ -51,7 +51,7 @@ test("what a provider charged for a failure is its own cost, and not that of the
 
 test("a provider that does not answer in its time is given up for the next", async () => {
   stub.otherwise = hang;
-  const impatient = { ...serper, attemptMsMax: 100 };
+  const impatient = { ...serper, callTimeoutMs: 100 };
   const answer = await googleOver(impatient, openSandbox()).search(query(), deadlineMs);
   expect(answer.trace.calls.map(({ provider, outcome }) => [provider, outcome])).toEqual([
     ["serper", "timeout"],
@@ -60,7 +60,7 @@ test("a provider that does not answer in its time is given up for the next", asy
 });
 
 test("when the last provider does not answer in its time, the search timed out", async () => {
-  const google = googleOver(serper, { ...openSandbox(), attemptMsMax: 50 });
+  const google = googleOver(serper, { ...openSandbox(), callTimeoutMs: 50 });
   stub.otherwise = refusal(403, "Unauthorized.");
   expect(await google.search(query({ keyword: "sandbox:timeout" }), deadlineMs)).toMatchObject({
     code: "engine_timeout",

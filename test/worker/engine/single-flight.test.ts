@@ -4,7 +4,7 @@ import { releaseWithoutResult, acquireLease, releaseLease } from "../../../worke
 import { refusal, type Reply, type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
-import { openWorkersEngine } from "../../harness/processes/workers-engine.ts";
+import { openWorkerEngine } from "../../harness/processes/worker-engine.ts";
 
 let redisServer: LocalServer;
 let stub: SerperStub;
@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => Promise.all([redisServer.stop(), stub.close()]));
 
-const openEngine = () => openWorkersEngine({ REDIS_URL: redisServer.url, SERPER_BASE_URL: stub.url });
+const openEngine = () => openWorkerEngine({ REDIS_URL: redisServer.url, SERPER_BASE_URL: stub.url });
 
 /** A provider that takes requests and answers them when told to. */
 function answering(reply: Reply): { answer: () => void } {

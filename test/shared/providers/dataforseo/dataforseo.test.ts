@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../../../shared/config.ts";
 import type { Failure, Page, PageAnswer } from "../../../../shared/providers/provider.ts";
 import { openDataForSeo } from "../../../../shared/providers/dataforseo/dataforseo.ts";
-import { openGoogle } from "../../../harness/processes/google.ts";
+import { openGoogle } from "../../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
 import { dataforseoCodes, failedTask } from "../refusals.ts";
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { openMetrics } from "../../../../shared/metrics.ts";
-import type { Google } from "../../../../worker/engine/google-engine.ts";
+import type { GoogleEngine } from "../../../../worker/engine/google-engine.ts";
 import type { Provider } from "../../../../shared/providers/provider.ts";
 import { openSandbox } from "../../../../shared/providers/sandbox/sandbox.ts";
 import { openSerper } from "../../../../shared/providers/serper/serper.ts";
-import { googleOver, openGoogle } from "../../../harness/processes/google.ts";
+import { googleOver, openGoogle } from "../../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
 import { hang, refusal, type SerperStub, startSerperStub, tenOrganic } from "../../../harness/stubs/serper-stub.ts";
 
@@ -23,9 +23,9 @@ afterEach(async () => {
   await stub.close();
 });
 
-const searchWith = (google: Google, remainingMs = deadlineMs) => google.search(query(), remainingMs);
+const searchWith = (google: GoogleEngine, remainingMs = deadlineMs) => google.search(query(), remainingMs);
 
-async function calledBy(google: Google, remainingMs = deadlineMs): Promise<string[]> {
+async function calledBy(google: GoogleEngine, remainingMs = deadlineMs): Promise<string[]> {
   const { trace } = await searchWith(google, remainingMs);
   return trace.calls.map(({ provider, outcome }) => `${provider}: ${outcome}`);
 }
@@ -119,14 +119,14 @@ describe("calls at once", () => {
   });
 
   test("a provider has no more than its limit; what is over waits, pages of one search too", async () => {
-    const google = googleOver({ ...serper, callsAtOnceMax: 2 });
+    const google = googleOver({ ...serper, concurrentCallsMax: 2 });
     const answers = await Promise.all([1, 2, 3].map(() => google.search(query({ depth: 30 }), deadlineMs)));
     expect(answers.every(({ ok }) => ok)).toBe(true);
     expect([most, stub.requests.length]).toEqual([2, 9]);
   });
 
   test("what a busy provider has no room for goes to the next one", async () => {
-    const google = googleOver({ ...serper, callsAtOnceMax: 1 }, openSandbox());
+    const google = googleOver({ ...serper, concurrentCallsMax: 1 }, openSandbox());
     const calls = await Promise.all([calledBy(google), calledBy(google)]);
     expect(calls).toEqual([["serper: ok"], ["sandbox: ok"]]);
   });
@@ -134,7 +134,7 @@ describe("calls at once", () => {
   test("a search that finds no room until its deadline timed out, and was never sent", async () => {
     const { promise: arrived, resolve: arrive } = Promise.withResolvers<() => void>();
     stub.otherwise = (request, response) => arrive(() => tenOrganic(request, response));
-    const google = googleOver({ ...serper, callsAtOnceMax: 1 });
+    const google = googleOver({ ...serper, concurrentCallsMax: 1 });
     const first = calledBy(google);
     const answer = await arrived;
     expect(await searchWith(google, 100)).toMatchObject({ code: "engine_timeout", trace: { calls: [] } });

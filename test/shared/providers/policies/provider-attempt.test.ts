@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { openMetrics } from "../../../../shared/metrics.ts";
-import type { Google } from "../../../../worker/engine/google-engine.ts";
+import type { GoogleEngine } from "../../../../worker/engine/google-engine.ts";
 import type { Provider } from "../../../../shared/providers/provider.ts";
 import { openSandbox } from "../../../../shared/providers/sandbox/sandbox.ts";
 import { openSerper } from "../../../../shared/providers/serper/serper.ts";
-import { googleOver, openGoogle } from "../../../harness/processes/google.ts";
+import { googleOver, openGoogle } from "../../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
 import {
   hang,
@@ -40,7 +40,7 @@ const byPage =
   (request, response) =>
     (request.body["page"] === 1 ? first : others)(request, response);
 
-async function providersOf(google: Google, depth: number, remainingMs = deadlineMs): Promise<string[]> {
+async function providersOf(google: GoogleEngine, depth: number, remainingMs = deadlineMs): Promise<string[]> {
   const { trace } = await google.search(query({ depth }), remainingMs);
   return [...new Set(trace.calls.map(({ provider }) => provider))];
 }
@@ -71,7 +71,7 @@ const openBreakers = async ({ registry }: ReturnType<typeof openMetrics>) =>
 test("a provider that hangs is passed over, however many searches find no place at it", async () => {
   stub.otherwise = hang;
   const metrics = openMetrics();
-  const google = openGoogle({}, { providers: [{ ...serper, callsAtOnceMax: 1, attemptMsMax: 150 }], metrics });
+  const google = openGoogle({}, { providers: [{ ...serper, concurrentCallsMax: 1, callTimeoutMs: 150 }], metrics });
   onTestFinished(() => google.close());
   const threeAtOnce = () => Promise.all([1, 2, 3].map(() => google.search(query(), 190)));
   for (let round = 0; round < 5; round += 1) await threeAtOnce();
@@ -80,7 +80,7 @@ test("a provider that hangs is passed over, however many searches find no place 
 
 test("no call is begun for a search that gets a place with hardly any time left", async () => {
   stub.otherwise = after(300, tenOrganic);
-  const google = googleOver({ ...serper, callsAtOnceMax: 1 });
+  const google = googleOver({ ...serper, concurrentCallsMax: 1 });
   const first = google.search(query(), deadlineMs);
   const late = google.search(query(), 330);
   expect(await late).toMatchObject({ code: "engine_timeout", trace: { calls: [] } });
@@ -110,11 +110,11 @@ describe("two thirds of the time is all that a provider may take, as long as the
     const sandbox = openSandbox();
     const second: Provider = {
       ...sandbox,
-      callsAtOnceMax: 1,
+      concurrentCallsMax: 1,
       transport: async (...asked) => isFree.then(() => sandbox.transport?.(...asked) ?? Promise.reject(new Error())),
     };
     const metrics = openMetrics();
-    const google = openGoogle({}, { providers: [{ ...serper, callsAtOnceMax: 1 }, second], metrics });
+    const google = openGoogle({}, { providers: [{ ...serper, concurrentCallsMax: 1 }, second], metrics });
     onTestFinished(() => google.close());
     const busy = [google.search(query(), deadlineMs), google.search(query(), deadlineMs)];
     await eventually(async () =>

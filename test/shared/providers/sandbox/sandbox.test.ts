@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { result, resultTypes } from "../../../../shared/results.ts";
-import { openGoogle } from "../../../harness/processes/google.ts";
+import { openGoogle } from "../../../harness/processes/google-engine.ts";
 import { query } from "../../../harness/fixtures/queries.ts";
 
 const deadlineMs = 20_000;

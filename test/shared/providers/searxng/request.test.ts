@@ -3,7 +3,7 @@ import { ConfigError } from "../../../../shared/config.ts";
 import { languageCodeOf } from "../../../../shared/query/languages.ts";
 import { openSandbox } from "../../../../shared/providers/sandbox/sandbox.ts";
 import { openSearxng } from "../../../../shared/providers/searxng/searxng.ts";
-import { googleOver } from "../../../harness/processes/google.ts";
+import { googleOver } from "../../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
 
 const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080/search-of-mine/" }));

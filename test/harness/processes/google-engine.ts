@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { onTestFinished } from "vitest";
 import { type Metrics, openMetrics } from "../../../shared/metrics.ts";
-import { createGoogle, type Google } from "../../../worker/engine/google-engine.ts";
+import { openGoogleEngine, type GoogleEngine } from "../../../worker/engine/google-engine.ts";
 import type { Provider } from "../../../shared/providers/provider.ts";
 import { engineConfig } from "../fixtures/queries.ts";
 
@@ -9,13 +9,13 @@ import { engineConfig } from "../fixtures/queries.ts";
 export function openGoogle(
   settings: Record<string, string> = {},
   options: { providers?: Provider[]; metrics?: Metrics } = {},
-): Google {
+): GoogleEngine {
   const config = engineConfig(settings);
-  return createGoogle({ config, metrics: openMetrics(), log: pino({ level: "silent" }), ...options });
+  return openGoogleEngine({ config, metrics: openMetrics(), log: pino({ level: "silent" }), ...options });
 }
 
 /** The engine over these providers, in their order; it closes with the test. */
-export function googleOver(...providers: Provider[]): Google {
+export function googleOver(...providers: Provider[]): GoogleEngine {
   const google = openGoogle({}, { providers });
   onTestFinished(() => google.close());
   return google;

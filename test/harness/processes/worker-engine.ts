@@ -3,7 +3,7 @@ import { openContext } from "../../../shared/context.ts";
 import { openLog } from "../../../shared/log.ts";
 import { type Engine, openSingleFlight } from "../../../worker/engine/single-flight.ts";
 import { defineLeaseScripts } from "../../../worker/engine/flight-leases.ts";
-import { createGoogle } from "../../../worker/engine/google-engine.ts";
+import { openGoogleEngine } from "../../../worker/engine/google-engine.ts";
 import { engineConfig, query } from "../fixtures/queries.ts";
 import { eventually } from "../assertions/eventually.ts";
 
@@ -11,14 +11,14 @@ const remainingMs = 10_000;
 const log = openLog({ name: "test", level: "silent" });
 
 /** What one worker has of the engine, over Serper, with connections of its own. It closes with the test. */
-export async function openWorkersEngine(settings: {
+export async function openWorkerEngine(settings: {
   REDIS_URL: string;
   SERPER_BASE_URL: string;
   [name: string]: string;
 }) {
   const config = engineConfig({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "secret", ...settings });
   const context = openContext({ config, name: "worker", databaseSizeMax: 1, log });
-  const google = createGoogle(context);
+  const google = openGoogleEngine(context);
   context.shutdown.register("google", () => google.close());
   onTestFinished(() => context.shutdown.run(log));
   defineLeaseScripts(context.redis);
