@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { protocolTimes } from "./protocol-times.ts";
 
 /** A whole number, in digits alone: what other notations would stand for is nothing to guess about. */
 function wholeNumber(min: number, max: number) {
@@ -117,7 +118,9 @@ const settings = z.object({
   /** Searches that one worker process runs at once. Waiting for a provider costs a worker next to nothing. */
   WORKER_CONCURRENCY: wholeNumber(1, 1_000).default(32),
   /** Milliseconds from the arrival of a search to its last possible answer. */
-  SEARCH_DEADLINE_MS: wholeNumber(500, 120_000).default(30_000),
+  SEARCH_DEADLINE_MS: wholeNumber(protocolTimes.searchDeadlineMinMs, protocolTimes.searchDeadlineMaxMs).default(
+    protocolTimes.searchDeadlineDefaultMs,
+  ),
   ...engineSettings.shape,
   /** Proxies in front of the API that set X-Forwarded-For and X-Forwarded-Proto. Without any, nobody is believed. */
   TRUSTED_PROXIES: wholeNumber(0, 10).default(0),

@@ -1,5 +1,6 @@
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
-import { heartbeatIntervalMs, writeHeartbeat, removeHeartbeat } from "../shared/queue/worker-heartbeats.ts";
+import { writeHeartbeat, removeHeartbeat } from "../shared/queue/worker-heartbeats.ts";
+import { protocolTimes } from "../shared/protocol-times.ts";
 import type { WorkerContext } from "./context.ts";
 import type { AverageRunTime } from "./take-jobs.ts";
 
@@ -18,7 +19,7 @@ export function startHeartbeat(context: WorkerContext, workerId: string, pace: A
     reported = true;
   };
   shutdown.register("worker's report", () => removeHeartbeat(redis, workerId));
-  runPeriodically({ name: "report", pauseMs: heartbeatIntervalMs, run, log, metrics, shutdown });
+  runPeriodically({ name: "report", pauseMs: protocolTimes.heartbeatIntervalMs, run, log, metrics, shutdown });
   return async () => {
     if (!reported) throw new Error("not reported yet");
   };

@@ -1,6 +1,7 @@
 import { listRecentlyActive } from "../shared/organizations/organizations.ts";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
+import { protocolTimes } from "../shared/protocol-times.ts";
 import type { WorkerContext } from "./context.ts";
 import {
   forgetExpiredKeys,
@@ -18,8 +19,6 @@ import { sweepHolds } from "./sweep-holds.ts";
  */
 
 const leaseKey = "caretaker";
-const leaseMs = 3_000;
-const roundMs = 1_000;
 const slowEvery = 5; // rounds
 const latelySeconds = 15 * 60;
 
@@ -54,7 +53,15 @@ export function startMaintenance(context: WorkerContext, workerId: string): void
   shutdown.register("caretaker's lease", async () => {
     if ((await redis.get(leaseKey)) === workerId) await redis.del(leaseKey);
   });
-  runPeriodically({ name: "caretaker", pauseMs: roundMs, run, measured, log, metrics, shutdown });
+  runPeriodically({
+    name: "caretaker",
+    pauseMs: protocolTimes.maintenanceIntervalMs,
+    run,
+    measured,
+    log,
+    metrics,
+    shutdown,
+  });
 }
 
 /**
@@ -68,9 +75,9 @@ async function fullResync(context: WorkerContext): Promise<void> {
 }
 
 async function acquireLeadership({ redis }: WorkerContext, workerId: string): Promise<boolean> {
-  if (await redis.set(leaseKey, workerId, "PX", leaseMs, "NX")) return true;
+  if (await redis.set(leaseKey, workerId, "PX", protocolTimes.leaderLeaseMs, "NX")) return true;
   if ((await redis.get(leaseKey)) !== workerId) return false;
-  await redis.pexpire(leaseKey, leaseMs);
+  await redis.pexpire(leaseKey, protocolTimes.leaderLeaseMs);
   return true;
 }
 

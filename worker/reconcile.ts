@@ -2,6 +2,7 @@ import { z } from "zod";
 import { keysOf, settleHolds } from "../shared/credits/holds.ts";
 import { listUndelivered, reverseCharges } from "../shared/credits/ledger.ts";
 import type { VersionedBalance } from "../shared/credits/versioned-balance.ts";
+import { protocolTimes } from "../shared/protocol-times.ts";
 import type { WorkerContext } from "./context.ts";
 
 /**
@@ -9,8 +10,6 @@ import type { WorkerContext } from "./context.ts";
  * lost or restored from the past. Repairs only in the direction of Postgres, and counts what it did.
  */
 
-// Far above the latest moment at which an API may still write a 200 (deadline + 2 s) and finish it (10 s).
-const undeliveredAfterSeconds = 300;
 const reversalsPerRound = 500;
 const organizationsPerPage = 1_000;
 const keysPerRound = 5_000;
@@ -18,7 +17,7 @@ const keysPerRound = 5_000;
 /** Gives back charges whose delivery nobody confirmed for five minutes. In doubt, the caller keeps the mils. */
 export async function reverseUndelivered(context: WorkerContext): Promise<void> {
   const { database, metrics, redis, log } = context;
-  const charges = await listUndelivered(database, undeliveredAfterSeconds, reversalsPerRound);
+  const charges = await listUndelivered(database, protocolTimes.undeliveredReversalAfterMs, reversalsPerRound);
   if (charges.length === 0) return;
   for (const reversal of await reverseCharges(database, charges, "undelivered")) {
     metrics.reversals.inc({ reason: "undelivered" }, reversal.requestIds.length);

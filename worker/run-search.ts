@@ -1,6 +1,7 @@
 import { type SearchOutcome, type SearchTrace, serializeAnswer } from "../shared/queue/replies.ts";
 import { type Decision, type SettlementRequest, isCharged } from "../shared/credits/ledger.ts";
 import { isTransient } from "../shared/database/failures.ts";
+import { protocolTimes } from "../shared/protocol-times.ts";
 import { isWithin } from "../shared/query/domains.ts";
 import type { SearchJob } from "../shared/queue/search-queue.ts";
 import type { Result } from "../shared/results.ts";
@@ -13,11 +14,6 @@ import type { EngineAnswer } from "./engine/google-engine.ts";
  * lock was lost: Postgres decides once, and the second run repeats only what has no effect twice.
  */
 
-// What settling and the way back take: so the engine's own time-out is told before the API's wait runs out.
-const settleMarginMs = 300;
-// Behind the deadline plus this the sweeper ends the hold.
-const graceMs = 2_000;
-
 const notAsked = { provider: "none", calls: [], costMicroUsd: 0 };
 
 export async function runSearchJob(context: WorkerContext, job: SearchJob): Promise<void> {
@@ -26,7 +22,7 @@ export async function runSearchJob(context: WorkerContext, job: SearchJob): Prom
   const queueMs = Math.max(0, startedAtMs - job.enqueuedAtMs);
   metrics.queueWaitSeconds.observe(queueMs / 1_000);
 
-  const answer = await ask(context, job, job.deadlineAtMs - startedAtMs - settleMarginMs);
+  const answer = await ask(context, job, job.deadlineAtMs - startedAtMs - protocolTimes.settleMarginMs);
   const runMs = clock.nowMs() - startedAtMs;
   metrics.searchSeconds.observe(runMs / 1_000);
   const trace: SearchTrace = { ...answer.trace, from: answer.from, queueMs: round(queueMs), runMs: round(runMs) };
@@ -36,7 +32,7 @@ export async function runSearchJob(context: WorkerContext, job: SearchJob): Prom
   try {
     await settlement.settle({
       request: endingOf(job, answer),
-      retryForMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + graceMs,
+      retryForMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs,
       toOutcome: (decided) => conclude(context, job, answer, decided),
       reply: { inbox: job.inbox, trace },
       ifCharged: "end",

@@ -1,8 +1,7 @@
 import { findOverdueHolds, type OverdueHold, readOverdueHolds } from "../shared/credits/holds.ts";
+import { protocolTimes } from "../shared/protocol-times.ts";
 import type { WorkerContext } from "./context.ts";
 
-// Behind its deadline a hold has this long to be ended by the worker or the API that it belongs to.
-const graceMs = 2_000;
 const organizationsPerPipeline = 500;
 const endPatienceMs = 2_000;
 
@@ -16,7 +15,7 @@ export async function sweepHolds(context: WorkerContext, organizationIds: readon
   for (let at = 0; at < organizationIds.length; at += organizationsPerPipeline) {
     const chunk = organizationIds.slice(at, at + organizationsPerPipeline);
     const pipeline = context.redis.pipeline();
-    for (const organizationId of chunk) findOverdueHolds(pipeline, organizationId, graceMs);
+    for (const organizationId of chunk) findOverdueHolds(pipeline, organizationId, protocolTimes.sweepGraceMs);
     const replies = (await pipeline.exec()) ?? [];
     for (const [place, [error, reply]] of replies.entries()) {
       if (error) throw error;

@@ -1,19 +1,15 @@
 import { type Job, Worker } from "bullmq";
 import { isCharged } from "../shared/credits/ledger.ts";
 import { throttledWarning } from "../shared/log.ts";
+import { protocolTimes } from "../shared/protocol-times.ts";
 import { queueName, queuePrefix, searchJob } from "../shared/queue/search-queue.ts";
 import { openBlocking } from "../shared/redis/connect.ts";
 import type { WorkerContext } from "./context.ts";
 import { runSearchJob } from "./run-search.ts";
 
-// A killed worker's search is taken over after lock + stall check at the latest, well inside the caller's wait.
-const lockMs = 4_000;
-const stallCheckMs = 1_500;
 // A search that kills three workers is not given to a fourth.
 const takeOversMax = 2;
 const drainDelaySeconds = 5;
-// A stopping worker finishes what ends in this time and hands the rest back to the queue.
-const finishMsMax = 10_000;
 
 // Until one has run; afterwards the pace is the mean of the first ones, and follows the last ones.
 const firstRunMs = 100;
@@ -47,8 +43,8 @@ export function takeJobs(context: WorkerContext): AverageRunTime {
     connection,
     prefix: queuePrefix,
     concurrency: config.WORKER_CONCURRENCY,
-    lockDuration: lockMs,
-    stalledInterval: stallCheckMs,
+    lockDuration: protocolTimes.jobLockMs,
+    stalledInterval: protocolTimes.stallCheckIntervalMs,
     maxStalledCount: takeOversMax,
     drainDelay: drainDelaySeconds,
   });
@@ -87,7 +83,7 @@ async function finishOrHandBack(
   active: Map<string, { job: Job; token: string | undefined }>,
 ): Promise<void> {
   const finished = worker.close().then(() => true);
-  const bound = new Promise<false>((resolve) => setTimeout(resolve, finishMsMax, false).unref());
+  const bound = new Promise<false>((resolve) => setTimeout(resolve, protocolTimes.jobDrainMs, false).unref());
   if (await Promise.race([finished, bound])) return;
   // Another worker starts them at once; what this one still decides is the same decision.
   await Promise.allSettled([...active.values()].map(({ job, token }) => job.moveToWait(token)));

@@ -4,14 +4,12 @@ import type { Context } from "../../shared/context.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
 import { confirmDelivered, type ReversalReason, reverseCharges } from "../../shared/credits/ledger.ts";
 import { throttledWarning } from "../../shared/log.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
 
 const confirmedAtOnceMax = 1_000;
 // Nobody waits for a confirmation: fewer, larger statements. What a killed process had not confirmed yet is given back.
 const confirmEveryMs = 50;
 const retryPauseMs = 100;
-// As long as it may help: a minute later the reconciler gives an unconfirmed charge back.
-const confirmMsMax = 240_000;
-const reverseMsMax = 20_000;
 
 interface Charge {
   organizationId: string;
@@ -35,7 +33,8 @@ export class DeliveryConfirmations {
       sizeMax: confirmedAtOnceMax,
       atOnceMax: 1,
       pauseMs: confirmEveryMs,
-      run: (requestIds) => this.#persist(confirmMsMax, () => confirmDelivered(context.database, requestIds)),
+      run: (requestIds) =>
+        this.#persist(protocolTimes.confirmationRetryMs, () => confirmDelivered(context.database, requestIds)),
     });
   }
 
@@ -46,7 +45,7 @@ export class DeliveryConfirmations {
 
   /** The answer of an unkeyed search reached nobody. Runs on its own; {@link idle} waits for it. */
   reverse(charge: Charge, reason: ReversalReason): void {
-    const reversal = this.#persist(reverseMsMax, () => this.#giveBack(charge, reason));
+    const reversal = this.#persist(protocolTimes.reversalRetryMs, () => this.#giveBack(charge, reason));
     this.#reversals.add(reversal);
     void reversal.finally(() => this.#reversals.delete(reversal));
   }

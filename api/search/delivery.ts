@@ -1,15 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ApiContext } from "../context.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
 import { remainingMs, type SearchRequest } from "./search-request.ts";
 import { type DeliverableAnswer, timedOut } from "./search.ts";
 import { recordError } from "../errors.ts";
 import { sendError } from "../http/send-error.ts";
 import { sendJson } from "../http/send-json.ts";
-
-// A reader so slow that it does not take one page in this time counts as gone.
-const deliveryMsMax = 10_000;
-// No 200 is begun later than this after its deadline: long before the reconciler may give the charge back.
-const fenceMs = 2_000;
 
 /** Hands an answer to the caller's socket as it is. */
 export function deliver(
@@ -48,8 +44,8 @@ export function beginDelivery(
   };
 
   if (response.closed || response.destroyed || call.disconnected.aborted) return failed("caller_gone");
-  if (remainingMs(context, call) < -fenceMs) return failed("too_late");
-  const slow = setTimeout(() => response.destroy(), deliveryMsMax);
+  if (remainingMs(context, call) < -protocolTimes.deliveryFenceMs) return failed("too_late");
+  const slow = setTimeout(() => response.destroy(), protocolTimes.deliveryTimeoutMs);
   response.once("close", () => {
     clearTimeout(slow);
     // Whoever cancelled a search is gone too, although its connection may live on.

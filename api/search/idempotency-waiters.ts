@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { type IdempotencyState, readIdempotencyState } from "../../shared/credits/holds.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
 
 const firstPollMs = 10;
-const pollMsMax = 100;
 const failuresMax = 20;
 
 /**
@@ -33,7 +33,7 @@ export class IdempotencyWaiters {
     let failures = 0;
     for (;;) {
       await sleep(pauseMs);
-      pauseMs = Math.min(pauseMs * 1.5, pollMsMax);
+      pauseMs = Math.min(pauseMs * 1.5, protocolTimes.idempotencyPollMaxMs);
       try {
         const state = await readIdempotencyState(this.#redis, organizationId, keyHash);
         if (state.outcome !== "running" || performance.now() > untilMs) return state;

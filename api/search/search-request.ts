@@ -1,6 +1,7 @@
 import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
 import type { Config } from "../../shared/config.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
 import type { Query } from "../../shared/query/query.ts";
 
 /** One search as a caller asked for it, through whichever door. */
@@ -20,13 +21,10 @@ export function remainingMs({ config }: { config: Config }, call: SearchRequest)
   return call.receivedAtMs + config.SEARCH_DEADLINE_MS - performance.now();
 }
 
-// Of the two seconds that an answer may come after its deadline, one is for the step that ran out of time.
-const lateStepMsMax = 1_000;
-
 /**
  * Waits for one step of a search, but not for long behind its deadline, whatever Redis or Postgres are up to.
  * @throws {Error} where it takes longer; whether it was done is unknown then.
  */
 export function withinDeadline<T>(context: { config: Config }, call: SearchRequest, step: Promise<T>): Promise<T> {
-  return withTimeout(Math.max(0, remainingMs(context, call)) + lateStepMsMax, step);
+  return withTimeout(Math.max(0, remainingMs(context, call)) + protocolTimes.lateStepMs, step);
 }

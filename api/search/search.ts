@@ -5,6 +5,7 @@ import type { RateWindow } from "../../shared/credits/holds.ts";
 import type { IdempotencyKey } from "../../shared/credits/idempotency-key.ts";
 import type { Decision, RefundReason } from "../../shared/credits/ledger.ts";
 import type { CallerError } from "../../shared/errors.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
 import { queryFingerprint } from "../../shared/query/query.ts";
 import { mayHaveRun } from "../../shared/redis/connect.ts";
 import { AdmissionFailed, type Admitted, type Admit } from "./admission.ts";
@@ -17,12 +18,6 @@ import { withinDeadline, remainingMs, type SearchRequest } from "./search-reques
  * One search from the gate to its answer: the order of the steps, and the undo of each. Whatever goes wrong after a hold
  * was placed ends it: Postgres gets the deciding entry first, then Redis drops the hold.
  */
-
-// Together less than the two seconds that an answer may come after its deadline.
-const undoMsMax = 800;
-const lateAnswerMsMax = 500;
-// How long an undo that nobody waits for is tried; the sweeper takes over behind it.
-const undoPatienceMs = 5_000;
 
 export interface DeliverableAnswer {
   /** The request that the answer belongs to: this one, or the first one under its Idempotency-Key. */
@@ -148,9 +143,9 @@ async function endLate(
 ): Promise<Reply> {
   const told = timedOut(context);
   const refund = settleRefund(context, call, key, "engine_timeout", told);
-  const decision = await withTimeout(undoMsMax, refund).catch(() => undefined);
+  const decision = await withTimeout(protocolTimes.undoTimeoutMs, refund).catch(() => undefined);
   if (decision?.kind === "charge" || decision?.reason === "already_paid") {
-    const late = await race(arrived, lateAnswerMsMax);
+    const late = await race(arrived, protocolTimes.lateAnswerMs);
     if (late !== "late" && late !== "gone") return late;
     if (!key) context.deliveries.reverse(chargeOf(call), "engine_timeout");
   }
@@ -201,7 +196,7 @@ async function settleRefund(
 ): Promise<Decision> {
   const { decision } = await context.settlement.settle({
     request: { wanted: "refund", reason, key, ...chargeOf(call) },
-    retryForMs: undoPatienceMs,
+    retryForMs: protocolTimes.undoRetryMs,
     ifCharged: "leave",
     toOutcome: () => ({ kind: "failure", code: told.code, details: told.details }),
   });

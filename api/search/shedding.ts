@@ -2,14 +2,13 @@ import type { Redis } from "ioredis";
 import type { Context } from "../../shared/context.ts";
 import type { CallerError } from "../../shared/errors.ts";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
 import { queueName, queuePrefix } from "../../shared/queue/search-queue.ts";
 import {
   type Backlog,
   readBacklog,
   readOldestJobId,
   readWorkerCapacity,
-  heartbeatIntervalMs,
-  heartbeatTimeoutMs,
   type WorkerCapacity,
 } from "../../shared/queue/worker-heartbeats.ts";
 import { unavailable } from "../errors.ts";
@@ -43,7 +42,7 @@ export class Shedding {
   updateCapacity(workforce: WorkerCapacity): void {
     const nowMs = performance.now();
     if (workforce.workers > 0) this.#seenAtMs = nowMs;
-    if (nowMs - this.#seenAtMs < heartbeatTimeoutMs && workforce.workers === 0) return;
+    if (nowMs - this.#seenAtMs < protocolTimes.heartbeatTimeoutMs && workforce.workers === 0) return;
     this.#workforce = workforce;
   }
 
@@ -94,7 +93,15 @@ export function openShedding(context: Context, stopping: AbortSignal): Shedding 
     metrics.workersReporting.set(workforce.workers);
     metrics.queueOldestSeconds.set(await oldestAgeSeconds(context));
   };
-  runPeriodically({ name: "shedding", pauseMs: heartbeatIntervalMs, run, measured, log, metrics, shutdown });
+  runPeriodically({
+    name: "shedding",
+    pauseMs: protocolTimes.heartbeatIntervalMs,
+    run,
+    measured,
+    log,
+    metrics,
+    shutdown,
+  });
   return shedding;
 }
 

@@ -1,5 +1,6 @@
 import type { ChainableCommander, Redis } from "ioredis";
 import { z } from "zod";
+import { protocolTimes } from "../protocol-times.ts";
 import { Script } from "../redis/script.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
 import type { VersionedBalance } from "./versioned-balance.ts";
@@ -13,9 +14,6 @@ import type { Plan } from "./plans.ts";
  *   open ── settle.lua after a charge ──▶ charged      Whoever ends a hold has inserted the deciding entry in Postgres
  *     └──── settle.lua after a refund ──▶ refunded     before: the worker, the API, or the sweeper.
  */
-
-const recordMs = 24 * 3_600_000; // The contract's 24 hours of an Idempotency-Key.
-const failureToldMs = 5_000; // Long enough for every poll of a waiting repeat, short enough to be forgotten.
 
 const here = (file: string) => new URL(file, import.meta.url);
 const admitScript = new Script("admit", here("window.lua"), here("admit.lua"));
@@ -87,7 +85,7 @@ export async function admit(redis: Redis, request: AdmissionRequest): Promise<Ad
       plan.windowSeconds * 1_000,
       Math.max(0, Math.round(request.budgetMs)),
       key?.fingerprint ?? "",
-      recordMs,
+      protocolTimes.idempotencyRecordMs,
       request.closed ? "1" : "",
       key?.hash ?? "",
     ],
@@ -140,7 +138,7 @@ export function settleHolds(
   return settleScript.run(
     on,
     [pairKey, holds, ...records],
-    [pair.balanceMils, pair.version, recordMs, failureToldMs, ...args],
+    [pair.balanceMils, pair.version, protocolTimes.idempotencyRecordMs, protocolTimes.idempotencyFailureMs, ...args],
   );
 }
 

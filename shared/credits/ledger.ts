@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { sqlStateOf } from "../database/failures.ts";
 import type { Database } from "../database/pool.ts";
+import { protocolTimes } from "../protocol-times.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
 import type { VersionedBalance } from "./versioned-balance.ts";
 
@@ -159,11 +160,11 @@ export async function confirmDelivered(database: Database, requestIds: readonly 
 const undeliveredRow = z.object({ request_id: z.string(), organization_id: z.string() });
 
 /** Charges older than the age that nobody has confirmed, oldest first. */
-export async function listUndelivered(database: Database, ageSeconds: number, limit: number) {
+export async function listUndelivered(database: Database, ageMs: number, limit: number) {
   const { rows } = await database.query(
     `select request_id, organization_id from undelivered where charged_at < now() - make_interval(secs => $1)
      order by charged_at limit $2`,
-    [ageSeconds, limit],
+    [ageMs / 1_000, limit],
   );
   return rows
     .map((row) => undeliveredRow.parse(row))
@@ -230,8 +231,8 @@ export async function readPaidKey(
   const { rows } = await database.query({
     name: "read_paid_key",
     text: `select fingerprint from paid_keys
-           where organization_id = $1 and key_hash = $2 and expires_at > now() + interval '3 minutes'`,
-    values: [organizationId, keyHash],
+           where organization_id = $1 and key_hash = $2 and expires_at > now() + make_interval(secs => $3)`,
+    values: [organizationId, keyHash, protocolTimes.paidKeyMarginMs / 1_000],
   });
   return rows[0] ? paidRow.parse(rows[0]).fingerprint : undefined;
 }

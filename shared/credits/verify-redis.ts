@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import type { PoolClient } from "pg";
 import { z } from "zod";
+import { protocolTimes } from "../protocol-times.ts";
 import { keysOf } from "./holds.ts";
 import type { Ask, Violation } from "./verify.ts";
 
@@ -10,8 +11,6 @@ import type { Ask, Violation } from "./verify.ts";
  */
 
 const organizationsPerPage = 500;
-// Above the sweeper's grace, with room for workers that are being replaced.
-const overdueMsMax = 60_000;
 
 const copyRule = "Redis' copy of a balance is Postgres' balance of that version";
 const sumRule = "the held sum is the sum of the open holds";
@@ -34,7 +33,7 @@ export async function verifyRedis(ask: Ask, client: PoolClient, redis: Redis): P
 
 async function brokenHolds(redis: Redis, ids: readonly string[]): Promise<Violation[]> {
   const [seconds] = await redis.time();
-  const latestMs = Number(seconds) * 1_000 - overdueMsMax;
+  const latestMs = Number(seconds) * 1_000 - protocolTimes.overdueViolationAfterMs;
   const hashes = await Promise.all(ids.map((id) => redis.hgetall(keysOf(id).holds)));
   return hashes.flatMap((hash, place): Violation[] => {
     const { held = "0", ...holds } = hash;

@@ -2,6 +2,7 @@ import type { Redis } from "ioredis";
 import type { PoolClient } from "pg";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import { protocolTimes } from "../protocol-times.ts";
 import { verifyRedis } from "./verify-redis.ts";
 
 /**
@@ -10,8 +11,6 @@ import { verifyRedis } from "./verify-redis.ts";
  */
 
 const shownMax = 20;
-// Above the age at which the reconciler gives unconfirmed charges back, with room for its rounds.
-const undeliveredSecondsMax = 600;
 const statementMsMax = 600_000;
 
 /** Each is a rule and the question that finds its violations: rows of `subject` and `found`. */
@@ -50,7 +49,7 @@ const rules: Record<string, string> = {
     left join ledger_entries c on c.request_id = u.request_id and c.kind = 'charge'
     left join ledger_entries r on r.request_id = u.request_id and r.kind = 'reversal'
     where c.request_id is null or r.request_id is not null
-      or u.charged_at < now() - make_interval(secs => ${undeliveredSecondsMax})`,
+      or u.charged_at < now() - make_interval(secs => ${protocolTimes.undeliveredViolationAfterMs / 1_000})`,
   "a key has paid with a charge that stands": `
     select k.request_id as subject, 'no charge under the key' as found
     from paid_keys k left join ledger_entries c on c.request_id = k.request_id and c.kind = 'charge'

@@ -1,4 +1,5 @@
 import { withTimeout } from "../concurrency/with-timeout.ts";
+import { protocolTimes } from "../protocol-times.ts";
 import type { Log } from "../log.ts";
 
 interface Step {
@@ -20,7 +21,7 @@ export class Shutdown {
   }
 
   /** Closes everything once, each step within the bound; a step that fails or hangs never keeps the others from closing. */
-  run(log: Log, stepMsMax = 45_000): Promise<void> {
+  run(log: Log, stepMsMax = protocolTimes.shutdownStepMs): Promise<void> {
     this.#closed ??= this.#closeAll(log, stepMsMax);
     return this.#closed;
   }

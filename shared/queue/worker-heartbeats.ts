@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
+import { protocolTimes } from "../protocol-times.ts";
 import { queueName, queuePrefix } from "./search-queue.ts";
 
 /**
@@ -7,10 +8,6 @@ import { queueName, queuePrefix } from "./search-queue.ts";
  * more often while searches come; both off the path of any search.
  */
 
-export const heartbeatIntervalMs = 1_000;
-/** How long after its last report a worker counts as gone. */
-export const heartbeatTimeoutMs = 5_000;
-const reportsLiveMs = 60_000;
 const reportsKey = "workers";
 const waitingKey = `${queuePrefix}:${queueName}:wait`;
 const runningKey = `${queuePrefix}:${queueName}:active`;
@@ -20,13 +17,13 @@ type Report = z.infer<typeof report>;
 
 export async function writeHeartbeat(redis: Redis, workerId: string, own: Report): Promise<void> {
   await redis.hset(reportsKey, workerId, JSON.stringify(own));
-  await redis.pexpire(reportsKey, reportsLiveMs);
+  await redis.pexpire(reportsKey, protocolTimes.heartbeatRecordMs);
 }
 
 /** Forgets workers that died without withdrawing, so that the reports stay as many as there are workers. */
 export async function removeStaleHeartbeats(redis: Redis, nowMs: number): Promise<void> {
   const silent = Object.entries(await redis.hgetall(reportsKey))
-    .filter(([, text]) => nowMs - report.parse(JSON.parse(text)).atMs > reportsLiveMs)
+    .filter(([, text]) => nowMs - report.parse(JSON.parse(text)).atMs > protocolTimes.heartbeatRecordMs)
     .map(([workerId]) => workerId);
   if (silent.length > 0) await redis.hdel(reportsKey, ...silent);
 }
@@ -47,7 +44,7 @@ export interface WorkerCapacity {
 export async function readWorkerCapacity(redis: Redis, nowMs: number): Promise<WorkerCapacity> {
   const active = Object.values(await redis.hgetall(reportsKey))
     .map((text) => report.parse(JSON.parse(text)))
-    .filter((own) => nowMs - own.atMs < heartbeatTimeoutMs);
+    .filter((own) => nowMs - own.atMs < protocolTimes.heartbeatTimeoutMs);
   return {
     workers: active.length,
     slots: active.reduce((sum, own) => sum + own.concurrency, 0),

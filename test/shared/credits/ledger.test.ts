@@ -62,7 +62,7 @@ test("whoever decides a search first has decided it; everyone else is told so", 
     kind: "refund",
     reason: "engine_timeout",
     isNew: false,
-    pair: { balanceMils: 100, version: 2 },
+    balance: { balanceMils: 100, version: 2 },
   });
 });
 
@@ -153,10 +153,10 @@ test("an undelivered charge is reversed once; a delivered one and a keyed one ne
     await reverseCharges(database, charges, "undelivered"),
     await reverseCharges(database, charges, "undelivered"),
   ];
-  expect(first).toMatchObject([{ requestIds: [lost], mils: priceMils, pair: { balanceMils: 90 } }]);
-  expect(second).toMatchObject([{ requestIds: [], mils: 0, pair: { balanceMils: 90 } }]);
+  expect(first).toMatchObject([{ requestIds: [lost], mils: priceMils, balance: { balanceMils: 90 } }]);
+  expect(second).toMatchObject([{ requestIds: [], mils: 0, balance: { balanceMils: 90 } }]);
   expect(await decideOne(charge(organizationId, lost))).toMatchObject({ isNew: false, reversed: true });
-  const open = await listUndelivered(database, -60, 1_000);
+  const open = await listUndelivered(database, -60_000, 1_000);
   expect(open.filter((owed) => owed.organizationId === organizationId)).toEqual([]);
 });
 
