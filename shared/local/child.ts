@@ -37,7 +37,7 @@ export async function startChild(command: string, args: string[], options: Child
   const { pid } = child;
   if (pid === undefined) throw new Error(`${command} was started without a process id`);
   child.unref();
-  const dismissGuard = await startGuard(pid, stopSignal, throwawayFolder);
+  const dismissGuard = startGuard(pid, { stopSignal, throwawayFolder });
   const exited = endOf(child).then((reason) => {
     dismissGuard();
     return reason;
@@ -56,10 +56,16 @@ while kill -s 0 "$1" && [ "$tries" -lt 50 ]; do sleep 0.1; tries=$((tries + 1));
 kill -s KILL "$1"
 [ -z "$3" ] || rm -rf "$3"`;
 
-async function startGuard(pid: number, stopSignal: NodeJS.Signals, throwawayFolder: string): Promise<() => void> {
+/**
+ * Starts a guard that outlives this process by moments: it stops the process `pid` and removes the folder when we die.
+ * @returns dismisses the guard; to be called when the process has ended.
+ */
+export function startGuard(
+  pid: number,
+  { stopSignal, throwawayFolder = "" }: { stopSignal: NodeJS.Signals; throwawayFolder?: string },
+): () => void {
   const args = ["-c", guardScript, "serpmill-guard", String(pid), stopSignal.replace(/^SIG/, ""), throwawayFolder];
   const guard = spawn("/bin/sh", args, { detached: true, cwd: "/", stdio: ["pipe", "ignore", "ignore"] });
-  await once(guard, "spawn");
   guard.unref();
   guard.stdin.on("error", () => {}); // The guard may be gone before us when the whole machine is stopping.
   if (guard.stdin instanceof Socket) guard.stdin.unref();

@@ -2,15 +2,20 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { startGuard } from "../../../shared/local/child.ts";
+import { compileCache } from "./compile-cache.ts";
 
-const startMsMax = 20_000;
-const stopMsMax = 60_000;
-const errorLevel = 50; // As pino counts.
+const lineTimeoutMs = 60_000; // A start takes a second on a quiet machine, and many on a busy one.
+const stopTimeoutMs = 60_000;
+const errorLevel = 50; // pino's number for "error".
 
 /** A log line of one of our processes. */
 export type LogLine = Record<string, unknown> & { msg?: string };
 
-/** An API or a worker as an operator runs it: a process of its own, known by its ports, its log and its end. */
+/**
+ * An API or a worker as an operator runs it: a process of its own, known by its ports, its log and its end. It is killed
+ * when the test's process dies before it.
+ */
 export class RunningProcess {
   readonly lines: LogLine[] = [];
   readonly child: ChildProcess;
@@ -25,9 +30,13 @@ export class RunningProcess {
   ) {
     const path = fileURLToPath(new URL(`../../../${entry}`, import.meta.url));
     const channel = options.ipc ? (["ipc"] as const) : [];
-    this.child = spawn(process.execPath, [path], { env: environment, stdio: ["ignore", "pipe", "pipe", ...channel] });
-    const { stdout, stderr } = this.child;
-    if (!stdout || !stderr) throw new Error("the child has no pipes");
+    this.child = spawn(process.execPath, [path], {
+      env: { ...compileCache, ...environment },
+      stdio: ["ignore", "pipe", "pipe", ...channel],
+    });
+    const { pid, stdout, stderr } = this.child;
+    if (pid === undefined || !stdout || !stderr) throw new Error(`${entry} could not be started`);
+    const dismissGuard = startGuard(pid, { stopSignal: "SIGKILL" });
     stderr.on("data", (chunk: Buffer) => {
       this.#stderr += chunk.toString();
     });
@@ -36,6 +45,7 @@ export class RunningProcess {
       for (const watch of this.#watchers) watch();
     });
     this.child.once("exit", () => {
+      dismissGuard();
       for (const watch of this.#watchers) watch();
     });
   }
@@ -70,7 +80,7 @@ export class RunningProcess {
   /** Asks the process to stop, as an orchestrator does. @returns its exit code. */
   async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
     if (this.hasEnded) return this.child.exitCode;
-    const timer = setTimeout(() => this.child.kill("SIGKILL"), stopMsMax);
+    const timer = setTimeout(() => this.child.kill("SIGKILL"), stopTimeoutMs);
     this.child.kill("SIGCONT");
     this.child.kill(signal);
     await once(this.child, "exit");
@@ -78,10 +88,17 @@ export class RunningProcess {
     return this.child.exitCode;
   }
 
+  /** Ends the process without warning and waits for its exit: the fast way, once a test is over. */
+  async destroy(): Promise<void> {
+    if (this.hasEnded) return;
+    this.child.kill("SIGKILL");
+    await once(this.child, "exit");
+  }
+
   async #until(isTrue: () => boolean): Promise<void> {
     if (isTrue()) return;
     await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`not seen in time:\n${this.#stderr}`)), startMsMax);
+      const timer = setTimeout(() => reject(new Error(`not seen in time:\n${this.#stderr}`)), lineTimeoutMs);
       const watch = () => {
         if (!isTrue()) return;
         clearTimeout(timer);

@@ -1,11 +1,10 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { compileCache } from "./compile-cache.ts";
 
 const runMsMax = 25_000;
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
-// Half of a short program's time is the loading of its code.
-const compiled = { NODE_COMPILE_CACHE: `${root}node_modules/.cache/compiled` };
 
 export interface Ended {
   exitCode: number;
@@ -16,7 +15,7 @@ export interface Ended {
 /** Runs one of our programs to its end, from the checkout and with this environment alone. */
 export function run(program: string, args: readonly string[], environment: Record<string, string>): Promise<Ended> {
   return new Promise((resolve, reject) => {
-    const options = { cwd: root, env: { ...compiled, ...environment }, timeout: runMsMax };
+    const options = { cwd: root, env: { ...compileCache, ...environment }, timeout: runMsMax };
     execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
       const exitCode = error === null ? 0 : error.code;
       if (typeof exitCode === "number") resolve({ exitCode, stdout, stderr });

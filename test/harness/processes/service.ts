@@ -98,10 +98,11 @@ export class Service {
       ? [options.servers.database, options.servers.redis]
       : await Promise.all([freshDatabase(), freshRedis()]);
     const service = new Service({ databaseUrl: url, drop, redisServer, environment: options.environment ?? {} });
-    const apis = Array.from({ length: options.apis ?? 1 }, () => service.startApi());
-    const workers = Array.from({ length: options.workers ?? 1 }, () => service.startWorker());
-    await Promise.all([...apis, ...workers]);
-    if (workers.length > 0) await service.#untilSearchable();
+    const { apis = 1, workers = 1 } = options;
+    // The workers first: an API reads their heartbeats at its start, and then only once a second.
+    await Promise.all(Array.from({ length: workers }, () => service.startWorker()));
+    await Promise.all(Array.from({ length: apis }, () => service.startApi()));
+    if (workers > 0) await service.#untilSearchable();
     return service;
   }
 
@@ -226,8 +227,9 @@ export class Service {
 
   readonly until = eventually;
 
+  /** Ends all processes and servers. An orderly stop of an API takes two seconds, so it is left to the tests of it. */
   async stop(): Promise<void> {
-    await Promise.all([...this.apis, ...this.workers].map((process) => process.stop()));
+    await Promise.all([...this.apis, ...this.workers].map((process) => process.destroy()));
     await this.#shutdown.run(openLog({ name: "test", level: "silent" }));
     this.redis.disconnect();
     await this.redisServer.stop();
