@@ -8,8 +8,8 @@ export default defineConfig({
     experimental: { viteModuleRunner: false },
     pool: "forks",
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 90_000,
+    hookTimeout: 120_000,
     reporters: [process.stdout.isTTY ? "default" : "dot"],
   },
 });

@@ -1,52 +1,55 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { type SerperStub, startSerperStub, tenOrganic, reply } from "../harness/stubs/serper-stub.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readBacklog } from "../harness/assertions/backlog.ts";
 import { Service } from "../harness/processes/service.ts";
+import { reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 let service: Service;
 let stub: SerperStub;
-
-beforeEach(async () => {
+beforeAll(async () => {
   stub = await startSerperStub();
-  const environment = { SERP_PROVIDERS: "serper", SERPER_API_KEY: "secret", SERPER_BASE_URL: stub.url };
-  service = await Service.start({ apis: 2, workers: 2, environment });
+  service = await Service.start({ apis: 2, workers: 2, environment: stub.settings });
 });
-afterEach(async () => {
+afterAll(async () => {
   await service.rest();
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await Promise.all([service.stop(), stub.close()]);
 });
 
-/** Holds the provider's answers back until the returned function is called. */
-function holdAnswers(): () => void {
-  const { promise: open, resolve } = Promise.withResolvers<void>();
-  stub.otherwise = (request, response) => void open.then(() => tenOrganic(request, response));
-  return resolve;
+/** How many provider calls a piece of work causes. */
+async function callsDuring(work: () => Promise<void>): Promise<number> {
+  const before = stub.requests.length;
+  await work();
+  return stub.requests.length - before;
 }
 
-const running = async (count: number) =>
-  service.until(async () => (await service.redis.llen("{serpmill}:searches:active")) === count);
-
-test("a hundred equal searches of several organizations cost one call, and each of them its price", async () => {
-  const answer = holdAnswers();
+test("a hundred equal searches of four organizations cause one provider call, and each is charged", async () => {
   const organizations = await Promise.all([1, 2, 3, 4].map(() => service.organization()));
-  const searches = organizations.flatMap(({ token }) =>
-    Array.from({ length: 25 }, (_, n) => service.search(token, { keyword: "garden pump" }, { api: n % 2 })),
-  );
-  await running(64);
-  answer();
-  const answers = await Promise.all(searches);
-  expect(answers.map(({ status, body }) => [status, body.creditsCharged])).toEqual(answers.map(() => [200, 5]));
-  expect(new Set(answers.map(({ body }) => JSON.stringify(body.results))).size).toBe(1);
-  expect(new Set(answers.map(({ body }) => body.requestId)).size).toBe(100);
-  expect(stub.requests).toHaveLength(1);
+  const calls = await callsDuring(async () => {
+    const release = stub.hold();
+    const searches = organizations.flatMap(({ token }) =>
+      Array.from({ length: 25 }, (_, n) => service.search(token, { keyword: "a hundred" }, { api: n % 2 })),
+    );
+    // A search that is enqueued after the answer came may not use it, so the provider waits for all of them.
+    await service.until(async () => {
+      const { waiting, running } = await readBacklog(service.redis);
+      return waiting + running === searches.length;
+    });
+    release();
+    const answers = await Promise.all(searches);
+    expect(answers.map(({ status, body }) => [status, body.creditsCharged])).toEqual(answers.map(() => [200, 5]));
+    expect(new Set(answers.map(({ body }) => JSON.stringify(body.results))).size).toBe(1);
+    expect(new Set(answers.map(({ body }) => body.requestId)).size).toBe(100);
+  });
+  expect(calls).toBe(1);
   for (const { token } of organizations) expect((await service.usage(token)).body.creditBalanceMils).toBe(875);
 });
 
-test("a target domain leaves only its results and those of its subdomains, with the ranks of the whole page", async () => {
+test("a target domain keeps the results of that domain and its subdomains, with their ranks on the whole page", async () => {
   const links = ["https://a.example/", "https://www.b.example/", "https://notb.example/", "https://shop.b.example/x"];
   stub.otherwise = reply(200, { organic: links.map((link) => ({ title: link, link })) });
   const { token } = await service.organization();
-  const { body } = await service.search(token, { keyword: "garden pump", targetDomain: "https://www.b.example/any" });
+  const { body } = await service.search(token, { keyword: "a target", targetDomain: "https://www.b.example/any" });
+  stub.otherwise = tenOrganic;
   expect(body.query.targetDomain).toBe("b.example");
   expect(body.results.map(({ rank, domain }: { rank: number; domain: string }) => [rank, domain])).toEqual([
     [2, "b.example"],
@@ -54,30 +57,40 @@ test("a target domain leaves only its results and those of its subdomains, with 
   ]);
 });
 
-test("a worker that is killed while it asks for others leaves the asking to them, and all are answered", async () => {
-  const answer = holdAnswers();
+test("when the worker that calls the provider for others is killed, another calls it and all are answered", async () => {
+  // While the first search is admitted, one worker runs: so it is known which one calls the provider.
+  await service.workers.pop()?.destroy();
+  const [caller] = service.workers;
+  const release = stub.hold();
   const { token } = await service.organization();
-  const searches = Array.from({ length: 6 }, () => service.search(token, { keyword: "garden pump" }));
-  await running(6);
-  await service.until(async () => stub.requests.length === 1);
-  service.workers[0]?.kill("SIGKILL");
-  answer();
-  expect((await Promise.all(searches)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
+  const search = () => service.search(token, { keyword: "a kill" });
+  const before = stub.requests.length;
+  const first = search();
+  await service.until(async () => stub.requests.length > before);
+  await service.startWorker();
+  const others = Array.from({ length: 5 }, search);
+  await service.untilRunning(6);
+  caller?.kill("SIGKILL");
+  release();
+  expect((await Promise.all([first, ...others])).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
 });
 
-test("a caller who hangs up takes the answer from nobody else", async () => {
-  const answer = holdAnswers();
+test("a caller that disconnects does not cost an equal search its answer", async () => {
   const { token, organizationId } = await service.organization();
-  const gone = new AbortController();
-  const first = service.search(token, { keyword: "garden pump" }, { signal: gone.signal }).catch(() => "gone");
-  await service.until(async () => stub.requests.length === 1);
-  const second = service.search(token, { keyword: "garden pump" });
-  await running(2);
-  gone.abort();
-  expect(await first).toBe("gone");
-  await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
-  answer();
-  expect((await second).status).toBe(200);
+  const calls = await callsDuring(async () => {
+    const release = stub.hold();
+    const disconnect = new AbortController();
+    const first = service.search(token, { keyword: "a hang-up" }, { signal: disconnect.signal });
+    const disconnected = first.catch(() => "disconnected");
+    await service.untilRunning(1);
+    const second = service.search(token, { keyword: "a hang-up" });
+    await service.untilRunning(2);
+    disconnect.abort();
+    expect(await disconnected).toBe("disconnected");
+    await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
+    release();
+    expect((await second).status).toBe(200);
+  });
+  expect(calls).toBe(1);
   expect((await service.usage(token)).body.creditBalanceMils).toBe(995);
-  expect(stub.requests).toHaveLength(1);
 });

@@ -13,6 +13,7 @@ import { createOrganization } from "../../../shared/organizations/organizations.
 import { issueToken } from "../../../shared/organizations/tokens.ts";
 import type { FreshDatabase } from "../servers/fresh-database.ts";
 import { seesWorkers } from "../assertions/metrics.ts";
+import { readBacklog } from "../assertions/backlog.ts";
 import { asOwner } from "../servers/as-owner.ts";
 import { RunningProcess } from "./process.ts";
 import { freshDatabase, freshRedis } from "../servers/servers.ts";
@@ -185,6 +186,11 @@ export class Service {
   async holdsOf(organizationId: string): Promise<{ open: number; heldMils: number }> {
     const { held = "0", ...holds } = await this.redis.hgetall(keysOf(organizationId).holds);
     return { open: Object.keys(holds).length, heldMils: Number(held) };
+  }
+
+  /** Waits until workers run this many searches at once. */
+  async untilRunning(count: number): Promise<void> {
+    await this.until(async () => (await readBacklog(this.redis)).running === count);
   }
 
   /** The organization's ledger, oldest first. */

@@ -21,13 +21,23 @@ export type SerperStub = {
   next: Reply[];
   /** At first: ten organic results a page, without end. */
   otherwise: Reply;
+  /** Settings with which a worker sends its searches here. */
+  settings: { SERP_PROVIDERS: string; SERPER_API_KEY: string; SERPER_BASE_URL: string };
+  /** Holds all answers back until the returned function is called; then, and from then on, it sends ten results each. */
+  hold: () => () => void;
   close: () => Promise<void>;
 };
 
 /** A real server on a free loopback port that speaks Serper's format and fails in all of its ways when told to. */
 export async function startSerperStub(): Promise<SerperStub> {
   const listening = await listen((request, response) => void answer(stub, request, response));
-  const stub: SerperStub = { ...listening, requests: [], next: [], otherwise: tenOrganic };
+  const settings = { SERP_PROVIDERS: "serper", SERPER_API_KEY: "secret", SERPER_BASE_URL: listening.url };
+  const hold = () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    stub.otherwise = (request, response) => void released.then(() => tenOrganic(request, response));
+    return release;
+  };
+  const stub: SerperStub = { ...listening, requests: [], next: [], otherwise: tenOrganic, settings, hold };
   return stub;
 }
 
