@@ -5,7 +5,7 @@ import { assetHeaders } from "./billing/assets.ts";
 import { openBilling } from "./billing/billing.ts";
 import { handleCsvExport } from "./billing/handlers/export-csv.ts";
 import { handleLiveUpdates } from "./billing/handlers/live-updates.ts";
-import { isBillingPath, sendErrorPage } from "./billing/views/send-error-page.ts";
+import { isBillingPath, sendErrorPage } from "./billing/send-error-page.ts";
 import { handleBillingPage } from "./billing/handlers/billing-page.ts";
 import { handleSignIn, handleSignOut } from "./billing/handlers/sign-in.ts";
 import { handleTopUp } from "./billing/handlers/top-up.ts";
@@ -20,7 +20,7 @@ import { sendError } from "./http/send-error.ts";
 import { serveFile } from "./http/static-file.ts";
 import { handleUsage } from "./v1/usage.ts";
 import { handleMcp } from "./mcp/endpoint.ts";
-import { handleStripeWebhook } from "./topups/webhook.ts";
+import { handleStripeWebhook } from "./topups/stripe-webhook.ts";
 
 type Answer = (request: Request, response: Response) => Promise<void> | void;
 

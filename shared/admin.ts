@@ -4,7 +4,7 @@ import { addOrganizationCommands } from "./admin/organizations.ts";
 import { addPlanCommands } from "./admin/plans.ts";
 import { addProviderCommands } from "./admin/providers.ts";
 import { addTokenCommands } from "./admin/tokens.ts";
-import { CommandRefused } from "./admin/refused.ts";
+import { CommandRefused } from "./admin/command-refused.ts";
 import { ConfigError } from "./config.ts";
 
 const program = new Command("admin")

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { tableOf } from "../shared/admin/table.ts";
+import { formatTable } from "../shared/admin/format-table.ts";
 import { ConfigError, readEngineConfig } from "../shared/config.ts";
 import { type Abilities, type ProviderHealth, checkProvidersHealth } from "../shared/providers/health-check.ts";
 
@@ -40,7 +40,7 @@ if (import.meta.main) {
     const checks = await checkProvidersHealth(readEngineConfig());
     const unwell = checks.filter(({ problem }) => problem !== null);
     process.stdout.write(
-      command.opts<{ json?: boolean }>().json ? jsonOf(checks) : tableOf(titles, checks.map(cellsOf)),
+      command.opts<{ json?: boolean }>().json ? jsonOf(checks) : formatTable(titles, checks.map(cellsOf)),
     );
     for (const { provider, problem } of unwell) process.stderr.write(`${provider} ${problem}.\n`);
     process.exitCode = unwell.length === 0 ? 0 : 1;

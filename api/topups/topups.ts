@@ -3,8 +3,8 @@ import { z } from "zod";
 import type { Context } from "../../shared/context.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import { metadataOf, milsPerCent } from "../../shared/topups/checkout.ts";
-import { openStripe, reasonsOf } from "../../shared/topups/stripe.ts";
+import { checkoutMetadata, milsPerCent } from "../../shared/topups/checkout.ts";
+import { openStripe, stripeErrorFields } from "../../shared/topups/stripe.ts";
 import { unavailable } from "../errors.ts";
 
 const milsPerUsd = 1_000;
@@ -68,7 +68,7 @@ interface Wanted {
 async function begin(context: Context, stripe: Stripe, wanted: Wanted, returnUrl: string): Promise<{ url: string }> {
   const { organizationId, mils } = wanted;
   const { id: sessionId, url } = await createSession(stripe, wanted, returnUrl).catch((error: unknown) => {
-    throw notBegun(context, { organizationId, ...reasonsOf(error) }, "Stripe did not begin a top-up");
+    throw notBegun(context, { organizationId, ...stripeErrorFields(error) }, "Stripe did not begin a top-up");
   });
   const { origin } = new URL(url);
   // A browser would stay where it is without a word: it follows a form of ours only to where our policy allows.
@@ -88,7 +88,7 @@ function notBegun({ log, metrics }: Context, told: object, sentence: string): Ca
 }
 
 async function createSession(stripe: Stripe, { organizationId, mils }: Wanted, returnUrl: string) {
-  const metadata = metadataOf(organizationId, mils);
+  const metadata = checkoutMetadata(organizationId, mils);
   return begunSession.parse(
     await stripe.checkout.sessions.create(
       {

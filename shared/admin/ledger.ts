@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { verifyLedger } from "../credits/verify.ts";
 import { whenReady } from "../redis/connect.ts";
-import { withContext } from "./with-context.ts";
+import { runCommand } from "./run-command.ts";
 
 const redisReadyMs = 2_000;
 
@@ -12,7 +12,7 @@ export function addLedgerCommands(program: Command): void {
     .command("verify")
     .description("check every invariant over all organizations, while the service runs; exit 1 where one is broken")
     .action(() =>
-      withContext(async ({ database, redis }) => {
+      runCommand(async ({ database, redis }) => {
         const reachable = await whenReady(redis, redisReadyMs);
         const verdict = await verifyLedger(database, reachable ? redis : undefined);
         if (!verdict.ok) process.exitCode = 1;

@@ -4,10 +4,11 @@ import { grantCredit, grantRefusal } from "../credits/ledger.ts";
 import { newId } from "../ids.ts";
 import { createOrganization, setSuspended, showOrganization } from "../organizations/organizations.ts";
 import { issueToken } from "../organizations/tokens.ts";
-import { idOf, someText, wholeNumber } from "./arguments.ts";
-import { CommandRefused } from "./refused.ts";
+import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
+import { CommandRefused } from "./command-refused.ts";
 import { addTopupCommands } from "./topups.ts";
-import { publishIdentityChange, publishBalance, withContext } from "./with-context.ts";
+import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
+import { runCommand } from "./run-command.ts";
 
 const nameLengthMax = 200;
 const noteLengthMax = 500;
@@ -17,38 +18,38 @@ export function addOrganizationCommands(program: Command): void {
   org
     .command("create")
     .description("create an organization with a first token, which is shown only here")
-    .requiredOption("--name <name>", "what the organization is called", someText(nameLengthMax))
+    .requiredOption("--name <name>", "what the organization is called", parseText(nameLengthMax))
     .requiredOption("--plan <code>", "its plan (see: plan list)")
-    .option("--credit <mils>", "credit to begin with, in place of the plan's starting grant", wholeNumber(0))
+    .option("--credit <mils>", "credit to begin with, in place of the plan's starting grant", parseWholeNumber(0))
     .action((options: { name: string; plan: string; credit?: number }) =>
-      withContext((context) => create(context, options)),
+      runCommand((context) => create(context, options)),
     );
   org
     .command("show")
     .description("show an organization")
-    .argument("<org>", "its id", idOf("org"))
-    .action((id: string) => withContext((context) => show(context, id)));
+    .argument("<org>", "its id", parseId("org"))
+    .action((id: string) => runCommand((context) => show(context, id)));
   org
     .command("suspend")
     .description("refuse its searches until it is resumed; it can still read its usage")
-    .argument("<org>", "its id", idOf("org"))
-    .action((id: string) => withContext((context) => suspend(context, id, true)));
+    .argument("<org>", "its id", parseId("org"))
+    .action((id: string) => runCommand((context) => suspend(context, id, true)));
   org
     .command("resume")
     .description("let a suspended organization search again")
-    .argument("<org>", "its id", idOf("org"))
-    .action((id: string) => withContext((context) => suspend(context, id, false)));
+    .argument("<org>", "its id", parseId("org"))
+    .action((id: string) => runCommand((context) => suspend(context, id, false)));
 
   const credit = program.command("credit").description("credit of organizations, in mils (1 mil = 1/1000 USD)");
   credit
     .command("grant")
     .description("add credit to an organization")
-    .argument("<org>", "its id", idOf("org"))
-    .argument("<mils>", "how much", wholeNumber(1))
-    .option("--id <grant>", "an id of your own: a grant that is repeated with it counts once", someText(noteLengthMax))
-    .option("--reason <text>", "a note for the ledger", someText(noteLengthMax), "operator")
+    .argument("<org>", "its id", parseId("org"))
+    .argument("<mils>", "how much", parseWholeNumber(1))
+    .option("--id <grant>", "an id of your own: a grant that is repeated with it counts once", parseText(noteLengthMax))
+    .option("--reason <text>", "a note for the ledger", parseText(noteLengthMax), "operator")
     .action((id: string, mils: number, options: { id?: string; reason: string }) =>
-      withContext((context) => grant(context, id, mils, options)),
+      runCommand((context) => grant(context, id, mils, options)),
     );
   addTopupCommands(credit);
 }
@@ -70,7 +71,7 @@ async function show(context: Context, organizationId: string) {
 
 async function suspend(context: Context, organizationId: string, suspended: boolean) {
   if (!(await setSuspended(context.database, organizationId, suspended))) unknown(organizationId);
-  await publishIdentityChange(context);
+  await announceIdentityChange(context.redis);
   return { orgId: organizationId, suspended };
 }
 
@@ -83,7 +84,7 @@ async function grant(context: Context, organizationId: string, mils: number, opt
 
 async function addCredit(context: Context, wanted: Parameters<typeof grantCredit>[1]) {
   const granted = (await grantCredit(context.database, wanted).catch(refuseGrant)) ?? unknown(wanted.organizationId);
-  await publishBalance(context, wanted.organizationId, granted);
+  await announceBalance(context.redis, wanted.organizationId, granted);
   return granted;
 }
 

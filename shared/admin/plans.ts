@@ -1,10 +1,11 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { Context } from "../context.ts";
 import { listPlans, type Operation, operations, setPlan } from "../credits/plans.ts";
-import { setPlanOf } from "../organizations/organizations.ts";
-import { idOf, wholeNumber } from "./arguments.ts";
-import { CommandRefused } from "./refused.ts";
-import { publishIdentityChange, withContext } from "./with-context.ts";
+import { assignPlan } from "../organizations/organizations.ts";
+import { parseId, parseWholeNumber } from "./argument-parsers.ts";
+import { CommandRefused } from "./command-refused.ts";
+import { announceIdentityChange } from "./publish-changes.ts";
+import { runCommand } from "./run-command.ts";
 
 const int4Max = 2_147_483_647;
 
@@ -22,22 +23,22 @@ export function addPlanCommands(program: Command): void {
     .command("set")
     .description("create a plan or change its terms; running processes follow within two seconds")
     .argument("<code>", "a short lower-case word, such as free")
-    .requiredOption("--price <mils>", "mils for a search", wholeNumber(0))
-    .requiredOption("--limit <n>", "requests in a window", wholeNumber(1, int4Max))
-    .requiredOption("--window <seconds>", "length of a window", wholeNumber(1, 86_400))
-    .requiredOption("--concurrency <n>", "searches in flight at once", wholeNumber(1, int4Max))
+    .requiredOption("--price <mils>", "mils for a search", parseWholeNumber(0))
+    .requiredOption("--limit <n>", "requests in a window", parseWholeNumber(1, int4Max))
+    .requiredOption("--window <seconds>", "length of a window", parseWholeNumber(1, 86_400))
+    .requiredOption("--concurrency <n>", "searches in flight at once", parseWholeNumber(1, int4Max))
     .option("--operations <list>", `comma list of ${operations.join(" and ")}`, readOperations, [...operations])
-    .action((code: string, options: PlanOptions) => withContext((context) => set(context, code, options)));
+    .action((code: string, options: PlanOptions) => runCommand((context) => set(context, code, options)));
   plan
     .command("assign")
     .description("move an organization to a plan; running processes follow within two seconds")
-    .argument("<org>", "the organization's id", idOf("org"))
+    .argument("<org>", "the organization's id", parseId("org"))
     .argument("<code>", "the plan's code")
-    .action((orgId: string, code: string) => withContext((context) => assign(context, orgId, code)));
+    .action((orgId: string, code: string) => runCommand((context) => assign(context, orgId, code)));
   plan
     .command("list")
     .description("list all plans")
-    .action(() => withContext(async ({ database }) => ({ plans: await listPlans(database) })));
+    .action(() => runCommand(async ({ database }) => ({ plans: await listPlans(database) })));
 }
 
 async function set(context: Context, code: string, options: PlanOptions) {
@@ -52,15 +53,15 @@ async function set(context: Context, code: string, options: PlanOptions) {
     concurrency: options.concurrency,
     operations: options.operations,
   });
-  await publishIdentityChange(context);
+  await announceIdentityChange(context.redis);
   return plan;
 }
 
 async function assign(context: Context, orgId: string, code: string) {
-  if (!(await setPlanOf(context.database, orgId, code))) {
+  if (!(await assignPlan(context.database, orgId, code))) {
     throw new CommandRefused(`There is no organization ${orgId}, or no plan "${code}".`);
   }
-  await publishIdentityChange(context);
+  await announceIdentityChange(context.redis);
   return { orgId, plan: code };
 }
 

@@ -2,9 +2,10 @@ import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import { showOrganization } from "../organizations/organizations.ts";
 import { issueToken, listTokens, revokeToken } from "../organizations/tokens.ts";
-import { idOf, wholeNumber } from "./arguments.ts";
-import { CommandRefused } from "./refused.ts";
-import { publishIdentityChange, withContext } from "./with-context.ts";
+import { parseId, parseWholeNumber } from "./argument-parsers.ts";
+import { CommandRefused } from "./command-refused.ts";
+import { announceIdentityChange } from "./publish-changes.ts";
+import { runCommand } from "./run-command.ts";
 
 const daysMax = 3_650;
 
@@ -13,21 +14,21 @@ export function addTokenCommands(program: Command): void {
   token
     .command("issue")
     .description("issue a token, which is shown only here")
-    .argument("<org>", "the organization's id", idOf("org"))
-    .option("--expires <days>", "days until it expires; never without it", wholeNumber(1, daysMax))
+    .argument("<org>", "the organization's id", parseId("org"))
+    .option("--expires <days>", "days until it expires; never without it", parseWholeNumber(1, daysMax))
     .action((orgId: string, options: { expires?: number }) =>
-      withContext((context) => issue(context, orgId, options.expires)),
+      runCommand((context) => issue(context, orgId, options.expires)),
     );
   token
     .command("list")
     .description("list an organization's tokens by their last four characters")
-    .argument("<org>", "the organization's id", idOf("org"))
-    .action((orgId: string) => withContext((context) => list(context, orgId)));
+    .argument("<org>", "the organization's id", parseId("org"))
+    .action((orgId: string) => runCommand((context) => list(context, orgId)));
   token
     .command("revoke")
     .description("refuse a token everywhere within two seconds, for good")
-    .argument("<tokenId>", "the token's id, not the token", idOf("tok"))
-    .action((tokenId: string) => withContext((context) => revoke(context, tokenId)));
+    .argument("<tokenId>", "the token's id, not the token", parseId("tok"))
+    .action((tokenId: string) => runCommand((context) => revoke(context, tokenId)));
 }
 
 async function issue(context: Context, orgId: string, expiresInDays: number | undefined) {
@@ -44,6 +45,6 @@ async function list(context: Context, orgId: string) {
 
 async function revoke(context: Context, tokenId: string) {
   if (!(await revokeToken(context.database, tokenId))) throw new CommandRefused(`There is no token ${tokenId}.`);
-  await publishIdentityChange(context);
+  await announceIdentityChange(context.redis);
   return { tokenId, revoked: true };
 }

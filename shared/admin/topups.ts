@@ -1,11 +1,12 @@
 import type { Command } from "commander";
 import type { Stripe } from "stripe";
 import type { Context } from "../context.ts";
-import { creditSession, type CheckoutOutcome } from "../topups/checkout.ts";
-import { openStripe, reasonsOf } from "../topups/stripe.ts";
-import { wholeNumber } from "./arguments.ts";
-import { CommandRefused } from "./refused.ts";
-import { publishIdentityChange, publishBalance, withContext } from "./with-context.ts";
+import { creditCheckoutSession, type CheckoutOutcome } from "../topups/checkout.ts";
+import { openStripe, stripeErrorFields } from "../topups/stripe.ts";
+import { parseWholeNumber } from "./argument-parsers.ts";
+import { CommandRefused } from "./command-refused.ts";
+import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
+import { runCommand } from "./run-command.ts";
 
 // Bank debits are paid days after their session was begun; Stripe tells a payment for three days.
 const daysUsual = 14;
@@ -23,8 +24,8 @@ export function addTopupCommands(credit: Command): void {
     .description(
       "credit every top-up of the last days that was paid at Stripe, not paid back, and is missing here; exit 1 where one cannot be",
     )
-    .option("--days <n>", "how far back", wholeNumber(1, daysMax), daysUsual)
-    .action(({ days }: { days: number }) => withContext((context) => check(context, days)));
+    .option("--days <n>", "how far back", parseWholeNumber(1, daysMax), daysUsual)
+    .action(({ days }: { days: number }) => runCommand((context) => check(context, days)));
 }
 
 /** Brings every session here that Stripe has. Those that were credited before, or paid back since, stay as they are. */
@@ -43,7 +44,7 @@ async function check(context: Context, days: number) {
     notCredited: 0,
   };
   for await (const session of completedSince(stripe, since)) {
-    const outcome = await creditSession(context, session);
+    const outcome = await creditCheckoutSession(context, session);
     found.sessions += 1;
     if (outcome.outcome === "unknown_organization" || outcome.outcome === "unusable") found.notCredited += 1;
     else found[outcome.outcome] += 1;
@@ -65,7 +66,7 @@ async function* completedSince(stripe: Stripe, since: number) {
     );
   } catch (error) {
     throw new CommandRefused(
-      `Stripe did not tell its sessions: ${JSON.stringify(reasonsOf(error))}. Run it again later.`,
+      `Stripe did not tell its sessions: ${JSON.stringify(stripeErrorFields(error))}. Run it again later.`,
     );
   }
 }
@@ -74,6 +75,6 @@ async function tell(
   context: Context,
   { organizationId, topup }: Extract<CheckoutOutcome, { topup: unknown }>,
 ): Promise<void> {
-  await publishBalance(context, organizationId, topup.pair);
-  if (topup.planChanged) await publishIdentityChange(context);
+  await announceBalance(context.redis, organizationId, topup.pair);
+  if (topup.planChanged) await announceIdentityChange(context.redis);
 }

@@ -38,7 +38,7 @@ export interface PostgresInstall {
 }
 
 /** Chooses and makes the place. `folder` undefined: a new folder, which is the caller's to remove. */
-export async function choosePostgresInstall(folder: string | undefined, durable: boolean): Promise<PostgresInstall> {
+export async function preparePostgresInstall(folder: string | undefined, durable: boolean): Promise<PostgresInstall> {
   const native = nativeFolder();
   if (process.getuid?.() !== 0) return { programs: native, folder: await ownFolder(folder), runAs: {} };
   const runAs = await userForRoot(folder);

@@ -5,8 +5,8 @@ import { chown, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "pg";
-import { choosePostgresInstall, type PostgresInstall } from "./postgres-install.ts";
-import { type LocalServer, type LocalServerOptions, ServerNotStarted, startServer } from "./server.ts";
+import { preparePostgresInstall, type PostgresInstall } from "./postgres-install.ts";
+import { type LocalServer, type LocalServerOptions, ServerNotStarted, startServer } from "./local-server.ts";
 
 const initTimeoutMs = 120_000;
 const passwordBytes = 18;
@@ -22,7 +22,7 @@ const environment = { LC_ALL: "C", TZ: "UTC" };
  */
 export async function startPostgres(options: LocalServerOptions = {}): Promise<LocalServer> {
   const durable = options.durable ?? false;
-  const place = await choosePostgresInstall(options.folder, durable);
+  const place = await preparePostgresInstall(options.folder, durable);
   const throwawayFolder = options.folder === undefined ? place.folder : undefined;
   const remove = async () => {
     if (throwawayFolder !== undefined) await rm(throwawayFolder, { recursive: true, force: true });

@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findRedisBinary } from "./redis-binary.ts";
-import { type LocalServer, type LocalServerOptions, startServer } from "./server.ts";
+import { type LocalServer, type LocalServerOptions, startServer } from "./local-server.ts";
 
 export interface RedisOptions extends LocalServerOptions {
   /** Where a downloaded Redis is kept. */
-  programFolder?: string;
+  downloadFolder?: string;
   /** Is told a line when something takes longer than a moment. */
   say?: (line: string) => void;
 }
@@ -17,7 +17,7 @@ export interface RedisOptions extends LocalServerOptions {
  * @throws {RedisNotFound} when there is none and none can be downloaded; {ServerNotStarted} with the end of its log.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<LocalServer> {
-  const program = await findRedisBinary(options.programFolder, options.say);
+  const program = await findRedisBinary(options.downloadFolder, options.say);
   const folder = await folderOf(options.folder);
   const throwawayFolder = options.folder === undefined ? folder : undefined;
   const remove = async () => {

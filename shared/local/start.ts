@@ -10,8 +10,8 @@ import { ensureDemoToken } from "./demo-token.ts";
 import { claimPort, freePort } from "./ports.ts";
 import { startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
-import type { LocalServer } from "./server.ts";
-import { endedWith, startProcess, type StartedProcess, waitUntilReady } from "./started-process.ts";
+import type { LocalServer } from "./local-server.ts";
+import { exitMessage, startLoggedProcess, type LoggedProcess, waitUntilReady } from "./logged-process.ts";
 
 const checkout = join(import.meta.dirname, "..", "..");
 const folder = join(checkout, ".serpmill");
@@ -135,12 +135,12 @@ async function claim(settingName: string, usual: number, host: string): Promise<
   return String(port);
 }
 
-async function startOne(name: string, part: string, environment: NodeJS.ProcessEnv): Promise<StartedProcess> {
+async function startOne(name: string, part: string, environment: NodeJS.ProcessEnv): Promise<LoggedProcess> {
   const logPath = join(folder, "logs", `${part}.log`);
   const mainFile = join(checkout, part, "main.ts");
-  const child = await startProcess({ name, mainFile, environment, logPath, say: (line) => say("", line) });
+  const child = await startLoggedProcess({ name, mainFile, environment, logPath, say: (line) => say("", line) });
   started.push({ name, stop: child.stop });
-  void endWith(child.exited, (reason) => endedWith(child, reason), child);
+  void endWith(child.exited, (reason) => exitMessage(child, reason), child);
   say(name, `starting (log in ${shortened(logPath)})`);
   return child;
 }
@@ -160,7 +160,7 @@ async function presentToken(apiUrl: string, environment: NodeJS.ProcessEnv): Pro
 async function endWith(
   exited: Promise<string>,
   tell: (reason: string) => string,
-  child?: StartedProcess,
+  child?: LoggedProcess,
 ): Promise<void> {
   const reason = await exited;
   if (stopping === undefined) await end(child?.process.exitCode || 1, tell(reason));

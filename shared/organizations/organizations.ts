@@ -37,7 +37,7 @@ export async function findCaller(database: Database, tokenHash: Buffer): Promise
 /** The channel on which every API hears that tokens, plans or organizations changed, and forgets what it knew. */
 export const identityChannel = "identity-changed";
 
-export async function announceIdentityChange(redis: Redis): Promise<void> {
+export async function publishIdentityChange(redis: Redis): Promise<void> {
   await redis.publish(identityChannel, "");
 }
 
@@ -95,7 +95,7 @@ export async function setSuspended(database: Database, organizationId: string, s
 }
 
 /** Moves an organization to another plan. @returns whether there are such an organization and such a plan. */
-export async function setPlanOf(database: Database, organizationId: string, planCode: string): Promise<boolean> {
+export async function assignPlan(database: Database, organizationId: string, planCode: string): Promise<boolean> {
   const { rowCount } = await database.query(
     "update organizations set plan_code = p.code from plans p where organizations.id = $1 and p.code = $2",
     [organizationId, planCode],

@@ -14,7 +14,7 @@ const organizationKey = "serpmill_organization";
 const milsKey = "serpmill_mils";
 
 /** What we write on a session, and on the payment that it leads to, so that both can be told from an operator's others. */
-export function metadataOf(organizationId: string, mils: number): Record<string, string> {
+export function checkoutMetadata(organizationId: string, mils: number): Record<string, string> {
   return { [organizationKey]: organizationId, [milsKey]: String(mils) };
 }
 
@@ -46,7 +46,7 @@ export type CheckoutOutcome =
   | { outcome: "unknown_organization" | "unusable"; sessionId: string | undefined; reason?: string };
 
 /** Credits a session that is ours and paid. What Stripe says of it has to come from Stripe: nothing here is a proof. */
-export async function creditSession(context: Context, session: unknown): Promise<CheckoutOutcome> {
+export async function creditCheckoutSession(context: Context, session: unknown): Promise<CheckoutOutcome> {
   const outcome = await decide(context, session);
   const { log, metrics } = context;
   metrics.topups.inc({ outcome: outcome.outcome });

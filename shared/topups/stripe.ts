@@ -40,7 +40,7 @@ const told = z.object({
 });
 
 /** What of a failure may be told. Stripe repeats the key in some of its sentences, so none of them is. */
-export function reasonsOf(error: unknown) {
+export function stripeErrorFields(error: unknown) {
   const { requestId: stripeRequestId, detail, ...reasons } = told.safeParse(error).data ?? {};
   return { ...reasons, network: detail?.code ?? detail?.cause?.code, stripeRequestId };
 }

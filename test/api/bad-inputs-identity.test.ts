@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { announceIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
+import { publishIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
 import { issueToken, newToken, revokeToken } from "../../shared/organizations/tokens.ts";
 import { type Exchange, sendRaw } from "../harness/clients/raw-http.ts";
 import { endlessWindow, leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
@@ -127,7 +127,7 @@ test("a token of more than 8 kB does not get past the head", async () => {
 test("a suspended organization is known and may not search (contract, against row 41: 402)", async () => {
   const suspended = await service.organization({ terms: endlessWindow });
   await setSuspended(service.database, suspended.organizationId, true);
-  await announceIdentityChange(service.redis);
+  await publishIdentityChange(service.redis);
   const answer = await leavingNoTrace(service, suspended, () => service.search(suspended.token, { keyword: "a" }));
   expect(refusalIn(answer)).toEqual({
     code: "plan_required",

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { announceIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
+import { publishIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
 import { issueToken, newToken, revokeToken } from "../../shared/organizations/tokens.ts";
 import { leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { Service } from "../harness/processes/service.ts";
@@ -52,7 +52,7 @@ test.each([
   const { token, tokenId } = await service.organization();
   for (const api of [0, 1]) expect(await service.usage(token, api)).toMatchObject({ status: 200 });
   await revokeToken(service.database, tokenId);
-  if (announce) await announceIdentityChange(service.redis);
+  if (announce) await publishIdentityChange(service.redis);
   await service.until(() => isRefusedEverywhere(token), revokedWithinMs);
   expect(await isRefusedEverywhere(token)).toBe(true);
 });
@@ -113,7 +113,7 @@ test("a caller who is looked up while an operator changes something is served al
   await whileNobodyCanLookUp(async (isWaiting) => {
     answer = service.usage(token);
     await service.until(isWaiting);
-    await announceIdentityChange(service.redis);
+    await publishIdentityChange(service.redis);
     // Two turns of the API's event loop later it has heard of the change.
     for (let turn = 0; turn < 2; turn += 1) await service.send("/nowhere");
   });
@@ -125,7 +125,7 @@ test("a suspended organization can read its balance and not search, until it is 
   const { organizationId, token } = organization;
   const suspend = async (suspended: boolean) => {
     await setSuspended(service.database, organizationId, suspended);
-    await announceIdentityChange(service.redis);
+    await publishIdentityChange(service.redis);
   };
   const codeOf = async () => (await service.search(token, { keyword: "a" })).body.error.code;
 

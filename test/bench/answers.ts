@@ -1,7 +1,7 @@
 import { type Answer, askedProviders, readAnswer } from "../harness/fixtures/answers.ts";
 import { type Coverage, coverageOf, fields, sumOf } from "../harness/expected-elements/expected-elements.ts";
 import type { AskedProvider } from "../harness/fixtures/made-up-answers.ts";
-import { tableOf } from "../../shared/admin/table.ts";
+import { formatTable } from "../../shared/admin/format-table.ts";
 import { entries } from "../shared/providers/contract-entries.ts";
 import { refusals } from "../shared/providers/refusals.ts";
 import { costOf } from "./measure.ts";
@@ -72,7 +72,7 @@ function countTable(counts: readonly Count[]): string {
     ...fields.map((field) => shareText(coverage.fields[field])),
     shareText(failures),
   ]);
-  return tableOf(titles, lines);
+  return formatTable(titles, lines);
 }
 
 /** Where no answer holds anything, there is nothing to be filled. */
@@ -95,7 +95,7 @@ function costTable(answers: readonly Answer[], options: { measuredMs: number }):
       return [provider, page, ...numbers.map((number) => number.toFixed(0)), ratio];
     });
   });
-  return tableOf(titles, lines);
+  return formatTable(titles, lines);
 }
 
 /** The page of median size, and the largest where it is another one. */

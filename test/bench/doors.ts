@@ -1,5 +1,5 @@
 import { Pool } from "undici";
-import { tableOf } from "../../shared/admin/table.ts";
+import { formatTable } from "../../shared/admin/format-table.ts";
 import { currentMessage } from "../harness/clients/agent.ts";
 import { withOwnServers } from "../harness/servers/own-servers.ts";
 
@@ -34,7 +34,7 @@ export function measureDoors({ ms }: { ms: number }): Promise<string> {
       const perSecond = Math.round((answered * 1_000) / (turns * ms));
       return [name, String(perSecond), (answered / (rest?.answered ?? 1)).toFixed(2)];
     });
-    return tableOf(["door", "searches per second", "of REST's"], lines);
+    return formatTable(["door", "searches per second", "of REST's"], lines);
   });
 }
 

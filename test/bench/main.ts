@@ -1,6 +1,6 @@
 /** `npm run bench`: measures what the service costs, and tells it in tables. */
 import { Command } from "commander";
-import { wholeNumber } from "../../shared/admin/arguments.ts";
+import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
 import { madeUpAnswers, recordedAnswers } from "../harness/fixtures/answers.ts";
 import { reportOf } from "./answers.ts";
 import { measureDoors } from "./doors.ts";
@@ -40,13 +40,13 @@ program
   .command("answers")
   .description("what each provider's adapter makes of answers: what comes out of what they hold, and what it costs")
   .option("--recordings <dir>", "recorded answers besides the made-up ones: <dir>/<provider>/<name>.json")
-  .option("--ms <n>", "how long each page is read, and parsed, in milliseconds", wholeNumber(1), measuredMsDefault)
+  .option("--ms <n>", "how long each page is read, and parsed, in milliseconds", parseWholeNumber(1), measuredMsDefault)
   .action(answers);
 
 program
   .command("doors")
   .description("searches per second over REST and over MCP")
-  .option("--ms <n>", "how long each is measured, three times, in milliseconds", wholeNumber(1), doorMsDefault)
+  .option("--ms <n>", "how long each is measured, three times, in milliseconds", parseWholeNumber(1), doorMsDefault)
   .action(doors);
 
 await program.parseAsync();

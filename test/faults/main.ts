@@ -1,6 +1,6 @@
 /** `npm run faults`: tries to break every promise about money, and tells what held. */
 import { Command, Option } from "commander";
-import { wholeNumber } from "../../shared/admin/arguments.ts";
+import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
 import { startPostgres } from "../../shared/local/postgres.ts";
 import { runCrashPoints } from "./crash-points/run.ts";
 import { scenarios } from "./scenarios/all.ts";
@@ -70,15 +70,15 @@ program
   .command("crash-points")
   .description("kills a process at each step of a search's path, before and after it")
   .option("--only <case>", "the cases that have this in their name, as worker:settle:after")
-  .option("--lanes <n>", "cases that are played side by side", wholeNumber(1), lanesDefault)
+  .option("--lanes <n>", "cases that are played side by side", parseWholeNumber(1), lanesDefault)
   .action(async (options: { only?: string; lanes: number }) => conclude(await crashPoints(options)));
 
 program
   .command("random")
   .description("searches under faults at random: each seed is a schedule that can be played again")
-  .option("--seed <n>", "the first seed", wholeNumber(0), Date.now() % 1_000_000)
-  .option("--seeds <n>", "how many seeds, one after the other", wholeNumber(1), 10)
-  .option("--searches <n>", "searches of each seed", wholeNumber(1), 1_000)
+  .option("--seed <n>", "the first seed", parseWholeNumber(0), Date.now() % 1_000_000)
+  .option("--seeds <n>", "how many seeds, one after the other", parseWholeNumber(1), 10)
+  .option("--searches <n>", "searches of each seed", parseWholeNumber(1), 1_000)
   .addOption(new Option("--only <fault>", "this fault alone").choices(faultNames))
   .action(async (options: { seed: number; seeds: number; searches: number; only?: FaultName }) => {
     conclude(await randomFaults({ ...options, say }));
@@ -87,8 +87,8 @@ program
 program
   .command("money")
   .description("drives the real scripts and functions by random commands, and holds them against a small model")
-  .option("--seed <n>", "as a failed run told it", wholeNumber(-(2 ** 31), 2 ** 31 - 1))
-  .option("--runs <n>", "how many runs of up to 40 commands", wholeNumber(1), modelRunsDefault)
+  .option("--seed <n>", "as a failed run told it", parseWholeNumber(-(2 ** 31), 2 ** 31 - 1))
+  .option("--runs <n>", "how many runs of up to 40 commands", parseWholeNumber(1), modelRunsDefault)
   .action(async (options: { seed?: number; runs: number }) => conclude(await money(options)));
 
 program

@@ -1,4 +1,4 @@
-import { tableOf } from "../../shared/admin/table.ts";
+import { formatTable } from "../../shared/admin/format-table.ts";
 
 /** One promise and what became of it when somebody tried to break it. */
 export interface Row {
@@ -15,7 +15,7 @@ const titles = ["what was tried", "promised", "seen", "held"] as const;
 
 /** The rows as a table that is also Markdown. */
 export function reportOf(rows: readonly Row[]): string {
-  return tableOf(
+  return formatTable(
     titles,
     rows.map(({ what, promised, seen, held }) => [what, promised, seen, held ? "yes" : "NO"]),
   );

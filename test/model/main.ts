@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { wholeNumber } from "../../shared/admin/arguments.ts";
+import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
 import { type DesignBug, bugs } from "./bugs.ts";
 import { asBuilt } from "./design.ts";
 import { explore, type Violation } from "./explore.ts";
@@ -29,7 +29,7 @@ const program = new Command("npm run model --")
   .option("--scenario <name>", "this scenario alone")
   .option("--bug <name>", "this planted bug alone")
   .option("--thorough", "the long scenarios, too")
-  .option("--states <n>", "states that a scenario may have", wholeNumber(1), statesMaxByDefault)
+  .option("--states <n>", "states that a scenario may have", parseWholeNumber(1), statesMaxByDefault)
   .action(run);
 
 program.parse();

@@ -8,7 +8,7 @@ import { accountPage } from "../views/account-page.ts";
 import type { Billing } from "../billing.ts";
 import { html } from "../views/html.ts";
 import { isCrossSiteNavigation } from "../session/csrf.ts";
-import { sendPage } from "../views/send-page.ts";
+import { sendPage } from "../send-page.ts";
 import { hasCookie } from "../session/sessions.ts";
 import { signInPage } from "../views/sign-in-page.ts";
 import { readSignedIn } from "../session/require-session.ts";

@@ -9,7 +9,7 @@ import { requestScopeOf } from "../../http/request-scope.ts";
 import { setRateLimitHeaders } from "../../http/rate-limit-headers.ts";
 import { orUnavailable, readCredit } from "../reads/load-account.ts";
 import type { Billing } from "../billing.ts";
-import { setPageHeaders } from "../views/send-page.ts";
+import { setPageHeaders } from "../send-page.ts";
 import { readView } from "./billing-page.ts";
 import { requireSession } from "../session/require-session.ts";
 

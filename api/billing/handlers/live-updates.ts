@@ -8,7 +8,7 @@ import type { Billing } from "../billing.ts";
 import { creditSection } from "../views/credit-section.ts";
 import { historySection } from "../views/history-section.ts";
 import type { Html } from "../views/html.ts";
-import { setPageHeaders } from "../views/send-page.ts";
+import { setPageHeaders } from "../send-page.ts";
 import { callerOf, isOpen, type Session } from "../session/sessions.ts";
 import { readView } from "./billing-page.ts";
 import { readSignedIn } from "../session/require-session.ts";
@@ -73,7 +73,7 @@ async function follow(billing: Billing, session: Session, view: View, response: 
     const caller = (await isOpen(context, session)) ? await callerOf(context, session) : undefined;
     if (!caller) return void response.write(over);
     const credit = await readCredit(context, caller, true);
-    const { version } = credit.standing;
+    const { version } = credit.state;
     const now = creditSection(credit).toString();
     // A reader that is slower than the changes skips some of them.
     if (!response.writableNeedDrain) {

@@ -8,7 +8,7 @@ import { requestScopeOf } from "../../http/request-scope.ts";
 import type { Billing } from "../billing.ts";
 import { rejectCrossOrigin } from "../session/csrf.ts";
 import { readForm } from "./read-form.ts";
-import { sendPage } from "../views/send-page.ts";
+import { sendPage } from "../send-page.ts";
 import { callerOf, closeSession, openSession } from "../session/sessions.ts";
 import { signInPage } from "../views/sign-in-page.ts";
 

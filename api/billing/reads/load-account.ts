@@ -21,7 +21,7 @@ export interface View {
 export interface Credit {
   caller: Caller;
   availableMils: number;
-  standing: CreditState;
+  state: CreditState;
   window: RateWindow;
   windowEndsAt: Date;
 }
@@ -49,7 +49,7 @@ export async function readCredit(context: ApiContext, caller: Caller, tokenTaken
   if (!window || !standing) throw unavailable("redis_unreachable");
   // Whole seconds, so that two looks at one window tell the same end.
   const endsAtMs = Math.round((context.clock.nowMs() + window.leftMs) / 1_000) * 1_000;
-  return { caller, availableMils: creditBalanceMils, standing, window, windowEndsAt: new Date(endsAtMs) };
+  return { caller, availableMils: creditBalanceMils, state: standing, window, windowEndsAt: new Date(endsAtMs) };
 }
 
 /** The rest of the account, from Postgres. */

@@ -6,7 +6,7 @@ import { html, type Html } from "./html.ts";
 export interface Bar {
   /** As in `2026-03-01`. */
   day: string;
-  standing: number;
+  kept: number;
   returned: number;
   /** The day's numbers in words. */
   says: string;
@@ -21,7 +21,7 @@ const barShare = 0.64;
  * numbers of the day under the pointer, or of the one that has the focus, stand above (the style sheet shows them).
  */
 export function barChart(bars: readonly Bar[], options: { label: string; tell: (value: number) => string }): Html {
-  const highest = Math.max(...bars.map(({ standing, returned }) => standing + returned));
+  const highest = Math.max(...bars.map(({ kept, returned }) => kept + returned));
   const [, top] = nice(0, Math.max(1, highest), ticksWanted);
   const lines = highest === 0 ? [0] : ticks(0, top, ticksWanted).filter((tick) => Number.isInteger(tick));
   return html`<svg class="chart" role="group" aria-label="${options.label}">
@@ -39,7 +39,7 @@ function oneDay(bar: Bar, { at, days, top }: { at: number; days: number; top: nu
   const room = 100 / days;
   const x = percent(room * (at + (1 - barShare) / 2));
   const width = percent(room * barShare);
-  const standing = (bar.standing / top) * 100;
+  const kept = (bar.kept / top) * 100;
   const returned = (bar.returned / top) * 100;
   const rectangle = (kind: string, y: number, height: number) =>
     height > 0 &&
@@ -47,7 +47,7 @@ function oneDay(bar: Bar, { at, days, top }: { at: number; days: number; top: nu
   // Keys move between the days (billing.js); only one of them stops the tabulator.
   return html`<g class="day" role="img" aria-label="${bar.says}" tabindex="${at === days - 1 ? 0 : -1}">
 <rect class="hit" x="${percent(room * at)}" width="${percent(room)}" y="0" height="100%"></rect>
-${rectangle("standing", 100 - standing, standing)}${rectangle("returned", 100 - standing - returned, returned)}
+${rectangle("kept", 100 - kept, kept)}${rectangle("returned", 100 - kept - returned, returned)}
 <text class="says" x="100%" y="-10" aria-hidden="true">${bar.says}</text>
 </g>
 `;

@@ -4,7 +4,7 @@ import { html, type Html } from "./html.ts";
 
 /** What there is to spend, and the terms it is spent on. */
 export function creditSection(credit: Credit): Html {
-  const { caller, availableMils, standing } = credit;
+  const { caller, availableMils, state } = credit;
   return html`<section id="credit" aria-labelledby="credit-title">
 ${notices(credit)}
 <div class="cards">
@@ -13,15 +13,15 @@ ${notices(credit)}
 <p class="figure">${dollars(availableMils)}</p>
 <p class="aside">${mils(availableMils)}</p>
 <dl>
-<div><dt>Balance</dt><dd>${dollars(standing.balanceMils)}</dd></div>
-<div><dt>Held now</dt><dd>${dollars(standing.heldMils)} <span class="aside">for ${searches(standing.searchesInFlight)}</span></dd></div>
+<div><dt>Balance</dt><dd>${dollars(state.balanceMils)}</dd></div>
+<div><dt>Held now</dt><dd>${dollars(state.heldMils)} <span class="aside">for ${searches(state.searchesInFlight)}</span></dd></div>
 </dl>
 </div>
 ${planCard(credit)}
 <div class="card">
 <h2 class="name">Searches in flight</h2>
-<p class="figure">${count(standing.searchesInFlight)} <span class="of">of ${count(caller.plan.concurrency)}</span></p>
-${meter(standing.searchesInFlight, caller.plan.concurrency)}
+<p class="figure">${count(state.searchesInFlight)} <span class="of">of ${count(caller.plan.concurrency)}</span></p>
+${meter(state.searchesInFlight, caller.plan.concurrency)}
 <p class="aside">Their price is held, and charged when they are answered</p>
 </div>
 </div>
@@ -48,12 +48,12 @@ function meter(used: number, of: number): Html {
   return html`<svg class="meter" aria-hidden="true"><rect class="whole" width="100%" height="100%" rx="3"></rect><rect class="used" width="${share}" height="100%" rx="3"></rect></svg>`;
 }
 
-function notices({ caller, availableMils, standing }: Credit): Html | false {
+function notices({ caller, availableMils, state }: Credit): Html | false {
   if (caller.suspended)
     return notice("The organization is suspended. Its searches are refused until the operator resumes it.");
   if (availableMils >= caller.plan.priceMils) return false;
   return notice(
-    standing.balanceMils >= caller.plan.priceMils
+    state.balanceMils >= caller.plan.priceMils
       ? "All credit is held by searches in flight. More are refused until some of them end."
       : "The credit does not pay for another search. Searches are refused until credit is added.",
   );

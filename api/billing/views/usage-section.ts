@@ -27,7 +27,7 @@ ${panel({
   chart: barChart(days.map(milsBar), { label: "Mils charged per day", tell: (value) => dollars(value) }),
 })}
 </div>
-<p class="legend"><span class="key standing"></span>charged <span class="key returned"></span>not charged, or given back later</p>
+<p class="legend"><span class="key kept"></span>charged <span class="key returned"></span>not charged, or given back later</p>
 <details>
 <summary>Show the days as a table</summary>
 ${daysTable(days)}
@@ -40,7 +40,7 @@ const sum = (days: readonly DayFigures[], of: (day: DayFigures) => number) =>
 
 function searchBar(day: DayFigures): Bar {
   const says = `${dayOf(day.day)}: ${searches(day.charges + day.refunds)}, ${count(day.refunds)} not charged`;
-  return { day: day.day, standing: day.charges, returned: day.refunds, says };
+  return { day: day.day, kept: day.charges, returned: day.refunds, says };
 }
 
 function milsBar(day: DayFigures): Bar {
@@ -48,7 +48,7 @@ function milsBar(day: DayFigures): Bar {
   const says = `${dayOf(day.day)}: ${mils(day.chargedMils)} charged${given}`;
   // What is given back today may have been charged yesterday; a bar is never higher than what the day charged.
   const returned = Math.min(day.reversedMils, day.chargedMils);
-  return { day: day.day, standing: day.chargedMils - returned, returned, says };
+  return { day: day.day, kept: day.chargedMils - returned, returned, says };
 }
 
 function panel({ title, figure, aside, chart }: { title: string; figure: string; aside: string; chart: Html }): Html {

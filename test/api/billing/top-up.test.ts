@@ -106,7 +106,7 @@ test("nobody who is not signed in begins a payment", async () => {
 test("a Stripe that is away is told as a page that comes back", async () => {
   const { person } = await signedIn();
   const down = refusal(500, "api_error", stripeKey);
-  stub.troubles.push(down, down);
+  stub.faults.push(down, down);
   const { status, text } = await person.post("/billing/topup", { mils: "10000" });
   expect(status).toBe(503);
   expect(text).toContain("Back in a moment");

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { Shedding } from "../../../api/search/shedding.ts";
-import type { LocalServer } from "../../../shared/local/server.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 
 /** What is refused because it could not be answered in time, with a queue that is only filled and never worked on. */

@@ -97,7 +97,7 @@ test("only what the operator offers can be begun", async () => {
 
 test("a call whose answer was lost is sent again under its key, and makes no second session", async () => {
   const before = stub.sessions.length;
-  stub.troubles.push(hangUp);
+  stub.faults.push(hangUp);
   const { url } = await topups.begin(wanted);
   expect(stub.sessions.slice(before).map((session) => session.url)).toEqual([url]);
   expect(new Set(stub.calls.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
@@ -118,9 +118,9 @@ test.each([
   { name: "hangs up", trouble: hangUp },
   { name: "is a stranger", trouble: stranger },
 ])("where Stripe $name, the answer is 503 in the end, and no secret is told", async ({ trouble }) => {
-  stub.troubles.push(trouble, trouble);
+  stub.faults.push(trouble, trouble);
   await expect(topups.begin(wanted)).rejects.toMatchObject(unavailable);
-  stub.troubles.length = 0;
+  stub.faults.length = 0;
   expect(lines.join("")).toContain("Stripe did not begin a top-up");
   expect(lines.join("")).not.toContain("canary");
 });

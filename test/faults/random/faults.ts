@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { announceIdentityChange, setSuspended } from "../../../shared/organizations/organizations.ts";
+import { publishIdentityChange, setSuspended } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { ailments } from "./provider.ts";
 import { cutAppendOnlyFile, removeAppendOnlyFile } from "./servers.ts";
@@ -189,7 +189,7 @@ export const faults = {
     const { organizationId } = customers[Math.floor(strength * (customers.length - 1))] ?? { organizationId: "" };
     const set = async (suspended: boolean) => {
       await setSuspended(service.database, organizationId, suspended);
-      await announceIdentityChange(service.redis);
+      await publishIdentityChange(service.redis);
     };
     await set(true);
     return () => set(false);

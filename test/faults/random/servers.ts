@@ -17,7 +17,7 @@ import { Redis } from "ioredis";
 import { migrate } from "../../../shared/database/migrate.ts";
 import { startPostgres } from "../../../shared/local/postgres.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
-import type { LocalServer } from "../../../shared/local/server.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
 
 const diskMib = 700;
 const mib = 1_048_576;

@@ -1,6 +1,6 @@
 import { createHistogram } from "node:perf_hooks";
 import { startRedis } from "../../../shared/local/redis.ts";
-import type { LocalServer } from "../../../shared/local/server.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
 import { type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
 import { Service } from "../../harness/processes/service.ts";

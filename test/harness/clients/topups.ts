@@ -3,7 +3,7 @@ import type { Answer, Service } from "../processes/service.ts";
 import { signatureOf } from "../stubs/stripe-stub.ts";
 
 /** What is otherwise with an event than it should be, and which API hears of it. */
-export interface Sending {
+export interface EventDelivery {
   api?: number;
   signature?: string;
   body?: string;
@@ -11,7 +11,7 @@ export interface Sending {
 }
 
 /** An event on its way from Stripe to the service. */
-export function sendEvent(service: Service, event: unknown, sending: Sending = {}): Promise<Answer> {
+export function sendEvent(service: Service, event: unknown, sending: EventDelivery = {}): Promise<Answer> {
   const { api = 0, signature, body, headers } = sending;
   const text = JSON.stringify(event);
   return service.send("/stripe/webhook", {

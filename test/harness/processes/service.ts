@@ -7,7 +7,7 @@ import { type VerificationReport, verifyLedger } from "../../../shared/credits/v
 import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
-import type { LocalServer } from "../../../shared/local/server.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { openLog } from "../../../shared/log.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../shared/organizations/tokens.ts";

@@ -6,7 +6,7 @@ import { inject } from "vitest";
 import type { TestProject } from "vitest/node";
 import { startPostgres } from "../../../shared/local/postgres.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
-import type { LocalServer } from "../../../shared/local/server.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { type FreshDatabase, freshDatabaseIn } from "./fresh-database.ts";
 
 declare module "vitest" {

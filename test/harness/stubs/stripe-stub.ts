@@ -30,7 +30,7 @@ export interface SeenCall {
 }
 
 /** What happens to one call instead of its answer. */
-export type Trouble = (response: ServerResponse) => void;
+export type Fault = (response: ServerResponse) => void;
 
 /** A real server on a free loopback port that speaks Stripe's HTTP for Checkout, and signs events as Stripe does. */
 export class StripeStub {
@@ -41,7 +41,7 @@ export class StripeStub {
   /** The sessions, by their ids, whose payments were given back in full. */
   readonly refunded = new Set<string>();
   /** One each for the next calls. */
-  readonly troubles: Trouble[] = [];
+  readonly faults: Fault[] = [];
   readonly url: string;
   readonly close: () => Promise<void>;
   readonly #answers = new Map<string, { body: string; answer: string }>();
@@ -86,7 +86,7 @@ export class StripeStub {
     const fields = Object.fromEntries(new URLSearchParams(request.method === "POST" ? body : url.search));
     const call = { method: request.method ?? "", path: url.pathname, fields };
     this.calls.push({ ...call, idempotencyKey: typeof key === "string" ? key : undefined });
-    const trouble = this.troubles.shift();
+    const trouble = this.faults.shift();
     const known = typeof key === "string" ? this.#answers.get(key) : undefined;
     if (known && known.body !== body) return refuse(response, 400, "idempotency_error", "Keys are for equal requests.");
     const [status, answer] = known ? [200, known.answer] : this.#answer(request, call);
@@ -173,25 +173,25 @@ export function signatureOf(body: string, options: { secret?: string; ageSeconds
 }
 
 export const refusal =
-  (status: number, type: string, message: string): Trouble =>
+  (status: number, type: string, message: string): Fault =>
   (response) =>
     refuse(response, status, type, message);
 
 /** Takes the call and never says a word. */
-export const hang: Trouble = () => {};
+export const hang: Fault = () => {};
 
 /** Begins its answer and never comes to an end, a byte at a time. */
-export const drip: Trouble = (response) => {
+export const drip: Fault = (response) => {
   response.writeHead(200, { "content-type": "application/json" }).write("{");
   const timer = setInterval(() => response.write(" "), 100);
   response.once("close", () => clearInterval(timer));
 };
 
 /** Closes the connection without an answer. */
-export const hangUp: Trouble = (response) => void response.destroy();
+export const hangUp: Fault = (response) => void response.destroy();
 
 /** Answers as whoever took the name over, or as a captive portal. */
-export const stranger: Trouble = (response) => void response.end("<html>");
+export const stranger: Fault = (response) => void response.end("<html>");
 
 function refuse(response: ServerResponse, status: number, type: string, message: string): void {
   response.writeHead(status, { "content-type": "application/json" }).end(errorBody(type, message));

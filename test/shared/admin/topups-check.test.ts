@@ -67,7 +67,7 @@ test("every page of a long list is looked at, also where one has to be asked for
   const { organizationId } = await service.organization({ creditMils: 0 });
   for (let at = 0; at < 230; at += 1) stub.paid(organizationId, 100);
   stub.calls.length = 0;
-  stub.troubles.push(hangUp);
+  stub.faults.push(hangUp);
   const found = await operator.run("credit", "topups-check");
   expect(found).toMatchObject({ sessions: 230, credited: 230, creditedMils: 230_000 });
   expect(stub.calls).toHaveLength(4);
@@ -112,7 +112,7 @@ test("without a key, and where Stripe refuses it, a sentence says so and tells n
     exitCode: 1,
     stderr: "STRIPE_SECRET_KEY is not set: there are no top-ups to check.\n",
   });
-  stub.troubles.push(refusal(401, "invalid_request_error", `Invalid API Key provided: ${stripeKey}`));
+  stub.faults.push(refusal(401, "invalid_request_error", `Invalid API Key provided: ${stripeKey}`));
   const refused = await operator.try("credit", "topups-check");
   expect(refused.exitCode).toBe(1);
   expect(refused.stderr).toMatch(/^Stripe did not tell its sessions: .*401/);

@@ -13,7 +13,7 @@ import {
   settleHolds,
 } from "../../../shared/credits/holds.ts";
 import { newId } from "../../../shared/ids.ts";
-import type { LocalServer } from "../../../shared/local/server.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 
 const plan = {

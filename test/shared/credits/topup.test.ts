@@ -4,7 +4,7 @@ import { topUp } from "../../../shared/credits/topup.ts";
 import { verifyLedger } from "../../../shared/credits/verify.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
-import { createOrganization, setPlanOf, showOrganization } from "../../../shared/organizations/organizations.ts";
+import { createOrganization, assignPlan, showOrganization } from "../../../shared/organizations/organizations.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 let database: Database;
@@ -45,7 +45,7 @@ test("a repeat of the first top-up looks at the plan no more", async () => {
     planChanged: true,
     pair: { balanceMils: 7, version: 1 },
   });
-  await setPlanOf(database, organizationId, "free");
+  await assignPlan(database, organizationId, "free");
   expect(await topUp(database, first)).toEqual({
     fresh: false,
     planChanged: false,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startPostgres } from "../../../shared/local/postgres.ts";
-import type { LocalServer, LocalServerOptions } from "../../../shared/local/server.ts";
+import type { LocalServer, LocalServerOptions } from "../../../shared/local/local-server.ts";
 
 let server: LocalServer; // For the tests that leave it as it is.
 beforeAll(async () => {

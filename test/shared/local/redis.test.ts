@@ -9,7 +9,7 @@ import { Redis } from "ioredis";
 import { afterEach, expect, test, vi } from "vitest";
 import { RedisBinaryNotFound } from "../../../shared/local/redis-binary.ts";
 import { type RedisOptions, startRedis } from "../../../shared/local/redis.ts";
-import type { LocalServer } from "../../../shared/local/server.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
 
 const shutdown: (() => Promise<void>)[] = [];
 
@@ -74,7 +74,7 @@ test("a taken port is named when Redis cannot have it", async () => {
 test("on a machine without Redis and without apt-get, one sentence says what to install", async () => {
   const emptyFolder = await newFolder();
   vi.stubEnv("PATH", emptyFolder);
-  const starting = startRedis({ programFolder: join(emptyFolder, "redis") });
+  const starting = startRedis({ downloadFolder: join(emptyFolder, "redis") });
   await expect(starting).rejects.toThrow(RedisBinaryNotFound);
   await expect(starting).rejects.toThrow("Install redis-server or valkey-server");
 });

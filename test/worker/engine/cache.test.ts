@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { LocalServer } from "../../../shared/local/server.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { hasCacheHeadroom } from "../../../worker/engine/cache-headroom.ts";
 import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";

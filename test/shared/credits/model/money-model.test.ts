@@ -4,7 +4,7 @@ import { Shutdown } from "../../../../shared/process/shutdown.ts";
 import { defineHoldScripts } from "../../../../shared/credits/holds.ts";
 import { verifyLedger } from "../../../../shared/credits/verify.ts";
 import { type Database, openDatabase } from "../../../../shared/database/pool.ts";
-import type { LocalServer } from "../../../../shared/local/server.ts";
+import type { LocalServer } from "../../../../shared/local/local-server.ts";
 import { openLog } from "../../../../shared/log.ts";
 import type { FreshDatabase } from "../../../harness/servers/fresh-database.ts";
 import { freshDatabase, freshRedis } from "../../../harness/servers/servers.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Child, startChild } from "./child.ts";
+import { type GuardedProcess, startGuardedProcess } from "./guarded-process.ts";
 
 const readyTimeoutMs = 30_000;
 const pollMs = 50;
@@ -11,13 +11,13 @@ const requestTimeoutMs = 2_000;
 const warningLevel = 40; // pino's number for "warn".
 const lastLinesMax = 5;
 
-export interface StartedProcess extends Child {
+export interface LoggedProcess extends GuardedProcess {
   name: string;
   /** Its last lines, for the reason when it ends by itself. */
   lastLines: string[];
 }
 
-export interface ProcessOptions {
+export interface LoggedProcessOptions {
   name: string;
   mainFile: string;
   environment: NodeJS.ProcessEnv;
@@ -26,9 +26,12 @@ export interface ProcessOptions {
 }
 
 /** Starts `node <mainFile>`. It is asked to stop by SIGTERM, and killed when that takes too long. */
-export async function startProcess(options: ProcessOptions): Promise<StartedProcess> {
+export async function startLoggedProcess(options: LoggedProcessOptions): Promise<LoggedProcess> {
   const { name, mainFile, environment, logPath, say } = options;
-  const child = await startChild(process.execPath, [mainFile], { env: environment, stdio: ["ignore", "pipe", "pipe"] });
+  const child = await startGuardedProcess(process.execPath, [mainFile], {
+    env: environment,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const closed = once(child.process, "close"); // Later than the exit: its last lines have been read by then.
   const log = createWriteStream(logPath, { mode: 0o600 });
   const lastLines: string[] = [];
@@ -52,18 +55,18 @@ export async function startProcess(options: ProcessOptions): Promise<StartedProc
  * Waits until the process answers 200 on `/readyz` at its ops port.
  * @throws {Error} when it ends before that or takes too long; the message has its last lines.
  */
-export async function waitUntilReady(started: StartedProcess, opsUrl: string): Promise<void> {
+export async function waitUntilReady(started: LoggedProcess, opsUrl: string): Promise<void> {
   const giveUpAt = Date.now() + readyTimeoutMs;
   while (Date.now() < giveUpAt) {
     if (await answersReady(opsUrl)) return;
     const ended = await Promise.race([started.exited, sleep(pollMs)]);
-    if (typeof ended === "string") throw new Error(endedWith(started, ended));
+    if (typeof ended === "string") throw new Error(exitMessage(started, ended));
   }
   throw new Error(`${started.name} was not ready in ${readyTimeoutMs / 1000} s.\n${started.lastLines.join("\n")}`);
 }
 
 /** The sentence for a process that ended although nobody stopped it. */
-export function endedWith({ name, lastLines }: StartedProcess, reason: string): string {
+export function exitMessage({ name, lastLines }: LoggedProcess, reason: string): string {
   return [`${name} ended by itself (${reason}). Its last lines:`, ...lastLines].join("\n");
 }
 

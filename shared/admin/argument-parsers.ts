@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from "commander";
 
 /** A whole number of an option or argument, within bounds. @throws {InvalidArgumentError} telling what was expected. */
-export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+export function parseWholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
   return (text: string): number => {
     const value = Number(text);
     if (/^(\d+|-[1-9]\d*)$/.test(text) && value >= min && value <= max) return value;
@@ -10,7 +10,7 @@ export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) 
 }
 
 /** An id of the given kind. @throws {InvalidArgumentError} telling what was expected. */
-export function idOf(prefix: "org" | "tok") {
+export function parseId(prefix: "org" | "tok") {
   return (text: string): string => {
     if (new RegExp(`^${prefix}_[0-7][0-9a-z]{25}$`).test(text)) return text;
     throw new InvalidArgumentError(`expected an id that begins with ${prefix}_`);
@@ -18,7 +18,7 @@ export function idOf(prefix: "org" | "tok") {
 }
 
 /** A text that says something. @throws {InvalidArgumentError} telling what was expected. */
-export function someText(lengthMax: number) {
+export function parseText(lengthMax: number) {
   return (given: string): string => {
     const length = given.trim().length;
     if (length >= 1 && length <= lengthMax) return given;

@@ -1,8 +1,8 @@
 import type { Request, Response } from "express";
-import { requestScopeOf } from "../../http/request-scope.ts";
-import type { Billing } from "../billing.ts";
-import { html, type Html } from "./html.ts";
-import { isHttps } from "../session/sessions.ts";
+import { requestScopeOf } from "../http/request-scope.ts";
+import type { Billing } from "./billing.ts";
+import { html, type Html } from "./views/html.ts";
+import { isHttps } from "./session/sessions.ts";
 
 const hstsSeconds = 365 * 24 * 3_600;
 const features = [

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { settleHolds } from "../../shared/credits/holds.ts";
 import { isTransient } from "../../shared/database/failures.ts";
 import { CallerError } from "../../shared/errors.ts";
-import { announceIdentityChange } from "../../shared/organizations/organizations.ts";
-import { creditSession, type CheckoutOutcome, organizationOf } from "../../shared/topups/checkout.ts";
+import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
+import { creditCheckoutSession, type CheckoutOutcome, organizationOf } from "../../shared/topups/checkout.ts";
 import type { ApiContext } from "../context.ts";
 import { unavailable } from "../errors.ts";
 import { requestScopeOf } from "../http/request-scope.ts";
@@ -68,7 +68,7 @@ async function take(context: ApiContext, topups: Topups, event: SignedEvent): Pr
     // The first comes when the person is done, the second when the money comes later, as with bank debits.
     case "checkout.session.completed":
     case "checkout.session.async_payment_succeeded": {
-      const outcome = await creditSession(context, object);
+      const outcome = await creditCheckoutSession(context, object);
       await tell(context, outcome);
       return outcome.outcome;
     }
@@ -90,7 +90,7 @@ async function tell({ redis, log }: ApiContext, outcome: CheckoutOutcome): Promi
   if (!("topup" in outcome)) return;
   const { organizationId, topup } = outcome;
   await settleHolds(redis, organizationId, topup.pair, [])
-    .then(() => (topup.planChanged ? announceIdentityChange(redis) : undefined))
+    .then(() => (topup.planChanged ? publishIdentityChange(redis) : undefined))
     .catch((error: unknown) => log.warn({ err: error, organizationId }, "Redis was not told of a top-up"));
 }
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
-import { acknowledged, counted, type Sending, sendEvent } from "../../harness/clients/topups.ts";
+import { acknowledged, counted, type EventDelivery, sendEvent } from "../../harness/clients/topups.ts";
 
 let stub: StripeStub;
 let service: Service;
@@ -16,7 +16,7 @@ afterAll(async () => {
   await stub.close();
 });
 
-const tell = (event: unknown, sending?: Sending) => sendEvent(service, event, sending);
+const tell = (event: unknown, sending?: EventDelivery) => sendEvent(service, event, sending);
 const count = (what: () => Promise<unknown>) => counted(service, what);
 
 const planOf = async (organizationId: string) => {

@@ -1,5 +1,5 @@
 /** Rows under their titles, lined up for people; it is also Markdown. A row has a cell for each title. */
-export function tableOf(titles: readonly string[], rows: readonly (readonly string[])[]): string {
+export function formatTable(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = titles.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) =>
     `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |\n`;

@@ -1,10 +1,10 @@
 import type { Request, Response } from "express";
-import { type CallerError, type ErrorCode, errors } from "../../../shared/errors.ts";
-import { recordError } from "../../errors.ts";
-import { requestScopeOf } from "../../http/request-scope.ts";
-import { retryAfterSeconds } from "../../http/send-error.ts";
-import type { Billing } from "../billing.ts";
-import { messagePage } from "./message-page.ts";
+import { type CallerError, type ErrorCode, errors } from "../../shared/errors.ts";
+import { recordError } from "../errors.ts";
+import { requestScopeOf } from "../http/request-scope.ts";
+import { retryAfterSeconds } from "../http/send-error.ts";
+import type { Billing } from "./billing.ts";
+import { messagePage } from "./views/message-page.ts";
 import { sendPage } from "./send-page.ts";
 
 const paths = /^\/billing($|\/)/;

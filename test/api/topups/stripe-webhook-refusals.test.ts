@@ -5,7 +5,14 @@ import { everythingInPostgres, everythingInRedis } from "../../harness/assertion
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { eventOf, signatureOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
-import { acknowledged, counted, notCredited, type Sending, sendEvent, unsigned } from "../../harness/clients/topups.ts";
+import {
+  acknowledged,
+  counted,
+  notCredited,
+  type EventDelivery,
+  sendEvent,
+  unsigned,
+} from "../../harness/clients/topups.ts";
 
 let stub: StripeStub;
 let service: Service;
@@ -19,7 +26,7 @@ afterAll(async () => {
   await stub.close();
 });
 
-const tell = (event: unknown, sending?: Sending) => sendEvent(service, event, sending);
+const tell = (event: unknown, sending?: EventDelivery) => sendEvent(service, event, sending);
 const count = (what: () => Promise<unknown>) => counted(service, what);
 
 test("nothing unsigned is credited: a wrong secret, an old signature, another body, none, or one of another kind", async () => {
@@ -27,7 +34,7 @@ test("nothing unsigned is credited: a wrong secret, an old signature, another bo
   const event = eventOf(stub.paid(organizationId, 1_000));
   const body = JSON.stringify(event);
   const right = signatureOf(body);
-  const wrongs: Sending[] = [
+  const wrongs: EventDelivery[] = [
     { signature: signatureOf(body, { secret: "whsec_anotherone" }) },
     { signature: signatureOf(body, { ageSeconds: 400 }) },
     { body: body.replace("1000", "9000") },

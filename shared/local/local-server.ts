@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Child, type ChildOptions, startChild } from "./child.ts";
+import { type GuardedProcess, type GuardedProcessOptions, startGuardedProcess } from "./guarded-process.ts";
 import { freePort } from "./ports.ts";
 
 const readyTimeoutMs = 60_000; // Long enough for a recovery after a crash on a slow disk.
@@ -21,7 +21,7 @@ const startsMax = 10;
 const logLinesInError = 8;
 
 /** A real server of our own on the loopback interface. */
-export interface LocalServer extends Pick<Child, "exited" | "kill"> {
+export interface LocalServer extends Pick<GuardedProcess, "exited" | "kill"> {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
@@ -40,7 +40,7 @@ export interface LocalServerOptions {
   durable?: boolean;
 }
 
-export interface ServerProgram extends ChildOptions {
+export interface ServerProgram extends GuardedProcessOptions {
   name: string;
   command: string;
   args: (port: number) => string[];
@@ -60,7 +60,10 @@ export class ServerNotStarted extends Error {}
  * Starts the program and waits until it takes connections. A chosen port that somebody takes first is chosen again.
  * @throws {ServerNotStarted} when it ends before that, or is not ready in time.
  */
-export async function startServer(program: ServerProgram, fixedPort?: number): Promise<{ child: Child; port: number }> {
+export async function startServer(
+  program: ServerProgram,
+  fixedPort?: number,
+): Promise<{ child: GuardedProcess; port: number }> {
   await waitForRelease(program);
   for (let starts = 1; ; starts += 1) {
     const port = fixedPort ?? (await freePort());
@@ -121,7 +124,7 @@ function isAlive(pid: number | undefined): boolean {
   }
 }
 
-async function startOnce(program: ServerProgram, port: number): Promise<{ child?: Child; log: string }> {
+async function startOnce(program: ServerProgram, port: number): Promise<{ child?: GuardedProcess; log: string }> {
   const {
     name: _name,
     command,
@@ -134,7 +137,7 @@ async function startOnce(program: ServerProgram, port: number): Promise<{ child?
   } = program;
   const logPath = join(folder, "log");
   const logFile = openSync(logPath, "w", 0o600);
-  const child = await startChild(command, args(port), { ...options, stdio: ["ignore", logFile, logFile] });
+  const child = await startGuardedProcess(command, args(port), { ...options, stdio: ["ignore", logFile, logFile] });
   closeSync(logFile);
   const { process: started } = child;
   const giveUpAt = Date.now() + readyTimeoutMs;

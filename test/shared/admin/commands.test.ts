@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { Operator, readLine } from "../harness/processes/operator.ts";
-import { Service } from "../harness/processes/service.ts";
+import { Operator, readLine } from "../../harness/processes/operator.ts";
+import { Service } from "../../harness/processes/service.ts";
 
 let service: Service;
 let operator: Operator;
@@ -182,7 +182,7 @@ test.each([
 test("with Redis away the commands count in Postgres, and say that the API learns of it later", async () => {
   const { orgId } = await operator.create("payg");
   const cutOff = new Operator(service, { REDIS_URL: `redis://${nowhere}` });
-  const warning = "Redis is out of reach: done in Postgres, and the API learns of it by itself.\n";
+  const warning = "Redis is unreachable: the change is saved in Postgres, and the API picks it up by itself.\n";
   const [granted, suspended, verified] = await Promise.all([
     cutOff.try("credit", "grant", orgId, "500"),
     cutOff.try("org", "suspend", orgId),

@@ -9,7 +9,7 @@ import { Socket } from "node:net";
 
 const stopTimeoutMs = 5_000; // A child that has not stopped by then is killed.
 
-export interface Child {
+export interface GuardedProcess {
   readonly pid: number;
   readonly process: ChildProcess;
   /** Resolves when the process has ended, with the reason as words: "exit code 1", "signal SIGKILL". */
@@ -19,7 +19,7 @@ export interface Child {
   readonly kill: (signal: NodeJS.Signals) => void;
 }
 
-export interface ChildOptions extends SpawnOptions {
+export interface GuardedProcessOptions extends SpawnOptions {
   /** What asks it to stop: SIGTERM by default. */
   stopSignal?: NodeJS.Signals;
   /** A folder that goes away with the child if we die before stopping it. */
@@ -30,7 +30,11 @@ export interface ChildOptions extends SpawnOptions {
  * Starts a process that is stopped by `stop()`, or by its guard when we are gone.
  * @throws when the program cannot be started at all.
  */
-export async function startChild(command: string, args: string[], options: ChildOptions): Promise<Child> {
+export async function startGuardedProcess(
+  command: string,
+  args: string[],
+  options: GuardedProcessOptions,
+): Promise<GuardedProcess> {
   const { stopSignal = "SIGTERM", throwawayFolder = "", ...spawnOptions } = options;
   const child = spawn(command, args, { ...spawnOptions, detached: true });
   await once(child, "spawn");
