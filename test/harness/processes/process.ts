@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { startGuard } from "../../../shared/local/child.ts";
+import { startGuard } from "../../../shared/local/guarded-process.ts";
 import { compileCache } from "./compile-cache.ts";
 
 const lineTimeoutMs = 60_000; // A start takes a second on a quiet machine, and many on a busy one.
