@@ -106,7 +106,7 @@ test("settings are read in one place", () => {
   const exceptions = {
     "shared/config.ts": "the place",
     "shared/local/start.ts": "it decides the environment that the processes get",
-    "test/faults/mutants/run.ts": "the path, for the commands that look for a planted bug",
+    "test/faults/mutants/run.ts": "the path, for the commands that have to catch a mutant",
     "test/harness/clients/chromium.ts": "where the browser is that tests start",
     "test/harness/servers/containers.ts": "a setting of testcontainers, which is told in no other way",
     "test/harness/servers/servers.ts": "where the tests' servers run is told before there is any process",

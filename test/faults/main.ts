@@ -99,10 +99,8 @@ program
 
 program
   .command("mutants")
-  .description(
-    "applies known bugs to copies of the code, one after the other, and reports whether each is caught; needs git",
-  )
-  .option("--only <name>", "this bug alone")
+  .description("applies known bugs to copies of the code, one after the other, and reports whether each is caught")
+  .option("--only <name>", "only this mutant")
   .action(async ({ only }: { only?: string }) => conclude(await runMutants({ only, say })));
 
 try {

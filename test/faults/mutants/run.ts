@@ -1,87 +1,88 @@
-import { execFileSync, spawn } from "node:child_process";
-import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
+import { GuardedFolder } from "../guarded-folder.ts";
 import type { Row, Say } from "../report.ts";
+import { mutants } from "./all.ts";
+import { applyMutant } from "./apply.ts";
+import type { Mutant } from "./mutant.ts";
+import { productFiles } from "./symbols.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const runMsMax = 900_000;
 const copied = ["api", "worker", "shared", "test", "package.json", "tsconfig.json", "vitest.config.ts"];
 
-/** A defect that somebody could have made, as a patch, and what has to find it. */
-export interface Mutant {
-  name: string;
-  /** In a sentence. */
-  what: string;
-  /** The command that has to fail with the patch applied; it exits with 1 where a promise did not hold. */
-  caughtBy: string;
-  patch: string;
-}
-
-/** All patches of this folder. Each begins with two lines: what is wrong, and what catches it. */
-export function mutants(): Mutant[] {
-  return globSync("*.patch", { cwd: import.meta.dirname })
-    .toSorted()
-    .map((file) => {
-      const patch = join(import.meta.dirname, file);
-      const [what = "", caughtBy = ""] = readFileSync(patch, "utf8").split("\n");
-      return { name: basename(file, ".patch"), what, caughtBy: caughtBy.replace(/^Caught by: /, ""), patch };
-    });
-}
-
-/** Applies each patch to a copy of the checkout, and lets it be searched for there. @returns a row for each bug. */
+/** Applies each mutant to a copy of the checkout and runs there what has to catch it. @returns a row for each mutant. */
 export async function runMutants(options: { only?: string | undefined; say: Say }): Promise<Row[]> {
   const { only, say } = options;
+  const chosen = mutants.filter(({ name }) => only === undefined || name === only);
+  if (chosen.length === 0)
+    throw new Error(`There is no mutant ${only}. Known: ${mutants.map((m) => m.name).join(", ")}`);
   const rows: Row[] = [];
-  for (const bug of mutants().filter(({ name }) => only === undefined || name === only)) {
-    say(`${bug.name}: ${bug.caughtBy}`);
+  for (const mutant of chosen) {
+    say(`${mutant.name}: ${mutant.caughtBy.join(" ")}`);
     const startedAtMs = performance.now();
-    const { exitCode, told } = await find(bug);
+    const { exitCode, complaint } = await runOn(mutant);
     const tookSeconds = Math.round((performance.now() - startedAtMs) / 1_000);
-    const found = exitCode === 1 ? told : `exit code ${exitCode}`;
-    say(`  after ${tookSeconds} s: ${found}`);
-    rows.push({ what: bug.what, promised: "caught", seen: `${tookSeconds} s: ${found}`, held: exitCode === 1 });
+    const isCaught = exitCode === 1;
+    const seen = `${tookSeconds} s: ${isCaught ? complaint : `not caught, exit code ${exitCode}`}`;
+    say(`  ${seen}`);
+    rows.push({ what: `${mutant.name}: ${mutant.what}`, promised: "caught", seen, held: isCaught });
   }
   return rows;
 }
 
-async function find({ patch, caughtBy }: Mutant): Promise<{ exitCode: number | null; told: string }> {
-  const copy = mkdtempSync(join(tmpdir(), "serpmill-mutant-"));
+interface Ended {
+  exitCode: number | null;
+  /** The first line of the output that names a broken promise. */
+  complaint: string;
+}
+
+async function runOn(mutant: Mutant): Promise<Ended> {
+  const changed = applyMutant(productFiles(), mutant);
+  const copy = await GuardedFolder.create("serpmill-mutant-");
   try {
-    for (const part of copied) cpSync(join(root, part), join(copy, part), { recursive: true });
-    symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
-    execFileSync("git", ["apply", patch], { cwd: copy });
-    return await run(caughtBy, copy);
+    for (const part of copied) cpSync(join(root, part), join(copy.path, part), { recursive: true });
+    symlinkSync(join(root, "node_modules"), join(copy.path, "node_modules"));
+    for (const [path, text] of changed) writeFileSync(join(copy.path, path), text);
+    return await run(mutant.caughtBy, copy.path);
   } finally {
-    rmSync(copy, { recursive: true, force: true });
+    copy.remove();
   }
 }
 
-function run(command: string, cwd: string): Promise<{ exitCode: number | null; told: string }> {
-  const [program = "", ...args] = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(
-    ([, quoted, plain]) => quoted ?? plain ?? "",
-  );
+async function run([program = "", ...args]: readonly string[], cwd: string): Promise<Ended> {
   const path = `${join(cwd, "node_modules", ".bin")}:${process.env.PATH ?? ""}`;
-  const child = spawn(program, args, { cwd, env: { ...process.env, PATH: path }, timeout: runMsMax });
-  let said = "";
+  const child = spawn(program, args, { cwd, env: { ...process.env, PATH: path }, detached: true });
+  const stop = () => child.kill("SIGTERM");
+  const interrupted = () => {
+    stop();
+    process.exit(130);
+  };
+  process.on("exit", stop).on("SIGINT", interrupted).on("SIGTERM", interrupted);
+  let output = "";
   for (const stream of [child.stdout, child.stderr])
     stream.on("data", (chunk: Buffer) => {
-      said += chunk.toString();
+      output += chunk.toString();
     });
-  return new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (exitCode) => resolve({ exitCode, told: firstComplaint(said) }));
-  });
+  const late = AbortSignal.timeout(runMsMax);
+  late.addEventListener("abort", stop);
+  try {
+    const [exitCode] = await once(child, "close");
+    return { exitCode, complaint: firstComplaint(output) };
+  } finally {
+    late.removeEventListener("abort", stop);
+    process.off("exit", stop).off("SIGINT", interrupted).off("SIGTERM", interrupted);
+  }
 }
 
 const complaint = /BROKEN: (.*)|\| NO |AssertionError: (.*)|(Property failed.*)|FAIL (.*)/;
 
-function firstComplaint(said: string): string {
-  const line =
-    stripVTControlCharacters(said)
-      .split("\n")
-      .find((candidate) => complaint.test(candidate)) ?? "it failed without a word";
+function firstComplaint(output: string): string {
+  const lines = stripVTControlCharacters(output).split("\n");
+  const line = lines.find((candidate) => complaint.test(candidate)) ?? "no line of its output says why";
   return (complaint.exec(line)?.slice(1).find(Boolean) ?? line).trim().slice(0, 160);
 }

@@ -1,0 +1,78 @@
+import { faults, inCode, inScript, type Mutant, replace, testFile } from "./mutant.ts";
+
+const moneyModel = faults("money", "--runs", "1500");
+
+/** Defects of the gate in Redis, and of what the API does when the gate refuses a search. */
+export const admissionMutants: readonly Mutant[] = [
+  {
+    name: "gate-ignores-holds",
+    what: "The gate compares the price with the balance and ignores the open holds.",
+    caughtBy: moneyModel,
+    edits: [
+      inScript(
+        "admit.lua",
+        replace("local available = tonumber(copy[1]) - held", "local available = tonumber(copy[1])"),
+      ),
+    ],
+  },
+  {
+    name: "hold-left-by-rate-limit",
+    what: "A search that the rate window refuses leaves its hold behind.",
+    caughtBy: moneyModel,
+    edits: [
+      inScript(
+        "admit.lua",
+        replace(
+          "return {'crowded', used, leftMs} end if used >= limit then return {'limited', used, leftMs} end",
+          `return {'crowded', used, leftMs} end
+           if used >= limit then
+             redis.call('HSETNX', holds, id, price .. ':' .. nowMs .. ':' .. ARGV[10])
+             redis.call('HINCRBY', holds, 'held', price)
+             return {'limited', used, leftMs}
+           end`,
+        ),
+      ),
+    ],
+  },
+  {
+    name: "holds-expire-too-soon",
+    what: "Holds have a time to live that is shorter than the searches that they belong to.",
+    caughtBy: moneyModel,
+    edits: [
+      inScript(
+        "admit.lua",
+        replace(
+          "redis.call('HINCRBY', holds, 'held', price)",
+          "redis.call('HINCRBY', holds, 'held', price) redis.call('PEXPIRE', holds, 5)",
+        ),
+      ),
+    ],
+  },
+  {
+    name: "key-recorded-after-success",
+    what: "An Idempotency-Key is recorded only with its answer, so repeats that arrive earlier search as well.",
+    caughtBy: faults("scenarios", "one-key"),
+    edits: [
+      inScript(
+        "admit.lua",
+        replace(
+          "if fingerprint ~= '' then redis.call('DEL', record)",
+          "if fingerprint == 'recorded' then redis.call('DEL', record)",
+        ),
+      ),
+    ],
+  },
+  {
+    name: "keys-shared-by-organizations",
+    what: "The record of an Idempotency-Key is shared by all organizations.",
+    caughtBy: testFile("test/journeys/idempotency.test.ts"),
+    // biome-ignore lint: the template's placeholders are the anchor
+    edits: [inCode("keysOf", replace("`{${organizationId}}:key:", "`{keys}:key:"))],
+  },
+  {
+    name: "refused-without-postgres",
+    what: "A search is refused for lack of credits by what Redis has, without a look at Postgres.",
+    caughtBy: testFile("test/journeys/lost-memory.test.ts"),
+    edits: [inCode("reconsider", replace("pair.version > short.version", "pair.version < 0"))],
+  },
+];

@@ -1,0 +1,50 @@
+import { atStart, faults, inCode, inSql, type Mutant, replace } from "./mutant.ts";
+
+const randomFaults = (...args: readonly string[]) => faults("random", "--seed", "1", "--searches", "300", ...args);
+const owed = "select d.request_id, d.organization_id from decided d where d.kind = 'charge' and d.key_hash is null";
+
+/** Defects of what follows a charge: the proof of delivery, the reversal, and the maintenance that cleans up. */
+export const deliveryMutants: readonly Mutant[] = [
+  {
+    name: "undelivered-row-missing",
+    what: "A charge is final at once: no row in `undelivered` says that its answer has not arrived yet.",
+    caughtBy: randomFaults("--seeds", "3", "--only", "API killed"),
+    edits: [inSql("settle", replace(owed, owed.replace("d.key_hash is null", "false")))],
+  },
+  {
+    name: "keyed-charges-reversible",
+    what: "A charge under an Idempotency-Key can be reversed, and its answer is replayed all the same.",
+    caughtBy: randomFaults("--seeds", "1"),
+    edits: [inSql("settle", replace(owed, owed.replace(" and d.key_hash is null", "")))],
+  },
+  {
+    name: "reversed-without-evidence",
+    what: "A charge can be reversed although its delivery was confirmed, and more than once.",
+    caughtBy: faults("money", "--runs", "1500"),
+    edits: [
+      inSql("one_reversal_per_request", replace("create unique index", "create index")),
+      inSql(
+        "reverse_charges",
+        replace(/delete from undelivered u .*? returning u\.request_id/, "select unnest(request_ids) as request_id"),
+      ),
+    ],
+  },
+  {
+    name: "delivery-never-confirmed",
+    what: "The API does not confirm the answers that it delivered.",
+    caughtBy: randomFaults("--seeds", "1"),
+    edits: [inCode("beginDelivery", replace(/if \(reversible\) [\w.]*\bconfirm\([^;]*;/, ""))],
+  },
+  {
+    name: "no-reconciler",
+    what: "Charges whose delivery was never confirmed are not reversed.",
+    caughtBy: randomFaults("--seeds", "3", "--only", "API killed"),
+    edits: [inCode("reverseUndelivered", atStart("return;"))],
+  },
+  {
+    name: "no-sweeper",
+    what: "The sweeper finds overdue holds and does not end them.",
+    caughtBy: faults("crash-points", "--only", "api:enqueue:before, no key, first"),
+    edits: [inCode("sweepHolds", replace(/await Promise\.all\(\s*overdue\.map\(.*?\),?\s*\);/, ""))],
+  },
+];

@@ -1,0 +1,144 @@
+import { both, faults, inCode, inScript, inSql, type Mutant, replace, testFile } from "./mutant.ts";
+
+const moneyModel = faults("money", "--runs", "1500");
+const randomFaults = (searches: string, ...only: readonly string[]) =>
+  faults("random", "--seed", "1", "--seeds", "3", "--searches", searches, ...only);
+
+/** Defects of the worker's run and of the decision in Postgres, and of what follows it in Redis. */
+export const settlingMutants: readonly Mutant[] = [
+  {
+    name: "answered-before-settled",
+    what: "The worker sends the answer before Postgres has decided who pays.",
+    caughtBy: randomFaults("400", "--only", "Postgres silent for a worker"),
+    edits: [
+      inCode(
+        "runSearchJob",
+        replace(
+          "try {",
+          `if (answer.ok) appendReply(context.redis, job.inbox, job.requestId, answered(job, answer, job.priceMils), trace);
+           try {`,
+        ),
+        ["appendReply"],
+      ),
+    ],
+  },
+  {
+    name: "charged-before-engine-answers",
+    what: "The worker charges a search whatever the engine answers, and does not report that the charge stands.",
+    caughtBy: randomFaults("300", "--only", "provider ails"),
+    edits: [
+      inCode("endingOf", replace("if (answer.ok) return", "if (answer.ok || requestId !== '') return")),
+      inCode("conclude", replace("charged: isCharged(decision)", "charged: false")),
+    ],
+  },
+  {
+    name: "commits-not-durable",
+    what: "Postgres acknowledges commits that are not on disk yet.",
+    caughtBy: randomFaults("400", "--only", "Postgres killed"),
+    edits: [
+      inCode(
+        "openDatabase",
+        replace(
+          'await client.query("set role serpmill");',
+          'await client.query("set role serpmill"); await client.query("set synchronous_commit = off");',
+        ),
+      ),
+    ],
+  },
+  {
+    name: "guard-off-by-one",
+    what: "The last guard in Postgres lets a balance fall one price below zero.",
+    caughtBy: moneyModel,
+    edits: [
+      inSql("ledger_entries", replace("balance_after_mils between 0 and", "balance_after_mils between -5 and")),
+      inSql("settle", replace("<= f.balance_mils as covered", "<= f.balance_mils + 5 as covered")),
+    ],
+  },
+  {
+    name: "key-freed-by-another-request",
+    what: "A failed search frees its Idempotency-Key although another request owns the key by now.",
+    caughtBy: moneyModel,
+    edits: [
+      inScript("settle.lua", replace("if first[1] ~= id or first[2] then return end", "if first[2] then return end")),
+    ],
+  },
+  {
+    name: "lock-and-decision-in-one-snapshot",
+    what: "Settling does not lock the organization first, so two batches decide on the same balance.",
+    caughtBy: moneyModel,
+    edits: [inSql("settle", replace(/perform 1 from organizations o [^;]*;/, ""))],
+  },
+  {
+    name: "older-balance-stored",
+    what: "A late, older balance replaces a newer one in Redis.",
+    caughtBy: moneyModel,
+    edits: [inScript("settle.lua", replace("tonumber(ARGV[2]) > version", "tonumber(ARGV[2]) ~= version"))],
+  },
+  {
+    name: "seeded-by-increment",
+    what: "A balance from Postgres is added to the copy in Redis and does not replace it.",
+    caughtBy: randomFaults("300"),
+    edits: [
+      inScript(
+        "settle.lua",
+        replace(
+          "redis.call('HSET', pair, 'balance', ARGV[1], 'version', ARGV[2])",
+          "redis.call('HINCRBY', pair, 'balance', ARGV[1]) redis.call('HSET', pair, 'version', ARGV[2])",
+        ),
+      ),
+    ],
+  },
+  {
+    name: "settled-twice",
+    what: "Settling ignores that a search is decided already, and no index forbids a second decision.",
+    caughtBy: randomFaults("300", "--only", "jobs doubled"),
+    edits: [
+      inSql("one_deciding_entry_per_request", replace("create unique index", "create index")),
+      inSql(
+        "settle",
+        both(
+          replace("l.request_id = any (request_ids) and l.kind in ('charge', 'refund')", "false"),
+          replace("where not exists (select 1 from known k where k.request_id = a.request_id)", ""),
+        ),
+      ),
+    ],
+  },
+  {
+    name: "unknown-commit-refunded-blindly",
+    what: "A settlement of unknown outcome is compensated with a grant, as if it had been charged.",
+    caughtBy: randomFaults("300", "--only", "settling of unknown outcome in a worker"),
+    edits: [
+      inCode(
+        "decideAll",
+        replace(
+          "await sleep(retryPauseMs);",
+          `for (const { request: { organizationId, ...wish } } of open)
+             if (wish.wanted === "charge")
+               await grantCredit(database, { organizationId, grantId: newId("grant"), mils: wish.priceMils, reason: "refund" });
+           await sleep(retryPauseMs);`,
+        ),
+        ["grantCredit", "newId"],
+      ),
+    ],
+  },
+  {
+    name: "reversed-by-second-run",
+    what: "A second run of a job reverses the charge of the first, although the caller may have the answer.",
+    caughtBy: testFile("test/journeys/second-run.test.ts"),
+    edits: [
+      inCode(
+        "runSearchJob",
+        both(
+          replace("await settlement.settle({", "const { decision, outcome } = await settlement.settle({"),
+          replace(
+            'ifCharged: "end", });',
+            `ifCharged: "end", });
+             if (decision.kind === "charge" && outcome.kind === "failure" && !job.key)
+               await reverseCharges(context.database, [job], "engine_timeout");`,
+          ),
+        ),
+        ["reverseCharges"],
+      ),
+    ],
+  },
+];
