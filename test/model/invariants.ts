@@ -4,7 +4,7 @@ import { Caller, Clock, Decision, Hold, Job, KeyRecord, type Search, type State 
 import type { ModelConfig } from "./steps.ts";
 import { isAnswering } from "./worker.ts";
 
-/** What must be true: the invariants of README and of the design, each under the sentence that a violation is told with. */
+/** What must be true: the invariants of docs/ledger.md and of the design, each under the sentence that a violation is told with. */
 
 type Rule = (state: State, config: ModelConfig) => boolean;
 
