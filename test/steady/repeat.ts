@@ -1,0 +1,39 @@
+/** One run of a test file. */
+export interface Run {
+  passed: boolean;
+  output: string;
+  ms: number;
+}
+
+/** Runs until the first failure, `times` times at most, and says how each run went. @returns the runs. */
+export async function repeat(options: {
+  times: number;
+  run: () => Promise<Run>;
+  say: (text: string) => void;
+}): Promise<Run[]> {
+  const { times, run, say } = options;
+  const runs: Run[] = [];
+  while (runs.length < times) {
+    const latest = await run();
+    runs.push(latest);
+    say(`${runs.length}/${times} ${latest.passed ? "passed" : "FAILED"} ${seconds(latest.ms)}`);
+    if (latest.passed) continue;
+    say(latest.output.trim());
+    break;
+  }
+  return runs;
+}
+
+/** The closing line: how many runs passed, and how long they took. */
+export function summaryOf(runs: readonly Run[], times: number): string {
+  const durations = runs.map(({ ms }) => ms).toSorted((a, b) => a - b);
+  const [shortest = 0, median = 0, longest = 0] = [0, 0.5, 1].map(
+    (part) => durations[Math.floor(part * (durations.length - 1))],
+  );
+  const spread = `shortest ${seconds(shortest)}, median ${seconds(median)}, longest ${seconds(longest)}`;
+  const passed = runs.filter((run) => run.passed).length;
+  if (passed === runs.length) return `Steady: ${passed} of ${times} runs passed; ${spread}.`;
+  return `Not steady: run ${runs.length} of ${times} failed, after ${passed} that passed; ${spread}.`;
+}
+
+const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
