@@ -1,7 +1,7 @@
 /** `npm run test:steady -- FILE`: runs a test file again and again on a busy machine, until it fails or has passed often enough. */
 import { availableParallelism } from "node:os";
 import { Command } from "commander";
-import { wholeNumber } from "../../shared/admin/arguments.ts";
+import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
 import { withLoad } from "./load.ts";
 import { repeat, summaryOf } from "./repeat.ts";
 import { runTestFile } from "./run-test-file.ts";
@@ -16,8 +16,8 @@ const program = new Command("npm run test:steady --")
       "A test that waits for an event passes every time; a test that waits for the clock does not.",
   )
   .argument("<file>", "the test file, for example test/journeys/search.test.ts")
-  .option("--times <n>", "how often the file is run", wholeNumber(1), timesDefault)
-  .option("--loops <n>", "how many busy loops run meanwhile", wholeNumber(0), loopsDefault)
+  .option("--times <n>", "how often the file is run", parseWholeNumber(1), timesDefault)
+  .option("--loops <n>", "how many busy loops run meanwhile", parseWholeNumber(0), loopsDefault)
   .showHelpAfterError()
   .action(async (file: string, { times, loops }: { times: number; loops: number }) => {
     const say = (text: string) => void process.stdout.write(`${text}\n`);
