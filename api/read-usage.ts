@@ -4,7 +4,7 @@ import {
   type CreditState,
   type RateWindow,
   readUsage as readUsageInRedis,
-  settleHolds,
+  storeBalance,
 } from "../shared/credits/holds.ts";
 import { readBalance } from "../shared/credits/ledger.ts";
 import type { Database } from "../shared/database/pool.ts";
@@ -25,12 +25,12 @@ export const usageResponseBody = z
   .meta({ description: "What can be spent now, and the plan." });
 export type UsageResponseBody = z.infer<typeof usageResponseBody>;
 
-/** An organization's credit. `window` and `standing` are undefined if Redis did not answer. */
+/** An organization's credit. `window` and `creditState` are undefined if Redis did not answer. */
 export interface Usage {
   /** The balance less what is held, in mils. */
   creditBalanceMils: number;
   window: RateWindow | undefined;
-  standing: CreditState | undefined;
+  creditState: CreditState | undefined;
 }
 
 /**
@@ -56,21 +56,21 @@ async function fromRedis(
   if (first.outcome === "limited") throw new RateLimited("window", plan, first.window);
   if (first.outcome === "read") return usageOf(first);
   const balance = await requireBalance(database, organizationId);
-  const second = await settleHolds(redis, organizationId, balance, [])
+  const second = await storeBalance(redis, organizationId, balance)
     .then(() => readUsageInRedis(redis, organizationId, plan, true))
     .catch(() => undefined);
   return second && usageOf(second);
 }
 
-const usageOf = ({ availableMils, window, standing }: Awaited<ReturnType<typeof readUsageInRedis>>): Usage => ({
+const usageOf = ({ availableMils, window, creditState }: Awaited<ReturnType<typeof readUsageInRedis>>): Usage => ({
   creditBalanceMils: availableMils,
   window,
-  standing,
+  creditState: creditState,
 });
 
 async function fromPostgres(database: Database, { organizationId }: Caller): Promise<Usage> {
   const { balanceMils } = await requireBalance(database, organizationId);
-  return { creditBalanceMils: balanceMils, window: undefined, standing: undefined };
+  return { creditBalanceMils: balanceMils, window: undefined, creditState: undefined };
 }
 
 async function requireBalance(database: Database, organizationId: string) {

@@ -64,7 +64,7 @@ export function openMetrics() {
   startAtZero(metrics.reversedMils, "reason", reversalReasons);
   startAtZero(metrics.searchesAsked, "from", answerSources);
   startAtZero(metrics.topups, "outcome", topupOutcomes);
-  startAtZero(metrics.pairsStored, "why", ["redis_restarted", "older", "impossible"]);
+  startAtZero(metrics.balancesStored, "why", ["redis_restarted", "older", "impossible"]);
   startAtZero(metrics.signIns, "outcome", ["signed_in", "refused", "limited"]);
   metrics.settlements.inc({ kind: "charge", reason: "delivered" }, 0);
   for (const reason of refundReasons) metrics.settlements.inc({ kind: "refund", reason }, 0);
@@ -113,7 +113,7 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
       "ledger_drift_mils",
       "Mils by which ledger, balances and Redis differ; 0 unless money is wrong.",
     ),
-    pairsStored: counter("pairs_stored_total", "Balance copies in Redis that the reconciler made anew.", ["why"]),
+    balancesStored: counter("pairs_stored_total", "Balance copies in Redis that the reconciler made anew.", ["why"]),
   };
 }
 

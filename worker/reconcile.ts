@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { keysOf, settleHolds } from "../shared/credits/holds.ts";
+import { keysOf, storeBalance } from "../shared/credits/holds.ts";
 import { listUndelivered, reverseCharges } from "../shared/credits/ledger.ts";
 import type { VersionedBalance } from "../shared/credits/versioned-balance.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
@@ -26,7 +26,7 @@ export async function reverseUndelivered(context: WorkerContext): Promise<void> 
       { organizationId: reversal.organizationId, requestIds: reversal.requestIds },
       "gave back, delivery in doubt",
     );
-    await settleHolds(redis, reversal.organizationId, reversal.balance, []);
+    await storeBalance(redis, reversal.organizationId, reversal.balance);
   }
 }
 
@@ -44,9 +44,9 @@ export async function storeAllBalances(context: WorkerContext): Promise<void> {
   for (let after = ""; ; ) {
     const page = await readPage(context, after);
     const pipeline = context.redis.pipeline();
-    for (const { id, pair } of page) void settleHolds(pipeline, id, pair, []);
+    for (const { id, balance } of page) void storeBalance(pipeline, id, balance);
     if (page.length > 0) await pipeline.exec();
-    context.metrics.pairsStored.inc({ why: "redis_restarted" }, page.length);
+    context.metrics.balancesStored.inc({ why: "redis_restarted" }, page.length);
     const last = page.at(-1);
     if (!last || page.length < organizationsPerPage) return;
     after = last.id;
@@ -70,9 +70,9 @@ export async function reconcileNextPage(context: WorkerContext, rotation: Rotati
   const copies = await readCopies(context, ids);
   const page = await readPage(context, rotation.after);
   let driftMils = rotation.driftMils;
-  for (const { id, pair, ledgerMils } of page) {
-    driftMils += Math.abs(pair.balanceMils - ledgerMils);
-    driftMils += await compare(context, id, pair, copies.get(id));
+  for (const { id, balance, ledgerMils } of page) {
+    driftMils += Math.abs(balance.balanceMils - ledgerMils);
+    driftMils += await compare(context, id, balance, copies.get(id));
   }
   const last = page.at(-1);
   if (last && page.length === organizationsPerPage) return { after: last.id, driftMils };
@@ -83,22 +83,22 @@ export async function reconcileNextPage(context: WorkerContext, rotation: Rotati
 async function compare(
   context: WorkerContext,
   id: string,
-  pair: VersionedBalance,
+  balance: VersionedBalance,
   copy: VersionedBalance | undefined,
 ): Promise<number> {
   const { redis, metrics, log } = context;
   if (!copy) return 0; // Cold: seeded by its next search.
-  if (copy.version < pair.version) {
-    await settleHolds(redis, id, pair, []);
+  if (copy.version < balance.version) {
+    await storeBalance(redis, id, balance);
     // Most of these are settlements on their way, a moment younger than the reading.
-    metrics.pairsStored.inc({ why: "older" });
+    metrics.balancesStored.inc({ why: "older" });
     return 0;
   }
-  if (copy.version === pair.version && copy.balanceMils === pair.balanceMils) return 0;
-  await redis.del(keysOf(id).pair);
-  metrics.pairsStored.inc({ why: "impossible" });
-  log.error({ organizationId: id, copy, pair }, "Redis' copy of a balance was impossible and is seeded anew");
-  return Math.abs(copy.balanceMils - pair.balanceMils);
+  if (copy.version === balance.version && copy.balanceMils === balance.balanceMils) return 0;
+  await redis.del(keysOf(id).balance);
+  metrics.balancesStored.inc({ why: "impossible" });
+  log.error({ organizationId: id, copy, balance }, "Redis' copy of a balance was impossible and is seeded anew");
+  return Math.abs(copy.balanceMils - balance.balanceMils);
 }
 
 const idRow = z.object({ id: z.string() });
@@ -117,7 +117,7 @@ const copyReply = z.tuple([z.coerce.number(), z.coerce.number()]);
 async function readCopies({ redis }: WorkerContext, ids: readonly string[]): Promise<Map<string, VersionedBalance>> {
   if (ids.length === 0) return new Map();
   const pipeline = redis.pipeline();
-  for (const id of ids) pipeline.hmget(keysOf(id).pair, "balance", "version");
+  for (const id of ids) pipeline.hmget(keysOf(id).balance, "balance", "version");
   const replies = (await pipeline.exec()) ?? [];
   return new Map(
     replies.flatMap(([error, reply], place): [string, VersionedBalance][] => {
@@ -142,7 +142,7 @@ async function readPage({ database }: WorkerContext, after: string) {
     .map((row) => pageRow.parse(row))
     .map((row) => ({
       id: row.id,
-      pair: { balanceMils: row.balance_mils, version: row.version },
+      balance: { balanceMils: row.balance_mils, version: row.version },
       ledgerMils: row.ledger_mils,
     }));
 }

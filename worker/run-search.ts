@@ -97,11 +97,11 @@ function onTarget(results: Result[], targetDomain: string | undefined): Result[]
   return targetDomain === undefined ? results : results.filter(({ domain }) => isWithin(domain, targetDomain));
 }
 
-function outOfCredits(context: WorkerContext, job: SearchJob, { balance: pair }: Decision) {
+function outOfCredits(context: WorkerContext, job: SearchJob, { balance }: Decision) {
   const { priceMils } = job;
   return {
     priceMils,
-    availableMils: pair.balanceMils,
+    availableMils: balance.balanceMils,
     heldMils: 0,
     action: "topup",
     topupUrl: context.config.TOPUP_URL,

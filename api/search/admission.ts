@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { parseFailure } from "../../shared/queue/replies.ts";
-import { type Admission, admit, type IdempotencyState, settleHolds } from "../../shared/credits/holds.ts";
+import { type Admission, admit, type IdempotencyState, storeBalance } from "../../shared/credits/holds.ts";
 import type { IdempotencyKey } from "../../shared/credits/idempotency-key.ts";
 import { readPaidKey, readBalance } from "../../shared/credits/ledger.ts";
 import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";
@@ -27,10 +27,10 @@ export type Admitted =
 export type Admit = (call: SearchRequest, key: IdempotencyKey | undefined) => Promise<Admitted>;
 
 export function openAdmission(context: ApiContext): Admit {
-  const pairs = new LRUCache<string, { pair: VersionedBalance | undefined }>({
+  const balances = new LRUCache<string, { balance: VersionedBalance | undefined }>({
     max: shortAskedMax,
     ttl: shortAskedEveryMs,
-    fetchMethod: async (organizationId) => ({ pair: await readBalance(context.database, organizationId) }),
+    fetchMethod: async (organizationId) => ({ balance: await readBalance(context.database, organizationId) }),
   });
 
   return async (call, key) => {
@@ -55,14 +55,14 @@ export function openAdmission(context: ApiContext): Admit {
         case "crowded":
           throw new RateLimited("concurrency", call.caller.plan, admission.window);
         case "cold":
-          await storePair(
+          await storeInRedis(
             context,
             call,
             await fromPostgres(context, call, readBalance(context.database, organizationId)),
           );
           break;
         case "short":
-          priceMils = await reconsider(context, pairs, call, key, priceMils, admission);
+          priceMils = await reconsider(context, balances, call, key, priceMils, admission);
           break;
         case "waiting": {
           const shared = await awaitFirst(context, call, key);
@@ -116,7 +116,7 @@ export class AdmissionFailed extends Error {
  */
 async function reconsider(
   context: ApiContext,
-  pairs: LRUCache<string, { pair: VersionedBalance | undefined }>,
+  balances: LRUCache<string, { balance: VersionedBalance | undefined }>,
   call: SearchRequest,
   key: IdempotencyKey | undefined,
   priceMils: number,
@@ -128,9 +128,9 @@ async function reconsider(
     if (paid === key.fingerprint) return 0;
     if (paid !== undefined) throw keyReused();
   }
-  const asked = await fromPostgres(context, call, pairs.fetch(organizationId));
-  if (asked?.pair && asked.pair.version > short.version) {
-    await storePair(context, call, asked.pair);
+  const asked = await fromPostgres(context, call, balances.fetch(organizationId));
+  if (asked?.balance && asked.balance.version > short.version) {
+    await storeInRedis(context, call, asked.balance);
     return priceMils;
   }
   throw new CallerError("out_of_credits", {
@@ -142,9 +142,13 @@ async function reconsider(
   });
 }
 
-async function storePair(context: ApiContext, call: SearchRequest, pair: VersionedBalance | undefined): Promise<void> {
-  if (!pair) throw new Error(`the organization ${call.caller.organizationId} has disappeared`);
-  await withinDeadline(context, call, settleHolds(context.redis, call.caller.organizationId, pair, [])).catch(() => {
+async function storeInRedis(
+  context: ApiContext,
+  call: SearchRequest,
+  balance: VersionedBalance | undefined,
+): Promise<void> {
+  if (!balance) throw new Error(`the organization ${call.caller.organizationId} has disappeared`);
+  await withinDeadline(context, call, storeBalance(context.redis, call.caller.organizationId, balance)).catch(() => {
     throw unavailable("redis_unreachable");
   });
 }

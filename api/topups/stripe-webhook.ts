@@ -1,6 +1,6 @@
 import type { Request, Response } from "express";
 import { z } from "zod";
-import { settleHolds } from "../../shared/credits/holds.ts";
+import { storeBalance } from "../../shared/credits/holds.ts";
 import { isTransient } from "../../shared/database/failures.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
@@ -89,7 +89,7 @@ function ignore({ metrics }: ApiContext): string {
 async function tell({ redis, log }: ApiContext, outcome: CheckoutOutcome): Promise<void> {
   if (!("topup" in outcome)) return;
   const { organizationId, topup } = outcome;
-  await settleHolds(redis, organizationId, topup.pair, [])
+  await storeBalance(redis, organizationId, topup.balance)
     .then(() => (topup.planChanged ? publishIdentityChange(redis) : undefined))
     .catch((error: unknown) => log.warn({ err: error, organizationId }, "Redis was not told of a top-up"));
 }

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import type { VersionedBalance } from "../credits/versioned-balance.ts";
-import { settleHolds } from "../credits/holds.ts";
+import { storeBalance } from "../credits/holds.ts";
 import { publishIdentityChange } from "../organizations/organizations.ts";
 import { whenReady } from "../redis/connect.ts";
 
@@ -13,7 +13,7 @@ const redisReadyMs = 2_000;
 
 /** Stores a new balance in Redis. Without Redis, the next search that needs it or the reconciler reads it from Postgres. */
 export async function announceBalance(redis: Redis, organizationId: string, balance: VersionedBalance): Promise<void> {
-  if (await whenReady(redis, redisReadyMs)) await settleHolds(redis, organizationId, balance, []).catch(warn);
+  if (await whenReady(redis, redisReadyMs)) await storeBalance(redis, organizationId, balance).catch(warn);
   else warn();
 }
 

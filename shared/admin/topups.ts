@@ -75,6 +75,6 @@ async function tell(
   context: Context,
   { organizationId, topup }: Extract<CheckoutOutcome, { topup: unknown }>,
 ): Promise<void> {
-  await announceBalance(context.redis, organizationId, topup.pair);
+  await announceBalance(context.redis, organizationId, topup.balance);
   if (topup.planChanged) await announceIdentityChange(context.redis);
 }

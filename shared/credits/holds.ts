@@ -26,7 +26,7 @@ export function defineHoldScripts(redis: Redis): void {
 }
 
 export const keysOf = (organizationId: string) => ({
-  pair: `{${organizationId}}:pair`,
+  balance: `{${organizationId}}:pair`,
   holds: `{${organizationId}}:holds`,
   window: `{${organizationId}}:window`,
   record: (keyHash: string) => `{${organizationId}}:key:${keyHash}`,
@@ -76,7 +76,7 @@ export async function admit(redis: Redis, request: AdmissionRequest): Promise<Ad
   const reply = await admitScript.run(
     redis,
     // Without an Idempotency-Key the record's place is taken by a key of the same slot that is not looked at.
-    [keys.pair, keys.holds, keys.window, key ? keys.record(key.hash) : keys.pair],
+    [keys.balance, keys.holds, keys.window, key ? keys.record(key.hash) : keys.balance],
     [
       request.requestId,
       request.priceMils,
@@ -119,16 +119,16 @@ export interface HoldEnd {
 }
 
 /**
- * Ends holds of one organization and stores its newest pair, in one step. Runs any number of times with the same effect.
- * The reply is read by {@link readRemembered}. With no ends it only stores the pair.
+ * Ends holds of one organization and stores its newest balance, in one step. Running it again has no further effect.
+ * The reply is read by {@link readRemembered}.
  */
 export function settleHolds(
   on: Redis | ChainableCommander,
   organizationId: string,
-  pair: VersionedBalance,
+  balance: VersionedBalance,
   ends: readonly HoldEnd[],
 ): Promise<unknown> {
-  const { pair: pairKey, holds, record } = keysOf(organizationId);
+  const { balance: balanceKey, holds, record } = keysOf(organizationId);
   const records: string[] = [];
   const args = ends.flatMap((end) => {
     const place = end.key ? records.push(record(end.key.hash)) : 0;
@@ -137,10 +137,20 @@ export function settleHolds(
   });
   return settleScript.run(
     on,
-    [pairKey, holds, ...records],
-    [pair.balanceMils, pair.version, protocolTimes.idempotencyRecordMs, protocolTimes.idempotencyFailureMs, ...args],
+    [balanceKey, holds, ...records],
+    [
+      balance.balanceMils,
+      balance.version,
+      protocolTimes.idempotencyRecordMs,
+      protocolTimes.idempotencyFailureMs,
+      ...args,
+    ],
   );
 }
+
+/** Stores an organization's balance in Redis, unless Redis has that version or a newer one. Ends no hold. */
+export const storeBalance = (on: Redis | ChainableCommander, organizationId: string, balance: VersionedBalance) =>
+  settleHolds(on, organizationId, balance, []);
 
 /** For each end, in order: the bytes that another run had left under the key before, and whose they are; else nothing. */
 export function readRemembered(reply: unknown): ({ body: Buffer; requestId: string } | undefined)[] {
@@ -188,16 +198,16 @@ export async function readUsage(redis: Redis, organizationId: string, plan: Plan
   const keys = keysOf(organizationId);
   const reply = await usageScript.run(
     redis,
-    [keys.pair, keys.holds, keys.window],
+    [keys.balance, keys.holds, keys.window],
     [plan.windowLimit, plan.windowSeconds * 1_000, tokenTaken ? "1" : ""],
   );
   const read = usageReply.parse(reply);
   const [outcome, used, leftMs, availableMils] = read;
-  const standing: CreditState | undefined =
+  const creditState: CreditState | undefined =
     read[0] === "read"
       ? { balanceMils: read[4], version: read[5], heldMils: read[6], searchesInFlight: read[7] }
       : undefined;
-  return { outcome, window: { used, leftMs }, availableMils, standing };
+  return { outcome, window: { used, leftMs }, availableMils, creditState };
 }
 
 /** Looks at one organization's holds in a pipeline; the reply is read by {@link readOverdueHolds}. */

@@ -123,7 +123,7 @@ export interface Reversal {
 
 /**
  * Gives back unkeyed charges that nobody has confirmed as delivered. One that was confirmed, reversed before or made
- * under a key stays as it is. Returns per organization what was reversed, and its newest pair.
+ * under a key stays as it is. Returns per organization what was reversed, and its newest balance.
  */
 export async function reverseCharges(
   database: Database,
@@ -203,9 +203,9 @@ export function grantRefusal(error: unknown): string | undefined {
   return grantRefusals[sqlStateOf(error) ?? ""];
 }
 
-const pairRow = z.object({ balance_mils: z.number(), version: z.number() });
+const balanceRow = z.object({ balance_mils: z.number(), version: z.number() });
 
-/** An organization's pair as it is now, or undefined where there is no such organization. */
+/** An organization's current balance, or undefined where there is no such organization. */
 export async function readBalance(database: Database, organizationId: string): Promise<VersionedBalance | undefined> {
   const { rows } = await database.query({
     name: "read_pair",
@@ -213,7 +213,7 @@ export async function readBalance(database: Database, organizationId: string): P
     values: [organizationId],
   });
   if (!rows[0]) return undefined;
-  const row = pairRow.parse(rows[0]);
+  const row = balanceRow.parse(rows[0]);
   return { balanceMils: row.balance_mils, version: row.version };
 }
 

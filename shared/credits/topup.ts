@@ -13,7 +13,7 @@ const topupRow = z.object({
 export interface Topup {
   fresh: boolean;
   planChanged: boolean;
-  pair: VersionedBalance;
+  balance: VersionedBalance;
 }
 
 /**
@@ -32,6 +32,6 @@ export async function topUp(
   ]);
   if (!rows[0]) return undefined;
   const row = topupRow.parse(rows[0]);
-  const pair = { balanceMils: row.balance_mils, version: row.version };
-  return { fresh: row.fresh, planChanged: row.plan_changed, pair };
+  const balance = { balanceMils: row.balance_mils, version: row.version };
+  return { fresh: row.fresh, planChanged: row.plan_changed, balance };
 }

@@ -17,7 +17,7 @@ const sumRule = "the held sum is the sum of the open holds";
 const overdueRule = "a hold ends with its deadline and its grace";
 
 const idRow = z.object({ id: z.string() });
-const pairRow = z.object({ id: z.string(), balance_mils: z.number(), version: z.number() });
+const balanceRow = z.object({ id: z.string(), balance_mils: z.number(), version: z.number() });
 
 export async function verifyRedis(ask: Ask, client: PoolClient, redis: Redis): Promise<Violation[]> {
   const found: Violation[] = [];
@@ -53,17 +53,17 @@ async function brokenHolds(redis: Redis, ids: readonly string[]): Promise<Violat
   });
 }
 
-/** Redis is read before Postgres, so that a copy that is newer was never true. */
+/** Redis is read before Postgres, so a copy that is newer than Postgres was never true. */
 async function impossibleCopies(ask: Ask, client: PoolClient, redis: Redis, ids: string[]): Promise<Violation[]> {
-  const copies = await Promise.all(ids.map((id) => redis.hmget(keysOf(id).pair, "balance", "version")));
+  const copies = await Promise.all(ids.map((id) => redis.hmget(keysOf(id).balance, "balance", "version")));
   const text = "select id, balance_mils, version from organizations where id = any($1) order by id";
   const { rows } = await ask(client, text, [ids]);
-  return rows.flatMap((row, place): Violation[] => {
-    const pair = pairRow.parse(row);
-    const [balance, version] = copies[place] ?? [];
-    if (version === null || version === undefined || Number(version) < pair.version) return [];
-    if (Number(version) === pair.version && Number(balance) === pair.balance_mils) return [];
-    const told = `Redis ${balance} of version ${version}, Postgres ${pair.balance_mils} of ${pair.version}`;
-    return [{ rule: copyRule, subject: pair.id, found: told }];
+  return rows.flatMap((row, at): Violation[] => {
+    const truth = balanceRow.parse(row);
+    const [balance, version] = copies[at] ?? [];
+    if (version === null || version === undefined || Number(version) < truth.version) return [];
+    if (Number(version) === truth.version && Number(balance) === truth.balance_mils) return [];
+    const found = `Redis ${balance} of version ${version}, Postgres ${truth.balance_mils} of ${truth.version}`;
+    return [{ rule: copyRule, subject: truth.id, found }];
   });
 }

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { admit, keysOf, settleHolds } from "../../shared/credits/holds.ts";
+import { admit, keysOf, storeBalance } from "../../shared/credits/holds.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 
@@ -101,7 +101,7 @@ test("a search whose job never existed is ended by the sweeper, and its key is f
 test("a hold that was left behind long ago is ended as soon as a worker looks again", async () => {
   service = await Service.start({ workers: 0 });
   const { organizationId } = await service.organization({ creditMils: 100 }); // Nobody uses its token.
-  await settleHolds(service.redis, organizationId, { balanceMils: 100, version: 1 }, []);
+  await storeBalance(service.redis, organizationId, { balanceMils: 100, version: 1 });
   const request = { organizationId, requestId: "req_old", priceMils: 5, budgetMs: 0, plan, key, closed: false };
   expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
   await service.redis.hset(keysOf(organizationId).holds, "req_old", "5:0:h"); // Its deadline is long past.

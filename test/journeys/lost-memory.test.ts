@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { keysOf, settleHolds } from "../../shared/credits/holds.ts";
+import { keysOf, storeBalance } from "../../shared/credits/holds.ts";
 import { grantCredit, readBalance } from "../../shared/credits/ledger.ts";
 import { Service } from "../harness/processes/service.ts";
 
@@ -14,9 +14,9 @@ const searchable = (token: string) =>
 
 test("a balance that Redis does not have is read from Postgres, for searches and for usage", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 100 });
-  expect(await service.redis.exists(keysOf(organizationId).pair)).toBe(0);
+  expect(await service.redis.exists(keysOf(organizationId).balance)).toBe(0);
   expect((await service.usage(token)).body.creditBalanceMils).toBe(100);
-  await service.redis.del(keysOf(organizationId).pair);
+  await service.redis.del(keysOf(organizationId).balance);
   expect((await service.search(token, { keyword: "tea" })).body.creditsRemaining).toBe(95);
 });
 
@@ -55,10 +55,10 @@ test("a top-up whose message to Redis was lost is found before the caller is ref
 test("a Redis restored from the past is brought up to date, and sells nothing twice", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 10 });
   await service.usage(token);
-  const past = await service.redis.hgetall(keysOf(organizationId).pair);
+  const past = await service.redis.hgetall(keysOf(organizationId).balance);
   for (const n of [1, 2]) expect((await service.search(token, { keyword: `n ${n}` })).status).toBe(200);
   await service.rest();
-  await service.redis.hset(keysOf(organizationId).pair, past);
+  await service.redis.hset(keysOf(organizationId).balance, past);
 
   const refused = await service.search(token, { keyword: "not covered" });
   expect(refused).toMatchObject({ status: 402, body: { error: { code: "out_of_credits" } } });
@@ -69,7 +69,7 @@ test("a Redis restored from the past is brought up to date, and sells nothing tw
 test("an impossible copy in Redis is thrown away by the reconciler, and counted", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   await service.usage(token);
-  await settleHolds(service.redis, organizationId, { balanceMils: 1_000_000, version: 99 }, []);
+  await storeBalance(service.redis, organizationId, { balanceMils: 1_000_000, version: 99 });
   expect((await service.usage(token)).body.creditBalanceMils).toBe(1_000_000);
   expect(await service.verify()).toMatchObject({ ok: false, violations: [{ subject: organizationId }] });
 

@@ -45,11 +45,11 @@ export interface Account {
  * @throws {CallerError} `rate_limited`, or `unavailable`: without Redis nothing is known of holds.
  */
 export async function readCredit(context: ApiContext, caller: Caller, tokenTaken = false): Promise<Credit> {
-  const { creditBalanceMils, window, standing } = await context.readUsage(caller, tokenTaken);
-  if (!window || !standing) throw unavailable("redis_unreachable");
+  const { creditBalanceMils, window, creditState } = await context.readUsage(caller, tokenTaken);
+  if (!window || !creditState) throw unavailable("redis_unreachable");
   // Whole seconds, so that two looks at one window tell the same end.
   const endsAtMs = Math.round((context.clock.nowMs() + window.leftMs) / 1_000) * 1_000;
-  return { caller, availableMils: creditBalanceMils, state: standing, window, windowEndsAt: new Date(endsAtMs) };
+  return { caller, availableMils: creditBalanceMils, state: creditState, window, windowEndsAt: new Date(endsAtMs) };
 }
 
 /** The rest of the account, from Postgres. */

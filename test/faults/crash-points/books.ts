@@ -162,10 +162,10 @@ async function balances({ lane, customer, case: { plot } }: CaseRun, { standing 
   const { organizationId, token, grantedMils } = customer;
   const expected = grantedMils - standing * priceMils;
   const { database, redis } = lane.service;
-  const pair = await readBalance(database, organizationId);
+  const balance = await readBalance(database, organizationId);
   // Without a copy the next search makes one; but a caretaker that begins its work makes all of them.
   const copyOf = async () => {
-    const copy = await redis.hget(keysOf(organizationId).pair, "balance");
+    const copy = await redis.hget(keysOf(organizationId).balance, "balance");
     return copy === null && plot !== "caretaker starts" ? expected : Number(copy ?? Number.NaN);
   };
   // A copy that is older is made good by the reconciler's next rounds.
@@ -177,7 +177,7 @@ async function balances({ lane, customer, case: { plot } }: CaseRun, { standing 
       return usageBody.parse(await response.json()).creditBalanceMils;
     }),
   );
-  const told = { Postgres: pair?.balanceMils, Redis: copy, "API 0": usages[0], "API 1": usages[1] };
+  const told = { Postgres: balance?.balanceMils, Redis: copy, "API 0": usages[0], "API 1": usages[1] };
   return Object.entries(told)
     .filter(([, mils]) => mils !== expected)
     .map(([who, mils]) => `${who} says ${mils} mils instead of ${expected}`);

@@ -118,7 +118,7 @@ export class CaseRun {
 
   async #caretakerStarts(): Promise<void> {
     await this.#search();
-    await this.lane.service.redis.del(keysOf(this.customer.organizationId).pair);
+    await this.lane.service.redis.del(keysOf(this.customer.organizationId).balance);
     for (const worker of this.lane.workers) {
       this.#killed.add(worker.process);
       worker.order = this.#workerOrder;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { settleHolds } from "../../../shared/credits/holds.ts";
+import { storeBalance } from "../../../shared/credits/holds.ts";
 import { readBalance } from "../../../shared/credits/ledger.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
@@ -83,8 +83,8 @@ export class IsolatedStack {
   }
 
   async store(organizationId: string): Promise<void> {
-    const pair = await readBalance(this.service.database, organizationId);
-    if (pair) await settleHolds(this.service.redis, organizationId, pair, []);
+    const balance = await readBalance(this.service.database, organizationId);
+    if (balance) await storeBalance(this.service.redis, organizationId, balance);
   }
 
   async close(): Promise<void> {

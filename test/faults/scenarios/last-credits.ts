@@ -55,7 +55,7 @@ export async function measureLastCredits(
     const leastMils = await least.stop();
     say(`last credits: ${answers.length} attempts, ${tally(answers.map(({ status }) => status))}`);
     await service.rest();
-    const copy = await service.redis.hget(keysOf(organizationId).pair, "balance");
+    const copy = await service.redis.hget(keysOf(organizationId).balance, "balance");
     return {
       size,
       answers,
@@ -74,10 +74,10 @@ export async function measureLastCredits(
 
 /** Looks all the time at what is left; Postgres itself refuses a balance below 0, Redis has no such rule. */
 function watchLeast({ service }: ScenarioStack, organizationId: string) {
-  const { pair, holds } = keysOf(organizationId);
+  const keys = keysOf(organizationId);
   let leastMils = Number.POSITIVE_INFINITY;
   const look = async () => {
-    const replies = await service.redis.multi().hget(pair, "balance").hget(holds, "held").exec();
+    const replies = await service.redis.multi().hget(keys.balance, "balance").hget(keys.holds, "held").exec();
     const [balance, held] = (replies ?? []).map(([, reply]) => reply);
     if (typeof balance === "string") leastMils = Math.min(leastMils, Number(balance) - Number(held ?? 0));
   };

@@ -173,7 +173,7 @@ test("each broken rule is named with its subject, and nobody who is in order", a
     }
   });
   for (const { damage, organizationId } of copied) {
-    await service.redis.hset(keysOf(organizationId).pair, damage.copy);
+    await service.redis.hset(keysOf(organizationId).balance, damage.copy);
     planted.push({ rule: copies, subject: organizationId, title: damage.title });
   }
 

@@ -11,6 +11,7 @@ import {
   readRemembered,
   readUsage,
   settleHolds,
+  storeBalance,
 } from "../../../shared/credits/holds.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
@@ -39,7 +40,7 @@ afterAll(async () => {
 
 async function seeded(balanceMils: number, version = 1): Promise<string> {
   const organizationId = newId("org");
-  await settleHolds(redis, organizationId, { balanceMils, version }, []);
+  await storeBalance(redis, organizationId, { balanceMils, version });
   return organizationId;
 }
 
@@ -93,7 +94,7 @@ test("a settlement that is late, doubled or out of order changes nothing", async
   await second();
   expect(await available(organizationId)).toBe(90);
   expect(await heldOf(organizationId)).toBe("0");
-  expect(await redis.hgetall(keysOf(organizationId).pair)).toEqual({ balance: "90", version: "3" });
+  expect(await redis.hgetall(keysOf(organizationId).balance)).toEqual({ balance: "90", version: "3" });
 });
 
 test("a hold of 0 mils, for a key that has paid, begins and ends like any other", async () => {
@@ -108,7 +109,7 @@ test("a batch's balance never runs ahead of its holds, and nobody is shown less 
   const organizationId = await seeded(10);
   const both = [request(organizationId), request(organizationId)];
   for (const one of both) await admit(redis, one);
-  await settleHolds(redis, organizationId, { balanceMils: 0, version: 3 }, []);
+  await storeBalance(redis, organizationId, { balanceMils: 0, version: 3 });
   expect(await available(organizationId)).toBe(0);
   // A search whose key has paid already needs no mils, so it passes even now.
   const paid = request(organizationId, { priceMils: 0 });
@@ -122,7 +123,7 @@ test("an unknown balance is cold, not zero, and a refusal leaves no trace", asyn
   const organizationId = newId("org");
   expect(await admit(redis, request(organizationId))).toMatchObject({ outcome: "cold" });
   expect(await redis.keys(`*${organizationId}*`)).toEqual([]);
-  await settleHolds(redis, organizationId, { balanceMils: 4, version: 1 }, []);
+  await storeBalance(redis, organizationId, { balanceMils: 4, version: 1 });
   expect(await admit(redis, request(organizationId))).toMatchObject({ outcome: "short", availableMils: 4, version: 1 });
   expect(await redis.exists(keysOf(organizationId).window, keysOf(organizationId).holds)).toBe(0);
 });
@@ -136,10 +137,10 @@ test("the first answer under a key stays, whoever comes later with another", asy
     outcome: "waiting",
     requestId: owner.requestId,
   });
-  const pair = { balanceMils: 95, version: 2 };
+  const balance = { balanceMils: 95, version: 2 };
   const end = (answer: string) => [{ requestId: owner.requestId, key, answer: Buffer.from(answer) }];
-  expect(readRemembered(await settleHolds(redis, organizationId, pair, end("first")))).toEqual([undefined]);
-  expect(readRemembered(await settleHolds(redis, organizationId, pair, end("second")))).toEqual([
+  expect(readRemembered(await settleHolds(redis, organizationId, balance, end("first")))).toEqual([undefined]);
+  expect(readRemembered(await settleHolds(redis, organizationId, balance, end("second")))).toEqual([
     { body: Buffer.from("first"), requestId: owner.requestId },
   ]);
   expect(await admit(redis, request(organizationId, { key }))).toMatchObject({
@@ -153,11 +154,11 @@ test("a failure frees the key for whoever comes next, but is told to those who w
   const key = { hash: "k", fingerprint: "q" };
   const owner = request(organizationId, { key });
   await admit(redis, owner);
-  const pair = { balanceMils: 100, version: 2 };
+  const balance = { balanceMils: 100, version: 2 };
   // Somebody else's end does not touch it.
-  await settleHolds(redis, organizationId, pair, [{ requestId: newId("req"), key, failure: "theirs" }]);
+  await settleHolds(redis, organizationId, balance, [{ requestId: newId("req"), key, failure: "theirs" }]);
   expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "running" });
-  await settleHolds(redis, organizationId, pair, [{ requestId: owner.requestId, key, failure: "mine" }]);
+  await settleHolds(redis, organizationId, balance, [{ requestId: owner.requestId, key, failure: "mine" }]);
   expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "failed", failure: "mine" });
   expect(await admit(redis, request(organizationId, { key: { ...key, fingerprint: "other" } }))).toMatchObject({
     outcome: "held",
@@ -189,7 +190,7 @@ test("every key but an organization's balance and holds goes away by itself", as
   const organizationId = await seeded(100);
   await admit(redis, request(organizationId, { key: { hash: "k", fingerprint: "q" } }));
   for (const key of await redis.keys(`*${organizationId}*`)) {
-    const livesOn = [keysOf(organizationId).pair, keysOf(organizationId).holds].includes(key);
+    const livesOn = [keysOf(organizationId).balance, keysOf(organizationId).holds].includes(key);
     expect({ key, expires: (await redis.pttl(key)) > 0 }).toEqual({ key, expires: !livesOn });
   }
 });

@@ -43,13 +43,13 @@ test("a repeat of the first top-up looks at the plan no more", async () => {
   expect(await topUp(database, first)).toEqual({
     fresh: true,
     planChanged: true,
-    pair: { balanceMils: 7, version: 1 },
+    balance: { balanceMils: 7, version: 1 },
   });
   await assignPlan(database, organizationId, "free");
   expect(await topUp(database, first)).toEqual({
     fresh: false,
     planChanged: false,
-    pair: { balanceMils: 7, version: 1 },
+    balance: { balanceMils: 7, version: 1 },
   });
   expect(await topUp(database, { ...first, grantId: newId("grant") })).toMatchObject({
     fresh: true,

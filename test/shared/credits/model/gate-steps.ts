@@ -44,7 +44,7 @@ export const admission = steps(
       if (paid === key.fingerprint) priceMils = 0;
     }
     const gate = gateOf(money, organizationId);
-    if (!gate.pair && !given.staysCold)
+    if (!gate.balance && !given.staysCold)
       await deliver(money, real, newsOf(organizationId, balanceOf(money.books, organizationId)));
     const foreseen = admitInGate(gate, search, { ...given, priceMils });
     const request = { ...search, priceMils, budgetMs: given.late ? 0 : budgetMs, closed: given.closed };
@@ -57,15 +57,15 @@ export const admission = steps(
 );
 
 export async function deliver(money: Money, real: Real, message: Message): Promise<void> {
-  const { organizationId, pair, ends } = message;
+  const { organizationId, balance, ends } = message;
   const ended = ends.map(
     ({ requestId, answer, failure }) => `${requestId} ${answer?.toString() ?? failure ?? "freed"}`,
   );
   money.story.push(
-    `deliver ${pair.balanceMils} mils of version ${pair.version} to ${organizationId}: ${ended.join("; ")}`,
+    `deliver ${balance.balanceMils} mils of version ${balance.version} to ${organizationId}: ${ended.join("; ")}`,
   );
   const foreseen = settleInGate(gateOf(money, organizationId), message);
-  const reply = await settleHolds(real.redis, organizationId, pair, ends);
+  const reply = await settleHolds(real.redis, organizationId, balance, ends);
   deepStrictEqual(readRemembered(reply), foreseen);
 }
 
@@ -81,19 +81,19 @@ export const delivery = steps(
     if (afterwards !== "keep") money.bag.splice(money.bag.indexOf(message), 1);
     if (afterwards === "lose instead") {
       money.lossy.add(message.organizationId);
-      money.story.push(`lose version ${message.pair.version} to ${message.organizationId}`);
+      money.story.push(`lose version ${message.balance.version} to ${message.organizationId}`);
     } else await deliver(money, real, message);
     real.met(`deliver, then ${afterwards}`);
   },
 );
 
-/** Reads a pair, which is written whenever its message comes: perhaps long after newer ones. */
-export const seed = steps("read pair", organization, async (money, real, at) => {
+/** Reads a balance, which is written whenever its message comes: perhaps long after newer ones. */
+export const seed = steps("read balance", organization, async (money, real, at) => {
   const { id } = organizationAt(money, at);
-  const pair = balanceOf(money.books, id);
-  deepStrictEqual(await readBalance(real.database, id), pair);
-  money.story.push(`read version ${pair.version} of ${id}`);
-  money.bag.push(newsOf(id, pair));
+  const balance = balanceOf(money.books, id);
+  deepStrictEqual(await readBalance(real.database, id), balance);
+  money.story.push(`read version ${balance.version} of ${id}`);
+  money.bag.push(newsOf(id, balance));
 });
 
 export const usage = steps(
@@ -104,13 +104,13 @@ export const usage = steps(
     const gate = gateOf(money, id);
     const limited = !tokenTaken && gate.used >= plan.windowLimit;
     if (!tokenTaken && !limited) gate.used += 1;
-    const availableMils = limited || !gate.pair ? 0 : Math.max(0, gate.pair.balanceMils - heldMilsOf(gate));
-    const outcome = limited ? "limited" : gate.pair ? "read" : "cold";
-    const { window, standing, ...answer } = await readUsage(real.redis, id, plan, tokenTaken);
+    const availableMils = limited || !gate.balance ? 0 : Math.max(0, gate.balance.balanceMils - heldMilsOf(gate));
+    const outcome = limited ? "limited" : gate.balance ? "read" : "cold";
+    const { window, creditState, ...answer } = await readUsage(real.redis, id, plan, tokenTaken);
     real.met(`usage: ${answer.outcome}`);
     deepStrictEqual({ ...answer, used: window.used }, { outcome, availableMils, used: gate.used });
-    const told = { ...gate.pair, heldMils: heldMilsOf(gate), searchesInFlight: gate.holds.size };
-    deepStrictEqual(standing, outcome === "read" ? told : undefined);
+    const told = { ...gate.balance, heldMils: heldMilsOf(gate), searchesInFlight: gate.holds.size };
+    deepStrictEqual(creditState, outcome === "read" ? told : undefined);
   },
 );
 

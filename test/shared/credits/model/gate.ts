@@ -4,7 +4,7 @@ import type { Search } from "./cast.ts";
 
 /** What Redis should hold of one organization, and what each script should make of it. */
 export interface Gate {
-  pair: VersionedBalance | undefined;
+  balance: VersionedBalance | undefined;
   holds: Map<string, { mils: number; keyHash: string; late: boolean }>;
   used: number;
   records: Map<string, KeyRecord>;
@@ -20,11 +20,11 @@ interface KeyRecord {
 /** What a decision sends to Redis: to be delivered now, late, twice, in another order, or never. */
 export interface Message {
   organizationId: string;
-  pair: VersionedBalance;
+  balance: VersionedBalance;
   ends: HoldEnd[];
 }
 
-export const emptyGate = (): Gate => ({ pair: undefined, holds: new Map(), used: 0, records: new Map() });
+export const emptyGate = (): Gate => ({ balance: undefined, holds: new Map(), used: 0, records: new Map() });
 export const heldMilsOf = ({ holds }: Gate) => [...holds.values()].reduce((sum, { mils }) => sum + mils, 0);
 
 /** How admit.lua should answer; the count of the window is in {@link Gate.used}. */
@@ -43,11 +43,11 @@ export function admitInGate(
     return { outcome: "waiting", requestId: record.requestId };
   }
   if (closed) return { outcome: "closed" };
-  if (!gate.pair) return { outcome: "cold" };
+  if (!gate.balance) return { outcome: "cold" };
   const heldMils = heldMilsOf(gate);
-  const availableMils = gate.pair.balanceMils - heldMils;
+  const availableMils = gate.balance.balanceMils - heldMils;
   if (priceMils > 0 && availableMils < priceMils)
-    return { outcome: "short", availableMils: Math.max(0, availableMils), heldMils, version: gate.pair.version };
+    return { outcome: "short", availableMils: Math.max(0, availableMils), heldMils, version: gate.balance.version };
   if (gate.holds.size >= plan.concurrency) return { outcome: "crowded" };
   if (gate.used >= plan.windowLimit) return { outcome: "limited" };
   gate.used += 1;
@@ -57,8 +57,8 @@ export function admitInGate(
 }
 
 /** What settle.lua should tell: for each end the bytes that were under its key before, and whose they are. */
-export function settleInGate(gate: Gate, { pair, ends }: Message) {
-  if (!gate.pair || pair.version > gate.pair.version) gate.pair = pair;
+export function settleInGate(gate: Gate, { balance, ends }: Message) {
+  if (!gate.balance || balance.version > gate.balance.version) gate.balance = balance;
   return ends.map((end) => {
     gate.holds.delete(end.requestId);
     if (!end.key) return undefined;

@@ -43,21 +43,21 @@ function lawOfKeys({ cast }: Money, entries: SeenAccount["entries"]): void {
   ok(new Set(keys).size === keys.length, `a key has paid twice: ${keys.join(", ")}`);
 }
 
-export function lawsOfGate(money: Money, account: SeenAccount, { pair, heldMils, holds }: SeenGate): void {
+export function lawsOfGate(money: Money, account: SeenAccount, { balance, heldMils, holds }: SeenGate): void {
   const { id, entries } = account;
   const open = Object.entries(holds);
   const sumMils = open.reduce((sum, [, { mils }]) => sum + mils, 0);
   ok(heldMils === sumMils, `${id} holds ${heldMils}, its holds sum to ${sumMils}`);
   const decided = new Set(entries.filter(({ kind }) => kind !== "grant").map(({ subject }) => subject));
   const runningMils = open.reduce((sum, [requestId, { mils }]) => (decided.has(requestId) ? sum : sum + mils), 0);
-  if (pair.version !== undefined) {
-    const then = entries[Number(pair.version) - 1];
+  if (balance.version !== undefined) {
+    const then = entries[Number(balance.version) - 1];
     ok(then, `Redis has a newer balance of ${id} than Postgres`);
-    ok(then.balanceMils === Number(pair.balance), `Redis has a balance of ${id} that never was`);
+    ok(then.balanceMils === Number(balance.balance), `Redis has a balance of ${id} that never was`);
   }
   if (money.forgetful.has(id)) return;
   ok(account.balanceMils >= runningMils, `${id} was sold more than it has`);
-  const availableMils = Number(pair.balance ?? 0) - heldMils;
+  const availableMils = Number(balance.balance ?? 0) - heldMils;
   ok(availableMils <= account.balanceMils - runningMils, `Redis offers ${id} more than it has`);
 }
 

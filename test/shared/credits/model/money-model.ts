@@ -107,7 +107,7 @@ async function rest(money: Money, real: Real): Promise<void> {
   for (const id of ids) {
     const isComplete = !money.forgetful.has(id) && !money.lossy.has(id);
     if (isComplete)
-      deepStrictEqual(gateOf(money, id).pair, balanceOf(money.books, id), "messages alone bring the balance");
+      deepStrictEqual(gateOf(money, id).balance, balanceOf(money.books, id), "messages alone bring the balance");
   }
   for (const id of ids) await sweepOne(money, real, id, overdueAllMs);
   const undelivered = money.cast.searches.filter(({ requestId }) => money.books.undelivered.has(requestId));
@@ -117,8 +117,8 @@ async function rest(money: Money, real: Real): Promise<void> {
   real.books = undefined;
   await watch(money, real);
   for (const id of ids) {
-    const { holds, pair, records } = gateOf(money, id);
-    deepStrictEqual([holds.size, pair], [0, balanceOf(money.books, id)]);
+    const { holds, balance, records } = gateOf(money, id);
+    deepStrictEqual([holds.size, balance], [0, balanceOf(money.books, id)]);
     for (const { requestId, body, failure } of records.values())
       ok(body !== undefined || failure !== undefined, `${requestId} still runs under its key`);
   }

@@ -53,8 +53,8 @@ export function beginMoney(cast: Cast): Money {
   };
   const bag: Message[] = [];
   for (const { id: organizationId, firstGrant } of cast.organizations) {
-    const pair = grantInBooks(books, { organizationId, ...firstGrant });
-    if (pair !== "refused") bag.push(newsOf(organizationId, pair));
+    const balance = grantInBooks(books, { organizationId, ...firstGrant });
+    if (balance !== "refused") bag.push(newsOf(organizationId, balance));
   }
   return {
     cast,
@@ -103,7 +103,7 @@ export function retold({ cast, story }: Money, place: string, error: unknown): E
 /** A message that only brings a balance. */
 export const newsOf = (organizationId: string, { balanceMils, version }: VersionedBalance): Message => ({
   organizationId,
-  pair: { balanceMils, version },
+  balance: { balanceMils, version },
   ends: [],
 });
 
@@ -132,6 +132,6 @@ export function messagesOf(
 
 /** Every key that Redis may have of an organization. */
 export function redisKeysOf(organizationId: string): string[] {
-  const { pair, holds, window, record } = keysOf(organizationId);
-  return [pair, holds, window, ...keyHashes.map(record)];
+  const { balance, holds, window, record } = keysOf(organizationId);
+  return [balance, holds, window, ...keyHashes.map(record)];
 }

@@ -67,7 +67,7 @@ export function toldBooks(cast: Cast, books: Books): SeenBooks {
 
 /** What Redis holds of one organization. Without deadlines: they are times of its own clock. */
 export interface SeenGate {
-  pair: { balance?: string; version?: string };
+  balance: { balance?: string; version?: string };
   heldMils: number;
   holds: Record<string, { mils: number; keyHash: string }>;
   used: number;
@@ -76,8 +76,8 @@ export interface SeenGate {
 
 async function readGate({ redis }: Real, organizationId: string): Promise<SeenGate> {
   const keys = keysOf(organizationId);
-  const [pair, { held, ...holds }, used, ...records] = await Promise.all([
-    redis.hgetall(keys.pair),
+  const [balance, { held, ...holds }, used, ...records] = await Promise.all([
+    redis.hgetall(keys.balance),
     redis.hgetall(keys.holds),
     redis.get(keys.window),
     ...keyHashes.map((hash) => redis.hgetall(keys.record(hash))),
@@ -87,7 +87,7 @@ async function readGate({ redis }: Real, organizationId: string): Promise<SeenGa
     return { mils: Number(mils), keyHash: keyHash ?? hold };
   };
   return {
-    pair,
+    balance,
     heldMils: Number(held ?? 0),
     holds: Object.fromEntries(Object.entries(holds).map(([id, hold]) => [id, readHold(hold)])),
     used: Number(used ?? 0),
@@ -96,7 +96,7 @@ async function readGate({ redis }: Real, organizationId: string): Promise<SeenGa
 }
 
 function toldGate(gate: Gate, seen: SeenGate): SeenGate {
-  const { pair, holds, used } = gate;
+  const { balance, holds, used } = gate;
   const records = keyHashes.map((hash): [string, Record<string, string>] => {
     const { requestId: request, fingerprint, body, failure } = gate.records.get(hash) ?? {};
     const isOver = failure !== undefined && performance.now() - failure.toldAtMs > failureToldAtLeastMs;
@@ -106,7 +106,7 @@ function toldGate(gate: Gate, seen: SeenGate): SeenGate {
     return [hash, { request, fingerprint, ...end }];
   });
   return {
-    pair: pair ? { balance: String(pair.balanceMils), version: String(pair.version) } : {},
+    balance: balance ? { balance: String(balance.balanceMils), version: String(balance.version) } : {},
     heldMils: heldMilsOf(gate),
     holds: Object.fromEntries([...holds].map(([id, { mils, keyHash }]) => [id, { mils, keyHash }])),
     used,
