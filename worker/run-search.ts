@@ -2,7 +2,7 @@ import { type SearchOutcome, type SearchTrace, serializeAnswer } from "../shared
 import { type Decision, type SettlementRequest, isCharged } from "../shared/credits/ledger.ts";
 import { isTransient } from "../shared/database/failures.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { isWithin } from "../shared/query/domains.ts";
+import { isSameOrSubdomain } from "../shared/query/domains.ts";
 import type { SearchJob } from "../shared/queue/search-queue.ts";
 import type { Result } from "../shared/results.ts";
 import type { WorkerContext } from "./context.ts";
@@ -94,7 +94,7 @@ function answered(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, c
 
 /** Only what lies on the target domain or its subdomains, with the ranks of the whole page. */
 function onTarget(results: Result[], targetDomain: string | undefined): Result[] {
-  return targetDomain === undefined ? results : results.filter(({ domain }) => isWithin(domain, targetDomain));
+  return targetDomain === undefined ? results : results.filter(({ domain }) => isSameOrSubdomain(domain, targetDomain));
 }
 
 function outOfCredits(context: WorkerContext, job: SearchJob, { balance }: Decision) {

@@ -29,7 +29,7 @@ const olderCodes = new Map([
 const codesByLanguage = new LRUCache<string, string[]>({ max: 1_000, memoMethod: codesOf });
 
 /** Whether a language (BCP 47) can be searched in where these codes are listed. */
-export function isListed(languageCode: string, listed: ReadonlySet<string>): boolean {
+export function isLanguageListed(languageCode: string, listed: ReadonlySet<string>): boolean {
   return codesByLanguage.memo(languageCode).some((code) => listed.has(code));
 }
 
@@ -38,7 +38,7 @@ export function isListed(languageCode: string, listed: ReadonlySet<string>): boo
  * `en`. Chinese goes by region and not by script, `zh-HK` by the one that writes as Hong Kong does.
  * A language that is not listed never gets here: `can.language` keeps it away.
  */
-export function googleLanguage(languageCode: string, listed: ReadonlySet<string>): string {
+export function googleLanguageCode(languageCode: string, listed: ReadonlySet<string>): string {
   const code = codesByLanguage.memo(languageCode).find((each) => listed.has(each));
   if (code === undefined) throw new Error("The provider was asked for a language that it does not list.");
   return code;

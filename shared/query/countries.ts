@@ -1,7 +1,7 @@
 import territoryInfo from "cldr-core/supplemental/territoryInfo.json" with { type: "json" };
 import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
 import english from "i18n-iso-countries/langs/en.json" with { type: "json" };
-import { googleNames, usualNames } from "./country-names.ts";
+import { googleNames, additionalNames } from "./country-names.ts";
 import { foldName, removeSpaces } from "./fuzzy-match.ts";
 
 const icuNames = new Intl.DisplayNames("en", { type: "region" });
@@ -46,32 +46,32 @@ const behind = /(?:^the| of(?: the)?)$/;
  * The code of a country by its name, long (`the Republic of Ireland`), usual or short, with another of its names in
  * brackets or without, or by its ISO 3166-1 code of two or three letters.
  */
-export function countryCodeOf(name: string): string | undefined {
+export function countryCodeByName(name: string): string | undefined {
   const [, before = "", remark = ""] = /^([^()]+)\(([^()]+)\)$/.exec(name.trim()) ?? [];
-  return countryCodeOfFolded(foldName(name)) ?? codeOfRemarked(foldName(before), foldName(remark));
+  return countryCodeByFoldedName(foldName(name)) ?? codeOfRemarked(foldName(before), foldName(remark));
 }
 
 /** The same for a name that is folded already, and without brackets. */
-export function countryCodeOfFolded(name: string): string | undefined {
+export function countryCodeByFoldedName(name: string): string | undefined {
   // The longest that is known counts: without its form of state the Republic of China would be China.
   const code = codeOf(name) ?? codeOf(name.replace(/^the /, ""));
   return code ?? codeOfName(name.replace(articleInFront, "")) ?? codeOfName(name.replace(inFront, ""));
 }
 
 /** A folded text without what may stand in front of a country's name: `republic of ireland` → `ireland`, `state of` → ``. */
-export function withoutForm(folded: string): string {
+export function stripStateForm(folded: string): string {
   return folded.replace(looselyInFront, "");
 }
 
 /** The code of a country by its canonical name, to the letter. */
-export function countryCodeOfCanonical(name: string): string | undefined {
+export function countryCodeByCanonicalName(name: string): string | undefined {
   return codesByName.get(name);
 }
 
 /** The code of a country by the two folded parts of a name with a comma: `korea`, `republic of`. */
-export function countryCodeOfParts(name: string, rest: string): string | undefined {
+export function countryCodeByCommaParts(name: string, rest: string): string | undefined {
   const known = codesByNameWithComma.get(removeSpaces(`${name} ${rest}`));
-  return known ?? (behind.test(rest) ? countryCodeOfFolded(`${rest} ${name}`) : undefined);
+  return known ?? (behind.test(rest) ? countryCodeByFoldedName(`${rest} ${name}`) : undefined);
 }
 
 /** The English name by which a country stands in answers, or undefined for no such code. */
@@ -85,20 +85,20 @@ export function googleCountryName(code: string): string | undefined {
 }
 
 /** Every folded name of every country, with its canonical one. */
-export function countryNames(): ReadonlyMap<string, string> {
+export function countryNamesByAlias(): ReadonlyMap<string, string> {
   return namesByAlias;
 }
 
 /** What a country produces in a year, in USD: the larger, the likelier that a place without country is in it. */
-export function economyUsd(code: string): number {
+export function gdpUsd(code: string): number {
   const { _gdp: usd } = territories[code] ?? { _gdp: "0" };
   return Number(usd);
 }
 
 /** A remark counts that is the same country's: `Myanmar (Burma)`, but not `Samoa (American)`. */
 function codeOfRemarked(name: string, remark: string): string | undefined {
-  const code = countryCodeOfFolded(name);
-  return code !== undefined && code === countryCodeOfFolded(remark) ? code : countryCodeOfParts(name, remark);
+  const code = countryCodeByFoldedName(name);
+  return code !== undefined && code === countryCodeByFoldedName(remark) ? code : countryCodeByCommaParts(name, remark);
 }
 
 function codeOfName(name: string): string | undefined {
@@ -128,7 +128,7 @@ function collectAliases(): void {
     for (const own of [name, code, alpha3]) codesByAlias.set(removeSpaces(foldName(own)), code);
     namesByAlias.set(foldName(name), name);
   }
-  addAliases((code) => usualNames.get(code) ?? []);
+  addAliases((code) => additionalNames.get(code) ?? []);
   addAliases((code) => [
     ...packageNames(code),
     ...withoutRemark(icuNames.of(code) ?? ""),

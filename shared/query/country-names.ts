@@ -24,7 +24,7 @@ export const googleNames: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Usual and older English names that neither ICU nor the package has. */
-export const usualNames: ReadonlyMap<string, readonly string[]> = new Map([
+export const additionalNames: ReadonlyMap<string, readonly string[]> = new Map([
   ["BA", ["Bosnia"]],
   ["CD", ["DRC", "DR Congo", "Democratic Republic of Congo", "Congo DRC", "Congo-Kinshasa", "Zaire"]],
   ["CG", ["Republic of Congo", "Congo-Brazzaville"]],

@@ -32,6 +32,6 @@ export function withoutWww(host: string): string {
 }
 
 /** Whether a host is the domain or lies below it. Both in lower case and as punycode. */
-export function isWithin(host: string, domain: string): boolean {
+export function isSameOrSubdomain(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
 }

@@ -1,6 +1,6 @@
 import iso6391 from "iso-639-1";
 import { iso6392 } from "iso-639-2/2.js";
-import { countryCodeOf, countryName } from "./countries.ts";
+import { countryCodeByName, countryName } from "./countries.ts";
 import { truncate, closestNames, didYouMean, foldName } from "./fuzzy-match.ts";
 
 /** Longer than any name of a language, with script and region. */
@@ -161,7 +161,7 @@ function regionName(code: string): string | undefined {
 }
 
 function regionCode(text: string): string | undefined {
-  return latinAmerica.names.includes(foldName(text)) ? latinAmerica.code : countryCodeOf(text);
+  return latinAmerica.names.includes(foldName(text)) ? latinAmerica.code : countryCodeByName(text);
 }
 
 function canonicalTag(text: string): string | undefined {

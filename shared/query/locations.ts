@@ -1,14 +1,14 @@
 import {
-  countryCodeOf,
-  countryCodeOfCanonical,
-  countryCodeOfFolded,
-  countryCodeOfParts,
+  countryCodeByName,
+  countryCodeByCanonicalName,
+  countryCodeByFoldedName,
+  countryCodeByCommaParts,
   countryName,
-  countryNames,
-  withoutForm,
+  countryNamesByAlias,
+  stripStateForm,
 } from "./countries.ts";
 import { truncate, closestNames, didYouMean, foldName, suggestionsMax } from "./fuzzy-match.ts";
-import { subdivisionNamesLike, subdivisionsCalled, subdivisionsCoded } from "./subdivisions.ts";
+import { subdivisionNamesWithInitial, subdivisionsByName, subdivisionsByCode } from "./subdivisions.ts";
 
 /** A country or region of more words is not looked for at the end of a text without commas. */
 const wordsMax = 6;
@@ -21,7 +21,7 @@ export type Location = { location: string; countryCode: string };
  * Where it cannot be read, a sentence that says what was expected, and what would be close.
  */
 export function readLocation(text: string): Location | { problem: string } {
-  const known = countryCodeOfCanonical(text);
+  const known = countryCodeByCanonicalName(text);
   if (known !== undefined) return { location: text, countryCode: known };
   const parts = text.split(",").map((part) => part.trim());
   const folded = parts.map(foldName);
@@ -30,8 +30,8 @@ export function readLocation(text: string): Location | { problem: string } {
       problem: 'Expected a place as in "Austin, Texas, United States", with something before and after each comma.',
     };
   }
-  const withComma = countryCodeOfParts(folded.at(-2) ?? "", folded.at(-1) ?? "");
-  const countryCode = withComma ?? countryCodeOf(parts.at(-1) ?? "");
+  const withComma = countryCodeByCommaParts(folded.at(-2) ?? "", folded.at(-1) ?? "");
+  const countryCode = withComma ?? countryCodeByName(parts.at(-1) ?? "");
   if (countryCode === undefined) return { problem: unknownCountry(parts) };
   const finer = parts.slice(0, withComma === undefined ? -1 : -2);
   return { location: [...finer, countryName(countryCode) ?? ""].join(","), countryCode };
@@ -39,7 +39,7 @@ export function readLocation(text: string): Location | { problem: string } {
 
 /** The ISO 3166-1 alpha-2 code of a canonical location's country, in upper case. */
 export function countryOf(location: string): string {
-  const code = countryCodeOfCanonical(location.slice(location.lastIndexOf(",") + 1));
+  const code = countryCodeByCanonicalName(location.slice(location.lastIndexOf(",") + 1));
   if (code === undefined) throw new Error("The location of a query is canonical, but this one ends in no country.");
   return code;
 }
@@ -52,7 +52,7 @@ export function isFinerThanCountry(location: string): boolean {
 function unknownCountry(parts: readonly string[]): string {
   const last = parts.at(-1) ?? "";
   const close =
-    truncate(last) === last && withoutForm(foldName(last)) !== ""
+    truncate(last) === last && stripStateForm(foldName(last)) !== ""
       ? didYouMean(placesCloseTo(parts.slice(0, -1), last))
       : "";
   return `Expected a place that ends in a country, as in "Austin, Texas, United States"; "${truncate(last)}" is no country that we know.${close}`;
@@ -69,22 +69,22 @@ function placesCloseTo(finer: readonly string[], last: string): string[] {
     const ends = placesCalled(foldName(words.slice(start).join(" ")), start === 0);
     if (ends.length > 0) return completed([...finer, words.slice(0, start).join(" ")], ends);
   }
-  const word = withoutForm(foldName(words.join(" ")));
-  const countries = closestNames(word, countryNames());
-  return completed(finer, countries.length > 0 ? countries : closestNames(word, subdivisionNamesLike(word)));
+  const word = stripStateForm(foldName(words.join(" ")));
+  const countries = closestNames(word, countryNamesByAlias());
+  return completed(finer, countries.length > 0 ? countries : closestNames(word, subdivisionNamesWithInitial(word)));
 }
 
 /** The country of a folded name, and regions of that name; or else regions of that code. */
 function placesCalled(text: string, isWhole: boolean): string[] {
-  const country = countryName(countryCodeOfFolded(text) ?? "");
-  const named = [...(country === undefined ? [] : [country]), ...subdivisionsCalled(text)];
+  const country = countryName(countryCodeByFoldedName(text) ?? "");
+  const named = [...(country === undefined ? [] : [country]), ...subdivisionsByName(text)];
   // Behind other words, three letters are more often a word (`Hong Kong SAR`) than a code.
-  return named.length === 0 && (isWhole || text.length === 2) ? subdivisionsCoded(text) : named;
+  return named.length === 0 && (isWhole || text.length === 2) ? subdivisionsByCode(text) : named;
 }
 
 /** Puts what was typed before the ends, unless that is more than a message may repeat. */
 function completed(finer: readonly string[], ends: readonly string[]): string[] {
-  const typed = finer.filter((part) => withoutForm(foldName(part)) !== "").join(", ");
+  const typed = finer.filter((part) => stripStateForm(foldName(part)) !== "").join(", ");
   const repeated = truncate(typed) === typed && typed !== "" ? [typed] : [];
   return ends.slice(0, suggestionsMax).map((end) => [...repeated, end].join(", "));
 }

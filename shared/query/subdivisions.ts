@@ -1,6 +1,6 @@
 import english from "cldr-subdivisions-full/subdivisions/en/en.json" with { type: "json" };
 import { iso31662 } from "iso-3166/2.js";
-import { countryName, economyUsd } from "./countries.ts";
+import { countryName, gdpUsd } from "./countries.ts";
 import { foldName, removeSpaces } from "./fuzzy-match.ts";
 
 /** States, provinces and other parts of countries, each written with its country: `Texas, United States`. */
@@ -16,18 +16,18 @@ type Subdivisions = {
 let read: Subdivisions | undefined;
 
 /** The subdivisions that a folded text is a name of, with their countries, those of larger economies first. */
-export function subdivisionsCalled(text: string): string[] {
+export function subdivisionsByName(text: string): string[] {
   return [...(subdivisions().byName.get(removeSpaces(text))?.values() ?? [])];
 }
 
 /** The same by ISO 3166-2 code, with or without the country's: `wa` → `Washington, United States`, `Western Australia, Australia`, … */
-export function subdivisionsCoded(text: string): string[] {
+export function subdivisionsByCode(text: string): string[] {
   const { byCode } = subdivisions();
   return [...(byCode.get(text) ?? byCode.get(removeSpaces(text)) ?? new Map<string, string>()).values()];
 }
 
 /** Folded names of subdivisions that begin with the same letter as a folded text. */
-export function subdivisionNamesLike(text: string): ReadonlyMap<string, string> {
+export function subdivisionNamesWithInitial(text: string): ReadonlyMap<string, string> {
   return subdivisions().byLetter.get(text.charAt(0)) ?? new Map();
 }
 
@@ -43,7 +43,7 @@ function readSubdivisions(): Subdivisions {
   const found: Subdivisions = { byName: new Map(), byCode: new Map(), byLetter: new Map() };
   const largestFirst = Object.entries(english.subdivisions.localeDisplayNames.subdivisions)
     .map(([id, name]) => ({ id, name, countryCode: id.slice(0, 2).toUpperCase() }))
-    .map((subdivision) => ({ ...subdivision, usd: economyUsd(subdivision.countryCode) }))
+    .map((subdivision) => ({ ...subdivision, usd: gdpUsd(subdivision.countryCode) }))
     .toSorted((a, b) => b.usd - a.usd);
   for (const { id, name, countryCode } of largestFirst) {
     const country = countryName(countryCode);

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sendRaw } from "../harness/clients/raw-http.ts";
-import { endlessWindow, enqueuedSearches, leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { endlessWindow, enqueuedSearches, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
 /** Rows 45 to 61 of the table of bad inputs: what the body is, before anybody looks at its fields. */
@@ -103,7 +103,7 @@ const contents: Row[] = [
 ];
 
 test.each([...types, ...encodings, ...contents])("$title is refused and costs nothing", async (row) => {
-  const answer = await leavingNoTrace(service, organization, () => post(row.body ?? right, row.headers ?? json));
+  const answer = await expectNoTrace(service, organization, () => post(row.body ?? right, row.headers ?? json));
   expect(refusalIn(answer)).toEqual({ code: "bad_request", details: { reason: row.reason } });
 });
 
@@ -121,7 +121,7 @@ const shapes = [
 ];
 
 test.each(shapes)("$title is no search, and the answer names the place", async ({ body, path }) => {
-  const answer = await leavingNoTrace(service, organization, () => post(body, json));
+  const answer = await expectNoTrace(service, organization, () => post(body, json));
   const issues = [{ path, message: expect.any(String) }];
   expect(refusalIn(answer)).toEqual({ code: "bad_request", details: { issues } });
 });
@@ -138,7 +138,7 @@ const unending = [
 test.each(unending)("a body that is too large is refused before it has come: $title", async ({ framing, begin }) => {
   const lines = ["POST /v1/serp/search HTTP/1.1", "Host: a", "Content-Type: application/json", framing];
   const head = [...lines, `Authorization: Bearer ${organization.token}`, "", begin].join("\r\n");
-  const answer = await leavingNoTrace(service, organization, async () => {
+  const answer = await expectNoTrace(service, organization, async () => {
     const { answers, closed } = await sendRaw(service.apis[0]?.url ?? "", head);
     expect(closed).toBe(true);
     return answers[0];

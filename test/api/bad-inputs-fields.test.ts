@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sendRaw } from "../harness/clients/raw-http.ts";
-import { endlessWindow, leavingNoTrace, refusalIn, standingOf } from "../harness/fixtures/refusals.ts";
+import { endlessWindow, expectNoTrace, refusalIn, organizationState } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
 /** Rows 62 to 72 of the table of bad inputs: the fields of a search, and its Idempotency-Key. */
@@ -50,7 +50,7 @@ const wrong = [
 ];
 
 test.each(wrong)("$path as $shown is refused by name and costs nothing", async ({ path, body }) => {
-  const answer = await leavingNoTrace(service, organization, () => post(body));
+  const answer = await expectNoTrace(service, organization, () => post(body));
   expect(refusalIn(answer)).toEqual({ code: "bad_request", details: { issues: expect.any(Array) } });
   // One field may be wrong in two ways.
   expect(new Set(answer.body.error.details.issues.map((issue: { path: string }) => issue.path))).toEqual(
@@ -91,7 +91,7 @@ const engines = [
 test.each(engines)(
   "the engine %s is understood and not implemented (contract, against rows 66 and 68)",
   async (engine) => {
-    const answer = await leavingNoTrace(service, organization, () => post(bodyWith("engine", engine)));
+    const answer = await expectNoTrace(service, organization, () => post(bodyWith("engine", engine)));
     expect(refusalIn(answer)).toEqual({ code: "not_implemented", details: { engine, supported: ["google"] } });
   },
 );
@@ -112,13 +112,13 @@ function searchWith(lines: string[]) {
 }
 
 test.each(keyHeaders)("an Idempotency-Key that is $title is refused", async ({ lines }) => {
-  const answer = await leavingNoTrace(service, organization, async () => (await searchWith(lines)).answers[0]);
+  const answer = await expectNoTrace(service, organization, async () => (await searchWith(lines)).answers[0]);
   const issues = [{ path: "Idempotency-Key", message: expect.any(String) }];
   expect(refusalIn(answer)).toEqual({ code: "bad_request", details: { issues } });
 });
 
 test("an Idempotency-Key with a line break is no HTTP", async () => {
-  const answer = await leavingNoTrace(
+  const answer = await expectNoTrace(
     service,
     organization,
     async () => (await searchWith(["Idempotency-Key: k\n k"])).answers[0],
@@ -136,7 +136,7 @@ test("the same Idempotency-Key with another query is refused, and the first answ
   const key = "reused";
   const first = await service.search(organization.token, { keyword: "a" }, { key });
   await service.rest();
-  const other = await leavingNoTrace(service, organization, () =>
+  const other = await expectNoTrace(service, organization, () =>
     service.search(organization.token, { keyword: "b" }, { key }),
   );
   expect(refusalIn(other)).toEqual({ code: "bad_request", details: { reason: "idempotency_key_reused" } });
@@ -153,7 +153,7 @@ test("the same Idempotency-Key of another organization is another key", async ()
   expect([own.status, other.status]).toEqual([200, 200]);
   expect(other.body.requestId).not.toBe(own.body.requestId);
   await service.rest();
-  expect((await standingOf(service, neighbour)).ledger).toMatchObject([
+  expect((await organizationState(service, neighbour)).ledger).toMatchObject([
     { kind: "grant" },
     { kind: "charge", mils: -5 },
   ]);

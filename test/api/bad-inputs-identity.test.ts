@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { publishIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
 import { issueToken, newToken, revokeToken } from "../../shared/organizations/tokens.ts";
 import { type Exchange, sendRaw } from "../harness/clients/raw-http.ts";
-import { endlessWindow, leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { endlessWindow, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 
 /** Rows 30 to 44 of the table of bad inputs: who asks. Each carries a search that would otherwise be right. */
@@ -99,7 +99,7 @@ const badTokens: Row[] = [
 
 test.each([...otherWays, ...badTokens])("$title is answered 401 and nothing else", async (row) => {
   const { token } = organization;
-  const answer = await leavingNoTrace(service, organization, async () => {
+  const answer = await expectNoTrace(service, organization, async () => {
     const path = row.path?.(token) ?? "/v1/serp/search";
     return (await search(path, row.headers(token), row.body?.(token))).answers[0];
   });
@@ -128,7 +128,7 @@ test("a suspended organization is known and may not search (contract, against ro
   const suspended = await service.organization({ terms: endlessWindow });
   await setSuspended(service.database, suspended.organizationId, true);
   await publishIdentityChange(service.redis);
-  const answer = await leavingNoTrace(service, suspended, () => service.search(suspended.token, { keyword: "a" }));
+  const answer = await expectNoTrace(service, suspended, () => service.search(suspended.token, { keyword: "a" }));
   expect(refusalIn(answer)).toEqual({
     code: "plan_required",
     details: { plan: expect.any(String), action: "upgrade", reason: "suspended" },

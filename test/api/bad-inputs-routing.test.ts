@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sendRaw } from "../harness/clients/raw-http.ts";
-import { endlessWindow, expectCommonHeaders, leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { endlessWindow, expectCommonHeaders, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
 /** Rows 23 to 29 of the table of bad inputs: paths and methods. They belong to the router, so no token is asked for. */
@@ -36,7 +36,7 @@ const wrongMethods = [
 ];
 
 test.each(wrongMethods)("$method $path is told which methods there are", async ({ method, path = "", allow = "" }) => {
-  const answer = await leavingNoTrace(service, organization, () => ask(method, path));
+  const answer = await expectNoTrace(service, organization, () => ask(method, path));
   expect(refusalIn(answer)).toEqual({ code: "method_not_allowed", details: {} });
   expect(answer?.headers.get("allow")).toBe(allow);
 });
@@ -74,7 +74,7 @@ const unknownPaths = [
 ];
 
 test.each(unknownPaths)("$method $target is no path of ours", async ({ method, target }) => {
-  const answer = await leavingNoTrace(service, organization, () => ask(method, target));
+  const answer = await expectNoTrace(service, organization, () => ask(method, target));
   expect(refusalIn(answer)).toEqual({ code: "not_found", details: {} });
 });
 

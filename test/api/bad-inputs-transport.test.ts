@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sendRaw } from "../harness/clients/raw-http.ts";
-import { endlessWindow, expectCommonHeaders, leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { endlessWindow, expectCommonHeaders, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 
 /** Rows 1 to 22 of the table of bad inputs: what is wrong already as HTTP. */
@@ -140,7 +140,7 @@ const unsafe: Row[] = [
 ];
 
 test.each([...malformed, ...unsafe])("$title is refused, moves nothing and ends the connection", async (row) => {
-  const answer = await leavingNoTrace(service, organization, async () => {
+  const answer = await expectNoTrace(service, organization, async () => {
     const { answers, closed } = await sendRaw(urlOf(), row.bytes());
     expect(answers).toHaveLength(1);
     expect(closed).toBe(true);
@@ -192,7 +192,7 @@ const slow = [
 test.concurrent.each(slow)(
   "$title that is sent too slowly is refused within 10 s, and closed",
   async ({ begin, ...row }) => {
-    const answer = await leavingNoTrace(service, organization, async () => {
+    const answer = await expectNoTrace(service, organization, async () => {
       const { answers, closed, tookMs } = await sendRaw(urlOf(), begin(), row.drip && { drip: row.drip });
       expect(answers).toHaveLength(1);
       expect(closed).toBe(true);

@@ -3,10 +3,10 @@ import { issueToken, revokeToken } from "../../shared/organizations/tokens.ts";
 import {
   endlessWindow,
   enqueuedSearches,
-  leavingNoTrace,
+  expectNoTrace,
   type Refusal,
   refusalIn,
-  standingOf,
+  organizationState,
 } from "../harness/fixtures/refusals.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 
@@ -83,7 +83,7 @@ async function keepOneInFlight(organization: Organization): Promise<() => Promis
   );
   // Held and enqueued: from then on the search leaves no trace until it ends.
   await service.until(async () => {
-    const { holds } = await standingOf(service, organization);
+    const { holds } = await organizationState(service, organization);
     return (await enqueuedSearches(service)).some((requestId) => requestId in holds);
   });
   return async () => {
@@ -100,7 +100,7 @@ const cases = steps.flatMap((first, at) => [
 test.each(cases)("$title: the first that fails answers, and nothing is moved", async ({ first, others }) => {
   const { organization, token, body, end } = await wrongIn(first, ...others);
   try {
-    const answer = await leavingNoTrace(service, organization, () => service.search(token, body));
+    const answer = await expectNoTrace(service, organization, () => service.search(token, body));
     expect(refusalIn(answer)).toMatchObject(refusals[first]);
   } finally {
     await end();
@@ -110,7 +110,7 @@ test.each(cases)("$title: the first that fails answers, and nothing is moved", a
 test("wrong in everything, a search is told only that nobody knows who asks", async () => {
   const { organization, token, body, end } = await wrongIn(...steps);
   try {
-    expect(refusalIn(await leavingNoTrace(service, organization, () => service.search(token, body)))).toMatchObject(
+    expect(refusalIn(await expectNoTrace(service, organization, () => service.search(token, body)))).toMatchObject(
       refusals.identity,
     );
   } finally {
@@ -120,14 +120,12 @@ test("wrong in everything, a search is told only that nobody knows who asks", as
 
 test("usage asks who it is before it looks at the window", async () => {
   const { organization, token } = await wrongIn("identity", "rate limit");
-  expect(refusalIn(await leavingNoTrace(service, organization, () => service.usage(token)))).toMatchObject(
+  expect(refusalIn(await expectNoTrace(service, organization, () => service.usage(token)))).toMatchObject(
     refusals.identity,
   );
-  expect(refusalIn(await leavingNoTrace(service, organization, () => service.usage(organization.token)))).toMatchObject(
-    {
-      code: "rate_limited",
-    },
-  );
+  expect(refusalIn(await expectNoTrace(service, organization, () => service.usage(organization.token)))).toMatchObject({
+    code: "rate_limited",
+  });
 });
 
 const key = "paid";
@@ -146,7 +144,7 @@ async function paidUp(terms: object = {}) {
 
 test("a remembered answer comes when the balance is gone and the window full, and takes nothing", async () => {
   const { organization, first } = await paidUp();
-  const again = await leavingNoTrace(service, organization, () =>
+  const again = await expectNoTrace(service, organization, () =>
     service.search(organization.token, { keyword: " a " }, { key }),
   );
   expect(again).toMatchObject({ status: 200, text: first.text });
@@ -162,7 +160,7 @@ test("a remembered answer comes when too many searches are in flight", async () 
   await service.rest();
   const end = await keepOneInFlight(organization);
   try {
-    const again = await leavingNoTrace(service, organization, () =>
+    const again = await expectNoTrace(service, organization, () =>
       service.search(organization.token, { keyword: "a" }, { key }),
     );
     expect(again).toMatchObject({ status: 200, text: first.text });
@@ -173,7 +171,7 @@ test("a remembered answer comes when too many searches are in flight", async () 
 
 test("a key that was used for another query is refused before the balance is looked at", async () => {
   const { organization } = await paidUp();
-  const other = await leavingNoTrace(service, organization, () =>
+  const other = await expectNoTrace(service, organization, () =>
     service.search(organization.token, { keyword: "b" }, { key }),
   );
   expect(refusalIn(other)).toEqual({ code: "bad_request", details: { reason: "idempotency_key_reused" } });
@@ -183,7 +181,7 @@ test.each(["identity", "request", "plan"] as const)("%s comes before a remembere
   const { organization } = await paidUp();
   if (step === "plan") await takeSearchFromPlan(organization);
   const token = await otherToken(organization, step === "identity");
-  const again = await leavingNoTrace(service, organization, () =>
+  const again = await expectNoTrace(service, organization, () =>
     service.search(token, { keyword: step === "request" ? "" : "a" }, { key }),
   );
   expect(refusalIn(again)).toMatchObject(refusals[step]);
@@ -198,8 +196,8 @@ test("a repeat that has to wait takes a rate token and no place in flight, and s
   const first = search();
   await service.until(async () => (await service.holdsOf(organization.organizationId)).open === 1);
   const second = search();
-  await service.until(async () => (await standingOf(service, organization)).rateTokensTaken === "2");
-  expect(refusalIn(await leavingNoTrace(service, organization, search))).toMatchObject(refusals["rate limit"]);
+  await service.until(async () => (await organizationState(service, organization)).rateTokensTaken === "2");
+  expect(refusalIn(await expectNoTrace(service, organization, search))).toMatchObject(refusals["rate limit"]);
   expect(await second).toMatchObject({ status: 200, text: (await first).text });
-  expect((await standingOf(service, organization)).rateTokensTaken).toBe("2");
+  expect((await organizationState(service, organization)).rateTokensTaken).toBe("2");
 });

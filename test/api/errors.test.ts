@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { errors } from "../../shared/errors.ts";
-import { endlessWindow, leavingNoTrace, type Refusal, refusalIn } from "../harness/fixtures/refusals.ts";
+import { endlessWindow, expectNoTrace, type Refusal, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
 /** Every error of the catalogue, met by a caller. What an outage answers stands in outages.test.ts. */
@@ -122,7 +122,7 @@ test("500 internal_error tells nothing of a defect, and the operator's log does"
      where code = (select plan_code from organizations where id = $1)`,
     [broken.organizationId],
   );
-  const answer = await leavingNoTrace(service, broken, () => search({ keyword: "a" }, broken));
+  const answer = await expectNoTrace(service, broken, () => search({ keyword: "a" }, broken));
   expect(met(answer)).toEqual({ code: "internal_error", details: {} });
   await service.until(async () => isInLog(answer.body.requestId));
   // Usage has three errors, and this is none of them.
@@ -175,7 +175,7 @@ describe("with other workers", () => {
 
   test("503 unavailable where nobody runs searches", async () => {
     await service.until(async () => (await search({ keyword: "a" })).status === 503);
-    const answer = await leavingNoTrace(service, organization, () => search({ keyword: "a" }));
+    const answer = await expectNoTrace(service, organization, () => search({ keyword: "a" }));
     expect(met(answer)).toEqual({ code: "unavailable", details: { reason: "no_workers", retryAfterMs: 1_000 } });
     expect(answer.headers.get("retry-after")).toBe("1");
   });

@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { publishIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
 import { issueToken, newToken, revokeToken } from "../../shared/organizations/tokens.ts";
-import { leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { Service } from "../harness/processes/service.ts";
 
 let service: Service;
@@ -131,7 +131,7 @@ test("a suspended organization can read its balance and not search, until it is 
 
   await suspend(true);
   await service.until(async () => (await codeOf()) === "plan_required", revokedWithinMs);
-  const answer = await leavingNoTrace(service, organization, () => service.search(token, { keyword: "a" }));
+  const answer = await expectNoTrace(service, organization, () => service.search(token, { keyword: "a" }));
   expect(refusalIn(answer)).toEqual({
     code: "plan_required",
     details: { plan: "payg", action: "upgrade", reason: "suspended" },
@@ -146,9 +146,7 @@ test("a suspended organization can read its balance and not search, until it is 
 test("a plan without searches refuses a search and shows the balance", async () => {
   const organization = await service.organization({ terms: { operations: ["usage.get"] } });
   const { body } = await service.usage(organization.token);
-  const answer = await leavingNoTrace(service, organization, () =>
-    service.search(organization.token, { keyword: "a" }),
-  );
+  const answer = await expectNoTrace(service, organization, () => service.search(organization.token, { keyword: "a" }));
   expect(refusalIn(answer)).toEqual({ code: "plan_required", details: { plan: body.plan, action: "upgrade" } });
 });
 

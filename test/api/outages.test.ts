@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeHeartbeat, removeHeartbeat } from "../../shared/queue/worker-heartbeats.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { sendRaw } from "../harness/clients/raw-http.ts";
-import { endlessWindow, leavingNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { endlessWindow, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Api, type Organization, Service } from "../harness/processes/service.ts";
 
 /** What is answered while something that the API needs is away. No worker runs here, so nothing is ever found. */
@@ -44,9 +44,7 @@ test("a queue that is longer than the deadline takes no more, and tells when to 
   await service.until(() => metricIs("queue_depth 1"));
 
   const organization = await service.organization({ terms: endlessWindow });
-  const answer = await leavingNoTrace(service, organization, () =>
-    service.search(organization.token, { keyword: "b" }),
-  );
+  const answer = await expectNoTrace(service, organization, () => service.search(organization.token, { keyword: "b" }));
   expect(refusalWithRetry(answer)).toEqual(unavailable("queue_too_long", 30_000));
 
   caller.abort();
@@ -66,7 +64,7 @@ test("a search whose body comes after the service began to stop is refused, and 
   const body = '{"keyword":"a"}';
   const head = ["POST /v1/serp/search HTTP/1.1", "Host: a", "Content-Type: application/json"];
   head.push(`Authorization: Bearer ${organization.token}`, `Content-Length: ${body.length}`, "", "");
-  const answer = await leavingNoTrace(service, organization, async () => {
+  const answer = await expectNoTrace(service, organization, async () => {
     const { answers, closed } = await sendRaw(api.url, head.join("\r\n"), {
       afterwards: async () => {
         await service.until(() => isUsed(organization)); // Its head has arrived, so it is under way when the stop begins.
@@ -99,7 +97,7 @@ test("without Postgres nobody is known, and once it is back everybody is", async
   const organization = await service.organization({ terms: endlessWindow });
   wayToPostgres.cut();
   const { token } = organization;
-  const answer = await leavingNoTrace(service, organization, async () => {
+  const answer = await expectNoTrace(service, organization, async () => {
     expect(refusalWithRetry(await service.usage(token, behindProxy))).toEqual(unavailable("postgres_unreachable"));
     return service.search(token, { keyword: "a" }, { api: behindProxy });
   });

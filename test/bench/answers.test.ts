@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { madeUpAnswers } from "../harness/fixtures/answers.ts";
+import { madeUpAnswers } from "../harness/fixtures/provider-answers.ts";
 import { fields } from "../harness/expected-elements/expected-elements.ts";
-import { countAnswers } from "./answers.ts";
+import { measureExtraction } from "./answers.ts";
 
-const counts = countAnswers(madeUpAnswers());
+const counts = measureExtraction(madeUpAnswers());
 /** What a provider never tells of any result. */
 const untold: Record<string, string[]> = {
   serper: ["breadcrumb", "total"],
@@ -28,7 +28,7 @@ test.each(counts)("each documented failure of $provider is what it means", ({ fa
 
 test("an answer that cannot be read is counted as such", () => {
   const broken = madeUpAnswers().map((answer) => ({ ...answer, body: "<!doctype html>" }));
-  for (const { pages, coverage } of countAnswers(broken)) {
+  for (const { pages, coverage } of measureExtraction(broken)) {
     expect([pages, coverage.held, coverage.extracted]).toEqual([{ held: 1, filled: 0 }, 0, 0]);
   }
 });

@@ -1,9 +1,9 @@
 /** `npm run bench`: measures what the service costs, and tells it in tables. */
 import { Command } from "commander";
 import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
-import { madeUpAnswers, recordedAnswers } from "../harness/fixtures/answers.ts";
+import { madeUpAnswers, recordedAnswers } from "../harness/fixtures/provider-answers.ts";
 import { reportOf } from "./answers.ts";
-import { measureDoors } from "./doors.ts";
+import { measureThroughput } from "./throughput.ts";
 
 const measuredMsDefault = 1_000;
 const doorMsDefault = 3_000;
@@ -21,7 +21,7 @@ function answers({ recordings, ms }: AnswersOptions): void {
 }
 
 async function doors(options: { ms: number }): Promise<void> {
-  process.stdout.write(await measureDoors(options));
+  process.stdout.write(await measureThroughput(options));
 }
 
 const program = new Command("npm run bench --")

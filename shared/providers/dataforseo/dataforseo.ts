@@ -4,9 +4,9 @@ import { type EngineConfig, MissingSettings } from "../../config.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
 import type { Query } from "../../query/query.ts";
-import { accountOf, balance } from "../account.ts";
-import { googleLanguage, isListed } from "../google-language.ts";
-import { googleLocation } from "../google-location.ts";
+import { toAccount, balanceSchema } from "../account.ts";
+import { googleLanguageCode, isLanguageListed } from "../google-language.ts";
+import { googleLocationName } from "../google-location.ts";
 import {
   type Account,
   type Failure,
@@ -83,7 +83,7 @@ const envelope = z.object({
   cost,
   tasks: z.tuple([task]).optional().catch(undefined),
 });
-const users = z.tuple([z.object({ money: z.object({ balance }) })]);
+const users = z.tuple([z.object({ money: z.object({ balance: balanceSchema }) })]);
 /** `items` is null where there are none. A count that says otherwise means that something went missing. */
 const results = z.tuple([
   z.object({
@@ -116,7 +116,7 @@ export function openDataForSeo(config: EngineConfig): Provider {
   };
   return {
     name: "dataforseo",
-    can: { mobile: true, city: true, language: (languageCode) => isListed(languageCode, languages) },
+    can: { mobile: true, city: true, language: (languageCode) => isLanguageListed(languageCode, languages) },
     callTimeoutMs,
     concurrentCallsMax: config.DATAFORSEO_CONCURRENCY,
     request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([taskOf(query)]) }),
@@ -133,7 +133,7 @@ function taskOf(query: Query): object {
     // They decode what they get, as if it came out of an address.
     keyword: query.keyword.replaceAll("%", "%25").replaceAll("+", "%2B"),
     ...placeOf(query.location),
-    language_code: googleLanguage(languageCodeOf(query.language), languages),
+    language_code: googleLanguageCode(languageCodeOf(query.language), languages),
     device: query.device,
     depth: pages * organicPerPage,
     max_crawl_pages: pages,
@@ -148,7 +148,7 @@ const numbersByCountry = new Map(countryCodes.map(([code = "", , number = ""]) =
 function placeOf(location: string): object {
   const number = numbersByCountry.get(countryOf(location)) ?? privateNumberMin;
   return isFinerThanCountry(location) || number >= privateNumberMin
-    ? { location_name: googleLocation(location) }
+    ? { location_name: googleLocationName(location) }
     : { location_code: 2_000 + number };
 }
 
@@ -175,7 +175,7 @@ function readAccount(answer: PageAnswer): Account | Failure {
   if ("failure" in told) return told;
   if (told.task.status_code !== ok) return refusalOf(told.task);
   const user = users.safeParse(told.task.result).data?.[0];
-  return user === undefined ? { failure: "unreadable" } : accountOf(user.money.balance, "USD");
+  return user === undefined ? { failure: "unreadable" } : toAccount(user.money.balance, "USD");
 }
 
 /** The one task of an answer, whatever became of it, and what the whole answer cost; or why there is none. */

@@ -2,20 +2,20 @@ import type { ResultType } from "../../results.ts";
 import { buildElement, type RawElement } from "../build-element.ts";
 import type { Element } from "../provider.ts";
 import {
-  dateOf,
-  first,
-  line,
-  linkOf,
-  linksIn,
-  partsOf,
-  priceOf,
-  questionOf,
+  formatDate,
+  firstText,
+  joinWithDots,
+  toLink,
+  collectLinks,
+  splitAtDots,
+  formatPrice,
+  toQuestionLink,
   type Row,
-  ratingOf,
-  rowsOf,
-  tableOf,
-  textsOf,
-} from "./rows.ts";
+  formatRating,
+  toRows,
+  tableLines,
+  toTexts,
+} from "./item-fields.ts";
 
 /** An item of the page. Its type is known to be there; the rest is not. */
 export type Item = Row & { readonly type: string };
@@ -70,7 +70,7 @@ export function readElements(items: readonly Item[]): Element[] {
   const elements: Element[] = [];
   const pack: Item[] = [];
   const endPack = () => {
-    if (pack.length > 0) elements.push(buildElement("local_pack", { siteLinks: pack.splice(0).map(linkOf) }));
+    if (pack.length > 0) elements.push(buildElement("local_pack", { siteLinks: pack.splice(0).map(toLink) }));
   };
   for (const item of inPageOrder(items)) {
     if (item.type === localPack) {
@@ -95,46 +95,50 @@ function inPageOrder(items: readonly Item[]): readonly Item[] {
 function readElement(item: Item): Element {
   const kind = kinds.get(item.type) ?? "other";
   const told = readers.get(item.type)?.(item);
-  const raw = { ...readAny(item), ...told, siteLinks: told?.siteLinks ?? linksIn(item) };
+  const raw = { ...readAny(item), ...told, siteLinks: told?.siteLinks ?? collectLinks(item) };
   return buildElement(kind, kind === "other" ? { ...raw, title: raw.title || item.type } : raw);
 }
 
 /** The parts that mean the same in every item, its links apart: to look for those takes longer than all the rest. */
 function readAny(item: Item): RawElement & { title: string } {
-  const title = first(item, "title");
-  const featured = first(item, "featured_title");
+  const title = firstText(item, "title");
+  const featured = firstText(item, "featured_title");
   return {
     title: title || featured,
-    url: first(item, "url"),
-    breadcrumb: first(item, "breadcrumb"),
-    description: first(item, "description", "snippet") || line(...textsOf(item["text"])),
+    url: firstText(item, "url"),
+    breadcrumb: firstText(item, "breadcrumb"),
+    description: firstText(item, "description", "snippet") || joinWithDots(...toTexts(item["text"])),
     top: [
       title && featured,
-      ratingOf(item),
-      priceOf(item),
-      first(item, "subtitle"),
-      first(item, "source"),
+      formatRating(item),
+      formatPrice(item),
+      firstText(item, "subtitle"),
+      firstText(item, "source"),
       ...beforeSnippet(item),
     ],
-    bottom: [...partsOf(first(item, "extended_snippet")), ...textsOf(item["description_rows"]), ...tableOf(item)],
+    bottom: [
+      ...splitAtDots(firstText(item, "extended_snippet")),
+      ...toTexts(item["description_rows"]),
+      ...tableLines(item),
+    ],
   };
 }
 
 function beforeSnippet(item: Item): string[] {
-  const before = first(item, "pre_snippet");
-  return before === "" ? [dateOf(item)] : partsOf(before);
+  const before = firstText(item, "pre_snippet");
+  return before === "" ? [formatDate(item)] : splitAtDots(before);
 }
 
 /** Those with a text of their own stand in rows below the result, those without in one line: expanded before inline. */
 function readListing(item: Item): RawElement {
   const { links, faq, ...rest } = item;
-  const siteLinks = rowsOf(links).map(linkOf);
-  const questions = rowsOf(rowsOf(faq)[0]?.["items"]).map((question) => first(question, "title"));
+  const siteLinks = toRows(links).map(toLink);
+  const questions = toRows(toRows(faq)[0]?.["items"]).map((question) => firstText(question, "title"));
   return {
     siteLinks: [
       ...siteLinks.filter(({ description }) => description !== ""),
       ...siteLinks.filter(({ description }) => description === ""),
-      ...linksIn(rest),
+      ...collectLinks(rest),
     ],
     ...(questions.length === 0 ? {} : { bottom: [...(readAny(item).bottom ?? []), ...questions] }),
   };
@@ -142,14 +146,14 @@ function readListing(item: Item): RawElement {
 
 function readMathSolver(item: Item): RawElement {
   return {
-    description: first(item, "result"),
-    bottom: rowsOf(item["items"]).map((way) => first(way, "title")),
-    siteLinks: rowsOf(item["links"]).map(linkOf),
+    description: firstText(item, "result"),
+    bottom: toRows(item["items"]).map((way) => firstText(way, "title")),
+    siteLinks: toRows(item["links"]).map(toLink),
   };
 }
 
 function readCurrencyBox(item: Item): RawElement {
-  const amount = (value: string, currency: string) => `${first(item, value)} ${first(item, currency)}`;
+  const amount = (value: string, currency: string) => `${firstText(item, value)} ${firstText(item, currency)}`;
   return {
     title: amount("value", "currency"),
     description: amount("converted_value", "converted_currency"),
@@ -159,40 +163,40 @@ function readCurrencyBox(item: Item): RawElement {
 
 /** Its parts are paragraphs of one text; what they refer to are its links. */
 function readAiOverview(item: Item): RawElement {
-  const paragraphs = rowsOf(item["items"]).flatMap((part) => [part, ...rowsOf(part["components"])]);
+  const paragraphs = toRows(item["items"]).flatMap((part) => [part, ...toRows(part["components"])]);
   const { references, ...rest } = item;
   return {
-    description: paragraphs.flatMap((part) => textsOf([part["title"], part["text"]])).join(" "),
-    siteLinks: [...rowsOf(references).map(linkOf), ...linksIn(rest).filter(({ url }) => url !== "")],
+    description: paragraphs.flatMap((part) => toTexts([part["title"], part["text"]])).join(" "),
+    siteLinks: [...toRows(references).map(toLink), ...collectLinks(rest).filter(({ url }) => url !== "")],
   };
 }
 
 /** A panel is no link, whatever site the entity has; its site is the first of its links. Its rows are facts. */
 function readKnowledgeGraph(item: Item): RawElement {
-  const title = first(item, "title");
-  const url = first(item, "url");
-  const parts = rowsOf(item["items"]);
+  const title = firstText(item, "title");
+  const url = firstText(item, "url");
+  const parts = toRows(item["items"]);
   const isFact = (part: Row) => part["type"] === "knowledge_graph_row_item";
   const facts = parts.filter(isFact);
   const described = parts.find((part) => part["type"] === "knowledge_graph_description_item");
   return {
     url: "",
-    description: first(item, "description") || first(described, "text"),
+    description: firstText(item, "description") || firstText(described, "text"),
     bottom: facts.map(factOf),
     siteLinks: [
       { title: url && title, url },
-      ...linksIn({ items: parts.filter((part) => !isFact(part)) }),
-      ...facts.flatMap((fact) => rowsOf(fact["links"]).map(linkOf)),
+      ...collectLinks({ items: parts.filter((part) => !isFact(part)) }),
+      ...facts.flatMap((fact) => toRows(fact["links"]).map(toLink)),
     ],
   };
 }
 
 function factOf(fact: Row): string {
-  const title = first(fact, "title");
-  const text = first(fact, "text");
+  const title = firstText(fact, "title");
+  const text = firstText(fact, "text");
   return title === "" || text.startsWith(title) ? text : `${title}: ${text}`;
 }
 
 function readQuestions(item: Item): RawElement {
-  return { siteLinks: rowsOf(item["items"]).map(questionOf) };
+  return { siteLinks: toRows(item["items"]).map(toQuestionLink) };
 }

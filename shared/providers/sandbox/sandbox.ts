@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import type { Failure, Page, PageAnswer, PageRequest, Provider } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
-import { sandboxPage } from "./pages.ts";
+import { generatePage } from "./generate-page.ts";
 
 /** No shorter than the longest deadline: here only the search itself may run out of time. */
 const callTimeoutMs = 120_000;
@@ -47,7 +47,7 @@ function readSandbox(answer: PageAnswer): Page | Failure {
   if (!read.success) return { failure: "unreadable" };
   const { keyword, isEmpty, ...rest } = read.data;
   if (isEmpty) return { elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd: 0 };
-  return sandboxPage({ keyword: keyword.replace(trigger, "").trim() || "sandbox", ...rest });
+  return generatePage({ keyword: keyword.replace(trigger, "").trim() || "sandbox", ...rest });
 }
 
 async function answerLocally(request: PageRequest, signal: AbortSignal): Promise<PageAnswer> {

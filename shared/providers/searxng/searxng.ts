@@ -5,7 +5,14 @@ import { countryOf } from "../../query/locations.ts";
 import type { Query } from "../../query/query.ts";
 import type { Failure, FailureKind, Page, PageAnswer, Provider } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
-import { besides, foreignEngine, fromGoogle, mainResults, resultsPage, type ResultsPage } from "./page.ts";
+import {
+  surroundingElements,
+  isFromOtherEngine,
+  isFromGoogle,
+  resultElements,
+  resultsPageSchema,
+  type ResultsPage,
+} from "./results-page.ts";
 
 /** An instance waits for its engines itself, 3 s unless set otherwise; a loaded one behind a proxy takes longer. */
 const callTimeoutMs = 15_000;
@@ -91,15 +98,16 @@ function baseLanguage(languageCode: string): string {
 function readSearxng({ status, body }: PageAnswer): Page | Failure {
   if (status !== 200) return { failure: failureOfStatus(status) };
   const json = parseJson(body);
-  const read = resultsPage.safeParse(json);
+  const read = resultsPageSchema.safeParse(json);
   if (!read.success) return { failure: "unreadable" };
   const page = read.data;
   // An instance without this engine, or with locked categories, asks all its usual engines in Google's place.
-  if (page.results.some(foreignEngine) || page.infoboxes.some(foreignEngine)) return { failure: "account_refused" };
-  const rows = mainResults(page.results.filter(fromGoogle));
+  if (page.results.some(isFromOtherEngine) || page.infoboxes.some(isFromOtherEngine))
+    return { failure: "account_refused" };
+  const rows = resultElements(page.results.filter(isFromGoogle));
   const failure = rows.length === 0 && failureOfEmptyPage(page, json);
   if (failure) return { failure };
-  const { above, below } = besides(page);
+  const { above, below } = surroundingElements(page);
   return {
     elements: [...above, ...rows, ...below],
     // They gave it up in May 2026.
@@ -128,7 +136,7 @@ function failureOfEmptyPage({ answers, infoboxes }: ResultsPage, json: unknown):
   if (google !== undefined) return failureOfEngine(google.slice(1).join(" "));
   if (silent.length > 0) return "account_refused";
   // To some keywords (`random color`, `min 3 5`) an instance has an answer of its own, and then asks nobody.
-  return [...answers, ...infoboxes].every(fromGoogle) ? undefined : "query_refused";
+  return [...answers, ...infoboxes].every(isFromGoogle) ? undefined : "query_refused";
 }
 
 /**

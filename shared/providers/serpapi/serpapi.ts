@@ -2,10 +2,10 @@ import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../config.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
-import { accountOf, balance } from "../account.ts";
+import { toAccount, balanceSchema } from "../account.ts";
 import { buildElement } from "../build-element.ts";
-import { googleLanguage, googleLanguages, isListed } from "../google-language.ts";
-import { googleLocation } from "../google-location.ts";
+import { googleLanguageCode, googleLanguages, isLanguageListed } from "../google-language.ts";
+import { googleLocationName } from "../google-location.ts";
 import {
   type Account,
   type Element,
@@ -16,18 +16,18 @@ import {
   type Provider,
 } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
-import { featuresAfter, featuresBefore } from "./features.ts";
+import { featuresAfter, featuresBefore } from "./serp-features.ts";
 import {
-  linesOf,
+  snippetLines,
   listOf,
   membersMax,
-  noSnippetPart,
-  partOf,
+  emptySnippetPart,
+  optionalPart,
   siteLinks,
   snippetPart,
   splitRating,
   text,
-} from "./parts.ts";
+} from "./row-schemas.ts";
 
 /** They answer in one to four seconds; what takes longer than this they have mostly given up, too. */
 const callTimeoutMs = 20_000;
@@ -52,9 +52,9 @@ const organicRow = z
     rating: text,
     reviews: text,
     extensions: listOf(z.string()),
-    rich_snippet: partOf(z.object({ top: snippetPart, bottom: snippetPart }), {
-      top: noSnippetPart,
-      bottom: noSnippetPart,
+    rich_snippet: optionalPart(z.object({ top: snippetPart, bottom: snippetPart }), {
+      top: emptySnippetPart,
+      bottom: emptySnippetPart,
     }),
     rich_snippet_table: snippetPart,
     rich_snippet_list: listOf(z.string()),
@@ -78,7 +78,7 @@ const answerParts = z
     }),
   );
 type AnswerParts = z.infer<typeof answerParts>;
-const accountAnswer = z.object({ total_searches_left: balance });
+const accountAnswer = z.object({ total_searches_left: balanceSchema });
 const refusal = z.object({ error: z.string() });
 const toldSearch = z.object({ search_metadata: z.object({ status: z.string() }) });
 
@@ -94,7 +94,7 @@ export function openSerpapi(config: EngineConfig): Provider {
   const headers = { accept: "application/json" };
   return {
     name: "serpapi",
-    can: { mobile: true, city: true, language: (languageCode) => isListed(languageCode, googleLanguages) },
+    can: { mobile: true, city: true, language: (languageCode) => isLanguageListed(languageCode, googleLanguages) },
     callTimeoutMs,
     concurrentCallsMax: config.SERPAPI_CONCURRENCY,
     request: (query, pageNumber) => {
@@ -103,8 +103,8 @@ export function openSerpapi(config: EngineConfig): Provider {
         q: query.keyword,
         // The country goes along with every place: alone, a place loses against the country that they ask from.
         gl: countryOf(query.location).toLowerCase(),
-        hl: googleLanguage(languageCodeOf(query.language), googleLanguages).toLowerCase(),
-        ...(isFinerThanCountry(query.location) ? { location: googleLocation(query.location) } : {}),
+        hl: googleLanguageCode(languageCodeOf(query.language), googleLanguages).toLowerCase(),
+        ...(isFinerThanCountry(query.location) ? { location: googleLocationName(query.location) } : {}),
         device: query.device,
         start: String((pageNumber - 1) * organicPerPage),
         api_key: key,
@@ -129,7 +129,7 @@ export function openSerpapi(config: EngineConfig): Provider {
 function readAccount({ status, body }: PageAnswer): Account | Failure {
   const json = parseJson(body);
   const account = status === 200 ? accountAnswer.safeParse(json).data : undefined;
-  return account === undefined ? failureOf(status, json) : accountOf(account.total_searches_left, "searches left");
+  return account === undefined ? failureOf(status, json) : toAccount(account.total_searches_left, "searches left");
 }
 
 function readSerpapi({ status, body }: PageAnswer): Page | Failure {
@@ -210,8 +210,8 @@ function organicElement(row: z.infer<typeof organicRow>): Element {
     description: row.snippet,
     top: [...new Set([top.stars || own.stars, row.price, ...top.lines, row.author, row.cited_by, row.date])],
     bottom: [
-      ...linesOf(row.rich_snippet.bottom),
-      ...linesOf(row.rich_snippet_table),
+      ...snippetLines(row.rich_snippet.bottom),
+      ...snippetLines(row.rich_snippet_table),
       ...row.rich_snippet_list,
       ...own.lines,
     ],

@@ -2,10 +2,10 @@ import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../config.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
-import { accountOf, balance } from "../account.ts";
+import { toAccount, balanceSchema } from "../account.ts";
 import { buildElement, ratingText } from "../build-element.ts";
-import { googleLanguage, googleLanguages, isListed } from "../google-language.ts";
-import { googleLocation } from "../google-location.ts";
+import { googleLanguageCode, googleLanguages, isLanguageListed } from "../google-language.ts";
+import { googleLocationName } from "../google-location.ts";
 import {
   type Account,
   type Element,
@@ -16,7 +16,7 @@ import {
   type Provider,
 } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
-import { featuresAfter, featuresBefore, text } from "./features.ts";
+import { featuresAfter, featuresBefore, text } from "./serp-features.ts";
 
 /** They tell one or two seconds, and four where they try again themselves. */
 const callTimeoutMs = 10_000;
@@ -42,7 +42,7 @@ const charged = z.int().min(0);
 const resultsPage = z.looseObject({ organic: z.array(organicRow), credits: charged.catch(1) });
 /** What an answer tells of its cost, whatever else is in it. */
 const bill = z.object({ credits: charged });
-const accountAnswer = z.object({ balance });
+const accountAnswer = z.object({ balance: balanceSchema });
 const refusal = z.object({ message: z.string() });
 
 /**
@@ -58,7 +58,7 @@ export function openSerper(config: EngineConfig): Provider {
   const headers = { "content-type": "application/json", accept: "application/json", "x-api-key": key };
   return {
     name: "serper",
-    can: { mobile: false, city: true, language: (languageCode) => isListed(languageCode, googleLanguages) },
+    can: { mobile: false, city: true, language: (languageCode) => isLanguageListed(languageCode, googleLanguages) },
     callTimeoutMs,
     concurrentCallsMax: config.SERPER_CONCURRENCY,
     request: (query, pageNumber) => ({
@@ -69,8 +69,8 @@ export function openSerper(config: EngineConfig): Provider {
         q: query.keyword,
         // The country goes along with every place: alone, a place loses against the country that they ask from.
         gl: countryOf(query.location).toLowerCase(),
-        hl: googleLanguage(languageCodeOf(query.language), googleLanguages).toLowerCase(),
-        ...(isFinerThanCountry(query.location) ? { location: googleLocation(query.location) } : {}),
+        hl: googleLanguageCode(languageCodeOf(query.language), googleLanguages).toLowerCase(),
+        ...(isFinerThanCountry(query.location) ? { location: googleLocationName(query.location) } : {}),
         num: organicPerPage,
         page: pageNumber,
       }),
@@ -101,7 +101,7 @@ function readAccount({ status, body }: PageAnswer): Account | Failure {
   const json = parseJson(body);
   const account = status === 200 ? accountAnswer.safeParse(json).data : undefined;
   if (account === undefined) return { failure: failureOf(status, refusal.safeParse(json).data?.message ?? "") };
-  return accountOf(account.balance, "credits");
+  return toAccount(account.balance, "credits");
 }
 
 /** An empty account and a forbidden query both come as a 400, and a wrong key as a 403; only the sentence tells. */

@@ -5,7 +5,7 @@ import { newId } from "../../../shared/ids.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
-import { aMonth, writePast } from "../../harness/fixtures/backdate-ledger.ts";
+import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
@@ -140,7 +140,7 @@ test("what an operator wrote is shown as text, and no spreadsheet takes it for a
 
 test("the CSV has every entry of its filter, and of the whole the mils add up to the balance", async () => {
   const organization = await service.organization({ creditMils: 0 });
-  await writePast(service.database, organization.organizationId, aMonth(new Date(), 12));
+  await backdateLedger(service.database, organization.organizationId, aMonth(new Date(), 12));
   const visitor = await signIn(organization);
   const whole = await visitor.get("/billing/searches.csv");
   expect(whole.headers.get("content-type")).toBe("text/csv; charset=utf-8");

@@ -6,7 +6,7 @@ import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { axeFindings, openBrowser, type Visitor, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns } from "../../harness/clients/page-visitor.ts";
-import { aMonth, writePast } from "../../harness/fixtures/backdate-ledger.ts";
+import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
 /** The billing page as people use it. Nothing may leave the machine, and no policy may have to step in. */
@@ -42,7 +42,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
 
   async function organizationWithAMonth() {
     const organization = await service.organization({ creditMils: 0 });
-    await writePast(service.database, organization.organizationId, aMonth(new Date()));
+    await backdateLedger(service.database, organization.organizationId, aMonth(new Date()));
     return organization;
   }
 

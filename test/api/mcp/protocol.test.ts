@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { currentMessage } from "../../harness/clients/agent.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
-import { endlessWindow, expectCommonHeaders, leavingNoTrace } from "../../harness/fixtures/refusals.ts";
+import { endlessWindow, expectCommonHeaders, expectNoTrace } from "../../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
 
 /** What the protocol asks of the HTTP below it, sent by hand. */
@@ -39,7 +39,7 @@ test.each([
   "401 for $what, whatever the body is, and without a hint of another way to sign in",
   async ({ authorization, told }) => {
     for (const body of [call, "{"]) {
-      const answer = await leavingNoTrace(service, organization, () => post(body, { authorization }));
+      const answer = await expectNoTrace(service, organization, () => post(body, { authorization }));
       expect(answer).toMatchObject({ status: 401, body: { error: { code: "unauthenticated", details: {} } } });
       expect(answer.headers.get("www-authenticate")).toBe(told);
       expectCommonHeaders(answer);
@@ -85,7 +85,7 @@ const badMessages = [
 ];
 
 test.each(badMessages)("$status for $what, as an error of JSON-RPC that belongs to no request", async (bad) => {
-  const answer = await leavingNoTrace(service, organization, () => post(bad.body, bad.headers));
+  const answer = await expectNoTrace(service, organization, () => post(bad.body, bad.headers));
   expect(answer.status).toBe(bad.status);
   const data = { requestId: answer.headers.get("x-request-id"), reason: bad.reason };
   expect(answer.body).toEqual({
@@ -114,7 +114,7 @@ test.each([
     code: -32_000,
   },
 ])("$status for JSON that is $what", async ({ body, headers, status, code }) => {
-  const answer = await leavingNoTrace(service, organization, () => post(body, headers));
+  const answer = await expectNoTrace(service, organization, () => post(body, headers));
   expect({ status: answer.status, body: answer.body }).toMatchObject({ status, body: { error: { code } } });
 });
 

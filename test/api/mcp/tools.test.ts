@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Agent, type Revision, revisions } from "../../harness/clients/agent.ts";
-import { endlessWindow, standingOf } from "../../harness/fixtures/refusals.ts";
+import { endlessWindow, organizationState } from "../../harness/fixtures/refusals.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
 let service: Service;
@@ -64,12 +64,12 @@ describe.each(both)("an agent that speaks %s", (revision) => {
   });
 
   test("takes of the rate window what REST takes, and nothing for all that calls no tool", async () => {
-    const { rateTokensTaken } = await standingOf(service, organization);
+    const { rateTokensTaken } = await organizationState(service, organization);
     await agent.client.listTools();
     const [priced, plain] = [await agent.call("serp.search", { keyword: "a" }), await agent.call("usage_get")];
     expect([priced.isError, plain.isError]).toEqual([false, false]);
     if (revision === "2025-11-25") await agent.client.ping();
-    expect(Number((await standingOf(service, organization)).rateTokensTaken) - Number(rateTokensTaken)).toBe(2);
+    expect(Number((await organizationState(service, organization)).rateTokensTaken) - Number(rateTokensTaken)).toBe(2);
   });
 
   test("that repeats a search under its key pays once, and is told that it is a repeat", async () => {

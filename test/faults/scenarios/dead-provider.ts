@@ -1,4 +1,4 @@
-import { entries } from "../../shared/providers/contract-entries.ts";
+import { contractCases } from "../../shared/providers/contract-cases.ts";
 import { hang, refusal, type Reply, reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
 import type { Row } from "../report.ts";
 import { keepInFlight, type CallerAnswer } from "./callers.ts";
@@ -37,7 +37,7 @@ export async function measureDeadProvider(
   settings: Record<string, string>,
 ): Promise<Loss[]> {
   const second = await startSerperStub();
-  second.otherwise = slowly(reply(200, entries.dataforseo.page));
+  second.otherwise = slowly(reply(200, contractCases.dataforseo.page));
   const environment = {
     SERP_PROVIDERS: "serper,dataforseo",
     DATAFORSEO_LOGIN: "stub",

@@ -1,35 +1,42 @@
-import { type Held, type HeldPage, holding, type Raw, rawOf, rowsOf } from "./expected-elements.ts";
+import {
+  type ExpectedElement,
+  type ExpectedPage,
+  expectElement,
+  type Raw,
+  toRaw,
+  toRows,
+} from "./expected-elements.ts";
 
 /** What an answer of DataForSEO holds; undefined where it is no page. Its items are the page, one by one. */
-export function heldByDataForSeo(answer: Raw): HeldPage | undefined {
-  const [task] = rowsOf(answer["tasks"]);
-  const [result] = rowsOf(task?.["result"]);
+export function expectFromDataForSeo(answer: Raw): ExpectedPage | undefined {
+  const [task] = toRows(answer["tasks"]);
+  const [result] = toRows(task?.["result"]);
   if (result === undefined || !Array.isArray(result["items"])) return undefined;
-  const items = rowsOf(result["items"]);
+  const items = toRows(result["items"]);
   // The businesses of a pack are an item each, and one element.
   const first = items.filter(({ type }, at) => type !== "local_pack" || items[at - 1]?.["type"] !== "local_pack");
   return { elements: first.map(heldOf), hasTotal: Number(result["se_results_count"]) > 0 };
 }
 
-function heldOf(item: Raw): Held {
+function heldOf(item: Raw): ExpectedElement {
   const { type, title, url, items, links } = item;
   switch (type) {
     case "local_pack":
-      return holding(undefined, { siteLinks: title });
+      return expectElement(undefined, { siteLinks: title });
     case "currency_box":
-      return holding(undefined, { title: item["value"], description: item["converted_value"] });
+      return expectElement(undefined, { title: item["value"], description: item["converted_value"] });
     case "math_solver":
-      return holding(undefined, {
+      return expectElement(undefined, {
         title,
         description: item["result"],
         "richSnippet.bottom": items,
         siteLinks: links,
       });
     case "ai_overview":
-      return holding(undefined, { description: items, siteLinks: item["references"] });
+      return expectElement(undefined, { description: items, siteLinks: item["references"] });
     case "knowledge_graph":
       // A panel is no link; its site is among its links.
-      return holding(undefined, {
+      return expectElement(undefined, {
         title,
         description: item["description"],
         "richSnippet.top": item["subtitle"],
@@ -40,18 +47,18 @@ function heldOf(item: Raw): Held {
   }
 }
 
-function anyOf(item: Raw): Held {
+function anyOf(item: Raw): ExpectedElement {
   const { title, featured_title, url, breadcrumb, description, snippet, text, rating, price } = item;
-  const { current, displayed_price } = rawOf(price);
+  const { current, displayed_price } = toRaw(price);
   const { subtitle, source, pre_snippet, timestamp } = item;
   const { extended_snippet, description_rows, table, faq } = item;
-  return holding(undefined, {
+  return expectElement(undefined, {
     title: [title, featured_title],
     url,
     breadcrumb,
     description: [description, snippet, text],
-    "richSnippet.top": [rawOf(rating)["value"], current, displayed_price, subtitle, source, pre_snippet, timestamp],
-    "richSnippet.bottom": [extended_snippet, description_rows, rawOf(table)["table_content"], faq],
+    "richSnippet.top": [toRaw(rating)["value"], current, displayed_price, subtitle, source, pre_snippet, timestamp],
+    "richSnippet.bottom": [extended_snippet, description_rows, toRaw(table)["table_content"], faq],
     siteLinks: [item["items"], item["links"], item["references"], item["related_result"]],
   });
 }

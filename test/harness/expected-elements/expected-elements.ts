@@ -16,14 +16,14 @@ export const fields = [
 export type Field = (typeof fields)[number];
 
 /** What an answer holds of one element, by its raw JSON alone and not by its adapter. */
-export interface Held {
+export interface ExpectedElement {
   /** What it has to become; left out where its place on the page tells which result it is. */
   type?: ResultType;
   /** What stands there for each field that has something. */
   parts: ReadonlyMap<Field, unknown>;
 }
-export interface HeldPage {
-  elements: Held[];
+export interface ExpectedPage {
+  elements: ExpectedElement[];
   /** Whether it tells how many results there are in all. */
   hasTotal: boolean;
 }
@@ -41,15 +41,15 @@ export interface Coverage {
 }
 
 /** The parts of an element for which its answer has something. What has an address has a domain, too. */
-export function holding(type: ResultType | undefined, parts: Partial<Record<Field, unknown>>): Held {
+export function expectElement(type: ResultType | undefined, parts: Partial<Record<Field, unknown>>): ExpectedElement {
   const told = { ...parts, domain: parts.url };
-  const found = new Map(fields.filter((field) => isSomething(told[field])).map((field) => [field, told[field]]));
+  const found = new Map(fields.filter((field) => hasText(told[field])).map((field) => [field, told[field]]));
   return type === undefined ? { parts: found } : { type, parts: found };
 }
 
 /** Whether anybody could read it: a text, a number, or a list or object with one in it. */
-export function isSomething(value: unknown): boolean {
-  if (typeof value === "object" && value !== null) return Object.values(value).some(isSomething);
+export function hasText(value: unknown): boolean {
+  if (typeof value === "object" && value !== null) return Object.values(value).some(hasText);
   return typeof value === "number" || (typeof value === "string" && value.trim() !== "");
 }
 
@@ -58,17 +58,17 @@ export function isRaw(value: unknown): value is Raw {
 }
 
 /** The object that stands there, or one without parts. */
-export function rawOf(value: unknown): Raw {
+export function toRaw(value: unknown): Raw {
   return isRaw(value) ? value : {};
 }
 
 /** The objects of a list; none where it is no list. */
-export function rowsOf(value: unknown): Raw[] {
+export function toRows(value: unknown): Raw[] {
   return Array.isArray(value) ? value.filter(isRaw) : [];
 }
 
 /** Holds what came out against what the answer held. Of several of one type the first belongs to the first. */
-export function coverageOf({ elements, hasTotal }: HeldPage, page: Page): Coverage {
+export function measureCoverage({ elements, hasTotal }: ExpectedPage, page: Page): Coverage {
   const left = [...page.elements];
   const coverage = noCoverage();
   coverage.held = elements.length;
@@ -85,7 +85,7 @@ export function coverageOf({ elements, hasTotal }: HeldPage, page: Page): Covera
   return coverage;
 }
 
-export function sumOf(coverages: readonly Coverage[]): Coverage {
+export function sumCoverage(coverages: readonly Coverage[]): Coverage {
   const sum = noCoverage();
   for (const { held, extracted, fields: counts } of coverages) {
     sum.held += held;
@@ -99,7 +99,7 @@ export function sumOf(coverages: readonly Coverage[]): Coverage {
 }
 
 /** What an answer held and no result has. */
-export function missingIn({ held, extracted, fields: counts }: Coverage): string[] {
+export function listMissing({ held, extracted, fields: counts }: Coverage): string[] {
   const elements = held === extracted ? [] : [`elements: ${extracted} of ${held}`];
   const unfilled = fields.filter((field) => counts[field].filled < counts[field].held);
   return [...elements, ...unfilled.map((field) => `${field}: ${counts[field].filled} of ${counts[field].held}`)];

@@ -1,5 +1,12 @@
 import type { ResultType } from "../../../shared/results.ts";
-import { type Held, type HeldPage, holding, isSomething, type Raw, rowsOf } from "./expected-elements.ts";
+import {
+  type ExpectedElement,
+  type ExpectedPage,
+  expectElement,
+  hasText,
+  type Raw,
+  toRows,
+} from "./expected-elements.ts";
 
 const types: Readonly<Record<string, ResultType>> = {
   "default.html": "organic",
@@ -10,16 +17,16 @@ const types: Readonly<Record<string, ResultType>> = {
 };
 
 /** What an answer of SearXNG holds of Google's; undefined where it is no page. */
-export function heldBySearxng(answer: Raw): HeldPage | undefined {
+export function expectFromSearxng(answer: Raw): ExpectedPage | undefined {
   const { results, answers, infoboxes, suggestions, corrections } = answer;
   if (!Array.isArray(results)) return undefined;
   return {
     elements: [
-      ...(isSomething(corrections) ? [holding("other", { siteLinks: corrections })] : []),
-      ...rowsOf(answers).filter(isGoogles).map(answerOf),
-      ...rowsOf(infoboxes).filter(isGoogles).map(panelOf),
-      ...rowsOf(results).filter(isGoogles).map(resultOf),
-      ...(isSomething(suggestions) ? [holding("related_searches", { siteLinks: suggestions })] : []),
+      ...(hasText(corrections) ? [expectElement("other", { siteLinks: corrections })] : []),
+      ...toRows(answers).filter(isGoogles).map(answerOf),
+      ...toRows(infoboxes).filter(isGoogles).map(panelOf),
+      ...toRows(results).filter(isGoogles).map(resultOf),
+      ...(hasText(suggestions) ? [expectElement("related_searches", { siteLinks: suggestions })] : []),
     ],
     hasTotal: false,
   };
@@ -28,9 +35,9 @@ export function heldBySearxng(answer: Raw): HeldPage | undefined {
 const isGoogles = ({ engine }: Raw) => engine === "google";
 
 /** Google's date stands at the very beginning of the text, with a dash behind it. */
-function resultOf(row: Raw): Held {
+function resultOf(row: Raw): ExpectedElement {
   const date = /^.{0,12}\d.{0,12} — /.exec(String(row["content"]))?.[0];
-  return holding(types[String(row["template"])] ?? "other", {
+  return expectElement(types[String(row["template"])] ?? "other", {
     title: row["title"],
     url: row["url"],
     description: row["content"],
@@ -39,17 +46,17 @@ function resultOf(row: Raw): Held {
   });
 }
 
-function answerOf({ answer, translations, url }: Raw): Held {
-  const isSaid = isSomething([answer, translations]);
-  const type = isSomething(url) ? "featured_snippet" : "answer_box";
-  return holding(isSaid ? type : "other", { url, description: [answer, translations] });
+function answerOf({ answer, translations, url }: Raw): ExpectedElement {
+  const isSaid = hasText([answer, translations]);
+  const type = hasText(url) ? "featured_snippet" : "answer_box";
+  return expectElement(isSaid ? type : "other", { url, description: [answer, translations] });
 }
 
-function panelOf({ infobox, content, attributes, urls, relatedTopics }: Raw): Held {
-  return holding("knowledge_graph", {
+function panelOf({ infobox, content, attributes, urls, relatedTopics }: Raw): ExpectedElement {
+  return expectElement("knowledge_graph", {
     title: infobox,
     description: content,
-    "richSnippet.bottom": rowsOf(attributes).map(({ value }) => value),
+    "richSnippet.bottom": toRows(attributes).map(({ value }) => value),
     siteLinks: [urls, relatedTopics],
   });
 }

@@ -1,5 +1,14 @@
 import type { ResultType } from "../../../shared/results.ts";
-import { type Held, type HeldPage, holding, isRaw, isSomething, type Raw, rawOf, rowsOf } from "./expected-elements.ts";
+import {
+  type ExpectedElement,
+  type ExpectedPage,
+  expectElement,
+  isRaw,
+  hasText,
+  type Raw,
+  toRaw,
+  toRows,
+} from "./expected-elements.ts";
 
 const groups: Readonly<Record<string, ResultType>> = {
   shopping_results: "shopping",
@@ -21,32 +30,32 @@ const groups: Readonly<Record<string, ResultType>> = {
 const notOnThePage = /^(search_.*|serp_api_data|(serpapi_)?pagination|(local_)?map|error)$/;
 
 /** What an answer of SerpApi holds; undefined where it is no page. */
-export function heldBySerpapi(answer: Raw): HeldPage | undefined {
+export function expectFromSerpapi(answer: Raw): ExpectedPage | undefined {
   const { organic_results, ads, ai_overview, answer_box, knowledge_graph, immersive_products, ...rest } = answer;
   if (!Array.isArray(organic_results)) return undefined;
   const others = Object.entries(rest).filter(([name]) => !notOnThePage.test(name));
-  const blocks = new Set(rowsOf(immersive_products).map(({ category }) => category));
-  const total = rawOf(answer["search_information"])["total_results"];
+  const blocks = new Set(toRows(immersive_products).map(({ category }) => category));
+  const total = toRaw(answer["search_information"])["total_results"];
   return {
     elements: [
-      ...rowsOf(organic_results).map(organicOf),
+      ...toRows(organic_results).map(organicOf),
       // Those on top come first.
-      ...rowsOf(ads).map(adOf),
-      ...(isSomething(ai_overview) ? [overviewOf(rawOf(ai_overview))] : []),
-      ...(isSomething(answer_box) ? [boxOf(rawOf(answer_box))] : []),
-      ...(isSomething(knowledge_graph) ? [panelOf(rawOf(knowledge_graph))] : []),
+      ...toRows(ads).map(adOf),
+      ...(hasText(ai_overview) ? [overviewOf(toRaw(ai_overview))] : []),
+      ...(hasText(answer_box) ? [boxOf(toRaw(answer_box))] : []),
+      ...(hasText(knowledge_graph) ? [panelOf(toRaw(knowledge_graph))] : []),
       ...others.flatMap(([name, value]) => otherOf(groups[name] ?? "other", value)),
-      ...[...blocks].map((title) => holding("shopping", { title, siteLinks: immersive_products })),
+      ...[...blocks].map((title) => expectElement("shopping", { title, siteLinks: immersive_products })),
     ],
     // One that is no greater than the page refutes itself.
     hasTotal: Number(total ?? 0) > organic_results.length,
   };
 }
 
-function organicOf(row: Raw): Held {
-  const { top, bottom } = rawOf(row["rich_snippet"]);
+function organicOf(row: Raw): ExpectedElement {
+  const { top, bottom } = toRaw(row["rich_snippet"]);
   const lines = Array.isArray(row["extensions"]) ? row["extensions"] : [];
-  return holding("organic", {
+  return expectElement("organic", {
     title: row["title"],
     url: row["link"],
     breadcrumb: row["displayed_link"],
@@ -58,8 +67,17 @@ function organicOf(row: Raw): Held {
   });
 }
 
-function adOf({ title, link, displayed_link, description, rating, price, extensions, sitelinks }: Raw): Held {
-  return holding("paid", {
+function adOf({
+  title,
+  link,
+  displayed_link,
+  description,
+  rating,
+  price,
+  extensions,
+  sitelinks,
+}: Raw): ExpectedElement {
+  return expectElement("paid", {
     title,
     url: link,
     breadcrumb: displayed_link,
@@ -70,14 +88,14 @@ function adOf({ title, link, displayed_link, description, rating, price, extensi
   });
 }
 
-function overviewOf({ text_blocks, references }: Raw): Held {
-  return holding("ai_overview", { description: text_blocks, siteLinks: references });
+function overviewOf({ text_blocks, references }: Raw): ExpectedElement {
+  return expectElement("ai_overview", { description: text_blocks, siteLinks: references });
 }
 
-function boxOf({ title, link, displayed_link, answer, result, snippet, list, date }: Raw): Held {
+function boxOf({ title, link, displayed_link, answer, result, snippet, list, date }: Raw): ExpectedElement {
   const description = [answer, result, snippet, list];
-  const type = isSomething(link) ? "featured_snippet" : "answer_box";
-  return holding(isSomething([title, link, description]) ? type : "other", {
+  const type = hasText(link) ? "featured_snippet" : "answer_box";
+  return expectElement(hasText([title, link, description]) ? type : "other", {
     title,
     url: link,
     breadcrumb: displayed_link,
@@ -86,13 +104,13 @@ function boxOf({ title, link, displayed_link, answer, result, snippet, list, dat
   });
 }
 
-function panelOf({ title, type, description, rating, website, source }: Raw): Held {
-  const siteLinks = [website, rawOf(source)["link"]];
-  return holding("knowledge_graph", { title, description, "richSnippet.top": [type, rating], siteLinks });
+function panelOf({ title, type, description, rating, website, source }: Raw): ExpectedElement {
+  const siteLinks = [website, toRaw(source)["link"]];
+  return expectElement("knowledge_graph", { title, description, "richSnippet.top": [type, rating], siteLinks });
 }
 
-function otherOf(type: ResultType, value: unknown): Held[] {
-  if (!isSomething(value)) return [];
+function otherOf(type: ResultType, value: unknown): ExpectedElement[] {
+  if (!hasText(value)) return [];
   const siteLinks = isRaw(value) ? Object.values(value).filter(Array.isArray) : value;
-  return [holding(type, { title: rawOf(value)["title"], siteLinks })];
+  return [expectElement(type, { title: toRaw(value)["title"], siteLinks })];
 }

@@ -1,5 +1,14 @@
 import type { ResultType } from "../../../shared/results.ts";
-import { type Held, type HeldPage, holding, isRaw, isSomething, type Raw, rawOf, rowsOf } from "./expected-elements.ts";
+import {
+  type ExpectedElement,
+  type ExpectedPage,
+  expectElement,
+  isRaw,
+  hasText,
+  type Raw,
+  toRaw,
+  toRows,
+} from "./expected-elements.ts";
 
 const groups: Readonly<Record<string, ResultType>> = {
   topStories: "top_stories",
@@ -15,24 +24,26 @@ const groups: Readonly<Record<string, ResultType>> = {
 const notOnThePage = new Set(["searchParameters", "searchInformation", "credits"]);
 
 /** What an answer of Serper holds; undefined where it is no page. */
-export function heldBySerper(answer: Raw): HeldPage | undefined {
+export function expectFromSerper(answer: Raw): ExpectedPage | undefined {
   const { organic, ads, answerBox, knowledgeGraph, ...rest } = answer;
   const others = Object.entries(rest).filter(([name]) => !notOnThePage.has(name));
   if (!Array.isArray(organic)) return undefined;
   return {
     elements: [
-      ...rowsOf(ads).map(({ title, link, snippet }) => holding("paid", { title, url: link, description: snippet })),
-      ...(isSomething(answerBox) ? [boxOf(rawOf(answerBox))] : []),
-      ...(isSomething(knowledgeGraph) ? [panelOf(rawOf(knowledgeGraph))] : []),
-      ...rowsOf(organic).map(organicOf),
+      ...toRows(ads).map(({ title, link, snippet }) =>
+        expectElement("paid", { title, url: link, description: snippet }),
+      ),
+      ...(hasText(answerBox) ? [boxOf(toRaw(answerBox))] : []),
+      ...(hasText(knowledgeGraph) ? [panelOf(toRaw(knowledgeGraph))] : []),
+      ...toRows(organic).map(organicOf),
       ...others.flatMap(([name, value]) => otherOf(groups[name] ?? "other", value)),
     ],
     hasTotal: false,
   };
 }
 
-function organicOf({ title, link, snippet, date, price, rating, attributes, sitelinks }: Raw): Held {
-  return holding("organic", {
+function organicOf({ title, link, snippet, date, price, rating, attributes, sitelinks }: Raw): ExpectedElement {
+  return expectElement("organic", {
     title,
     url: link,
     description: snippet,
@@ -42,13 +53,13 @@ function organicOf({ title, link, snippet, date, price, rating, attributes, site
   });
 }
 
-function boxOf({ title, link, snippet, answer }: Raw): Held {
-  const type = isSomething(link) ? "featured_snippet" : "answer_box";
-  return holding(type, { title, url: link, description: [snippet, answer] });
+function boxOf({ title, link, snippet, answer }: Raw): ExpectedElement {
+  const type = hasText(link) ? "featured_snippet" : "answer_box";
+  return expectElement(type, { title, url: link, description: [snippet, answer] });
 }
 
-function panelOf({ title, type, description, attributes, website, descriptionLink }: Raw): Held {
-  return holding("knowledge_graph", {
+function panelOf({ title, type, description, attributes, website, descriptionLink }: Raw): ExpectedElement {
+  return expectElement("knowledge_graph", {
     title,
     description,
     "richSnippet.top": type,
@@ -58,8 +69,8 @@ function panelOf({ title, type, description, attributes, website, descriptionLin
 }
 
 /** A number, as of how long it took, is no element. */
-function otherOf(type: ResultType, value: unknown): Held[] {
-  if (typeof value !== "object" || !isSomething(value)) return [];
+function otherOf(type: ResultType, value: unknown): ExpectedElement[] {
+  if (typeof value !== "object" || !hasText(value)) return [];
   const siteLinks = isRaw(value) ? Object.values(value).filter(Array.isArray) : value;
-  return [holding(type, { title: rawOf(value)["title"], siteLinks })];
+  return [expectElement(type, { title: toRaw(value)["title"], siteLinks })];
 }

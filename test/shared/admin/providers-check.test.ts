@@ -91,7 +91,7 @@ test("a misspelt provider or a wrong setting is refused as at every start, and n
   });
   const { exitCode, stderr } = await check([], { SERPER_API_KEY: "a secret with blanks" });
   expect({ exitCode, stderr }).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("  SERPER_API_KEY: ") });
-  expect(stubs.asked).toEqual([]);
+  expect(stubs.requests).toEqual([]);
 });
 
 test("the command is found from the top, and explains itself on each level", async () => {

@@ -7,7 +7,7 @@ import { openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
 import { inTimeZone } from "../../harness/servers/open-database.ts";
-import { aMonth, type PastEntry, writePast } from "../../harness/fixtures/backdate-ledger.ts";
+import { aMonth, type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { Service } from "../../harness/processes/service.ts";
 
 const log = openLog({ name: "test", level: "silent" });
@@ -28,11 +28,11 @@ const dayMs = 24 * 3_600_000;
 const dayOf = (at: Date) => at.toISOString().slice(0, 10);
 
 /** The same figures, counted entry by entry. */
-function countedDays(past: readonly PastEntry[], now: Date, days: number): DayFigures[] {
+function countedDays(past: readonly BackdatedEntry[], now: Date, days: number): DayFigures[] {
   return Array.from({ length: days }, (_, at) => {
     const day = dayOf(new Date(now.getTime() - (days - 1 - at) * dayMs));
-    const of = (kind: PastEntry["kind"]) => past.filter((entry) => entry.kind === kind && dayOf(entry.at) === day);
-    const mils = (kind: PastEntry["kind"]) =>
+    const of = (kind: BackdatedEntry["kind"]) => past.filter((entry) => entry.kind === kind && dayOf(entry.at) === day);
+    const mils = (kind: BackdatedEntry["kind"]) =>
       of(kind).reduce((sum, entry) => sum + ("mils" in entry ? entry.mils : 0), 0);
     return {
       day,
@@ -46,7 +46,7 @@ function countedDays(past: readonly PastEntry[], now: Date, days: number): DayFi
   });
 }
 
-const pasts: { title: string; past: (now: Date) => PastEntry[] }[] = [
+const pasts: { title: string; past: (now: Date) => BackdatedEntry[] }[] = [
   { title: "a whole month", past: (now) => aMonth(now) },
   { title: "nothing at all", past: () => [] },
   { title: "one entry today", past: (now) => [{ at: now, kind: "grant", mils: 7 }] },
@@ -73,7 +73,7 @@ test.each(pasts)("thirty days are counted as they were: $title", async ({ past }
   // One moment for both, however close midnight is.
   const [{ now }] = (await service.database.query("select now()")).rows;
   const entries = past(now);
-  await writePast(service.database, organizationId, entries);
+  await backdateLedger(service.database, organizationId, entries);
   const read = await readDays(service.database, organizationId, 30);
   expect(read).toEqual(countedDays(entries, now, 30));
 });
@@ -86,12 +86,12 @@ test.each(["Europe/Berlin", "America/New_York"])("days are UTC's where Postgres'
   const days = 400;
   const today = new Date(`${dayOf(now)}T00:00:00Z`).getTime();
   const entries = Array.from({ length: days }, (_, at) => today - (days - 1 - at) * dayMs).flatMap(
-    (midnight, at): PastEntry[] => [
+    (midnight, at): BackdatedEntry[] => [
       { at: new Date(midnight), kind: "grant", mils: at + 1 },
       { at: new Date(midnight + dayMs - 1), kind: "refund", reason: "engine_error" },
     ],
   );
-  await writePast(service.database, organizationId, entries);
+  await backdateLedger(service.database, organizationId, entries);
   expect(await readDays(elsewhere, organizationId, days)).toEqual(countedDays(entries, now, days));
 });
 
@@ -134,8 +134,8 @@ const belongs: Record<HistoryFilter, (outcome: string) => boolean> = {
 test.each(historyFilters)("the pages of %s follow each other without a gap and without a repeat", async (filter) => {
   const [mine, other] = [await service.organization({ creditMils: 0 }), await service.organization({ creditMils: 0 })];
   const past = aMonth(new Date(), 2);
-  await writePast(service.database, mine.organizationId, past);
-  await writePast(service.database, other.organizationId, aMonth(new Date(), 2));
+  await backdateLedger(service.database, mine.organizationId, past);
+  await backdateLedger(service.database, other.organizationId, aMonth(new Date(), 2));
   const read = (of: HistoryFilter, limit: number, before?: number) =>
     readHistory(service.database, mine.organizationId, { filter: of, limit, before });
 

@@ -3,13 +3,13 @@ import { providerNames } from "../../../shared/config.ts";
 import type { Account, Failure } from "../../../shared/providers/provider.ts";
 import { openProvider } from "../../../shared/providers/registry.ts";
 import { engineConfig } from "../../harness/fixtures/queries.ts";
-import { entries, type Entry } from "./contract-entries.ts";
-import { bodiesOfNobody, pathsOf, poison, replaced, valuesOfNobody } from "./hostile.ts";
+import { contractCases, type ContractCase } from "./contract-cases.ts";
+import { foreignBodies, pathsOf, harmfulText, withValueAt, unexpectedValues } from "./hostile-answers.ts";
 
 /** What holds for every provider that has an account of ours. */
 
 const accounts = providerNames.flatMap((name) => {
-  const entry: Entry = entries[name];
+  const entry: ContractCase = contractCases[name];
   const { account } = openProvider(name, engineConfig(entry.settings));
   return account === undefined || entry.account === undefined ? [] : [{ name, entry, account, told: entry.account }];
 });
@@ -47,7 +47,7 @@ describe.each(accounts)("the account at $name", ({ entry, account, told }) => {
     for (const status of [201, 204, 302, 400, 401, 402, 403, 404, 408, 429, 500, 502, 503]) {
       expect(read(told.answer, status)).toHaveProperty("failure");
     }
-    for (const body of [...bodiesOfNobody, entry.page, entry.empty]) expect(read(body)).toHaveProperty("failure");
+    for (const body of [...foreignBodies, entry.page, entry.empty]) expect(read(body)).toHaveProperty("failure");
     const whole = JSON.stringify(told.answer);
     for (let length = 0; length < whole.length; length += 1) {
       expect(read(whole.slice(0, length))).toHaveProperty("failure");
@@ -56,8 +56,8 @@ describe.each(accounts)("the account at $name", ({ entry, account, told }) => {
 
   test("whatever stands in the answer, nothing but a figure and its unit comes out", () => {
     const odd = pathsOf(told.answer).flatMap((path) =>
-      [...valuesOfNobody, poison, "12", true, 1e21].flatMap((value) => {
-        const outcome = read(replaced(told.answer, path, value));
+      [...unexpectedValues, harmfulText, "12", true, 1e21].flatMap((value) => {
+        const outcome = read(withValueAt(told.answer, path, value));
         return "failure" in outcome || figure.test(outcome.balance) ? [] : [`${path.join(".")} = ${outcome.balance}`];
       }),
     );

@@ -5,10 +5,10 @@ import { type Failure, failureKinds, type Page, type Provider } from "../../../s
 import { openProvider } from "../../../shared/providers/registry.ts";
 import { googleOver } from "../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";
-import { entries, type Entry } from "./contract-entries.ts";
-import { bodiesOfNobody, partOf, pathsOf, poison, replaced, valuesOfNobody } from "./hostile.ts";
+import { contractCases, type ContractCase } from "./contract-cases.ts";
+import { foreignBodies, valueAt, pathsOf, harmfulText, withValueAt, unexpectedValues } from "./hostile-answers.ts";
 
-/** What holds for every provider of the registry, whatever its format. A new one adds its entry in contract-entries.ts. */
+/** What holds for every provider of the registry, whatever its format. A new one adds its entry in contract-cases.ts. */
 
 const deadlineMs = 20_000;
 const element = result.omit({ rank: true });
@@ -26,7 +26,7 @@ const questions = {
 };
 
 describe.each(providerNames)("provider %s", (name) => {
-  const entry: Entry = entries[name];
+  const entry: ContractCase = contractCases[name];
   const provider = openProvider(name, engineConfig(entry.settings));
   const read = (body: unknown, status = 200) => readBy(provider, body, status);
 
@@ -156,7 +156,7 @@ describe.each(providerNames)("provider %s", (name) => {
 
   test("neither another status nor a body of somebody else is ever a page", () => {
     for (const status of [200, 201, 204, 206, 301, 302, 400, 401, 402, 403, 404, 408, 410, 429, 500, 502, 503, 599]) {
-      for (const body of bodiesOfNobody) expect(Object.keys(read(body, status))).toContain("failure");
+      for (const body of foreignBodies) expect(Object.keys(read(body, status))).toContain("failure");
     }
     // What lives in this process knows no statuses but its own.
     for (const status of provider.transport === undefined ? [201, 206, 302, 403, 404, 500, 503] : [403, 500, 503]) {
@@ -175,8 +175,8 @@ describe.each(providerNames)("provider %s", (name) => {
   test("whichever part of a page is something else, no result gets lost without a failure, and nothing breaks", () => {
     const { elements } = pageOf(read(entry.page));
     const odd = pathsOf(entry.page).flatMap((path) =>
-      valuesOfNobody.flatMap((value) => {
-        const outcome = read(replaced(entry.page, path, value));
+      unexpectedValues.flatMap((value) => {
+        const outcome = read(withValueAt(entry.page, path, value));
         const isSound = "failure" in outcome || (outcome.elements.length >= elements.length && isClean(outcome));
         return isSound ? [] : [`${path.join(".")} = ${JSON.stringify(value)}`];
       }),
@@ -185,9 +185,9 @@ describe.each(providerNames)("provider %s", (name) => {
   });
 
   test("whatever is written into a page, no markup, control character or script comes out", () => {
-    const texts = pathsOf(entry.page).filter((path) => typeof partOf(entry.page, path) === "string");
+    const texts = pathsOf(entry.page).filter((path) => typeof valueAt(entry.page, path) === "string");
     const odd = texts.filter((path) => {
-      const outcome = read(replaced(entry.page, path, poison));
+      const outcome = read(withValueAt(entry.page, path, harmfulText));
       return !("failure" in outcome) && !isClean(outcome);
     });
     expect(odd).toEqual([]);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type ProviderName, providerNames, readEngineConfig } from "../../../shared/config.ts";
 import { type ProviderHealth, checkProvidersHealth } from "../../../shared/providers/health-check.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
-import { entries, type Entry } from "./contract-entries.ts";
+import { contractCases, type ContractCase } from "./contract-cases.ts";
 import { type ProviderStubs, type Reply, reply, startProviderStubs } from "./provider-stubs.ts";
 
 const patienceMs = 20_000;
@@ -43,7 +43,7 @@ test("every provider is well: accounts are asked what they have left, free ones 
     { ...free, provider: "searxng", can: { ...most, mobile: false, cities: false } },
     { ...well, provider: "dataforseo", balance: "12.34 USD", can: { ...most, depthInOneCall: true } },
   ]);
-  expect(stubs.asked.toSorted()).toEqual([
+  expect(stubs.requests.toSorted()).toEqual([
     "dataforseo GET /v3/appendix/user_data",
     "searxng POST /search",
     "serpapi GET /account.json",
@@ -54,7 +54,7 @@ test("every provider is well: accounts are asked what they have left, free ones 
 test("all are asked side by side, each once, however often it is named", async () => {
   const held: (() => void)[] = [];
   for (const name of overHttp) {
-    const { account, page }: Entry = entries[name];
+    const { account, page }: ContractCase = contractCases[name];
     stubs.replies.set(name, (response) => held.push(() => reply(200, account?.answer ?? page)(response)));
   }
   const checks = checkAll([...overHttp, ...overHttp]);
@@ -77,7 +77,7 @@ test.each(withAccount)("wrong credentials are refused by %s, which was reached",
 });
 
 test.each(withAccount)("an account at %s with nothing left is not well, and shows what it has", async (name) => {
-  const { account }: Entry = entries[name];
+  const { account }: ContractCase = contractCases[name];
   const check = await checkOne(name, reply(200, account?.spent));
   expect(check).toMatchObject({ reachable: true, credentials: "ok", problem: "has nothing left on our account" });
   expect(check?.balance).toMatch(/^-?0/);
@@ -156,5 +156,5 @@ test("what lacks its settings is told by their names, nobody is asked, and the o
     expect.objectContaining({ provider: "serper", problem: null }),
     missing("searxng", "SEARXNG_BASE_URL"),
   ]);
-  expect(stubs.asked).toEqual(["serper GET /account"]);
+  expect(stubs.requests).toEqual(["serper GET /account"]);
 });

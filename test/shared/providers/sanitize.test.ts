@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { googleLanguage, googleLanguages, isListed } from "../../../shared/providers/google-language.ts";
-import { googleLocation } from "../../../shared/providers/google-location.ts";
+import { googleLanguageCode, googleLanguages, isLanguageListed } from "../../../shared/providers/google-language.ts";
+import { googleLocationName } from "../../../shared/providers/google-location.ts";
 import { domainOf, plainText, plainUrl } from "../../../shared/providers/sanitize.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 
@@ -115,7 +115,7 @@ test.each([
   ["sr-Latn", "sh"],
   ["sr-Latn-ME", "sr-ME"],
 ])("Google hears of %s as %s", (code, hl) => {
-  expect(googleLanguage(code, googleLanguages)).toBe(hl);
+  expect(googleLanguageCode(code, googleLanguages)).toBe(hl);
 });
 
 test.each([
@@ -127,7 +127,7 @@ test.each([
   ["Köln, Germany", "Köln,Germany"],
 ])("%s is looked up as Google's list of places has it, %s", (typed, listed) => {
   const { location } = query({ location: typed });
-  expect(googleLocation(location)).toBe(listed);
+  expect(googleLocationName(location)).toBe(listed);
   // Whoever writes it as the list does means the same place.
   expect(query({ location: listed }).location).toBe(location);
 });
@@ -135,6 +135,6 @@ test.each([
 test.each(["yue", "lb", "uz-Cyrl", "pa-PK"])(
   "%s is none of Google's, and no other is searched in its place",
   (code) => {
-    expect(isListed(code, googleLanguages)).toBe(false);
+    expect(isLanguageListed(code, googleLanguages)).toBe(false);
   },
 );

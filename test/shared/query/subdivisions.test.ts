@@ -3,7 +3,7 @@ import { iso31662 } from "iso-3166/2.js";
 import { expect, test } from "vitest";
 import { countryName } from "../../../shared/query/countries.ts";
 import { readLocation } from "../../../shared/query/locations.ts";
-import { subdivisionsCoded } from "../../../shared/query/subdivisions.ts";
+import { subdivisionsByCode } from "../../../shared/query/subdivisions.ts";
 
 test.each([
   ["Austin, TX", ["Austin, Texas, United States"]],
@@ -64,7 +64,7 @@ test("every subdivision that has an English name is found by its code, in its ow
   const ids = Object.keys(english.subdivisions.localeDisplayNames.subdivisions);
   const lost = ids
     .map((id) => ({ code: `${id.slice(0, 2)} ${id.slice(2)}`, country: countryName(id.slice(0, 2).toUpperCase()) }))
-    .filter(({ code, country }) => country !== undefined && !subdivisionsCoded(code)[0]?.endsWith(`, ${country}`));
+    .filter(({ code, country }) => country !== undefined && !subdivisionsByCode(code)[0]?.endsWith(`, ${country}`));
   expect(lost).toEqual([]);
 });
 

@@ -4,7 +4,7 @@ import type { Failure, Page, PageAnswer } from "../../../../shared/providers/pro
 import { openDataForSeo } from "../../../../shared/providers/dataforseo/dataforseo.ts";
 import { openGoogle } from "../../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
-import { dataforseoCodes, failedTask } from "../refusals.ts";
+import { dataforseoStatusCodes, failedTask } from "../provider-failures.ts";
 
 const credentials = { DATAFORSEO_LOGIN: "me@pumps.example", DATAFORSEO_PASSWORD: "pass:word" };
 const config = engineConfig({ ...credentials, DATAFORSEO_BASE_URL: "https://dfs.example/" });
@@ -104,7 +104,7 @@ describe("an empty page is a page and has its price", () => {
 });
 
 describe("a failure never looks like an empty page", () => {
-  test.each(dataforseoCodes)("their code %i is %s, of the task as of the whole", (code, failure) => {
+  test.each(dataforseoStatusCodes)("their code %i is %s, of the task as of the whole", (code, failure) => {
     const whole = { status_code: code, status_message: "No.", cost: 0, tasks: null };
     expect(readJson(failedTask(code, "No."))).toEqual({ failure });
     expect(readJson(whole)).toEqual({ failure });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { result } from "../../../../shared/results.ts";
-import { elementsOf, grouped, panel } from "../../../harness/fixtures/dataforseo-items.ts";
+import { elementsOf, itemsWithLinks, knowledgePanel } from "../../../harness/fixtures/dataforseo-items.ts";
 
 const element = result.omit({ rank: true });
 
@@ -90,7 +90,7 @@ describe("an element", () => {
   });
 
   test("that groups others has them as its links, with the answer or what is told of each", () => {
-    expect(grouped.map((item) => elementsOf(item)[0]).map((found) => [found?.type, found?.siteLinks])).toEqual([
+    expect(itemsWithLinks.map((item) => elementsOf(item)[0]).map((found) => [found?.type, found?.siteLinks])).toEqual([
       ["people_also_ask", [{ title: "Which pump?", url: "https://faq.example/1", description: "A small one." }]],
       ["people_also_ask", [{ title: "Why?", url: "https://ai.example/", description: "So. And so." }]],
       ["top_stories", [{ title: "Pump wins", url: "https://news.example/1", description: "News · 2 hours ago" }]],
@@ -204,7 +204,7 @@ describe("an element", () => {
   });
 
   test("that is a knowledge panel has no link of its own, its rows as facts, and its site first among its links", () => {
-    expect(elementsOf(panel)).toMatchObject([
+    expect(elementsOf(knowledgePanel)).toMatchObject([
       {
         title: "Pump",
         url: "",

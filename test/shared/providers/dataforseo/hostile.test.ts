@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { result } from "../../../../shared/results.ts";
-import { elementsOf, everyPart, readItems } from "../../../harness/fixtures/dataforseo-items.ts";
+import { elementsOf, itemWithEveryField, readItems } from "../../../harness/fixtures/dataforseo-items.ts";
 
 const element = result.omit({ rank: true });
 
@@ -19,13 +19,13 @@ describe("a hostile answer", () => {
     { items: {} },
     "<script>x</script>",
   ];
-  const parts = Object.keys(everyPart());
+  const parts = Object.keys(itemWithEveryField());
 
   test("whose decorations have unexpected forms costs those decorations, and nothing else", () => {
     for (const type of ["organic", "paid", "knowledge_graph", "people_also_ask", "ai_overview", "local_pack", "new"]) {
       for (const part of parts.filter((name) => name !== "type" && name !== "title" && name !== "url")) {
         for (const value of hostile) {
-          const [found, ...more] = elementsOf({ ...everyPart(), type, [part]: value });
+          const [found, ...more] = elementsOf({ ...itemWithEveryField(), type, [part]: value });
           expect(more).toEqual([]);
           expect(element.parse(found)).toEqual(found);
           expect(JSON.stringify(found)).not.toMatch(/"url":"javascript|<script/);

@@ -3,17 +3,17 @@ import { openSearxng } from "../../../../shared/providers/searxng/searxng.ts";
 import type { Failure, Page } from "../../../../shared/providers/provider.ts";
 import { engineConfig } from "../../../harness/fixtures/queries.ts";
 import { answerWith } from "../../../harness/fixtures/searxng-page.ts";
-import { searxngRefusals, searxngSilences } from "../refusals.ts";
+import { searxngFailures, searxngEngineErrors } from "../provider-failures.ts";
 
 const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080" }));
 const found = { url: "https://pumps.example/1", title: "Pumps", engine: "google", engines: ["google"], positions: [1] };
 
-test.each(searxngRefusals)("SearXNG's status %i with %j is %s", (status, body, failure) => {
+test.each(searxngFailures)("SearXNG's status %i with %j is %s", (status, body, failure) => {
   expect(searxng.read({ status, headers: {}, body: JSON.stringify(body) })).toEqual({ failure });
   expect(searxng.read({ status, headers: {}, body: "<!doctype html>" })).toHaveProperty("failure");
 });
 
-test.each(searxngSilences)("an empty list with %j at Google is no empty page but %s", (text, failure) => {
+test.each(searxngEngineErrors)("an empty list with %j at Google is no empty page but %s", (text, failure) => {
   expect(read({ unresponsive_engines: [["google", text]] })).toEqual({ failure });
   expect(read({ unresponsive_engines: [["google", text]], suggestions: ["pump repair"] })).toEqual({ failure });
 });

@@ -3,7 +3,7 @@ import { result } from "../../../../shared/results.ts";
 import { openSearxng } from "../../../../shared/providers/searxng/searxng.ts";
 import type { Failure, Page } from "../../../../shared/providers/provider.ts";
 import { engineConfig } from "../../../harness/fixtures/queries.ts";
-import { answerWith, everything, row } from "../../../harness/fixtures/searxng-page.ts";
+import { answerWith, partsWithEveryElement, row } from "../../../harness/fixtures/searxng-page.ts";
 
 const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080" }));
 const element = result.omit({ rank: true });
@@ -72,7 +72,7 @@ describe("a page of SearXNG", () => {
   });
 
   test("every kind of element comes out, in page order and in the shape of the contract", () => {
-    const { elements } = pageOf(everything);
+    const { elements } = pageOf(partsWithEveryElement);
     expect(elements.map(({ type }) => type)).toEqual([
       "other",
       "featured_snippet",

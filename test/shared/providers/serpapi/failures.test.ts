@@ -1,17 +1,23 @@
 import { describe, expect, test } from "vitest";
-import { pageOf, readJson, serpapi, serpapiKey as key, success } from "../../../harness/fixtures/serpapi-page.ts";
-import { noResults, serpapiRefusals, serpapiRefusalsUnder200 } from "../refusals.ts";
+import {
+  pageOf,
+  readJson,
+  serpapi,
+  serpapiKey as key,
+  succeededMetadata,
+} from "../../../harness/fixtures/serpapi-page.ts";
+import { noResultsMessage, serpapiFailures, serpapiFailuresUnder200 } from "../provider-failures.ts";
 
 const row = { title: "Pumps", link: "https://pumps.example/" };
 
 describe("a failure has its kind", () => {
-  test.each(serpapiRefusals)("status %i with %j", (status, error, failure) => {
+  test.each(serpapiFailures)("status %i with %j", (status, error, failure) => {
     expect(readJson(status, { error })).toEqual(failure);
-    expect(readJson(status, { search_metadata: success, organic_results: [row], error })).toEqual(failure);
+    expect(readJson(status, { search_metadata: succeededMetadata, organic_results: [row], error })).toEqual(failure);
     expect(serpapi.read({ status, headers: {}, body: "<html>" })).toHaveProperty("failure");
   });
 
-  test.each(serpapiRefusalsUnder200)("under status 200: %s", (_, json, failure) => {
+  test.each(serpapiFailuresUnder200)("under status 200: %s", (_, json, failure) => {
     expect(readJson(200, json)).toMatchObject({ failure });
   });
 });
@@ -20,27 +26,34 @@ describe("an empty page is a success", () => {
   const empty = { elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd: 25_000 };
   const fullyEmpty = { organic_results_state: "Fully empty" };
   test.each([
-    ["where they say that Google has none", { search_information: fullyEmpty, error: noResults }],
-    ["where only the error says so", { error: noResults }],
+    ["where they say that Google has none", { search_information: fullyEmpty, error: noResultsMessage }],
+    ["where only the error says so", { error: noResultsMessage }],
     ["where only the state says so", { search_information: fullyEmpty }],
     [
       "where the list is there and empty",
       { organic_results: [], serpapi_pagination: { next: "https://next.example/" } },
     ],
   ])("%s", (_, parts) => {
-    expect(readJson(200, { search_metadata: success, ...parts })).toEqual(empty);
+    expect(readJson(200, { search_metadata: succeededMetadata, ...parts })).toEqual(empty);
   });
 
   test("and keeps its other elements", () => {
-    const parts = { search_metadata: success, error: noResults, related_searches: [{ query: "pumps" }] };
+    const parts = {
+      search_metadata: succeededMetadata,
+      error: noResultsMessage,
+      related_searches: [{ query: "pumps" }],
+    };
     expect(readJson(200, parts)).toMatchObject({ elements: [{ type: "related_searches" }], hasMore: false });
   });
 
   test.each([
-    ["nothing but a status", { search_metadata: success }],
-    ["other elements, and not a word about results", { search_metadata: success, related_searches: [{ query: "a" }] }],
+    ["nothing but a status", { search_metadata: succeededMetadata }],
+    [
+      "other elements, and not a word about results",
+      { search_metadata: succeededMetadata, related_searches: [{ query: "a" }] },
+    ],
     ["an empty list without a status", { organic_results: [] }],
-    ["the sentence of an empty page without a status", { error: noResults }],
+    ["the sentence of an empty page without a status", { error: noResultsMessage }],
     ["nothing", {}],
   ])("but not %s", (_, json) => {
     expect(readJson(200, json)).toMatchObject({ failure: "unreadable" });

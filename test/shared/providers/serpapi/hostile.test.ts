@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { result } from "../../../../shared/results.ts";
-import { everything, pageOf, readJson, serpapi, success } from "../../../harness/fixtures/serpapi-page.ts";
+import {
+  partsWithEveryElement,
+  pageOf,
+  readJson,
+  serpapi,
+  succeededMetadata,
+} from "../../../harness/fixtures/serpapi-page.ts";
 
 const row = { title: "Pumps", link: "https://pumps.example/" };
 
@@ -15,7 +21,7 @@ describe("an answer of another shape", () => {
     ["an address that is a number", { organic_results: [{ title: "a", link: 7 }] }],
     ["an error that is an object", { organic_results: [row], error: { message: "a" } }],
   ])("cannot be read, and is paid for where the search succeeded: %s", (_, parts) => {
-    expect(readJson(200, { search_metadata: success, ...parts })).toEqual({
+    expect(readJson(200, { search_metadata: succeededMetadata, ...parts })).toEqual({
       failure: "unreadable",
       costMicroUsd: 25_000,
     });
@@ -83,7 +89,7 @@ describe("an answer of another shape", () => {
 
   test("in its other parts still is a page, whatever they are, with elements in full form", () => {
     const element = result.omit({ rank: true });
-    for (const [name, value] of Object.entries(everything)) {
+    for (const [name, value] of Object.entries(partsWithEveryElement)) {
       const inside = typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
       const members = Array.isArray(value) ? Object.keys(value[0] ?? {}) : [];
       for (const bad of strange) {

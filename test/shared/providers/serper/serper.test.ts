@@ -5,8 +5,8 @@ import { result } from "../../../../shared/results.ts";
 import type { Failure, Page } from "../../../../shared/providers/provider.ts";
 import { openSerper } from "../../../../shared/providers/serper/serper.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
-import { everything } from "../../../harness/fixtures/serper-page.ts";
-import { serperRefusals } from "../refusals.ts";
+import { pageWithEveryElement } from "../../../harness/fixtures/serper-page.ts";
+import { serperFailures } from "../provider-failures.ts";
 
 const serper = openSerper(
   engineConfig({ SERPER_API_KEY: "key-of-a-test", SERPER_BASE_URL: "https://serper.example/" }),
@@ -71,7 +71,7 @@ describe("a page", () => {
   });
 
   test("every kind of element comes out, once and in page order, with its links inside", () => {
-    const { elements } = pageOf(everything);
+    const { elements } = pageOf(pageWithEveryElement);
     expect(elements.map(({ type }) => type)).toEqual([
       "paid",
       "featured_snippet",
@@ -105,7 +105,7 @@ describe("a page", () => {
   });
 
   test("a knowledge panel has no link of its own", () => {
-    const [panel] = pageOf({ organic: [], knowledgeGraph: everything.knowledgeGraph }).elements;
+    const [panel] = pageOf({ organic: [], knowledgeGraph: pageWithEveryElement.knowledgeGraph }).elements;
     expect(panel).toMatchObject({
       url: "",
       domain: "",
@@ -163,7 +163,7 @@ describe("a failure never looks like an empty page", () => {
     expect(serper.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
   });
 
-  test.each(serperRefusals)("status %i with %j is %s", (status, message, failure) => {
+  test.each(serperFailures)("status %i with %j is %s", (status, message, failure) => {
     expect(readJson(status, { message, statusCode: status })).toEqual({ failure });
     expect(serper.read({ status, headers: {}, body: "<html>" })).toHaveProperty("failure");
   });

@@ -19,7 +19,7 @@ interface Door {
  * Searches per second through each door of one API with one worker, all on this machine. The doors take turns, so that
  * whatever else goes on there slows all of them down.
  */
-export function measureDoors({ ms }: { ms: number }): Promise<string> {
+export function measureThroughput({ ms }: { ms: number }): Promise<string> {
   return withOwnServers(async (service) => {
     const plan = { windowLimit: 100_000_000, concurrency: 1_000 };
     const { token } = await service.organization({ creditMils: 100_000_000, terms: plan });

@@ -24,7 +24,7 @@ export function listOf<Shape extends z.ZodType>(shape: Shape) {
 }
 
 /** A part that mostly is not there, and that is left out in an unexpected form. */
-export function partOf<Shape extends z.ZodType>(shape: Shape, nothing: z.infer<Shape>) {
+export function optionalPart<Shape extends z.ZodType>(shape: Shape, nothing: z.infer<Shape>) {
   return shape
     .optional()
     .catch(undefined)
@@ -63,7 +63,7 @@ export const row = z.object({
   product_link: text,
   more_results_link: text,
   website: text,
-  links: partOf(z.object({ website: text }), { website: "" }),
+  links: optionalPart(z.object({ website: text }), { website: "" }),
   displayed_link: text,
   snippet: text,
   description: text,
@@ -86,7 +86,7 @@ export const row = z.object({
 export type Row = z.infer<typeof row>;
 
 /** The members of a list, or of all lists in an object: some elements come as either. */
-export function rowsOf(value: unknown): Row[] {
+export function toRows(value: unknown): Row[] {
   const lists = Array.isArray(value) ? [value] : Object.values(anyObject.safeParse(value).data ?? {});
   return lists
     .filter((list) => Array.isArray(list))
@@ -96,20 +96,32 @@ export function rowsOf(value: unknown): Row[] {
 }
 
 /** A row of an unknown kind as a link; none where it names nothing. */
-export function otherLink({ title, name, question, query, text: words, link, snippet, source, date }: Row): RawLink[] {
+export function genericLink({
+  title,
+  name,
+  question,
+  query,
+  text: words,
+  link,
+  snippet,
+  source,
+  date,
+}: Row): RawLink[] {
   const named = title || name || question || query || words;
-  return (named || link) === "" ? [] : [{ title: named, url: link, description: snippet || line(source, date) }];
+  return (named || link) === ""
+    ? []
+    : [{ title: named, url: link, description: snippet || joinWithDots(source, date) }];
 }
 
 const noRating = { rating: "", reviews: "", votes: "" };
-export const noSnippetPart = { extensions: [], detected_extensions: noRating };
+export const emptySnippetPart = { extensions: [], detected_extensions: noRating };
 /** What stands above or below a snippet: its lines, and what SerpApi recognized in them. */
-export const snippetPart = partOf(
+export const snippetPart = optionalPart(
   z.object({
     extensions: listOf(z.string()),
-    detected_extensions: partOf(z.object({ rating: text, reviews: text, votes: text }), noRating),
+    detected_extensions: optionalPart(z.object({ rating: text, reviews: text, votes: text }), noRating),
   }),
-  noSnippetPart,
+  emptySnippetPart,
 );
 export type SnippetPart = z.infer<typeof snippetPart>;
 
@@ -118,13 +130,13 @@ const countLine = /^\(?(\d[\d.,]*)\s+\p{L}+\)?$/u;
 const marksOfDirection = /[\u200e\u200f]/g;
 
 /** The lines of a part of the snippet, as they stand on the page. */
-export function linesOf({ extensions }: SnippetPart): string[] {
+export function snippetLines({ extensions }: SnippetPart): string[] {
   return extensions.map((words) => words.replace(marksOfDirection, "").trim());
 }
 
 /** `["Rating: 4.8", "1,234 votes", "$99"]` → `{stars: "4.8 (1,234)", lines: ["$99"]}`, where the rating was recognized. */
 export function splitRating(part: SnippetPart): { stars: string; lines: string[] } {
-  const lines = linesOf(part);
+  const lines = snippetLines(part);
   const { rating, reviews, votes } = part.detected_extensions;
   const count = reviews || votes;
   const stars = ratingText(rating, count);
@@ -140,7 +152,7 @@ export function splitRating(part: SnippetPart): { stars: string; lines: string[]
 }
 
 /** `Source · 2 days ago`. */
-export function line(...words: readonly string[]): string {
+export function joinWithDots(...words: readonly string[]): string {
   return words.filter((word) => word !== "").join(" · ");
 }
 
@@ -153,7 +165,7 @@ const textBlock = z.object({
 });
 
 /** The running text of blocks that hold paragraphs, lists, tables, or blocks again. */
-export function wordsOf(value: unknown): string {
+export function textOfBlocks(value: unknown): string {
   let blocksLeft = blocksMax;
   const wordsWithin = (part: unknown): string[] => {
     if (typeof part === "string") return [part];
@@ -172,18 +184,18 @@ export function wordsOf(value: unknown): string {
 const onlyForMachines = /(^|_)(links?|stick|token|thumbnail|image|kgmid|entity_type|id|endpoint)$/;
 
 /** Whether a name stands for something that nobody reads on the page. */
-export function isOnlyForMachines(name: string): boolean {
+export function isNotDisplayed(name: string): boolean {
   return onlyForMachines.test(name);
 }
 
 /** `{patron_saint: "Drogo"}` → `Patron saint: Drogo`. */
-export function attributes(facts: Readonly<Record<string, unknown>>): string[] {
+export function factLines(facts: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(facts)
     .slice(0, membersMax)
     .flatMap(([name, value]) => {
       const words = text.parse(value);
       const label = name.replaceAll("_", " ").trim();
-      const isFact = words !== "" && !isOnlyForMachines(name);
+      const isFact = words !== "" && !isNotDisplayed(name);
       return isFact ? [`${label.charAt(0).toUpperCase()}${label.slice(1)}: ${words}`] : [];
     });
 }

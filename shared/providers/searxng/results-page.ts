@@ -52,7 +52,7 @@ type Answer = z.infer<typeof answer>;
 /** What has no origin, as the mere text that an answer once was, is nobody's. */
 const nobodys = { engine: "", engines: [] };
 
-export const resultsPage = z.object({
+export const resultsPageSchema = z.object({
   results: z.array(row.refine(hasItsLink)),
   answers: z.array(answer.catch({ ...nobodys, answer: "", url: "", template: "", translations: [] })).catch([]),
   infoboxes: z
@@ -61,7 +61,7 @@ export const resultsPage = z.object({
   suggestions: texts,
   corrections: texts,
 });
-export type ResultsPage = z.infer<typeof resultsPage>;
+export type ResultsPage = z.infer<typeof resultsPageSchema>;
 
 type Origin = { engine: string; engines: string[] };
 
@@ -83,17 +83,17 @@ const leadingDate = new RegExp(
   "u",
 );
 
-export function fromGoogle({ engine }: Origin): boolean {
+export function isFromGoogle({ engine }: Origin): boolean {
   return engine === "google";
 }
 
 /** Whether another engine was asked. A plugin is none. */
-export function foreignEngine(found: Origin): boolean {
+export function isFromOtherEngine(found: Origin): boolean {
   return [found.engine, ...found.engines].some((name) => !/^(?:google|(?:plugin|answerer):.*)?$/.test(name));
 }
 
 /** Rows in the order of Google's page. SearXNG's own is by score, where an address that came twice moves up. */
-export function mainResults(rows: readonly Row[]): Element[] {
+export function resultElements(rows: readonly Row[]): Element[] {
   return rows
     .map((found, index) => ({ found, position: found.positions.reduce((a, b) => Math.min(a, b), Infinity), index }))
     .toSorted((a, b) => (a.position === b.position ? a.index - b.index : a.position - b.position))
@@ -101,15 +101,15 @@ export function mainResults(rows: readonly Row[]): Element[] {
 }
 
 /** What stands around the rows. They do not tell where, so each kind has its usual place. */
-export function besides({ answers, infoboxes, suggestions, corrections }: ResultsPage): {
+export function surroundingElements({ answers, infoboxes, suggestions, corrections }: ResultsPage): {
   above: Element[];
   below: Element[];
 } {
   return {
     above: [
       ...links("other", "corrections", corrections),
-      ...answers.filter(fromGoogle).map(answerElement),
-      ...infoboxes.filter(fromGoogle).map(infoboxElement),
+      ...answers.filter(isFromGoogle).map(answerElement),
+      ...infoboxes.filter(isFromGoogle).map(infoboxElement),
     ],
     below: links("related_searches", "", suggestions),
   };

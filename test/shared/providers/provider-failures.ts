@@ -1,15 +1,15 @@
 import type { Failure, FailureKind } from "../../../shared/providers/provider.ts";
-import type { AskedProvider } from "../../harness/fixtures/made-up-answers.ts";
+import type { HttpProviderName } from "../../harness/fixtures/made-up-answers.ts";
 import { answerWith } from "../../harness/fixtures/searxng-page.ts";
-import { success } from "../../harness/fixtures/serpapi-page.ts";
+import { succeededMetadata } from "../../harness/fixtures/serpapi-page.ts";
 
 const row = { title: "Pumps", link: "https://pumps.example/" };
 const noSearches = "Your account has run out of searches.";
 /** How SerpApi says that Google has nothing; where that cannot be, it is a failure. */
-export const noResults = "Google hasn't returned any results for this query.";
+export const noResultsMessage = "Google hasn't returned any results for this query.";
 
 /** Serper: only the sentence tells an empty account from a forbidden query. */
-export const serperRefusals: [status: number, message: string, kind: FailureKind][] = [
+export const serperFailures: [status: number, message: string, kind: FailureKind][] = [
   [403, "Unauthorized.", "account_refused"],
   [401, "", "account_refused"],
   [400, "Not enough credits", "account_refused"],
@@ -23,7 +23,7 @@ export const serperRefusals: [status: number, message: string, kind: FailureKind
 ];
 
 /** SerpApi: the sentence tells, too. */
-export const serpapiRefusals: [status: number, error: string, failure: Failure][] = [
+export const serpapiFailures: [status: number, error: string, failure: Failure][] = [
   [400, "Missing query `q` parameter.", { failure: "request_refused" }],
   [
     400,
@@ -48,13 +48,13 @@ export const serpapiRefusals: [status: number, error: string, failure: Failure][
   [408, "", { failure: "unavailable" }],
   [500, "", { failure: "unavailable" }],
   [503, "We couldn't get valid results for this search. Please try again later.", { failure: "unavailable" }],
-  [503, noResults, { failure: "unavailable" }],
+  [503, noResultsMessage, { failure: "unavailable" }],
   [202, "", { failure: "unreadable" }],
   [204, "", { failure: "unreadable" }],
 ];
 
 /** SerpApi, where the status says that all is well. */
-export const serpapiRefusalsUnder200: [what: string, json: object, kind: FailureKind][] = [
+export const serpapiFailuresUnder200: [what: string, json: object, kind: FailureKind][] = [
   ["no credit", { error: "Your account credit is too low, please add more credits." }, "account_refused"],
   ["no searches", { error: noSearches }, "account_refused"],
   ["a search that failed", { search_metadata: { status: "Error" }, error: "Try again." }, "unavailable"],
@@ -66,17 +66,17 @@ export const serpapiRefusalsUnder200: [what: string, json: object, kind: Failure
   ["a search that still runs", { search_metadata: { status: "Processing" } }, "timeout"],
   ["a search that waits", { search_metadata: { status: "Queued" }, organic_results: [] }, "timeout"],
   ["a status that is new", { search_metadata: { status: "Perhaps" }, organic_results: [row] }, "unreadable"],
-  ["an error that is new", { search_metadata: success, error: "Something else." }, "unreadable"],
+  ["an error that is new", { search_metadata: succeededMetadata, error: "Something else." }, "unreadable"],
   [
     "an error that is new, with an empty list",
-    { search_metadata: success, organic_results: [], error: "Else." },
+    { search_metadata: succeededMetadata, organic_results: [], error: "Else." },
     "unreadable",
   ],
   ["results without a status, but with an error", { organic_results: [row], error: "Else." }, "unreadable"],
 ];
 
 /** SearXNG's own. */
-export const searxngRefusals: [status: number, body: unknown, kind: FailureKind][] = [
+export const searxngFailures: [status: number, body: unknown, kind: FailureKind][] = [
   [400, { error: "No query" }, "request_refused"],
   [400, { error: 'Invalid value "x" for parameter pageno' }, "request_refused"],
   [401, {}, "account_refused"],
@@ -93,7 +93,7 @@ export const searxngRefusals: [status: number, body: unknown, kind: FailureKind]
 ];
 
 /** What SearXNG says of Google where it has no results. */
-export const searxngSilences: [text: string, kind: FailureKind][] = [
+export const searxngEngineErrors: [text: string, kind: FailureKind][] = [
   ["CAPTCHA", "blocked"],
   ["Suspended: CAPTCHA", "blocked"],
   ["access denied", "blocked"],
@@ -116,7 +116,7 @@ export const searxngSilences: [text: string, kind: FailureKind][] = [
 ];
 
 /** DataForSEO's status codes, of a task as of the whole answer. */
-export const dataforseoCodes: [code: number, kind: FailureKind][] = [
+export const dataforseoStatusCodes: [code: number, kind: FailureKind][] = [
   [40000, "request_refused"],
   [40006, "request_refused"],
   [40100, "account_refused"],
@@ -163,23 +163,23 @@ export function failedTask(code: number, message: string, cost = 0) {
 }
 
 /** Every way of saying no that is known of a provider, as a whole answer, and what it means. */
-export const refusals: Record<AskedProvider, [status: number, body: unknown, kind: FailureKind][]> = {
-  serper: serperRefusals.map(([status, message, kind]) => [status, { message, statusCode: status }, kind]),
+export const providerFailures: Record<HttpProviderName, [status: number, body: unknown, kind: FailureKind][]> = {
+  serper: serperFailures.map(([status, message, kind]) => [status, { message, statusCode: status }, kind]),
   serpapi: [
-    ...serpapiRefusals.map(([status, error, { failure }]): [number, unknown, FailureKind] => [
+    ...serpapiFailures.map(([status, error, { failure }]): [number, unknown, FailureKind] => [
       status,
       { error },
       failure,
     ]),
-    ...serpapiRefusalsUnder200.map(([, json, kind]): [number, unknown, FailureKind] => [200, json, kind]),
+    ...serpapiFailuresUnder200.map(([, json, kind]): [number, unknown, FailureKind] => [200, json, kind]),
   ],
   searxng: [
-    ...searxngRefusals,
-    ...searxngSilences.map(([text, kind]): [number, unknown, FailureKind] => [
+    ...searxngFailures,
+    ...searxngEngineErrors.map(([text, kind]): [number, unknown, FailureKind] => [
       200,
       answerWith({ unresponsive_engines: [["google", text]] }),
       kind,
     ]),
   ],
-  dataforseo: dataforseoCodes.map(([code, kind]) => [200, failedTask(code, "No."), kind]),
+  dataforseo: dataforseoStatusCodes.map(([code, kind]) => [200, failedTask(code, "No."), kind]),
 };

@@ -1,5 +1,5 @@
 /** What answers a worker when it is not the provider, or when that has lost its mind. */
-export const bodiesOfNobody = [
+export const foreignBodies = [
   "",
   " ",
   "null",
@@ -20,7 +20,7 @@ export const bodiesOfNobody = [
   `${'{"results":'.repeat(20_000)}1${"}".repeat(20_000)}`,
 ];
 /** What may stand where a part of an answer was expected. An empty list is not among them: it may be meant. */
-export const valuesOfNobody: readonly unknown[] = [
+export const unexpectedValues: readonly unknown[] = [
   null,
   0,
   -1,
@@ -36,7 +36,8 @@ export const valuesOfNobody: readonly unknown[] = [
   { toString: 1, length: 3, constructor: "x" },
 ];
 /** A text that would do harm on a page or in a log. */
-export const poison = '<script>alert(1)</script><img src=x onerror="alert(1)">&nbsp;javascript:alert(1)\u0000\u202e';
+export const harmfulText =
+  '<script>alert(1)</script><img src=x onerror="alert(1)">&nbsp;javascript:alert(1)\u0000\u202e';
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
@@ -47,13 +48,13 @@ export function pathsOf(value: unknown): string[][] {
 }
 
 /** What stands at the end of a way. */
-export function partOf(value: unknown, path: readonly string[]): unknown {
+export function valueAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((part, key) => (isRecord(part) ? part[key] : undefined), value);
 }
 
 /** A copy with another value at the end of a way. */
-export function replaced(value: unknown, [key, ...rest]: readonly string[], by: unknown): unknown {
+export function withValueAt(value: unknown, [key, ...rest]: readonly string[], by: unknown): unknown {
   if (key === undefined) return by;
-  if (Array.isArray(value)) return value.map((part, at) => (String(at) === key ? replaced(part, rest, by) : part));
-  return isRecord(value) ? { ...value, [key]: replaced(value[key], rest, by) } : value;
+  if (Array.isArray(value)) return value.map((part, at) => (String(at) === key ? withValueAt(part, rest, by) : part));
+  return isRecord(value) ? { ...value, [key]: withValueAt(value[key], rest, by) } : value;
 }

@@ -9,7 +9,7 @@ export interface Cost {
 const warmupShare = 0.5;
 
 /** What it costs to run this, measured for so long. @throws what it throws, and where the clock is too coarse. */
-export function costOf(run: () => unknown, { measuredMs }: { measuredMs: number }): Cost {
+export function measureCost(run: () => unknown, { measuredMs }: { measuredMs: number }): Cost {
   const bench = new Bench({ time: measuredMs, warmupTime: measuredMs * warmupShare, throws: true });
   const [task] = bench.add("run", run).runSync();
   if (task?.result.state !== "completed") throw new Error("A run that did not throw is complete.");

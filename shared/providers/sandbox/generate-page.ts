@@ -40,7 +40,7 @@ type Subject = { words: string; slug: string; below: (maximum: number) => number
  * The page that grows from a seed, always the same: the first page of a query has every type of result, the others what
  * usually stands on them. `variant` is what else the query said about the searcher.
  */
-export function sandboxPage(seed: { keyword: string; variant: string; pageNumber: number }): Page {
+export function generatePage(seed: { keyword: string; variant: string; pageNumber: number }): Page {
   const queryHash = hash(`${seed.keyword}\n${seed.variant}`);
   const words = truncate(plainText(seed.keyword), titleCharactersMax) || "sandbox";
   const subject = { words, slug: slug(words), below: randomBelow(queryHash + seed.pageNumber) };

@@ -2,7 +2,7 @@ import type { ProviderName } from "../../../shared/config.ts";
 import type { FailureKind, PageRequest } from "../../../shared/providers/provider.ts";
 
 /** What the contract has to know of a provider: how it is set up, and answers in its recorded shape. */
-export type Entry = {
+export type ContractCase = {
   /** All that it needs; secrets hold the word `secret`. */
   settings: Record<string, string>;
   /** The settings without which a worker does not start. */
@@ -24,7 +24,7 @@ export type Entry = {
 
 const host = "https://provider.example/base";
 
-const serper: Entry = {
+const serper: ContractCase = {
   settings: { SERPER_API_KEY: "a-secret-of-serper", SERPER_BASE_URL: host },
   required: ["SERPER_API_KEY"],
   secret: { text: "a-secret-of-serper", in: "headers" },
@@ -51,7 +51,7 @@ const serper: Entry = {
   ],
 };
 
-const serpapi: Entry = {
+const serpapi: ContractCase = {
   settings: { SERPAPI_API_KEY: "a-secret-of-serpapi-0123456789", SERPAPI_BASE_URL: host },
   required: ["SERPAPI_API_KEY"],
   secret: { text: "a-secret-of-serpapi-0123456789", in: "url" },
@@ -96,7 +96,7 @@ const serpapi: Entry = {
   ],
 };
 
-const searxng: Entry = {
+const searxng: ContractCase = {
   settings: { SEARXNG_BASE_URL: host },
   required: ["SEARXNG_BASE_URL"],
   keywordOf: ({ body }) => new URLSearchParams(body).get("q"),
@@ -137,7 +137,7 @@ const searxng: Entry = {
   ],
 };
 
-const dataforseo: Entry = {
+const dataforseo: ContractCase = {
   settings: {
     DATAFORSEO_LOGIN: "secret@operator.example",
     DATAFORSEO_PASSWORD: "a-secret-of-dataforseo",
@@ -191,7 +191,7 @@ const dataforseo: Entry = {
   ],
 };
 
-const sandbox: Entry = {
+const sandbox: ContractCase = {
   settings: {},
   required: [],
   keywordOf: ({ body }) => JSON.parse(body).keyword,
@@ -204,8 +204,8 @@ const sandbox: Entry = {
   ],
 };
 
-/** Every provider there is: the compiler asks for the entry of a new one. */
-export const entries = { sandbox, serpapi, serper, searxng, dataforseo } satisfies Record<ProviderName, Entry>;
+/** Every provider. The compiler demands an entry for a new one. */
+export const contractCases: Record<ProviderName, ContractCase> = { sandbox, serpapi, serper, searxng, dataforseo };
 
 function rows(row: (found: { title: string; link: string }, position: number) => object): object[] {
   return [1, 2].map((number) => row({ title: `Pump ${number}`, link: `https://www.pumps.example/${number}` }, number));

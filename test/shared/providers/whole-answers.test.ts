@@ -3,8 +3,13 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { result } from "../../../shared/results.ts";
 import { buildElement } from "../../../shared/providers/build-element.ts";
-import { type Answer, madeUpAnswers, readAnswer, recordedAnswers } from "../../harness/fixtures/answers.ts";
-import { coverageOf, holding, missingIn } from "../../harness/expected-elements/expected-elements.ts";
+import {
+  type ProviderAnswer,
+  madeUpAnswers,
+  readAnswer,
+  recordedAnswers,
+} from "../../harness/fixtures/provider-answers.ts";
+import { measureCoverage, expectElement, listMissing } from "../../harness/expected-elements/expected-elements.ts";
 
 /** Whole answers of each provider: made-up ones, and recorded ones where `../shared/fixtures` lies beside the project. */
 
@@ -13,13 +18,13 @@ const elements = z.array(result.omit({ rank: true }));
 const answers = [...madeUpAnswers(), ...recorded];
 
 describe("an answer", () => {
-  test.each(answers.filter(({ holds }) => holds !== undefined))(
+  test.each(answers.filter(({ expected }) => expected !== undefined))(
     "of $provider with a page comes out in full: $name",
     (answer) => {
       const page = pageOf(answer);
-      const coverage = coverageOf(heldIn(answer), page);
+      const coverage = measureCoverage(heldIn(answer), page);
       expect(coverage.held).toBeGreaterThan(0);
-      expect(missingIn(coverage)).toEqual([]);
+      expect(listMissing(coverage)).toEqual([]);
       expect(elements.parse(page.elements)).toEqual(page.elements);
       // DataForSEO brings the whole depth at once.
       expect(page.hasMore).toBe(answer.provider !== "dataforseo");
@@ -27,7 +32,7 @@ describe("an answer", () => {
   );
 
   test.each(answers)("of $provider has a page if and only if it holds one: $name", (answer) => {
-    expect("elements" in readAnswer(answer)).toBe(answer.holds !== undefined);
+    expect("elements" in readAnswer(answer)).toBe(answer.expected !== undefined);
   });
 
   test.each(recorded.filter(({ name }) => name.endsWith("_error_sample")))(
@@ -39,7 +44,10 @@ describe("an answer", () => {
 describe("what an answer held and did not come out is told:", () => {
   const url = "https://pumps.example/";
   const raw = { title: "Pumps", url, description: "Ten <b>pumps</b>.", siteLinks: [{ title: "Deep well" }] };
-  const holds = { elements: [holding("other", { title: "Hoses" }), holding("organic", raw)], hasTotal: true };
+  const expected = {
+    elements: [expectElement("other", { title: "Hoses" }), expectElement("organic", raw)],
+    hasTotal: true,
+  };
   const pumps = buildElement("organic", raw);
   const hoses = buildElement("other", { title: "Hoses" });
   const lost = ["title", "url", "domain", "description", "siteLinks"].map((field) => `${field}: 0 of 1`);
@@ -54,17 +62,17 @@ describe("what an answer held and did not come out is told:", () => {
     ["the total", 0, [pumps, hoses], ["total: 0 of 1"]],
   ])("%s", (_, totalResultsCount, found, missing) => {
     const page = { elements: found, totalResultsCount, hasMore: true, costMicroUsd: 0 };
-    expect(missingIn(coverageOf(holds, page))).toEqual(missing);
+    expect(listMissing(measureCoverage(expected, page))).toEqual(missing);
   });
 });
 
-function pageOf(answer: Answer) {
+function pageOf(answer: ProviderAnswer) {
   const page = readAnswer(answer);
   if ("failure" in page) throw new Error(`${answer.name} of ${answer.provider} could not be read: ${page.failure}.`);
   return page;
 }
 
-function heldIn({ holds, name }: Answer) {
-  if (holds === undefined) throw new Error(`${name} holds no page.`);
-  return holds;
+function heldIn({ expected, name }: ProviderAnswer) {
+  if (expected === undefined) throw new Error(`${name} holds no page.`);
+  return expected;
 }

@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { result } from "../../../../shared/results.ts";
 import type { Element } from "../../../../shared/providers/provider.ts";
-import { everything, serpapi } from "../../../harness/fixtures/serpapi-page.ts";
+import { partsWithEveryElement, serpapi } from "../../../harness/fixtures/serpapi-page.ts";
 
 test("every kind of element comes out, in page order, with its links inside", () => {
-  const found = elementsOf(everything);
+  const found = elementsOf(partsWithEveryElement);
   expect(found.map(({ type }) => type)).toEqual([
     "paid",
     "ai_overview",
@@ -56,11 +56,11 @@ test.each([
     ],
   ],
 ])("the links of %s have the answer or the source line as description", (type, links) => {
-  expect(elementsOf(everything).find((found) => found.type === type)?.siteLinks).toEqual(links);
+  expect(elementsOf(partsWithEveryElement).find((found) => found.type === type)?.siteLinks).toEqual(links);
 });
 
 test("an ad has its breadcrumb, description, rating, attributes and site links, and stands where it stood", () => {
-  const [ad] = elementsOf(everything);
+  const [ad] = elementsOf(partsWithEveryElement);
   expect(ad).toEqual({
     type: "paid",
     title: "Pumps now",
@@ -71,11 +71,11 @@ test("an ad has its breadcrumb, description, rating, attributes and site links, 
     richSnippet: { top: ["4.1 (5)", "$5"], bottom: ["Free returns"] },
     siteLinks: [{ title: "Sale", url: "https://ads.example/sale", description: "All of it. Now." }],
   });
-  expect(elementsOf(everything).at(-2)).toMatchObject({ type: "paid", title: "Pumps below" });
+  expect(elementsOf(partsWithEveryElement).at(-2)).toMatchObject({ type: "paid", title: "Pumps below" });
 });
 
 test("products of several blocks are an element for each block", () => {
-  const blocks = elementsOf(everything).filter(({ type, title }) => type === "shopping" && title !== "");
+  const blocks = elementsOf(partsWithEveryElement).filter(({ type, title }) => type === "shopping" && title !== "");
   expect(blocks.map(({ title, siteLinks }) => [title, siteLinks.length])).toEqual([
     ["Popular products", 2],
     ["In stores nearby", 1],
@@ -83,7 +83,7 @@ test("products of several blocks are an element for each block", () => {
 });
 
 test("an overview has its words and its sources; one that would take a second search is told of", () => {
-  const [, overview] = elementsOf(everything);
+  const [, overview] = elementsOf(partsWithEveryElement);
   expect(overview).toMatchObject({
     type: "ai_overview",
     description: "A pump moves water. Kinds Deep: for wells.",
@@ -99,7 +99,7 @@ describe("an answer", () => {
   const answerOf = (answer_box: unknown) => elementsOf({ answer_box })[0];
 
   test("with its source is a featured snippet", () => {
-    expect(elementsOf(everything)[2]).toMatchObject({
+    expect(elementsOf(partsWithEveryElement)[2]).toMatchObject({
       title: "Pump",
       url: "https://wiki.example/pump",
       breadcrumb: "https://wiki.example › pump",
@@ -140,7 +140,7 @@ describe("an answer", () => {
 });
 
 test("a knowledge panel has no link of its own; its facts stand below, its site, source and lists among its links", () => {
-  expect(elementsOf(everything)[3]).toMatchObject({
+  expect(elementsOf(partsWithEveryElement)[3]).toMatchObject({
     type: "knowledge_graph",
     title: "Pump",
     url: "",
@@ -155,7 +155,7 @@ test("a knowledge panel has no link of its own; its facts stand below, its site,
 });
 
 test("whatever is new is kept as other, with the links that it holds, also in its parts", () => {
-  const others = elementsOf(everything).filter(({ type }) => type === "other");
+  const others = elementsOf(partsWithEveryElement).filter(({ type }) => type === "other");
   expect(
     others.map(({ title, description, siteLinks }) => [title, description, siteLinks.map((link) => link.title)]),
   ).toEqual([

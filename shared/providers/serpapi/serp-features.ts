@@ -3,20 +3,20 @@ import type { ResultType } from "../../results.ts";
 import { buildElement, type RawLink, ratingText } from "../build-element.ts";
 import type { Element } from "../provider.ts";
 import {
-  attributes,
-  isOnlyForMachines,
-  line,
+  factLines,
+  isNotDisplayed,
+  joinWithDots,
   listOf,
   membersMax,
-  otherLink,
-  partOf,
+  genericLink,
+  optionalPart,
   type Row,
   row,
-  rowsOf,
+  toRows,
   siteLinks,
   text,
-  wordsOf,
-} from "./parts.ts";
+  textOfBlocks,
+} from "./row-schemas.ts";
 
 type Features = Readonly<Record<string, unknown>>;
 type FeatureReader = (value: unknown) => Element[] | undefined;
@@ -24,7 +24,7 @@ type FeatureReader = (value: unknown) => Element[] | undefined;
 /** SerpApi does not tell where on the page an element stood, so each kind has its usual place above or below the organic results. */
 const above: Record<string, FeatureReader> = {
   ads: (value) => {
-    const ads = rowsOf(value);
+    const ads = toRows(value);
     return ads.length === 0 ? undefined : ads.filter((ad) => !isBelow(ad)).map(paid);
   },
   ai_overview: readAiOverview,
@@ -41,7 +41,7 @@ const below: Record<string, FeatureReader> = {
   related_questions: group("people_also_ask", (asked) => ({
     title: asked.question || asked.title,
     url: asked.link || asked.references[0]?.link || asked.more_results_link,
-    description: asked.snippet || asked.list.join(" ") || wordsOf(asked.text_blocks),
+    description: asked.snippet || asked.list.join(" ") || textOfBlocks(asked.text_blocks),
   })),
   inline_images: group("images", imageLink),
   inline_videos: group("video", videoLink),
@@ -52,7 +52,7 @@ const below: Record<string, FeatureReader> = {
   perspectives: group("discussions", newsLink),
 };
 const last: Record<string, FeatureReader> = {
-  ads: (value) => rowsOf(value).filter(isBelow).map(paid),
+  ads: (value) => toRows(value).filter(isBelow).map(paid),
   related_searches: group("related_searches", ({ query, title, link }) => ({ title: query || title, url: link })),
 };
 /** What speaks about the request and not about the page; and the organic results, which are read elsewhere. */
@@ -95,7 +95,7 @@ function readAll(readers: Record<string, FeatureReader>, features: Features): El
 
 function group(type: ResultType, toLink: (member: Row) => RawLink): FeatureReader {
   return (value) => {
-    const rows = rowsOf(value);
+    const rows = toRows(value);
     return rows.length === 0 ? undefined : [buildElement(type, { siteLinks: rows.map(toLink) })];
   };
 }
@@ -118,21 +118,21 @@ function paid(ad: Row): Element {
 
 /** The products of a page stand in several blocks, and each product names its own. */
 function readProducts(value: unknown): Element[] | undefined {
-  const blocks = [...Map.groupBy(rowsOf(value), ({ category }) => category)];
+  const blocks = [...Map.groupBy(toRows(value), ({ category }) => category)];
   if (blocks.length === 0) return undefined;
   return blocks.map(([title, products]) => buildElement("shopping", { title, siteLinks: products.map(productLink) }));
 }
 
 function productLink({ title, link, product_link, price, source, rating, reviews }: Row): RawLink {
-  return { title, url: link || product_link, description: line(price, source, ratingText(rating, reviews)) };
+  return { title, url: link || product_link, description: joinWithDots(price, source, ratingText(rating, reviews)) };
 }
 
 function newsLink({ title, link, source, date }: Row): RawLink {
-  return { title, url: link, description: line(source, date) };
+  return { title, url: link, description: joinWithDots(source, date) };
 }
 
 function videoLink({ title, link, platform, source, channel, date, duration }: Row): RawLink {
-  return { title, url: link, description: line(platform || source, channel, date, duration) };
+  return { title, url: link, description: joinWithDots(platform || source, channel, date, duration) };
 }
 
 /** Where their `source` is an address, it is the page with the image, and their `link` only leads back to Google. */
@@ -142,7 +142,7 @@ function imageLink({ title, link, source, source_name }: Row): RawLink {
 }
 
 function placeLink({ title, link, website, links, rating, reviews, price, type, address }: Row): RawLink {
-  const description = line(ratingText(rating, reviews), price, type, address);
+  const description = joinWithDots(ratingText(rating, reviews), price, type, address);
   return { title, url: links.website || website || link, description };
 }
 
@@ -151,7 +151,7 @@ const aiOverview = row.extend({ page_token: text });
 /** Some overviews would take a second search to read. That there is one is told all the same. */
 function readAiOverview(value: unknown): Element[] | undefined {
   const overview = aiOverview.safeParse(value).data;
-  const description = wordsOf(overview?.text_blocks);
+  const description = textOfBlocks(overview?.text_blocks);
   if (overview === undefined || (description || overview.page_token) === "") return undefined;
   const links = overview.references.map(({ title, link, snippet, source }) => ({
     title,
@@ -183,7 +183,7 @@ function readAnswerBox(value: unknown): Element[] | undefined {
   const { sitelinks, ...facts } = rest;
   const short = answer || result;
   const long = snippet || list.join(" ") || definitions.join(" ");
-  const bottom = attributes(facts);
+  const bottom = factLines(facts);
   if ((title || link || short || long) === "" && bottom.length === 0) return undefined;
   return [
     buildElement(link === "" ? "answer_box" : "featured_snippet", {
@@ -206,7 +206,7 @@ const knowledgeGraph = z.looseObject({
   rating: text,
   reviews: text,
   review_count: text,
-  source: partOf(z.object({ name: text, link: text }), { name: "", link: "" }),
+  source: optionalPart(z.object({ name: text, link: text }), { name: "", link: "" }),
 });
 
 /** A panel is no link, whatever site the entity has; its site, its source and whatever it lists are among its links. */
@@ -219,11 +219,11 @@ function readKnowledgeGraph(value: unknown): Element[] | undefined {
       title,
       description,
       top: [type, ratingText(rating, reviews || review_count)],
-      bottom: attributes(facts),
+      bottom: factLines(facts),
       siteLinks: [
         { title: website && title, url: website },
         { title: source.name, url: source.link },
-        ...rowsOf(facts).flatMap(otherLink),
+        ...toRows(facts).flatMap(genericLink),
       ],
     }),
   ];
@@ -234,10 +234,10 @@ function readOther(name: string, value: unknown): Element[] {
   const words = text.parse(value);
   const isPart = typeof value === "object" && value !== null && Object.keys(value).length > 0;
   // A lone `top_stories_link` or its like belongs to an element, and is none.
-  if (!isPart && (words === "" || isOnlyForMachines(name))) return [];
+  if (!isPart && (words === "" || isNotDisplayed(name))) return [];
   const own = row.safeParse(value).data;
-  const links = rowsOf(value).flatMap(otherLink);
-  const linksOfParts = Array.isArray(value) ? value.slice(0, membersMax).flatMap(rowsOf).flatMap(otherLink) : [];
+  const links = toRows(value).flatMap(genericLink);
+  const linksOfParts = Array.isArray(value) ? value.slice(0, membersMax).flatMap(toRows).flatMap(genericLink) : [];
   return [
     buildElement("other", {
       title: own?.title || name,

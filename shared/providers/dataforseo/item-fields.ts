@@ -19,27 +19,27 @@ const dates = ["date", "job_posted_time", "timestamp"];
 const durations = ["time", "time_to_play"];
 
 /** The first of these parts that has a text; "" where none has. */
-export function first(row: Row | undefined, ...parts: readonly string[]): string {
+export function firstText(row: Row | undefined, ...parts: readonly string[]): string {
   for (const part of parts) {
-    const found = textOf(row?.[part]);
+    const found = toText(row?.[part]);
     if (found !== "") return found;
   }
   return "";
 }
 
 /** A text, or a number without the noise of binary fractions; "" for everything else. */
-export function textOf(value: unknown): string {
+export function toText(value: unknown): string {
   if (typeof value === "string") return withoutEdges(value, blanksAndMarks);
   return typeof value === "number" && Number.isFinite(value) ? String(Number(value.toPrecision(digitsKept))) : "";
 }
 
 /** The texts of a list, or the one text that stands in its place. */
-export function textsOf(value: unknown): string[] {
-  return (Array.isArray(value) ? value : [value]).map(textOf).filter((text) => text !== "");
+export function toTexts(value: unknown): string[] {
+  return (Array.isArray(value) ? value : [value]).map(toText).filter((text) => text !== "");
 }
 
 /** The objects of a list, or the one that stands in its place. */
-export function rowsOf(value: unknown): Row[] {
+export function toRows(value: unknown): Row[] {
   return (Array.isArray(value) ? value : [value]).filter(isRow);
 }
 
@@ -48,12 +48,12 @@ function isRow(value: unknown): value is Row {
 }
 
 /** `Source · 2 days ago`. */
-export function line(...words: readonly string[]): string {
+export function joinWithDots(...words: readonly string[]): string {
   return words.filter((word) => word !== "").join(" · ");
 }
 
 /** What stands in one line with dots between: `Rating: 4 · 231 reviews · In stock`. */
-export function partsOf(text: string): string[] {
+export function splitAtDots(text: string): string[] {
   return text.split("·", partsMax).map((part) => withoutEdges(part, dashes));
 }
 
@@ -71,92 +71,95 @@ function withoutEdges(text: string, edges: ReadonlySet<string>): string {
 }
 
 /** `4.8 (1,234)`; `92% (12)` and `8.5/10` where the best is not five. */
-export function ratingOf(row: Row): string {
-  const [rating] = rowsOf(row["rating"]);
-  const value = first(rating, "value");
+export function formatRating(row: Row): string {
+  const [rating] = toRows(row["rating"]);
+  const value = firstText(rating, "value");
   if (value === "") return "";
   const type = rating?.["rating_type"];
-  const best = first(rating, "rating_max");
+  const best = firstText(rating, "rating_max");
   const scale = type === "Percents" ? "%" : type === "CustomMax" && best !== "" ? `/${best}` : "";
-  return ratingText(value + scale, first(rating, "votes_count"));
+  return ratingText(value + scale, firstText(rating, "votes_count"));
 }
 
 /** As it is displayed, else as a number with its currency. */
-export function priceOf(row: Row): string {
-  const [price] = rowsOf(row["price"]);
-  const current = first(price, "current");
-  return first(price, "displayed_price") || (current && [current, first(price, "currency")].join(" ").trim());
+export function formatPrice(row: Row): string {
+  const [price] = toRows(row["price"]);
+  const current = firstText(price, "current");
+  return firstText(price, "displayed_price") || (current && [current, firstText(price, "currency")].join(" ").trim());
 }
 
 /** The words of the page, else the day of the time stamp: `2 hours ago`, `2020-09-11`. */
-export function dateOf(row: Row): string {
-  const date = first(row, ...dates);
+export function formatDate(row: Row): string {
+  const date = firstText(row, ...dates);
   return /^\d{4}-\d\d-\d\d[ T]\d/.test(date) ? date.slice(0, 10) : date;
 }
 
 /** The rows of a table as lines: `Mkt cap: 549B` where there are two columns, else all with dots between. */
-export function tableOf(row: Row): string[] {
-  const [table] = rowsOf(row["table"]);
+export function tableLines(row: Row): string[] {
+  const [table] = toRows(row["table"]);
   const content = table?.["table_content"];
-  const lines = [table?.["table_header"], ...(Array.isArray(content) ? content : [])].map(textsOf);
-  return lines.map((cells) => (cells.length === 2 ? cells.join(": ") : line(...cells))).filter((text) => text !== "");
+  const lines = [table?.["table_header"], ...(Array.isArray(content) ? content : [])].map(toTexts);
+  return lines
+    .map((cells) => (cells.length === 2 ? cells.join(": ") : joinWithDots(...cells)))
+    .filter((text) => text !== "");
 }
 
 /** One thing that an element holds, described by its price, source, date and text. */
-export function linkOf(row: Row): RawLink {
+export function toLink(row: Row): RawLink {
   const inside = insideOf(row);
-  const title = first(row, ...names) || (first(row, "url") && first(row, "source", "description", "domain"));
-  const text = first(row, ...answers) || answerOf(inside);
+  const title =
+    firstText(row, ...names) || (firstText(row, "url") && firstText(row, "source", "description", "domain"));
+  const text = firstText(row, ...answers) || answerOf(inside);
   return {
     title,
     url: urlOf(row) || urlOf(inside),
-    description: line(
-      priceOf(row),
-      ...sources.map((part) => first(row, part)),
-      dateOf(row),
-      ...durations.map((part) => first(row, part)),
-      ratingOf(row),
-      first(row, "phone"),
+    description: joinWithDots(
+      formatPrice(row),
+      ...sources.map((part) => firstText(row, part)),
+      formatDate(row),
+      ...durations.map((part) => firstText(row, part)),
+      formatRating(row),
+      firstText(row, "phone"),
       text === title ? "" : text,
     ),
   };
 }
 
 /** A question with its answer alone; with the source where none was given. */
-export function questionOf(row: Row): RawLink {
+export function toQuestionLink(row: Row): RawLink {
   const inside = insideOf(row);
-  const answer = first(row, "answer_text", "description", "snippet") || answerOf(inside);
+  const answer = firstText(row, "answer_text", "description", "snippet") || answerOf(inside);
   return {
-    title: first(row, ...names),
-    url: urlOf(row) || urlOf(inside) || urlOf(rowsOf(inside?.["references"])[0]),
-    description: answer || first(row, "source") || first(inside, "source", "title", "domain"),
+    title: firstText(row, ...names),
+    url: urlOf(row) || urlOf(inside) || urlOf(toRows(inside?.["references"])[0]),
+    description: answer || firstText(row, "source") || firstText(inside, "source", "title", "domain"),
   };
 }
 
 /** What opens below a row: the answer to a question, or who mentions a product. */
 function insideOf(row: Row): Row | undefined {
-  return rowsOf(row["expanded_element"])[0] ?? rowsOf(row["mentioned_in"])[0];
+  return toRows(row["expanded_element"])[0] ?? toRows(row["mentioned_in"])[0];
 }
 
 function answerOf(inside: Row | undefined): string {
   if (inside === undefined) return "";
-  const told = first(inside, "description", "snippet", "text", "featured_title");
+  const told = firstText(inside, "description", "snippet", "text", "featured_title");
   return (
     told ||
-    line(...tableOf(inside)) ||
-    rowsOf(inside["items"])
-      .map((part) => first(part, "text"))
+    joinWithDots(...tableLines(inside)) ||
+    toRows(inside["items"])
+      .map((part) => firstText(part, "text"))
       .join(" ")
   );
 }
 
 function urlOf(row: Row | undefined): string {
-  const isImage = first(row, "type").endsWith("images_element");
-  return first(row, "url", ...(isImage ? ["image_url"] : []));
+  const isImage = firstText(row, "type").endsWith("images_element");
+  return firstText(row, "url", ...(isImage ? ["image_url"] : []));
 }
 
 /** Everything that an element links to, in its order: its lists, their parts, and single links; words alone where it lists words. */
-export function linksIn(row: Row, depth = linkDepthMax): RawLink[] {
+export function collectLinks(row: Row, depth = linkDepthMax): RawLink[] {
   return Object.entries(row).flatMap(([part, value]) => {
     if (noLinks.has(part)) return [];
     if (part === "items") return listIn(value, depth, true);
@@ -167,15 +170,15 @@ export function linksIn(row: Row, depth = linkDepthMax): RawLink[] {
 function listIn(value: unknown, depth: number, takesWords: boolean): RawLink[] {
   const words =
     takesWords && Array.isArray(value)
-      ? textsOf(value)
+      ? toTexts(value)
           .slice(0, listRowsMax)
           .map((title) => ({ title }))
       : [];
-  const links = rowsOf(value)
+  const links = toRows(value)
     .slice(0, listRowsMax)
     .flatMap((row) => {
-      const below = depth > 1 ? linksIn(row, depth - 1) : [];
-      const own = linkOf(row);
+      const below = depth > 1 ? collectLinks(row, depth - 1) : [];
+      const own = toLink(row);
       // A row that only holds others, `Songs`, is no link of its own.
       return own.url === "" && below.length > 0 ? below : [own, ...below];
     });

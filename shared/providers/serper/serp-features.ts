@@ -57,12 +57,12 @@ const above: Record<string, FeatureReader> = {
   topStories: group("top_stories", (story) => ({
     title: story.title,
     url: story.link,
-    description: line(story.source, story.date),
+    description: joinWithDots(story.source, story.date),
   })),
   places: group("local_pack", (place) => ({
     title: place.title,
     url: place.website || place.link,
-    description: line(ratingText(place.rating, place.ratingCount), place.category, place.address),
+    description: joinWithDots(ratingText(place.rating, place.ratingCount), place.category, place.address),
   })),
 };
 const below: Record<string, FeatureReader> = {
@@ -79,17 +79,17 @@ const below: Record<string, FeatureReader> = {
   videos: group("video", (video) => ({
     title: video.title,
     url: video.link,
-    description: line(video.source, video.channel, video.date, video.duration),
+    description: joinWithDots(video.source, video.channel, video.date, video.duration),
   })),
   shopping: group("shopping", (product) => ({
     title: product.title,
     url: product.link,
-    description: line(product.price, product.source, ratingText(product.rating, product.ratingCount)),
+    description: joinWithDots(product.price, product.source, ratingText(product.rating, product.ratingCount)),
   })),
   discussions: group("discussions", (thread) => ({
     title: thread.title,
     url: thread.link,
-    description: line(thread.source, thread.date),
+    description: joinWithDots(thread.source, thread.date),
   })),
 };
 const last: Record<string, FeatureReader> = {
@@ -169,7 +169,7 @@ function readOther(name: string, value: unknown): Element[] {
   const values = Array.isArray(value)
     ? value
     : Object.values(anyObject.safeParse(value).data ?? {}).filter(Array.isArray);
-  const links = values.flat().flatMap(otherLink);
+  const links = values.flat().flatMap(genericLink);
   const isEmpty = links.length === 0 && (own === undefined || (own.title || own.snippet || own.link) === "");
   if (isEmpty) return [];
   return [
@@ -182,17 +182,17 @@ function readOther(name: string, value: unknown): Element[] {
   ];
 }
 
-function otherLink(value: unknown): RawLink[] {
+function genericLink(value: unknown): RawLink[] {
   if (typeof value === "string") return [{ title: value }];
   const found = row.safeParse(value).data;
   if (found === undefined) return [];
   const title = found.title || found.question || found.query;
   return title === "" && found.link === ""
     ? []
-    : [{ title, url: found.link, description: found.snippet || line(found.source, found.date) }];
+    : [{ title, url: found.link, description: found.snippet || joinWithDots(found.source, found.date) }];
 }
 
 /** `Source · 2 days ago`. */
-function line(...words: readonly string[]): string {
+function joinWithDots(...words: readonly string[]): string {
   return words.filter((word) => word !== "").join(" · ");
 }
