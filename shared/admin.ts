@@ -16,11 +16,7 @@ const program = new Command("admin")
     "\nDATABASE_URL and REDIS_URL tell where the service's data is.\nExample: npm run admin -- org create --name Acme --plan free",
   )
   .showHelpAfterError("(add --help for the arguments)")
-  .exitOverride((error) => {
-    if (error.code !== "commander.executeSubCommandAsync") throw error;
-    // A command that is a program of its own has ended, when all of this here is long done.
-    process.exitCode = error.exitCode;
-  });
+  .exitOverride();
 addOrganizationCommands(program);
 addTokenCommands(program);
 addPlanCommands(program);

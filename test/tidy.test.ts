@@ -21,7 +21,6 @@ const functionLinesMax = 70;
 const entries = [
   "api/main.ts",
   "worker/main.ts",
-  "worker/check-providers.ts",
   "shared/admin.ts",
   "shared/database/migrate.ts",
   "shared/local/start.ts",
@@ -201,7 +200,7 @@ test("titles of tests are unique within their file", () => {
 });
 
 test("loading a file starts nothing: only the programs have effects", async () => {
-  // Migration, local start and the check of providers are programs only when they are the ones started.
+  // Migration and local start are programs only when they are the ones started.
   const programs = new Set(["api/main.ts", "worker/main.ts", "shared/admin.ts"]);
   const quiet = product.map(({ path }) => path).filter((path) => !programs.has(path));
   const loading = quiet.map((path) => `import "./${path}";`).join("\n");

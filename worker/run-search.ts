@@ -7,7 +7,7 @@ import type { SearchJob } from "../shared/queue/search-queue.ts";
 import type { Result } from "../shared/results.ts";
 import type { WorkerContext } from "./context.ts";
 import type { SourcedAnswer } from "./engine/single-flight.ts";
-import type { EngineAnswer } from "./engine/google-engine.ts";
+import type { EngineAnswer } from "./engine/engine-answer.ts";
 
 /**
  * The one job of a worker: ask the engine within the deadline, settle, answer. It may run twice, after a crash or when a

@@ -4,63 +4,68 @@ import { type ProviderHttp, openProviderHttp } from "./policies/http.ts";
 import type { Account, Failure, FailureKind, Page, PageAnswer, PageRequest, Provider } from "./provider.ts";
 import { openProvider } from "./registry.ts";
 
-const answerMsMax = 10_000;
-const query = readQuery({ keyword: "coffee" });
+const defaultTimeoutMs = 10_000;
+const probeQuery = readQuery({ keyword: "coffee" });
 
-/** How one provider does. What could not be found out is null. */
+/** The health of one provider. What the check could not find out is null. */
 export type ProviderHealth = {
   provider: ProviderName;
-  /** Whether anything answered there. */
+  /** Whether anything answered at its address. */
   reachable: boolean | null;
-  /** `ok`, `refused`, `none needed`, or `missing: ` and the settings that it lacks. */
+  /** `ok`, `refused`, `none needed`, or `missing: ` and the settings that are not set. */
   credentials: string | null;
   /** In the provider's own unit: `12.34 USD`. */
   balance: string | null;
   latencyMs: number | null;
-  can: Abilities | null;
-  /** What is not well, as a sentence about the provider; null where all is. */
+  can: Capabilities | null;
+  /** What is wrong, as the end of a sentence that begins with the provider's name; null if it is healthy. */
   problem: string | null;
 };
 
-export type Abilities = { mobile: boolean; cities: boolean; everyLanguage: boolean; depthInOneCall: boolean };
+export type Capabilities = { mobile: boolean; cities: boolean; everyLanguage: boolean; depthInOneCall: boolean };
 
 const unknown = { reachable: null, credentials: null, balance: null, latencyMs: null, can: null, problem: null };
 
 const problems: Record<FailureKind, string> = {
-  unavailable: "is out of reach, or has an error of its own",
-  blocked: "is not let through by Google",
-  rate_limited: "gets too many calls from our account",
-  account_refused: "refuses us: wrong credentials, an empty account, or a setting there",
-  query_refused: "refuses the query",
-  request_refused: "does not understand the request",
-  unreadable: "answers what cannot be read",
-  timeout: "does not answer in time",
-  busy: "has no place left",
-  outrun: "is slower than another one",
-  unneeded: "was not waited for",
-  dropped: "was not waited for",
+  unavailable: "is unreachable or returned a server error",
+  blocked: "is blocked by Google",
+  rate_limited: "rejects the call because our account has too many calls running",
+  account_refused: "rejects our account: wrong credentials, no credits left, or a setting of the account",
+  query_refused: "does not allow the query on our account",
+  request_refused: "rejects the request as invalid",
+  unreadable: "returned an unreadable answer",
+  timeout: "did not answer in time",
+  // Searches end in these ways, health checks do not: they wait for no slot and cancel no call.
+  busy: "has no free slot",
+  outrun: "was cancelled",
+  unneeded: "was cancelled",
+  dropped: "was cancelled",
 };
 
 /**
- * Asks the account of each provider of SERP_PROVIDERS, side by side; or, where there is none because searches cost nothing,
- * a search. Each may take `msMax` milliseconds. What it returns holds no secret.
+ * Checks all providers of SERP_PROVIDERS concurrently: by a free call that returns the state of our account, or, where
+ * searches cost nothing, by a search. The result holds no secret.
+ * @param timeoutMs for each provider.
  */
-export async function checkProvidersHealth(config: EngineConfig, msMax = answerMsMax): Promise<ProviderHealth[]> {
-  const asker = openProviderHttp();
+export async function checkProvidersHealth(
+  config: EngineConfig,
+  timeoutMs = defaultTimeoutMs,
+): Promise<ProviderHealth[]> {
+  const http = openProviderHttp();
   try {
     const names = [...new Set(config.SERP_PROVIDERS)];
-    return await Promise.all(names.map((name) => checkNamed(name, { config, asker, msMax })));
+    return await Promise.all(names.map((name) => checkConfigured(name, { config, http, timeoutMs })));
   } finally {
-    await asker.close();
+    await http.close();
   }
 }
 
-async function checkNamed(
+async function checkConfigured(
   provider: ProviderName,
-  { config, asker, msMax }: { config: EngineConfig; asker: ProviderHttp; msMax: number },
+  { config, http, timeoutMs }: { config: EngineConfig; http: ProviderHttp; timeoutMs: number },
 ): Promise<ProviderHealth> {
   try {
-    return { provider, ...(await checkOpen(openProvider(provider, config), asker, msMax)) };
+    return { provider, ...(await checkOpened(openProvider(provider, config), http, timeoutMs)) };
   } catch (error) {
     if (!(error instanceof MissingSettings)) throw error;
     const names = error.names.join(", ");
@@ -68,39 +73,40 @@ async function checkNamed(
   }
 }
 
-async function checkOpen(
+async function checkOpened(
   provider: Provider,
-  asker: ProviderHttp,
-  msMax: number,
+  http: ProviderHttp,
+  timeoutMs: number,
 ): Promise<Omit<ProviderHealth, "provider">> {
-  const startedAt = performance.now();
-  const { reachable, told } = await ask(provider, asker, msMax);
-  const latencyMs = reachable ? Math.round(performance.now() - startedAt) : null;
+  const startedAtMs = performance.now();
+  const { reachable, outcome } = await probe(provider, http, timeoutMs);
+  const latencyMs = reachable ? Math.round(performance.now() - startedAtMs) : null;
   const credentials = provider.account === undefined ? "none needed" : null;
-  const found = { ...unknown, reachable, credentials, latencyMs, can: abilitiesOf(provider) };
-  if ("failure" in told) {
-    const problem = problems[told.failure];
-    return told.failure === "account_refused" ? { ...found, credentials: "refused", problem } : { ...found, problem };
+  const health = { ...unknown, reachable, credentials, latencyMs, can: capabilitiesOf(provider) };
+  if ("failure" in outcome) {
+    const problem = problems[outcome.failure];
+    const isRefused = outcome.failure === "account_refused";
+    return isRefused ? { ...health, credentials: "refused", problem } : { ...health, problem };
   }
-  if (!("balance" in told)) return found;
-  const problem = told.isSpent ? "has nothing left on our account" : null;
-  return { ...found, credentials: "ok", balance: told.balance, problem };
+  if (!("balance" in outcome)) return health;
+  const problem = outcome.isSpent ? "has no balance left on our account" : null;
+  return { ...health, credentials: "ok", balance: outcome.balance, problem };
 }
 
-type Question = { request: PageRequest; read: (answer: PageAnswer) => Account | Page | Failure };
+type Probe = { request: PageRequest; read: (answer: PageAnswer) => Account | Page | Failure };
 
-async function ask(provider: Provider, asker: ProviderHttp, msMax: number) {
-  const free: Question = { request: provider.request(query, 1), read: provider.read };
-  const { request, read } = provider.account ?? free;
-  const answer = await asker.send(provider, request, { msMax, stop: new AbortController().signal });
-  // What cannot be read has arrived all the same.
-  if ("failure" in answer) return { reachable: answer.failure === "unreadable", told: answer };
-  return { reachable: true, told: read(answer) };
+async function probe(provider: Provider, http: ProviderHttp, timeoutMs: number) {
+  const search: Probe = { request: provider.request(probeQuery, 1), read: provider.read };
+  const { request, read } = provider.account ?? search;
+  const answer = await http.send(provider, request, { timeoutMs, signal: new AbortController().signal });
+  // An unreadable answer did arrive.
+  if ("failure" in answer) return { reachable: answer.failure === "unreadable", outcome: answer };
+  return { reachable: true, outcome: read(answer) };
 }
 
-function abilitiesOf({ can, request }: Provider): Abilities {
-  // Who is asked for the second page as for the first has all in one answer.
-  const [first, second] = [1, 2].map((pageNumber) => JSON.stringify(request(query, pageNumber)));
+function capabilitiesOf({ can, request }: Provider): Capabilities {
+  // If the requests for both pages are equal, the first answer holds all pages.
+  const [first, second] = [1, 2].map((pageNumber) => JSON.stringify(request(probeQuery, pageNumber)));
   return {
     mobile: can.mobile,
     cities: can.city,

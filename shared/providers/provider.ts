@@ -1,67 +1,79 @@
-import type { Result } from "../results.ts";
 import type { Query } from "../query/query.ts";
+import type { Result } from "../results.ts";
 
 /**
- * How a page can fail to come; what it means for the caller when nobody else does better (`reason`); whether the same
- * provider is worth a second call (`retry`): what cannot be read would mostly be the same bytes again, and may be billed
- * again; and whether it speaks against the provider (`ill`), which is passed over where that happens often; null where it
- * tells nothing of the provider.
+ * The ways in which a call, and with it an attempt, can fail:
+ *
+ * - `retry`: whether the same provider is worth a retry. Not after an unreadable answer or a timeout: the retry would
+ *   mostly end the same way, and may be billed again.
+ * - `countsAgainstProvider`: whether the circuit breaker counts it as a failure of the provider; `false` counts as a
+ *   success, `null` is not counted.
+ * - `reason`: what the caller gets as `details.reason` if no other provider answers; `timeout` becomes a 504.
+ *
+ * The names are label values of `provider_calls_total`.
+ *
+ * | kind              | retry | against provider | meaning                                                                   |
+ * | ----------------- | ----- | ---------------- | ------------------------------------------------------------------------- |
+ * | `unavailable`     | yes   | yes              | Unreachable, or a server error (5xx).                                     |
+ * | `blocked`         | no    | yes              | Google blocked the provider. It retried itself, and may bill each try.    |
+ * | `rate_limited`    | yes   | yes              | Our account has too many calls running there.                             |
+ * | `account_refused` | no    | yes              | Wrong key or no credits left. The operator has to act.                    |
+ * | `query_refused`   | no    | no               | Our account there does not allow this query.                              |
+ * | `request_refused` | no    | no               | The provider rejects our request: a defect of the adapter or a change of  |
+ * |                   |       |                  | the provider's API. The query may have caused it.                         |
+ * | `unreadable`      | no    | yes              | Not an answer to the request: not JSON, wrong shape, redirect, too large. |
+ * | `timeout`         | no    | yes              | No complete answer in time.                                               |
+ * | `busy`            | no    | not counted      | No bulkhead slot became free while there was time for a call.             |
+ * | `outrun`          | no    | yes              | Cancelled: a hedge, started later, sent its first page earlier.           |
+ * | `unneeded`        | no    | not counted      | Cancelled: it was the hedge, and the first attempt answered after all.    |
+ * | `dropped`         | no    | not counted      | Cancelled: another page of the same attempt had failed.                   |
  */
 export const failureKinds = {
-  /** Out of reach, or an error of its own (5xx). */
   unavailable: { retry: true, countsAgainstProvider: true, reason: "provider_unavailable" },
-  /** The engine did not let the provider through; it has tried again itself, and each try may be billed. */
   blocked: { retry: false, countsAgainstProvider: true, reason: "provider_unavailable" },
-  /** Too many calls at once from our account. */
   rate_limited: { retry: true, countsAgainstProvider: true, reason: "provider_unavailable" },
-  /** Our account there: a wrong key, no credits left. The operator has to act. */
   account_refused: { retry: false, countsAgainstProvider: true, reason: "provider_refused" },
-  /** This query is not allowed on our account there. */
   query_refused: { retry: false, countsAgainstProvider: false, reason: "refused_by_provider" },
-  /** Our request was not understood: a defect of the adapter, or a change at the provider. A query may have led to it. */
   request_refused: { retry: false, countsAgainstProvider: false, reason: "provider_refused" },
-  /** An answer that cannot be what was asked for: not JSON, the wrong shape, a redirect, too large. */
   unreadable: { retry: false, countsAgainstProvider: true, reason: "unreadable_answer" },
-  /** No complete answer in time. A second call may be billed twice. */
   timeout: { retry: false, countsAgainstProvider: true, reason: "timeout" },
-  /** No place among our own calls to it became free while there was time for a call. */
   busy: { retry: false, countsAgainstProvider: null, reason: "timeout" },
-  /** Not waited for, because a provider that was asked later answered first. */
   outrun: { retry: false, countsAgainstProvider: true, reason: "timeout" },
-  /** Not waited for, because a provider that was asked before answered after all. */
   unneeded: { retry: false, countsAgainstProvider: null, reason: "timeout" },
-  /** Not waited for, because another page of the same search had failed. */
   dropped: { retry: false, countsAgainstProvider: null, reason: "provider_unavailable" },
 } as const;
 
 export type FailureKind = keyof typeof failureKinds;
+
 export type Failure = {
   failure: FailureKind;
-  /** What of the query was refused, where the provider says so; else it counts as the keyword. */
+  /** The field of the query that was refused, if the provider names it; otherwise `keyword` is assumed. */
   field?: "keyword" | "location" | "language";
-  /** What the provider charged all the same. */
+  /** What the provider charged although it failed. */
   costMicroUsd?: number;
-  /** Whether it was for want of time: a search with more of it may do better. */
+  /** Whether it failed for lack of time: the same search with a later deadline may succeed. */
   outOfTime?: boolean;
 };
 
-/** A failure with what it cost, where it cost anything. */
+/** A failure with its cost, if it cost anything. */
 export function withCost(failure: Failure, costMicroUsd: number): Failure {
   return costMicroUsd === 0 ? failure : { ...failure, costMicroUsd };
 }
 
-/** A result before its place among all pages is known. */
+/** A result before its rank among all pages is known. */
 export type Element = Omit<Result, "rank">;
 
-/** One page of results in page order. Only a page that was read in full is one: a failure never looks like an empty page. */
+/** One page that was read in full, in page order. A failure must never become an empty page: that would be charged. */
 export type Page = {
   elements: Element[];
-  /** The engine's own estimate for the query; 0 where it gives none. */
+  /** The engine's own estimate for the query; 0 if it gives none. */
   totalResultsCount: number;
-  /** Whether asking for further pages makes sense. */
+  /** Whether further pages are worth fetching. */
   hasMore: boolean;
   costMicroUsd: number;
 };
+
+export type PageOutcome = Page | Failure;
 
 /** What our account at a provider has left, in the provider's own unit: `12.34 USD`. */
 export type Account = { balance: string; isSpent: boolean };
@@ -69,31 +81,36 @@ export type Account = { balance: string; isSpent: boolean };
 export type PageRequest = { url: string; method: "GET" | "POST"; headers: Record<string, string>; body: string };
 export type PageAnswer = { status: number; headers: Record<string, string | string[] | undefined>; body: string };
 
-/** Carries one request to its answer. It rejects when it cannot, and soon after the signal is aborted. */
+/** Sends one request. Rejects if there is no answer, and soon after the signal is aborted. */
 export type Transport = (request: PageRequest, signal: AbortSignal) => Promise<PageAnswer>;
 
 /**
- * Somebody who is asked for Google's results. `request` and `read` are pure; asking, time-outs, retries, fail-over and
- * cost are written once, in ask.ts and google.ts.
+ * The adapter of one upstream provider of Google results. `request` and `read` are pure functions; HTTP, timeouts,
+ * retries, concurrency limits, circuit breaking, failover and cost accounting are in `policies/`, once for all providers.
  */
 export type Provider = {
   name: string;
-  /** Queries that ask for more than this are never sent here. */
+  /** The queries that it can honour. Others are never sent to it. */
   can: {
     mobile: boolean;
+    /** Whether it searches from a place within a country, such as a city. */
     city: boolean;
-    /** Whether it searches in a language (BCP 47) from a country (ISO 3166-1, upper case). Left out: in all, from everywhere. */
+    /** Whether it searches in a language (BCP 47) from a country (ISO 3166-1, upper case). Absent: in all, from everywhere. */
     language?: (languageCode: string, countryCode: string) => boolean;
   };
-  /** Milliseconds after which an answer is not waited for any longer. */
+  /** Milliseconds after which one call is given up. */
   callTimeoutMs: number;
-  /** Calls that this process has under way at once; what is over waits, or goes to somebody else. */
+  /** Calls that one process runs at once. Further calls wait for a slot, or go to another provider. */
   concurrentCallsMax: number;
-  /** Page numbers begin at 1. A page has up to 10 organic results, or the whole depth: then it says that there are no more. */
+  /**
+   * The request for one page; page numbers begin at 1. A page has up to 10 organic results, or all that the depth needs:
+   * then `read` returns it with `hasMore: false`.
+   */
   request: (query: Query, pageNumber: number) => PageRequest;
-  read: (answer: PageAnswer) => Page | Failure;
-  /** How to ask what our account there has left, which is free. A provider without one is a provider whose searches cost nothing. */
+  /** The page in an answer of any status, or the kind of failure that the answer is. */
+  read: (answer: PageAnswer) => PageOutcome;
+  /** A free call that returns the state of our account. Absent if searches cost nothing. */
   account?: { request: PageRequest; read: (answer: PageAnswer) => Account | Failure };
-  /** In place of HTTP, for a provider that lives in this process. */
+  /** Replaces HTTP, for a provider that lives in this process. */
   transport?: Transport;
 };

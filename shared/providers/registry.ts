@@ -6,7 +6,7 @@ import { openSearxng } from "./searxng/searxng.ts";
 import { openSerpapi } from "./serpapi/serpapi.ts";
 import { openSerper } from "./serper/serper.ts";
 
-/** Every provider there is. A new one is a file, a line here, and its settings in config.ts. */
+/** All providers. To add one: a folder with its adapter, a line here, and its settings in config.ts. */
 const providers = {
   sandbox: openSandbox,
   serpapi: openSerpapi,
@@ -15,14 +15,14 @@ const providers = {
   dataforseo: openDataForSeo,
 } satisfies Record<ProviderName, (config: EngineConfig) => Provider>;
 
-/** One provider. @throws {MissingSettings} naming what it lacks. */
+/** @throws {MissingSettings} naming the settings that the provider needs and that are not set. */
 export function openProvider(name: ProviderName, config: EngineConfig): Provider {
   return providers[name](config);
 }
 
 /**
- * The providers of SERP_PROVIDERS in order of preference, each once.
- * @throws {MissingSettings} naming what one of them lacks.
+ * The providers of SERP_PROVIDERS in order of preference, without duplicates.
+ * @throws {MissingSettings} naming the settings that the first incomplete provider needs.
  */
 export function openProviders(config: EngineConfig): Provider[] {
   return [...new Set(config.SERP_PROVIDERS)].map((name) => openProvider(name, config));

@@ -2,102 +2,111 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../shared/context.ts";
 import { throttledWarning } from "../../shared/log.ts";
+import { newTrace } from "../../shared/providers/policies/trace.ts";
 import type { Query } from "../../shared/query/query.ts";
-import { releaseWithoutResult, acquireLease, keepLeaseAlive, publishResult, releaseLease } from "./flight-leases.ts";
-import type { EngineAnswer, GoogleEngine } from "./google-engine.ts";
 import { hasCacheHeadroom } from "./cache-headroom.ts";
+import type { EngineAnswer } from "./engine-answer.ts";
+import { acquireLease, keepLeaseAlive, publishResult, releaseLease, releaseWithoutResult } from "./flight-leases.ts";
+import type { GoogleEngine } from "./google-engine.ts";
 
 const firstPollMs = 10;
 const pollMsMax = 50;
-// So long an unreachable Redis is asked again; then each worker asks the providers by itself.
-const patienceMs = 1_000;
-const replyMsMax = 500;
+const pollBackoff = 1.5;
+// If Redis is unreachable for this long, each worker calls the providers for itself.
+const redisRetryForMs = 1_000;
+const redisTimeoutMs = 500;
 
-/** One query that is to be asked. */
-export type Asking = {
+/** One query that all searches of this process for the same query share. */
+export type FlightRequest = {
   query: Query;
   fingerprint: string;
-  deadlineAt: number;
-  /** By Redis' clock: an answer from before is none. */
+  /** On the clock of `performance.now()`. */
+  deadlineAtMs: number;
+  /** By Redis' clock: older answers are ignored. */
   sinceMs: number;
-  /** Whether others of this process wait for it: then more may wait in the queue. */
-  isJoined: boolean;
+  /** Whether other searches of this process wait for it. Then equal searches may also be in the queue: publish the result. */
+  hasWaiters: boolean;
 };
 
-export type Found = {
+export type FlightResult = {
   answer: EngineAnswer;
-  /** By Redis' clock. */
+  /** When the answer came, by Redis' clock. */
   atMs: number;
-  /** Whether this process asked the providers for it. */
+  /** Whether this process called the providers for it. */
   isOwn: boolean;
-  /** Whether it failed for want of time: others may have more. */
+  /** Whether it failed for lack of time. It is not shared: other searches may have more time. */
   outOfTime: boolean;
 };
 
+/** The answer to a search whose deadline came while it waited for a flight of another search. */
+export const timedOutWaiting: EngineAnswer = {
+  ok: false,
+  code: "engine_timeout",
+  details: {},
+  trace: { ...newTrace(), provider: "none" },
+  outOfTime: true,
+};
+
 /**
- * Asks the providers for all workers that want the same at this moment, or waits for the one who does. A worker that
- * dies meanwhile loses its claim within two seconds, and one of those who wait asks.
+ * Coalesces equal searches of all workers: the worker that holds the lease calls the providers, the others poll Redis for
+ * its result. If the holder dies, its lease expires within two seconds and one of the waiting workers takes over.
+ * @returns a function that never throws and returns by the deadline of its flight.
  */
 export function openDistributedSingleFlight(
-  context: Context,
-  google: GoogleEngine,
-): (asking: Asking) => Promise<Found> {
+  context: Pick<Context, "config" | "redis" | "clock" | "log" | "metrics">,
+  google: Pick<GoogleEngine, "search">,
+): (flight: FlightRequest) => Promise<FlightResult> {
   const { redis, clock, log, metrics } = context;
   const keepMs = context.config.SEARCH_CACHE_SECONDS * 1_000;
-  const warn = throttledWarning(log, "equal searches cannot find each other in Redis");
+  const warn = throttledWarning(log, "Redis is unreachable: equal searches are not coalesced across workers");
   const failed = (error: unknown): undefined => {
     metrics.backgroundErrors.inc({ where: "claims" });
     warn(error);
     return undefined;
   };
 
-  const ask = async ({ query, deadlineAt }: Asking): Promise<Found> => {
-    const answer = await google.search(query, deadlineAt - performance.now());
+  const fly = async ({ query, deadlineAtMs }: FlightRequest): Promise<FlightResult> => {
+    const answer = await google.search(query, deadlineAtMs - performance.now());
     return { answer, atMs: clock.nowMs(), isOwn: true, outOfTime: !answer.ok && answer.outOfTime === true };
   };
 
-  const publish = async ({ fingerprint, isJoined }: Asking, token: string, { answer, atMs, outOfTime }: Found) => {
+  const publish = async ({ fingerprint, hasWaiters }: FlightRequest, token: string, result: FlightResult) => {
+    const { answer, atMs, outOfTime } = result;
     if (outOfTime) return releaseWithoutResult(redis, fingerprint);
     const isKept = answer.ok && keepMs > 0 && (await hasCacheHeadroom(redis));
-    if (!isKept && !isJoined && !(await releaseLease(redis, fingerprint, token))) return;
+    if (!isKept && !hasWaiters && (await releaseLease(redis, fingerprint, token)) !== "awaited") return;
     await publishResult(redis, fingerprint, { answer, atMs, token, keepMs: isKept ? keepMs : 0 });
   };
 
-  const askForAll = async (asking: Asking, token: string): Promise<Found> => {
-    const letGo = keepLeaseAlive(redis, asking.fingerprint);
-    const found = await ask(asking);
-    // The search itself does not wait for it.
-    void publish(asking, token, found).catch(failed).finally(letGo);
-    return found;
+  const flyWithLease = async (flight: FlightRequest, token: string): Promise<FlightResult> => {
+    const stopRenewing = keepLeaseAlive(redis, flight.fingerprint);
+    const result = await fly(flight);
+    // In the background, so that publishing adds nothing to the time of this search.
+    void publish(flight, token, result).catch(failed).finally(stopRenewing);
+    return result;
   };
 
-  return async (asking) => {
+  return async (flight) => {
     const token = randomUUID();
     let awaited: string | undefined;
     let pauseMs = firstPollMs;
-    let patientUntil = performance.now() + patienceMs;
+    let giveUpOnRedisAtMs = performance.now() + redisRetryForMs;
     for (;;) {
-      const leftMs = asking.deadlineAt - performance.now();
-      if (leftMs <= 0) return { answer: waitedInVain, atMs: clock.nowMs(), isOwn: false, outOfTime: true };
-      const wanted = { token, sinceMs: asking.sinceMs, awaited, msMax: Math.min(replyMsMax, leftMs) };
-      const known = await acquireLease(redis, asking.fingerprint, wanted).catch(failed);
-      if (known?.kind === "yours") return askForAll(asking, token);
-      if (known?.kind === "told") return { answer: known.answer, atMs: known.atMs, isOwn: false, outOfTime: false };
-      if (!known && performance.now() > patientUntil) return ask(asking);
-      if (known) {
-        awaited = known.by;
-        patientUntil = performance.now() + patienceMs;
+      const remainingMs = flight.deadlineAtMs - performance.now();
+      if (remainingMs <= 0) return { answer: timedOutWaiting, atMs: clock.nowMs(), isOwn: false, outOfTime: true };
+      const options = { token, sinceMs: flight.sinceMs, awaited, timeoutMs: Math.min(redisTimeoutMs, remainingMs) };
+      const lease = await acquireLease(redis, flight.fingerprint, options).catch(failed);
+      if (lease?.kind === "acquired") return flyWithLease(flight, token);
+      if (lease?.kind === "published") {
+        return { answer: lease.answer, atMs: lease.atMs, isOwn: false, outOfTime: false };
       }
-      await sleep(Math.min(pauseMs, leftMs));
-      pauseMs = Math.min(pauseMs * 1.5, pollMsMax);
+      if (!lease && performance.now() > giveUpOnRedisAtMs) return fly(flight);
+      if (lease) {
+        awaited = lease.holder;
+        giveUpOnRedisAtMs = performance.now() + redisRetryForMs;
+      }
+      await sleep(Math.min(pauseMs, remainingMs));
+      pauseMs = Math.min(pauseMs * pollBackoff, pollMsMax);
     }
   };
 }
-
-export const waitedInVain: EngineAnswer = {
-  ok: false,
-  code: "engine_timeout",
-  details: {},
-  trace: { provider: "none", calls: [], costMicroUsd: 0 },
-  outOfTime: true,
-};

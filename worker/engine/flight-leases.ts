@@ -1,97 +1,113 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import { parseJson } from "../../shared/providers/sanitize.ts";
 import { Script } from "../../shared/redis/script.ts";
 import { result } from "../../shared/results.ts";
-import { type EngineAnswer, engineErrors } from "./google-engine.ts";
-import { parseJson } from "../../shared/providers/sanitize.ts";
+import { type EngineAnswer, engineErrors } from "./engine-answer.ts";
 
 /**
- * Who asks the providers for a query, and what came of it: one record in Redis for each query that is being asked, so
- * that equal searches find each other, whichever worker has them. It may be lost at any time; then more than one asks.
+ * The flights of all workers in Redis: a record for each query that is being searched, so that equal searches find each
+ * other. A record may be lost at any time; then more than one worker calls the providers. It is in one of these states:
+ *
+ * - **absent**: no worker searches. The next worker acquires the lease: *held*.
+ * - **held** (`asker`, the holder's token): the holder renews the lease every 600 ms until it publishes: *published*. If
+ *   no worker waits and nothing is to be cached, it releases the lease instead: *absent*. If its search failed for lack
+ *   of time, it releases the lease without a result: *released*. If it dies, the lease expires after 2 s: *absent*.
+ *   Workers that find the lease held set `awaited` and poll.
+ * - **released** (at most `awaited`): the next worker acquires the lease. `awaited` stays set.
+ * - **published** (`answer` or `failure` with `failedBy`, and `at`): stays for 5 s, a cached answer for
+ *   SEARCH_CACHE_SECONDS. Whoever asks for an answer of that age gets it. A failure goes only to those who waited for
+ *   this very lease. Any other worker acquires the lease: *held*.
+ *
+ * The names of key and fields are the protocol between the workers of a rolling upgrade.
  */
 
 const leaseMs = 2_000;
 const renewEveryMs = 600;
-// What was told stays for whoever polls, and for equal searches that were in the queue meanwhile.
-const toldMs = 5_000;
+// For waiting workers to poll, and for equal searches that were enqueued in the meantime.
+const publishedMs = 5_000;
 
-const claimScript = new Script("claim", new URL("acquire-lease.lua", import.meta.url));
-const unclaimScript = new Script("unclaim", new URL("release-lease.lua", import.meta.url));
+const acquireScript = new Script("acquireLease", new URL("acquire-lease.lua", import.meta.url));
+const releaseScript = new Script("releaseLease", new URL("release-lease.lua", import.meta.url));
 
 export function defineLeaseScripts(redis: Redis): void {
-  for (const script of [claimScript, unclaimScript]) script.define(redis);
+  for (const script of [acquireScript, releaseScript]) script.define(redis);
 }
 
 const trace = z.object({ provider: z.string(), costMicroUsd: z.number() });
-const told = z.discriminatedUnion("ok", [
+const publishedAnswer = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(true), results: z.array(result), totalResultsCount: z.number(), trace }),
   z.object({ ok: z.literal(false), code: z.enum(engineErrors), details: z.record(z.string(), z.unknown()), trace }),
 ]);
 
-const claimReply = z.union([
-  z.tuple([z.literal("yours")]),
-  z.tuple([z.literal("asked"), z.string()]),
-  z.tuple([z.literal("answered"), z.string(), z.coerce.number()]),
-  z.tuple([z.literal("failed"), z.string(), z.coerce.number()]),
+const acquireReply = z.union([
+  z.tuple([z.literal("acquired")]),
+  z.tuple([z.literal("held"), z.string()]),
+  z.tuple([z.literal("published"), z.string(), z.coerce.number()]),
 ]);
+const releaseReply = z.enum(["released", "awaited", "lost"]);
 
 export type LeaseAttempt =
-  | { kind: "yours" }
-  /** Somebody asks, and is told apart by this token. */
-  | { kind: "asked"; by: string }
-  /** What came of it, since when by Redis' clock. The calls are those of whoever asked, and not told. */
-  | { kind: "told"; answer: EngineAnswer; atMs: number };
+  | { kind: "acquired" }
+  | { kind: "held"; holder: string }
+  /** The answer's trace has no calls: they belong to the search that made them. `atMs` is by Redis' clock. */
+  | { kind: "published"; answer: EngineAnswer; atMs: number };
 
 const keyOf = (fingerprint: string) => `asked:${fingerprint}`;
 
 /**
- * Claims a query, or learns who has, or what came of it.
- * @param options.sinceMs by Redis' clock: an older answer is none.
- * @param options.awaited the claim whose failure is shared, because it was waited for.
- * @param options.msMax milliseconds that Redis has to answer.
- * @throws where Redis does not answer; the claim may stand all the same, and lapses.
+ * Acquires the lease of a flight, or returns its holder or its result.
+ * @param options.sinceMs by Redis' clock: older answers are ignored.
+ * @param options.awaited the token of the lease that this worker has waited for, whose failure it shares.
+ * @param options.timeoutMs for the reply of Redis.
+ * @throws if Redis does not reply. The lease may be acquired all the same; then it expires.
  */
 export async function acquireLease(
   redis: Redis,
   fingerprint: string,
-  wanted: { token: string; sinceMs: number; awaited?: string | undefined; msMax: number },
+  options: { token: string; sinceMs: number; awaited?: string | undefined; timeoutMs: number },
 ): Promise<LeaseAttempt> {
-  const { token, sinceMs, awaited = "", msMax } = wanted;
-  const asking = claimScript.run(redis, [keyOf(fingerprint)], [token, leaseMs, sinceMs, awaited]);
-  const [kind, text = "", atMs = 0] = claimReply.parse(await withTimeout(msMax, asking));
-  if (kind === "yours") return { kind };
-  if (kind === "asked") return { kind, by: text };
-  const answer = told.safeParse(parseJson(text)).data;
-  if (answer) return { kind: "told", answer: { ...answer, trace: { ...answer.trace, calls: [] } }, atMs };
-  // Told by another version of this code, say. Without it the next look finds nothing, and claims.
+  const { token, sinceMs, awaited = "", timeoutMs } = options;
+  const reply = acquireScript.run(redis, [keyOf(fingerprint)], [token, leaseMs, sinceMs, awaited]);
+  const [kind, text = "", atMs = 0] = acquireReply.parse(await withTimeout(timeoutMs, reply));
+  if (kind === "acquired") return { kind };
+  if (kind === "held") return { kind, holder: text };
+  const answer = publishedAnswer.safeParse(parseJson(text)).data;
+  if (answer) return { kind, answer: { ...answer, trace: { ...answer.trace, calls: [] } }, atMs };
+  // For instance published by another version. Without it the next attempt acquires the lease.
   await releaseWithoutResult(redis, fingerprint);
-  return { kind: "asked", by: "" };
+  return { kind: "held", holder: "" };
 }
 
-/** Keeps a claim from lapsing until the returned function is called. A process that dies or freezes loses it. */
+/** Renews a lease until the returned function is called. A process that dies or freezes loses its lease. */
 export function keepLeaseAlive(redis: Redis, fingerprint: string): () => void {
   const renew = () => void redis.pexpire(keyOf(fingerprint), leaseMs, "GT").catch(() => undefined);
   const timer = setInterval(renew, renewEveryMs);
   return () => clearInterval(timer);
 }
 
-/** Ends a claim unless somebody waits for what comes of it. @returns whether somebody does. */
-export async function releaseLease(redis: Redis, fingerprint: string, token: string): Promise<boolean> {
-  return (await unclaimScript.run(redis, [keyOf(fingerprint)], [token])) === 1;
+/** Releases a lease, unless another worker waits for its result: then it stays held until {@link publishResult}. */
+export async function releaseLease(
+  redis: Redis,
+  fingerprint: string,
+  token: string,
+): Promise<"released" | "awaited" | "lost"> {
+  return releaseReply.parse(await releaseScript.run(redis, [keyOf(fingerprint)], [token]));
 }
 
 /**
- * Ends a claim of which nothing came that others could use: those who wait claim it anew. That somebody waits stays
- * known, or else an answer to the next claim would be told to nobody if it came between two looks.
+ * Releases a lease without a result, so that a waiting worker can take over. Keeps `awaited` set, or the next holder may
+ * finish between two polls and skip publishing.
  */
 export async function releaseWithoutResult(redis: Redis, fingerprint: string): Promise<void> {
   await redis.hdel(keyOf(fingerprint), "asker", "answer");
 }
 
 /**
- * Tells those who wait what came of a claim. An answer is also told to whoever comes within `keepMs`; a failure only to
- * those who waited for this very claim.
+ * Publishes the result of a flight, which ends the lease. Waiting workers poll for it; an answer is also for searches
+ * that come within `keepMs`.
+ * @param flight.atMs when the answer came, by Redis' clock.
  */
 export async function publishResult(
   redis: Redis,
@@ -102,6 +118,6 @@ export async function publishResult(
   const text = JSON.stringify(answer);
   const at = String(Math.floor(atMs));
   const fields = answer.ok ? { answer: text, at } : { failure: text, failedBy: token, at };
-  const lifeMs = answer.ok ? Math.max(keepMs, toldMs) : toldMs;
-  await redis.multi().del(key).hset(key, fields).pexpire(key, lifeMs).exec();
+  const ttlMs = answer.ok ? Math.max(keepMs, publishedMs) : publishedMs;
+  await redis.multi().del(key).hset(key, fields).pexpire(key, ttlMs).exec();
 }

@@ -1,9 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { AnswerSource } from "../../shared/queue/replies.ts";
 import type { Context } from "../../shared/context.ts";
 import { type Query, queryFingerprint } from "../../shared/query/query.ts";
-import { type Asking, type Found, openDistributedSingleFlight, waitedInVain } from "./distributed-single-flight.ts";
-import type { EngineAnswer, GoogleEngine } from "./google-engine.ts";
+import type { AnswerSource } from "../../shared/queue/replies.ts";
+import {
+  type FlightRequest,
+  type FlightResult,
+  openDistributedSingleFlight,
+  timedOutWaiting,
+} from "./distributed-single-flight.ts";
+import type { EngineAnswer } from "./engine-answer.ts";
+import type { GoogleEngine } from "./google-engine.ts";
 
 export type EngineSearch = {
   query: Query;
@@ -15,22 +21,31 @@ export type EngineSearch = {
 export type SourcedAnswer = EngineAnswer & { from: AnswerSource };
 
 export type Engine = {
-  /** Never throws, and returns within the time that is left, give or take a few milliseconds. */
+  /** Never throws. Returns within `remainingMs`, give or take a few milliseconds. */
   search: (search: EngineSearch) => Promise<SourcedAnswer>;
 };
 
 /**
- * Equal searches that run at the same moment ask the providers once, whichever workers have them; each is settled on its
- * own, as if it had asked. A search is given another one's answer only if that came after it was enqueued itself, or
- * within SEARCH_CACHE_SECONDS before. Failures are shared with those who waited for them, and with nobody else.
+ * Coalesces equal searches into one flight, first in this process, then across all workers. Each search is still settled
+ * by itself. It shares an answer only if that came after it was enqueued, or at most SEARCH_CACHE_SECONDS before. A
+ * failure is shared only with the searches that waited for that flight, and not if it was for lack of time.
+ *
+ * A query is in one of two states in this process:
+ *
+ * - **not in flight**: the next search for it starts a flight.
+ * - **in flight**: further searches wait for the result, each until its own deadline. When the result comes, the query is
+ *   not in flight any more. A waiting search that cannot share the result starts or joins the next flight.
  */
-export function openSingleFlight(context: Context, google: GoogleEngine): Engine {
+export function openSingleFlight(
+  context: Pick<Context, "config" | "redis" | "clock" | "log" | "metrics">,
+  google: Pick<GoogleEngine, "search">,
+): Engine {
   const { config, metrics } = context;
-  const askForAll = openDistributedSingleFlight(context, google);
-  const running = new Map<string, { asking: Asking; found: Promise<Found> }>();
+  const startFlight = openDistributedSingleFlight(context, google);
+  const inFlight = new Map<string, { flight: FlightRequest; result: Promise<FlightResult> }>();
 
-  /** What another search has paid for costs this one nothing, and that is counted. */
-  const sourced = ({ answer, atMs }: Found, enqueuedAtMs: number, isOwn: boolean): SourcedAnswer => {
+  /** Counts the answer by its source. Only the search that made the calls has them, and their cost, in its trace. */
+  const withSource = ({ answer, atMs }: FlightResult, enqueuedAtMs: number, isOwn: boolean): SourcedAnswer => {
     const from: AnswerSource = isOwn ? "provider" : atMs >= enqueuedAtMs ? "shared" : "cache";
     if (answer.ok) metrics.searchesAsked.inc({ from });
     if (isOwn) return { ...answer, from };
@@ -39,37 +54,38 @@ export function openSingleFlight(context: Context, google: GoogleEngine): Engine
     return { ...answer, from, trace: { provider, calls: [], costMicroUsd: 0 } };
   };
 
-  const search = async ({ query, remainingMs, enqueuedAtMs }: EngineSearch): Promise<SourcedAnswer> => {
-    const deadlineAt = performance.now() + remainingMs;
+  const search = async (request: EngineSearch): Promise<SourcedAnswer> => {
+    const { remainingMs, enqueuedAtMs } = request;
+    const deadlineAtMs = performance.now() + remainingMs;
     const sinceMs = enqueuedAtMs - config.SEARCH_CACHE_SECONDS * 1_000;
-    // The target domain only picks from the answer.
-    const { targetDomain: _, ...whole } = query;
-    const fingerprint = queryFingerprint(whole);
+    // The target domain only filters the answer afterwards.
+    const { targetDomain: _, ...query } = request.query;
+    const fingerprint = queryFingerprint(query);
     for (;;) {
-      const other = running.get(fingerprint);
+      const other = inFlight.get(fingerprint);
       if (!other) {
-        const asking: Asking = { query: whole, fingerprint, deadlineAt, sinceMs, isJoined: false };
-        const found = askForAll(asking);
-        running.set(fingerprint, { asking, found });
-        const own = await found.finally(() => running.delete(fingerprint));
-        return sourced(own, enqueuedAtMs, own.isOwn);
+        const flight: FlightRequest = { query, fingerprint, deadlineAtMs, sinceMs, hasWaiters: false };
+        const result = startFlight(flight);
+        inFlight.set(fingerprint, { flight, result });
+        const own = await result.finally(() => inFlight.delete(fingerprint));
+        return withSource(own, enqueuedAtMs, own.isOwn);
       }
-      other.asking.isJoined = true;
-      const found = await foundBefore(deadlineAt, other.found);
-      if (!found) return { ...waitedInVain, from: "shared" };
-      // Whoever asked may have had less time than this one, or been content with an older answer.
-      if (!found.outOfTime && found.atMs >= sinceMs) return sourced(found, enqueuedAtMs, false);
+      other.flight.hasWaiters = true;
+      const result = await resultBefore(deadlineAtMs, other.result);
+      if (!result) return { ...timedOutWaiting, from: "shared" };
+      // The flight may have had less time than this search, or have accepted an older answer.
+      if (!result.outOfTime && result.atMs >= sinceMs) return withSource(result, enqueuedAtMs, false);
     }
   };
   return { search };
 }
 
-async function foundBefore(deadlineAt: number, asked: Promise<Found>): Promise<Found | undefined> {
-  const over = new AbortController();
-  const late = sleep(Math.max(0, deadlineAt - performance.now()), undefined, { signal: over.signal });
+async function resultBefore(deadlineAtMs: number, result: Promise<FlightResult>): Promise<FlightResult | undefined> {
+  const timer = new AbortController();
+  const timeout = sleep(Math.max(0, deadlineAtMs - performance.now()), undefined, { signal: timer.signal });
   try {
-    return await Promise.race([asked, late.catch(() => undefined)]);
+    return await Promise.race([result, timeout.catch(() => undefined)]);
   } finally {
-    over.abort();
+    timer.abort();
   }
 }

@@ -1,116 +1,105 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Query } from "../../query/query.ts";
-import type { ProviderHttp } from "./http.ts";
-import type { ProviderPolicy } from "./provider-policy.ts";
 import type { Failure, Page } from "../provider.ts";
-import { fetchPages, cancelAttempt, minAttemptMs, type Trace, type ProviderAttempt } from "./provider-attempt.ts";
+import { type Attempt, minCallMs, openAttempt } from "./attempt.ts";
+import { cancelLosers, mayHedge, resultOrHedgeDue } from "./hedge.ts";
+import type { ProviderClient } from "./provider-client.ts";
+import type { Trace } from "./trace.ts";
 
-// Of the time that is left, as long as somebody else could still be asked: a provider that takes long, with all its pages and
-// second calls, leaves the rest to the next.
-const shareOfTimeMax = 2 / 3;
+// While another provider could still be tried, an attempt gets this share of the time that is left, with all its pages,
+// retries and waits. The rest is for the next provider.
+const attemptTimeShareMax = 2 / 3;
 
-/** One search and those who may be asked, in the order in which they are. */
+/** What failover needs of a provider. */
+export type FailoverProvider = Pick<ProviderClient, "provider" | "availability" | "reserveHedge" | "fetchPages">;
+
+/** One search, and the providers that can honour it. */
 export type FailoverRequest = {
-  lines: readonly ProviderPolicy[];
-  asker: ProviderHttp;
+  /** In the order in which they are tried. */
+  providers: readonly FailoverProvider[];
   query: Query;
-  deadlineAt: number;
-  /** Milliseconds after which the next one is asked as well, while the first is still silent; 0 for never. */
+  /** On the clock of `performance.now()`. */
+  deadlineAtMs: number;
+  /** Milliseconds without a first page after which the next provider is tried as well; 0 to never hedge. */
   hedgeAfterMs: number;
   trace: Trace;
 };
 
-type Ended = { visit: ProviderAttempt; pages: Page[] | Failure };
-type Running = Map<ProviderAttempt, Promise<Ended>>;
+/** Why no provider answered: the failures in the order in which they came. */
+export type FailoverFailure = {
+  failures: Failure[];
+  /** Whether the deadline came before all providers had been tried. */
+  isCutShort: boolean;
+};
 
-/** Why nobody has answered: the failures in the order in which they came, and whether there was no time to ask all. */
-export type FailoverFailure = { failures: Failure[]; isCutShort: boolean };
+type Ended = { attempt: Attempt; from: FailoverProvider; outcome: Page[] | Failure };
+type Running = Map<Attempt, Promise<Ended>>;
 
 /**
- * Asks one provider after the other until one has answered in full, while the deadline leaves room. The first one that
- * is slow may be hedged: the next one is asked as well, and whoever answers first is taken. The other one, if it was asked
- * before, has been outrun, which counts against it. It is asked again, last, where the one that was faster fails after all.
- * @returns all pages of one provider, or why there are none.
+ * Tries one provider after the other until one has answered in full. A search is in one of these states:
+ *
+ * - **idle**: no attempt is running. If a provider and at least 50 ms are left, an attempt starts: *single*. Otherwise the
+ *   search has *failed*.
+ * - **single**: one attempt is running. It succeeds: *answered*. It fails: *idle*. While a hedge is pending, each
+ *   `hedgeAfterMs` without a first page, one attempt more starts if the next provider allows it: *hedged*.
+ * - **hedged**: two attempts are running, and no further hedge is pending for this search. The first attempt that has a
+ *   page wins and the other one is cancelled. If the winner answers in full: *answered*. If an attempt fails, the
+ *   other one goes on, if it still runs: *single*; else *idle*. A provider whose attempt was cancelled goes to the end of
+ *   the list, and is tried again if the winner fails after its first page.
+ * - **answered** and **failed** are final. No attempt is running any more.
+ *
+ * @returns all pages of one provider, or why there are none. Never throws.
  */
-export async function fetchWithFailover(errand: FailoverRequest): Promise<{ pages: Page[] } | FailoverFailure> {
+export async function fetchWithFailover(request: FailoverRequest): Promise<{ pages: Page[] } | FailoverFailure> {
+  const { query, trace, hedgeAfterMs } = request;
   const failures: Failure[] = [];
   const running: Running = new Map();
-  const left = [...errand.lines];
-  let mayBeSlow = errand.hedgeAfterMs > 0;
-  const begin = () => {
-    const line = hasTimeFor(errand) && left.shift();
-    if (!line) return false;
-    const visit = openVisit(errand, line, left.length === 0);
-    errand.trace.provider = line.provider.name;
-    const pages = fetchPages(visit, () => outrunOthers(visit, running));
-    running.set(
-      visit,
-      pages.then((ended) => ({ visit, pages: ended })),
-    );
+  const untried = [...request.providers];
+  let hedgePending = hedgeAfterMs > 0;
+  const startNext = () => {
+    const next = hasTimeForCall(request) && untried.shift();
+    if (!next) return false;
+    const deadlineAtMs = attemptDeadline(request, untried.length === 0);
+    trace.provider = next.provider.name;
+    startAttempt(next, openAttempt({ query, deadlineAtMs, trace }), running);
     return true;
   };
 
   for (;;) {
-    if (running.size === 0 && !begin()) return { failures, isCutShort: left.length > 0 };
-    const ended = await (mayBeSlow ? firstOrSlow(running, errand.hedgeAfterMs) : firstOf(running));
-    if (ended === "slow") {
-      mayBeSlow = !(isSilent(running) && hasTimeFor(errand) && mayHedge(left[0]) && begin());
+    if (running.size === 0 && !startNext()) return { failures, isCutShort: untried.length > 0 };
+    const first = Promise.race(running.values());
+    const ended = await (hedgePending ? resultOrHedgeDue(first, hedgeAfterMs) : first);
+    if (ended === "hedge_due") {
+      const isSlow = ![...running.keys()].some(({ hasFirstPage }) => hasFirstPage);
+      hedgePending = !(isSlow && hasTimeForCall(request) && mayHedge(untried[0]) && startNext());
       continue;
     }
-    const { visit, pages } = ended;
-    running.delete(visit);
-    if (!("failure" in pages)) {
+    const { attempt, from, outcome } = ended;
+    running.delete(attempt);
+    if (!("failure" in outcome)) {
+      // The cancelled attempt still adds its calls to the trace.
       await Promise.all(running.values());
-      errand.trace.provider = visit.line.provider.name;
-      return { pages };
+      trace.provider = from.provider.name;
+      return { pages: outcome };
     }
-    if (pages.failure === "outrun" || pages.failure === "unneeded") left.push(visit.line);
-    else failures.push(pages);
+    if (outcome.failure === "outrun" || outcome.failure === "unneeded") untried.push(from);
+    else failures.push(outcome);
   }
 }
 
-function openVisit(
-  { asker, query, deadlineAt, trace }: FailoverRequest,
-  line: ProviderPolicy,
-  isLast: boolean,
-): ProviderAttempt {
+function startAttempt(from: FailoverProvider, attempt: Attempt, running: Running): void {
+  const outcome = from.fetchPages(attempt, () => cancelLosers(attempt, running.keys()));
+  running.set(
+    attempt,
+    outcome.then((ended) => ({ attempt, from, outcome: ended })),
+  );
+}
+
+function attemptDeadline({ deadlineAtMs }: FailoverRequest, isLast: boolean): number {
+  if (isLast) return deadlineAtMs;
   const now = performance.now();
-  const ownDeadlineAt = isLast ? deadlineAt : now + (deadlineAt - now) * shareOfTimeMax;
-  return { line, asker, query, deadlineAt: ownDeadlineAt, stop: new AbortController(), isAnswering: false, trace };
+  return now + (deadlineAtMs - now) * attemptTimeShareMax;
 }
 
-/** Only those that were asked before have been slower. */
-function outrunOthers(first: ProviderAttempt, running: Running): void {
-  let kind: "outrun" | "unneeded" = "outrun";
-  for (const visit of running.keys()) {
-    if (visit === first) kind = "unneeded";
-    else cancelAttempt(visit, kind);
-  }
-}
-
-function isSilent(running: Running): boolean {
-  return ![...running.keys()].some(({ isAnswering }) => isAnswering);
-}
-
-/** The next one has to be ready, and a hedge is one of its second calls; where it has none left, it is looked at again. */
-function mayHedge(next: ProviderPolicy | undefined): boolean {
-  return next?.availability() === 0 && next.retries.spend();
-}
-
-function hasTimeFor({ deadlineAt }: FailoverRequest): boolean {
-  return deadlineAt - performance.now() >= minAttemptMs;
-}
-
-function firstOf(running: Running): Promise<Ended> {
-  return Promise.race(running.values());
-}
-
-async function firstOrSlow(running: Running, ms: number): Promise<Ended | "slow"> {
-  const answered = new AbortController();
-  const slow = sleep(ms, "slow" as const, { signal: answered.signal }).catch(() => "slow" as const);
-  try {
-    return await Promise.race([firstOf(running), slow]);
-  } finally {
-    answered.abort();
-  }
+function hasTimeForCall({ deadlineAtMs }: FailoverRequest): boolean {
+  return deadlineAtMs - performance.now() >= minCallMs;
 }

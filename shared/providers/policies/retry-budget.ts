@@ -1,22 +1,23 @@
-const atHand = 10;
+const retriesMax = 10;
 const callsPerRetry = 10;
 
 /**
- * How many second calls a provider may be sent: one for ten first calls, and ten at hand. So retries and hedges repair what
- * goes wrong now and then, and cannot double the load on a provider that is down.
+ * Limits the retries and hedges of one provider to a tenth of its first calls, with a burst of ten. So they repair
+ * occasional failures, and cannot double the load on a provider that is down.
  */
 export class RetryBudget {
-  #earned = atHand * callsPerRetry;
+  /** In first calls, of which {@link callsPerRetry} buy a retry. */
+  #earnedCalls = retriesMax * callsPerRetry;
 
-  /** A first call was sent. */
+  /** Records a first call. */
   earn(): void {
-    this.#earned = Math.min(this.#earned + 1, atHand * callsPerRetry);
+    this.#earnedCalls = Math.min(this.#earnedCalls + 1, retriesMax * callsPerRetry);
   }
 
-  /** Takes a second call, where one is left. */
+  /** Takes one retry. @returns false if none is left. */
   spend(): boolean {
-    if (this.#earned < callsPerRetry) return false;
-    this.#earned -= callsPerRetry;
+    if (this.#earnedCalls < callsPerRetry) return false;
+    this.#earnedCalls -= callsPerRetry;
     return true;
   }
 }

@@ -64,9 +64,9 @@ test("what is not well is named in a sentence, and the exit code tells", async (
   expect(exitCode).toBe(1);
   expect(stderr.split("\n")).toEqual([
     "serper lacks SERPER_API_KEY.",
-    "dataforseo refuses us: wrong credentials, an empty account, or a setting there.",
-    "serpapi is out of reach, or has an error of its own.",
-    "searxng answers what cannot be read.",
+    "dataforseo rejects our account: wrong credentials, no credits left, or a setting of the account.",
+    "serpapi is unreachable or returned a server error.",
+    "searxng returned an unreadable answer.",
     "",
   ]);
   const cells = stdout.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));

@@ -73,13 +73,13 @@ test.each(withAccount)("wrong credentials are refused by %s, which was reached",
   };
   const [check] = await checkAll([name], wrong);
   expect(check).toMatchObject({ reachable: true, credentials: "refused", balance: null });
-  expect(check?.problem).toMatch(/^refuses us: wrong credentials/);
+  expect(check?.problem).toMatch(/^rejects our account: wrong credentials/);
 });
 
 test.each(withAccount)("an account at %s with nothing left is not well, and shows what it has", async (name) => {
   const { account }: ContractCase = contractCases[name];
   const check = await checkOne(name, reply(200, account?.spent));
-  expect(check).toMatchObject({ reachable: true, credentials: "ok", problem: "has nothing left on our account" });
+  expect(check).toMatchObject({ reachable: true, credentials: "ok", problem: "has no balance left on our account" });
   expect(check?.balance).toMatch(/^-?0/);
 });
 
@@ -87,17 +87,17 @@ test.each(overHttp)("where nobody listens, %s is out of reach", async (name) => 
   const nowhere = Object.fromEntries(overHttp.map((each) => [`${each.toUpperCase()}_BASE_URL`, "http://127.0.0.1:1"]));
   const [check] = await checkAll([name], nowhere);
   expect(check).toMatchObject({ reachable: false, credentials: unasked(name), balance: null, latencyMs: null });
-  expect(check?.problem).toBe("is out of reach, or has an error of its own");
+  expect(check?.problem).toBe("is unreachable or returned a server error");
 });
 
 test.each(overHttp)("one that takes the request and says nothing is given up: %s", async (name) => {
   const check = await checkOne(name, () => {}, 50);
-  expect(check).toMatchObject({ reachable: false, credentials: unasked(name), problem: "does not answer in time" });
+  expect(check).toMatchObject({ reachable: false, credentials: unasked(name), problem: "did not answer in time" });
 });
 
 test.each(overHttp)("one that begins its answer and never ends it is given up, too: %s", async (name) => {
   const check = await checkOne(name, (response) => response.writeHead(200).write("{"), 50);
-  expect(check).toMatchObject({ reachable: false, problem: "does not answer in time" });
+  expect(check).toMatchObject({ reachable: false, problem: "did not answer in time" });
 });
 
 const cannotBeRead: [string, Reply][] = [
@@ -112,12 +112,12 @@ test.each(overHttp.flatMap((name) => cannotBeRead.map(([what, happens]) => ({ na
   async ({ name, happens }) => {
     const check = await checkOne(name, happens);
     expect(check).toMatchObject({ reachable: true, credentials: unasked(name), balance: null });
-    expect(check?.problem).toBe("answers what cannot be read");
+    expect(check?.problem).toBe("returned an unreadable answer");
   },
 );
 
 test.each(overHttp)("an error of %s is told as one, and a broken connection", async (name) => {
-  const problem = "is out of reach, or has an error of its own";
+  const problem = "is unreachable or returned a server error";
   expect(await checkOne(name, reply(503, "Oops"))).toMatchObject({ reachable: true, problem });
   expect(await checkOne(name, (response) => response.destroy())).toMatchObject({ reachable: false, problem });
 });
@@ -131,7 +131,7 @@ test("a 200 that is a failure is a failure", async () => {
   const invalid = { error: "Invalid API key. Your API key should be here: https://serpapi.com/manage-api-key" };
   expect(await checkOne("serpapi", reply(200, invalid))).toMatchObject({ credentials: "refused" });
   const suspended = { results: [], answers: [], infoboxes: [], unresponsive_engines: [["google", "CAPTCHA"]] };
-  expect(await checkOne("searxng", reply(200, suspended))).toMatchObject({ problem: "is not let through by Google" });
+  expect(await checkOne("searxng", reply(200, suspended))).toMatchObject({ problem: "is blocked by Google" });
 });
 
 test("what lacks its settings is told by their names, nobody is asked, and the others are all the same", async () => {

@@ -46,7 +46,7 @@ describe.each(cases)("$name, $told", ({ name, isLacking }) => {
     const stop = new AbortController();
     // Asked past the engine, which would pay for a second call where the first one fails.
     const request = provider.request(query({ keyword: "best coffee beans", depth: 10 }), 1);
-    const answer = await asker.send(provider, request, { msMax: answerMsMax, stop: stop.signal });
+    const answer = await asker.send(provider, request, { timeoutMs: answerMsMax, signal: stop.signal });
     await asker.close();
     const page = "failure" in answer ? answer : provider.read(answer);
     if ("failure" in page) throw new Error(`${name} gave no page: ${page.failure}.`);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../../shared/config.ts";
-import type { EngineAnswer } from "../../../worker/engine/google-engine.ts";
+import type { EngineAnswer } from "../../../worker/engine/engine-answer.ts";
 import type { Provider } from "../../../shared/providers/provider.ts";
 import { openSandbox } from "../../../shared/providers/sandbox/sandbox.ts";
 import { openSerper } from "../../../shared/providers/serper/serper.ts";

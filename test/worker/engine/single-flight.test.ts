@@ -131,12 +131,12 @@ describe("equal searches of one moment", () => {
   test("are told what comes of the next asker, however soon after an abandoned one", async () => {
     const { redis } = await openEngine();
     const fingerprint = "pumps";
-    const claimAs = (token: string) => acquireLease(redis, fingerprint, { token, sinceMs: 0, msMax: 1_000 });
-    expect(await claimAs("first")).toEqual({ kind: "yours" });
-    expect(await claimAs("waits")).toEqual({ kind: "asked", by: "first" });
+    const claimAs = (token: string) => acquireLease(redis, fingerprint, { token, sinceMs: 0, timeoutMs: 1_000 });
+    expect(await claimAs("first")).toEqual({ kind: "acquired" });
+    expect(await claimAs("waits")).toEqual({ kind: "held", holder: "first" });
     await releaseWithoutResult(redis, fingerprint);
-    expect(await claimAs("next")).toEqual({ kind: "yours" });
-    expect(await releaseLease(redis, fingerprint, "next")).toBe(true);
+    expect(await claimAs("next")).toEqual({ kind: "acquired" });
+    expect(await releaseLease(redis, fingerprint, "next")).toBe("awaited");
   });
 
   test("end at their own deadline, however long the one who asked may wait", async () => {

@@ -1,0 +1,34 @@
+import type { Query } from "../../query/query.ts";
+import type { Failure, FailureKind } from "../provider.ts";
+import type { Trace } from "./trace.ts";
+
+/** No call is sent with less time left than this: the provider would bill it, and its answer would come too late. */
+export const minCallMs = 50;
+
+/** One search at one provider: all its pages and retries, and the waits for a bulkhead slot. */
+export type Attempt = {
+  query: Query;
+  /** Covers the whole attempt. On the clock of `performance.now()`. */
+  deadlineAtMs: number;
+  /** Aborted by {@link cancelAttempt} only, so that the reason is always a {@link Failure}. */
+  cancellation: AbortController;
+  /** Whether its first page has arrived. A provider that has sent one is not slow, so it is not hedged. */
+  hasFirstPage: boolean;
+  /** Collects the calls and the cost, whether or not the attempt succeeds. */
+  trace: Trace;
+};
+
+export function openAttempt(options: Pick<Attempt, "query" | "deadlineAtMs" | "trace">): Attempt {
+  return { ...options, cancellation: new AbortController(), hasFirstPage: false };
+}
+
+/** Ends all calls and waits of an attempt. What is still running ends with this kind of failure. */
+export function cancelAttempt({ cancellation }: Attempt, kind: FailureKind): void {
+  cancellation.abort({ failure: kind } satisfies Failure);
+}
+
+/** The failure that a cancelled attempt ends with. */
+export function cancellationFailure({ cancellation }: Attempt): Failure {
+  // Only cancelAttempt() aborts, and it passes a Failure.
+  return cancellation.signal.reason as Failure;
+}

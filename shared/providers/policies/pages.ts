@@ -1,0 +1,37 @@
+import type { Failure, Page, PageOutcome } from "../provider.ts";
+import { type Attempt, cancelAttempt, cancellationFailure } from "./attempt.ts";
+
+const organicPerPage = 10;
+
+/**
+ * Fetches all pages that the depth of the query needs. The first page is fetched alone, because it says whether there are
+ * more; the others are fetched concurrently. When one fails, the attempt is cancelled: the caller ordered all of them.
+ * @param fetchPage page numbers begin at 1.
+ * @param onFirstPage called once the first page has arrived, unless the attempt was cancelled before.
+ * @returns the pages in order, or the first failure.
+ */
+export async function fetchPages(
+  fetchPage: (pageNumber: number) => Promise<PageOutcome>,
+  attempt: Attempt,
+  onFirstPage: () => void,
+): Promise<Page[] | Failure> {
+  const first = await fetchPage(1);
+  if (attempt.cancellation.signal.aborted) return cancellationFailure(attempt);
+  if ("failure" in first) return first;
+  attempt.hasFirstPage = true;
+  onFirstPage();
+  const pageCount = first.hasMore ? Math.ceil(attempt.query.depth / organicPerPage) : 1;
+  const pages: Page[] = [first];
+  let failure: Failure | undefined;
+  const fetchInto = async (index: number) => {
+    const page = await fetchPage(index + 1);
+    if (!("failure" in page)) {
+      pages[index] = page;
+      return;
+    }
+    failure ??= page;
+    cancelAttempt(attempt, "dropped");
+  };
+  await Promise.all(Array.from({ length: pageCount - 1 }, (_, offset) => fetchInto(offset + 1)));
+  return failure ?? pages;
+}

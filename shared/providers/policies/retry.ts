@@ -1,0 +1,25 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { failureKinds, type PageOutcome } from "../provider.ts";
+import { minCallMs } from "./attempt.ts";
+import type { RetryBudget } from "./retry-budget.ts";
+
+const backoffMs = 100;
+
+/**
+ * Makes one call, and retries it once after a failure that may pass (`retry` in {@link failureKinds}), if the budget and
+ * the deadline allow it and the attempt was not cancelled.
+ * @param options.deadlineAtMs on the clock of `performance.now()`.
+ * @returns the outcome of the last call. A failure that was not retried for lack of time is marked `outOfTime`.
+ */
+export async function withRetry(
+  call: () => Promise<PageOutcome>,
+  { budget, deadlineAtMs, signal }: { budget: RetryBudget; deadlineAtMs: number; signal: AbortSignal },
+): Promise<PageOutcome> {
+  budget.earn();
+  const outcome = await call();
+  if (!("failure" in outcome) || !failureKinds[outcome.failure].retry || signal.aborted) return outcome;
+  if (deadlineAtMs - performance.now() - backoffMs < minCallMs) return { ...outcome, outOfTime: true };
+  if (!budget.spend()) return outcome;
+  await sleep(backoffMs, undefined, { signal }).catch(() => undefined);
+  return signal.aborted ? outcome : call();
+}

@@ -1,0 +1,18 @@
+import type { ErrorDetails } from "../../shared/errors.ts";
+import type { Trace } from "../../shared/providers/policies/trace.ts";
+import type { Result } from "../../shared/results.ts";
+
+/** The error codes that an engine can answer with. */
+export const engineErrors = ["engine_error", "engine_timeout", "query_rejected"] as const;
+
+/** What an engine answers to a query: all results in rank order, or the error for the caller. */
+export type EngineAnswer =
+  | { ok: true; results: Result[]; totalResultsCount: number; trace: Trace }
+  | {
+      ok: false;
+      code: (typeof engineErrors)[number];
+      details: ErrorDetails;
+      trace: Trace;
+      /** Whether the same search with a later deadline may succeed. */
+      outOfTime?: boolean;
+    };
