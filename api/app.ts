@@ -3,12 +3,7 @@ import { CallerError } from "../shared/errors.ts";
 import { openAdmission } from "./search/admission.ts";
 import { assetHeaders } from "./billing/assets.ts";
 import { openBilling } from "./billing/billing.ts";
-import { handleCsvExport } from "./billing/handlers/export-csv.ts";
-import { handleLiveUpdates } from "./billing/handlers/live-updates.ts";
-import { isBillingPath, sendErrorPage } from "./billing/send-error-page.ts";
-import { handleBillingPage } from "./billing/handlers/billing-page.ts";
-import { handleSignIn, handleSignOut } from "./billing/handlers/sign-in.ts";
-import { handleTopUp } from "./billing/handlers/top-up.ts";
+import { isBillingPath } from "./billing/send-error-page.ts";
 import type { ApiContext } from "./context.ts";
 import { CallerDisconnected, recordError, toCallerError } from "./errors.ts";
 import { handleOpenApiDocument } from "./docs/handle-openapi-document.ts";
@@ -46,12 +41,12 @@ export function createApp(context: ApiContext): Express {
   for (const file of readPage()) route(app, "GET", file.path, serveFile(file, docsHeaders));
 
   const billing = openBilling(context);
-  route(app, "GET", "/billing", handleBillingPage(billing));
-  route(app, "POST", "/billing/sign-in", handleSignIn(billing));
-  route(app, "POST", "/billing/sign-out", handleSignOut(billing));
-  route(app, "POST", "/billing/topup", handleTopUp(billing));
-  route(app, "GET", "/billing/searches.csv", handleCsvExport(billing));
-  route(app, "GET", "/billing/live", handleLiveUpdates(billing));
+  route(app, "GET", "/billing", billing.page);
+  route(app, "POST", "/billing/sign-in", billing.signIn);
+  route(app, "POST", "/billing/sign-out", billing.signOut);
+  route(app, "POST", "/billing/topup", billing.topUp);
+  route(app, "GET", "/billing/searches.csv", billing.exportCsv);
+  route(app, "GET", "/billing/live", billing.liveUpdates);
   for (const file of Object.values(billing.assets)) route(app, "GET", file.path, serveFile(file, assetHeaders));
 
   app.use(() => {
@@ -65,7 +60,7 @@ export function createApp(context: ApiContext): Express {
       : toCallerError(context.log, requestId, error);
     // The status line is out, so only a broken connection can report the error.
     if (response.headersSent) return void response.destroy();
-    if (isBillingPath(request.path)) return sendErrorPage(billing, request, response, callerError);
+    if (isBillingPath(request.path)) return billing.sendError(request, response, callerError);
     recordError(response, callerError);
     sendError(request, response, callerError);
   });

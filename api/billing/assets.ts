@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
 
-/** The page's own files. */
+/** The files that the billing page loads. */
 export interface Assets {
   style: StaticFile;
   script: StaticFile;

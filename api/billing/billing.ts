@@ -1,14 +1,82 @@
-import type { ApiContext } from "../context.ts";
+import type { Request, Response } from "express";
+import type { Redis } from "ioredis";
+import type { Config } from "../../shared/config.ts";
+import type { Database } from "../../shared/database/pool.ts";
+import type { CallerError } from "../../shared/errors.ts";
+import type { Metrics } from "../../shared/metrics.ts";
+import type { Clock } from "../../shared/redis/clock.ts";
+import type { FindByTokenHash } from "../authenticate.ts";
+import type { ReadUsage } from "../read-usage.ts";
+import type { Topups } from "../topups/topups.ts";
 import { type Assets, readAssets } from "./assets.ts";
-import { LiveStreams } from "./handlers/live-updates.ts";
+import { handleBillingPage } from "./handlers/billing-page.ts";
+import { handleCsvExport } from "./handlers/export-csv.ts";
+import { handleLiveUpdates } from "./handlers/live-updates.ts";
+import { handleSignIn, handleSignOut } from "./handlers/sign-in.ts";
+import { handleTopUp } from "./handlers/top-up.ts";
+import { LiveStreams } from "./live-streams.ts";
+import { PageSender } from "./page-sender.ts";
+import { openAccountReads } from "./reads/load-account.ts";
+import { sendErrorPage } from "./send-error-page.ts";
+import { isHttps } from "./session/https.ts";
+import { Sessions } from "./session/sessions.ts";
+import { SignInAttempts } from "./session/sign-in-attempts.ts";
+import type { AddCredit } from "./views/add-credit-section.ts";
 
-/** What the billing page has open beside the API. */
+type Handler = (request: Request, response: Response) => Promise<void>;
+
+/** The billing page: a handler for each of its routes, its files, and its form of an error. */
 export interface Billing {
-  context: ApiContext;
+  page: Handler;
+  signIn: Handler;
+  signOut: Handler;
+  topUp: Handler;
+  exportCsv: Handler;
+  liveUpdates: Handler;
   assets: Assets;
-  streams: LiveStreams;
+  sendError: (request: Request, response: Response, error: CallerError) => void;
 }
 
-export function openBilling(context: ApiContext): Billing {
-  return { context, assets: readAssets(), streams: new LiveStreams(context) };
+export function openBilling(parts: {
+  config: Pick<Config, "PUBLIC_URL" | "TOPUP_URL">;
+  metrics: Metrics;
+  database: Database;
+  redis: Redis;
+  clock: Clock;
+  findByTokenHash: FindByTokenHash;
+  readUsage: ReadUsage;
+  /** Undefined if the operator has set up no payments. */
+  topups: Topups | undefined;
+  /** Aborted when the process shuts down: open streams end then. */
+  draining: AbortSignal;
+}): Billing {
+  const { config, metrics, database, redis, clock, findByTokenHash, readUsage, topups, draining } = parts;
+  const publicUrl = config.PUBLIC_URL;
+  const assets = readAssets();
+  const isSecure = (request: Request) => isHttps(request, publicUrl);
+  const pages = new PageSender({ assets, isSecure, checkoutOrigin: topups?.checkoutOrigin });
+  const sessions = new Sessions({ redis, clock, findByTokenHash, isSecure });
+  const attempts = new SignInAttempts(redis);
+  const reads = openAccountReads({ readUsage, clock, database });
+  const streams = new LiveStreams(metrics);
+  return {
+    page: handleBillingPage({ sessions, reads, pages, addCredit: addCreditOf(topups, config) }),
+    signIn: handleSignIn({ sessions, attempts, pages, metrics, publicUrl }),
+    signOut: handleSignOut({ sessions, publicUrl }),
+    topUp: handleTopUp({ sessions, reads, topups, publicUrl }),
+    exportCsv: handleCsvExport({ sessions, reads, pages, database }),
+    liveUpdates: handleLiveUpdates({ sessions, reads, pages, streams, draining }),
+    assets,
+    sendError: (request, response, error) => sendErrorPage(pages, request, response, error),
+  };
+}
+
+/** How credit can be added: by a payment, at an address that the operator set, or by asking the operator. */
+function addCreditOf(
+  topups: Topups | undefined,
+  { PUBLIC_URL = "", TOPUP_URL }: Pick<Config, "PUBLIC_URL" | "TOPUP_URL">,
+): AddCredit {
+  if (topups) return { amountsMils: topups.amountsMils };
+  // TOPUP_URL is this page by default. A link from the page to itself would lead nowhere.
+  return TOPUP_URL === `${PUBLIC_URL}/billing` ? "ask_operator" : { url: TOPUP_URL };
 }

@@ -1,60 +1,60 @@
-// Everything works without this file. With it, the page follows the account while it is open, and the charts have keys.
+// The page works without this script. With it, an open page follows the account, and the charts can be used with keys.
 
 const retryMs = 30_000;
-const parts = new Map();
+const newSections = new Map();
 
 follow();
-document.addEventListener("focusout", () => setTimeout(replaceParts));
+document.addEventListener("focusout", () => setTimeout(replaceSections));
 document.addEventListener("keydown", moveInChart);
-// What "back" brings up is as old as it looks, and perhaps of a session that is over.
+// The back button shows the page as it was, perhaps of a session that has ended since.
 addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
 
 function follow() {
   const address = document.querySelector("[data-live]")?.dataset.live;
   if (!address) return;
   const source = new EventSource(address);
-  source.addEventListener("open", () => say("Live"));
+  source.addEventListener("open", () => showStatus("Live"));
   source.addEventListener("part", ({ data }) => {
     const { id, html } = JSON.parse(data);
-    parts.set(id, html);
-    replaceParts();
+    newSections.set(id, html);
+    replaceSections();
   });
   source.addEventListener("over", () => location.replace("/billing"));
   source.addEventListener("error", () => {
-    say("Updates paused");
-    // A broken stream comes back by itself; one that was refused does not.
+    showStatus("Updates paused");
+    // The browser reconnects a broken stream by itself, but not one that was refused.
     if (source.readyState === EventSource.CLOSED) setTimeout(follow, retryMs);
   });
 }
 
-function say(text) {
-  const place = document.getElementById("live");
-  if (place.textContent !== text) place.textContent = text;
-  place.classList.toggle("on", text === "Live");
+function showStatus(text) {
+  const status = document.getElementById("live");
+  if (status.textContent !== text) status.textContent = text;
+  status.classList.toggle("on", text === "Live");
 }
 
-/** Puts new parts in place of the old ones. One that somebody is in with the keyboard waits until they leave it. */
-function replaceParts() {
-  for (const [id, html] of parts) {
+/** Replaces sections with their new versions. A section that has the keyboard focus waits until it loses it. */
+function replaceSections() {
+  for (const [id, html] of newSections) {
     const old = document.getElementById(id);
     if (old.contains(document.activeElement)) continue;
-    parts.delete(id);
+    newSections.delete(id);
+    if (old.dataset.html === html) continue;
     const made = new DOMParser().parseFromString(html, "text/html").getElementById(id);
     const opened = [...old.querySelectorAll("details")].map(({ open }) => open);
-    if (old.dataset.html === html) continue;
     made.dataset.html = html;
     old.replaceWith(made);
-    for (const [at, details] of made.querySelectorAll("details").entries()) details.open = opened[at] ?? false;
+    for (const [index, details] of made.querySelectorAll("details").entries()) details.open = opened[index] ?? false;
   }
 }
 
-/** Arrow keys, Home and End go from day to day; the tabulator stops at one day of each chart. */
+/** Arrow keys, Home and End move between the days of a chart. The tab key stops at one day of each chart. */
 function moveInChart(event) {
   const day = event.target.closest?.(".day");
   if (!day) return;
   const days = [...day.parentNode.querySelectorAll(".day")];
-  const at = days.indexOf(day);
-  const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: days.length - 1 }[event.key];
+  const index = days.indexOf(day);
+  const next = { ArrowLeft: index - 1, ArrowRight: index + 1, Home: 0, End: days.length - 1 }[event.key];
   if (next === undefined) return;
   event.preventDefault();
   if (!days[next]) return;

@@ -1,63 +1,48 @@
 import type { Request, Response } from "express";
-import { z } from "zod";
-import { CallerError } from "../../../shared/errors.ts";
-import { historyFilters } from "../../../shared/credits/history.ts";
 import { setRateLimitHeaders } from "../../http/rate-limit-headers.ts";
-import { readAccount, readCredit, type View } from "../reads/load-account.ts";
-import { accountPage } from "../views/account-page.ts";
-import type { Billing } from "../billing.ts";
-import { html } from "../views/html.ts";
+import type { PageSender } from "../page-sender.ts";
+import { readHistoryView } from "../reads/history-view.ts";
+import type { AccountReads } from "../reads/load-account.ts";
 import { isCrossSiteNavigation } from "../session/csrf.ts";
-import { sendPage } from "../send-page.ts";
-import { hasCookie } from "../session/sessions.ts";
-import { signInPage } from "../views/sign-in-page.ts";
 import { readSignedIn } from "../session/require-session.ts";
+import type { Sessions } from "../session/sessions.ts";
+import { accountPage } from "../views/account-page.ts";
+import type { AddCredit } from "../views/add-credit-section.ts";
+import { reloadPage } from "../views/reload-page.ts";
+import { signInPage } from "../views/sign-in-page.ts";
 
-const viewQuery = z.object({
-  show: z.enum(historyFilters).default("all"),
-  before: z
-    .string()
-    .regex(/^[1-9]\d{0,15}$/)
-    .transform(Number)
-    .refine(Number.isSafeInteger)
-    .optional(),
-});
-
-/** GET /billing: the account for one request of the organization's window; or the form to sign in. */
-export function handleBillingPage(billing: Billing) {
-  const { context } = billing;
+/** GET /billing: the account, which takes one request of the organization's rate window; or the sign-in form. */
+export function handleBillingPage(parts: {
+  sessions: Sessions;
+  reads: AccountReads;
+  pages: PageSender;
+  addCredit: AddCredit;
+}) {
+  const { sessions, reads, pages, addCredit } = parts;
   return async (request: Request, response: Response) => {
-    const hadCookie = hasCookie(context, request);
-    if (!hadCookie && isCrossSiteNavigation(request)) return sendAgain(billing, request, response);
-    const signedIn = await readSignedIn(context, request, response);
+    const hadCookie = sessions.hasCookie(request);
+    if (!hadCookie && isCrossSiteNavigation(request)) return reload(pages, request, response);
+    const signedIn = await readSignedIn(sessions, request, response);
     if (!signedIn) {
       const body = signInPage(hadCookie ? "Your session has ended. Sign in again." : undefined);
-      return sendPage(billing, request, response, { status: 200, title: "Sign in", body });
+      return pages.send(request, response, { status: 200, title: "Sign in", body });
     }
-    const view = readView(request);
-    const credit = await readCredit(context, signedIn.caller);
+    const view = readHistoryView(request);
+    const credit = await reads.readCredit(signedIn.caller);
     setRateLimitHeaders(response, signedIn.caller.plan, credit.window);
-    const account = await readAccount(context, credit, view);
-    const body = accountPage(billing, account, request.query.topup === "paid" ? "paid" : undefined);
-    sendPage(billing, request, response, { status: 200, title: "Billing", body });
+    const account = await reads.readAccount(credit, view);
+    const body = accountPage(account, addCredit, { hasPaid: request.query.topup === "paid" });
+    pages.send(request, response, { status: 200, title: "Billing", body });
   };
 }
 
-/** @throws {CallerError} `not_found` for a view that there is not. */
-export function readView(request: Request): View {
-  const read = viewQuery.safeParse(request.query);
-  if (!read.success) throw new CallerError("not_found");
-  return { filter: read.data.show, before: read.data.before };
-}
-
 /**
- * Behind a link of another site, the checkout's among them, a browser keeps a SameSite=Strict cookie back. A page of ours
- * that goes on to itself is no other site any more.
+ * A browser that follows a link from another site, such as Stripe's checkout, withholds a SameSite=Strict cookie. A page of
+ * ours that loads itself again is a same-site navigation, with the cookie.
  */
-function sendAgain(billing: Billing, request: Request, response: Response): void {
-  // A request may name a whole address in place of a path, and one that is none.
+function reload(pages: PageSender, request: Request, response: Response): void {
+  // The request line may hold an absolute URL instead of a path, and an invalid one.
   const target = `/billing${URL.parse(request.originalUrl, "http://billing")?.search ?? ""}`;
-  const body = html`<main class="narrow"><p><a href="${target}">Go on to the billing page</a></p></main>`;
   response.setHeader("Refresh", `0; url=${target}`);
-  sendPage(billing, request, response, { status: 200, title: "Billing", body });
+  pages.send(request, response, { status: 200, title: "Billing", body: reloadPage(target) });
 }

@@ -3,75 +3,82 @@ import { pipeline } from "node:stream/promises";
 import { stringify } from "csv-stringify/sync";
 import type { Request, Response } from "express";
 import { type HistoryEntry, type HistoryFilter, readHistory } from "../../../shared/credits/history.ts";
+import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
-import { requestScopeOf } from "../../http/request-scope.ts";
 import { setRateLimitHeaders } from "../../http/rate-limit-headers.ts";
-import { orUnavailable, readCredit } from "../reads/load-account.ts";
-import type { Billing } from "../billing.ts";
-import { setPageHeaders } from "../send-page.ts";
-import { readView } from "./billing-page.ts";
+import { requestScopeOf } from "../../http/request-scope.ts";
+import type { PageSender } from "../page-sender.ts";
+import { readHistoryView } from "../reads/history-view.ts";
+import type { AccountReads } from "../reads/load-account.ts";
 import { requireSession } from "../session/require-session.ts";
+import type { Sessions } from "../session/sessions.ts";
 
 const rowsMax = 100_000;
-const rowsAtOnce = 1_000;
+const rowsPerRead = 1_000;
 const downloadMsMax = 60_000;
-// Each has one statement under way at a time; most connections stay with the searches. An organization has one of them.
-const downloadsAtOnceMax = 2;
+// Each download has one query under way at a time; the other connections are for searches. An organization has one.
+const processDownloadsMax = 2;
 const retryAfterMs = 5_000;
 
 const columns = ["time_utc", "outcome", "id", "reason", "mils"] as const;
 type Row = Record<(typeof columns)[number], string | number>;
 
 /**
- * GET /billing/searches.csv: the history as it is filtered, newest first. Of one that is wholly in the file, the mils add
- * up to the balance.
+ * GET /billing/searches.csv: the filtered history, newest first. In a file with the whole history, the mils add up to the
+ * balance.
  */
-export function handleCsvExport(billing: Billing) {
-  const { context } = billing;
-  const underWay = new Set<string>();
+export function handleCsvExport(parts: {
+  sessions: Sessions;
+  reads: AccountReads;
+  pages: PageSender;
+  database: Database;
+}) {
+  const { sessions, reads, pages, database } = parts;
+  const downloading = new Set<string>();
   return async (request: Request, response: Response) => {
-    const { caller } = await requireSession(context, request, response);
-    const { filter } = readView(request);
-    const { window } = await readCredit(context, caller);
+    const { caller } = await requireSession(sessions, request, response);
+    const { filter } = readHistoryView(request);
+    const { window } = await reads.readCredit(caller);
     const { organizationId } = caller;
-    if (underWay.has(organizationId))
+    if (downloading.has(organizationId))
       throw new CallerError("rate_limited", { reason: "downloads", limit: 1, retryAfterMs });
-    if (underWay.size >= downloadsAtOnceMax) throw unavailable("too_many_downloads", retryAfterMs);
-    underWay.add(organizationId);
+    if (downloading.size >= processDownloadsMax) throw unavailable("too_many_downloads", retryAfterMs);
+    downloading.add(organizationId);
     try {
-      const chunks = chunksOf(billing, organizationId, filter);
-      const first = await chunks.next(); // What fails here can still be told as a page.
-      setPageHeaders(billing, request, response);
+      const chunks = csvChunks(database, organizationId, filter);
+      const first = await chunks.next(); // A failure up to here is still sent as an error page.
+      pages.setHeaders(request, response);
       setRateLimitHeaders(response, caller.plan, window);
       response.setHeader("Content-Type", "text/csv; charset=utf-8");
       response.setHeader("Content-Disposition", `attachment; filename="serpmill-${filter}.csv"`);
-      const text = Readable.from(prepended(first.value ?? "", chunks));
+      const text = Readable.from(prepend(first.value ?? "", chunks));
       await pipeline(text, response, { signal: AbortSignal.timeout(downloadMsMax) }).catch(() => {
-        // Half a file cannot be taken back; the broken connection tells the browser.
+        // The status line is out, so only a broken connection can report that the file is incomplete.
         requestScopeOf(response).logFields.outcome = "cut_short";
         response.destroy();
       });
     } finally {
-      underWay.delete(organizationId);
+      downloading.delete(organizationId);
     }
   };
 }
 
-async function* prepended(first: string, rest: AsyncIterable<string>) {
+async function* prepend(first: string, rest: AsyncIterable<string>) {
   yield first;
   yield* rest;
 }
 
-async function* chunksOf({ context }: Billing, organizationId: string, filter: HistoryFilter): AsyncGenerator<string> {
+async function* csvChunks(database: Database, organizationId: string, filter: HistoryFilter): AsyncGenerator<string> {
   let before: number | undefined;
-  for (let rows = 0; rows < rowsMax; rows += rowsAtOnce) {
-    const wanted = { filter, before, limit: rowsAtOnce };
-    const entries = await orUnavailable(readHistory(context.database, organizationId, wanted));
-    // A text that a spreadsheet would take for a formula is made one that it does not.
+  for (let rows = 0; rows < rowsMax; rows += rowsPerRead) {
+    const read = { filter, before, limit: rowsPerRead };
+    const entries = await orPostgresUnavailable(readHistory(database, organizationId, read));
+    // A text that a spreadsheet would run as a formula is escaped.
     const options = { columns: [...columns], header: rows === 0, escape_formulas: true };
     yield stringify(entries.map(rowOf), options);
-    if (entries.length < rowsAtOnce) return;
+    if (entries.length < rowsPerRead) return;
     before = entries.at(-1)?.version;
   }
 }

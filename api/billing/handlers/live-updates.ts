@@ -1,54 +1,65 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Request, Response } from "express";
-import { CallerError } from "../../../shared/errors.ts";
-import type { ApiContext } from "../../context.ts";
 import { setRateLimitHeaders } from "../../http/rate-limit-headers.ts";
-import { type Credit, readAccount, readCredit, type View } from "../reads/load-account.ts";
-import type { Billing } from "../billing.ts";
+import type { LiveStreams } from "../live-streams.ts";
+import type { PageSender } from "../page-sender.ts";
+import { type HistoryView, readHistoryView } from "../reads/history-view.ts";
+import type { Account, AccountReads } from "../reads/load-account.ts";
+import { readSignedIn } from "../session/require-session.ts";
+import type { Session, Sessions } from "../session/sessions.ts";
 import { creditSection } from "../views/credit-section.ts";
 import { historySection } from "../views/history-section.ts";
 import type { Html } from "../views/html.ts";
-import { setPageHeaders } from "../send-page.ts";
-import { callerOf, isOpen, type Session } from "../session/sessions.ts";
-import { readView } from "./billing-page.ts";
-import { readSignedIn } from "../session/require-session.ts";
 import { usageSection } from "../views/usage-section.ts";
 
 /**
- * Live updates: a stream of events (text/event-stream) that carries the parts of the page that changed, as they are written
- * for the page itself. Opening one takes a request of the organization's window; what it sends takes none.
+ * Live updates: a stream of events (text/event-stream) with the sections of the page that changed. Opening a stream takes one
+ * request of the organization's rate window; its updates take none.
  */
 
-const lookEveryMs = 1_000;
+const pollMs = 1_000;
 const streamMsMax = 10 * 60_000;
-const comeBackAfterMs = 3_000;
-const sessionStreamsMax = 5;
-const organizationStreamsMax = 20;
-const processStreamsMax = 100;
-const retryAfterMs = 30_000;
-const over = "event: over\ndata:\n\n";
+const reconnectAfterMs = 3_000;
+/** The event that ends a session on the open page. */
+const sessionOver = "event: over\ndata:\n\n";
 
-/** GET /billing/live: parts as they change, until the page is closed, the session ends, or this process stops. */
-export function handleLiveUpdates(billing: Billing) {
-  const { context, streams } = billing;
+interface LiveUpdateParts {
+  sessions: Sessions;
+  reads: AccountReads;
+  pages: PageSender;
+  streams: LiveStreams;
+  /** Aborted when the process shuts down. */
+  draining: AbortSignal;
+}
+
+/**
+ * GET /billing/live: sections as they change, until the page is closed, the session ends, the process shuts down, or ten
+ * minutes are over and the page reconnects.
+ */
+export function handleLiveUpdates(parts: LiveUpdateParts) {
+  const { sessions, reads, pages, streams } = parts;
+  const begin = (request: Request, response: Response) => {
+    pages.setHeaders(request, response);
+    response.writeHead(200, { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no", Connection: "close" });
+  };
   return async (request: Request, response: Response) => {
-    // A page that is merely open is no activity: a session that nobody uses ends in front of it.
-    const signedIn = await readSignedIn(context, request, response, "idle");
+    // An open page is no activity: a session times out even if the page stays open.
+    const signedIn = await readSignedIn(sessions, request, response, "idle");
     if (!signedIn) {
-      // As pages hear of it that never left: to a page that comes back, a refusal looks like a service that is away.
-      begin(billing, request, response);
-      response.end(over);
+      // As an event and not as a 401: a page that reconnects takes every refusal for a service that is down.
+      begin(request, response);
+      response.end(sessionOver);
       return;
     }
     const { session, caller } = signedIn;
-    const view = readView(request);
-    const leave = streams.enter(session, caller.organizationId);
+    const view = readHistoryView(request);
+    const leave = streams.enter(session.idHash, caller.organizationId);
     try {
-      const { window } = await readCredit(context, caller);
+      const { window } = await reads.readCredit(caller);
       setRateLimitHeaders(response, caller.plan, window);
-      begin(billing, request, response);
-      response.write(`retry: ${comeBackAfterMs}\n\n`);
-      await follow(billing, session, view, response);
+      begin(request, response);
+      response.write(`retry: ${reconnectAfterMs}\n\n`);
+      await sendUpdates(parts, session, view, response);
       response.end();
     } finally {
       leave();
@@ -56,86 +67,39 @@ export function handleLiveUpdates(billing: Billing) {
   };
 }
 
-function begin(billing: Billing, request: Request, response: Response): void {
-  setPageHeaders(billing, request, response);
-  response.writeHead(200, { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no", Connection: "close" });
-}
-
-/** Sends what has changed since the last look; first of all everything, since the page may have aged on its way. */
-async function follow(billing: Billing, session: Session, view: View, response: Response): Promise<void> {
-  const { context } = billing;
-  const gone = new AbortController();
-  response.once("close", () => gone.abort());
-  const ended = AbortSignal.any([gone.signal, context.draining, AbortSignal.timeout(streamMsMax)]);
-  let shown: { version: number; credit: string } | undefined;
-  // Who hung up while the stream was opened is heard of no more.
+/** Sends what changed since the last poll. The first poll sends every section: the page may be outdated on arrival. */
+async function sendUpdates(parts: LiveUpdateParts, session: Session, view: HistoryView, response: Response) {
+  const { sessions, reads, streams, draining } = parts;
+  const closed = new AbortController();
+  response.once("close", () => closed.abort());
+  const ended = AbortSignal.any([closed.signal, draining, AbortSignal.timeout(streamMsMax)]);
+  let sent: { version: number; credit: string } | undefined;
+  // A browser that disconnected while the stream was opened emits no "close" any more.
   while (!ended.aborted && !response.closed) {
-    const caller = (await isOpen(context, session)) ? await callerOf(context, session) : undefined;
-    if (!caller) return void response.write(over);
-    const credit = await readCredit(context, caller, true);
+    const caller = (await sessions.isOpen(session)) ? await sessions.callerOf(session) : undefined;
+    if (!caller) return void response.write(sessionOver);
+    const credit = await reads.readCredit(caller, true);
     const { version } = credit.state;
-    const now = creditSection(credit).toString();
-    // A reader that is slower than the changes skips some of them.
+    const section = creditSection(credit).toString();
+    // A browser that reads more slowly than the account changes skips some updates.
     if (!response.writableNeedDrain) {
-      if (shown?.version !== version) await sendRest(billing, credit, view, response);
-      if (shown?.credit !== now) sendPart(response, "credit", now);
-      shown = { version, credit: now };
+      if (sent?.version !== version) {
+        const account = await streams.runInTurn(() => reads.readAccount(credit, view));
+        sendLedgerSections(response, account);
+      }
+      if (sent?.credit !== section) sendSection(response, "credit", section);
+      sent = { version, credit: section };
     }
-    await sleep(lookEveryMs, undefined, { signal: ended }).catch(() => undefined);
+    await sleep(pollMs, undefined, { signal: ended }).catch(() => undefined);
   }
 }
 
-async function sendRest(billing: Billing, credit: Credit, view: View, response: Response): Promise<void> {
-  const { context, streams } = billing;
-  const { days, history } = await streams.inTurn(() => readAccount(context, credit, view));
-  sendPart(response, "usage", usageSection(days));
-  // Somebody who reads an older page keeps it.
-  if (view.before === undefined) sendPart(response, "history", historySection(history));
+function sendLedgerSections(response: Response, { days, history }: Account): void {
+  sendSection(response, "usage", usageSection(days));
+  // A person who reads an older page keeps it.
+  if (history.view.before === undefined) sendSection(response, "history", historySection(history));
 }
 
-function sendPart(response: Response, id: string, part: Html | string): void {
-  response.write(`event: part\ndata: ${JSON.stringify({ id, html: part.toString() })}\n\n`);
-}
-
-/** Counts the streams that are open, so that nobody can have more than there are people in front of them. */
-export class LiveStreams {
-  readonly #metrics: ApiContext["metrics"];
-  readonly #open = new Map<string, number>();
-  #turn: Promise<unknown> = Promise.resolve();
-
-  constructor({ metrics }: ApiContext) {
-    this.#metrics = metrics;
-    metrics.liveStreams.set(0);
-  }
-
-  /** @returns what ends the place. @throws {CallerError} `rate_limited` where there are too many. */
-  enter(session: Session, organizationId: string): () => void {
-    const bounds = new Map([
-      [session.idHash, sessionStreamsMax],
-      [organizationId, organizationStreamsMax],
-      ["all", processStreamsMax],
-    ]);
-    for (const [of, max] of bounds) {
-      if ((this.#open.get(of) ?? 0) >= max)
-        throw new CallerError("rate_limited", { reason: "live_streams", limit: max, retryAfterMs });
-    }
-    for (const of of bounds.keys()) this.#add(of, 1);
-    return () => {
-      for (const of of bounds.keys()) this.#add(of, -1);
-    };
-  }
-
-  /** Runs one read of the ledger after the other: however many pages are open, searches find a free connection. */
-  inTurn<T>(read: () => Promise<T>): Promise<T> {
-    const mine = this.#turn.then(read);
-    this.#turn = mine.catch(() => undefined);
-    return mine;
-  }
-
-  #add(of: string, change: number): void {
-    const open = (this.#open.get(of) ?? 0) + change;
-    if (open > 0) this.#open.set(of, open);
-    else this.#open.delete(of);
-    if (of === "all") this.#metrics.liveStreams.set(open);
-  }
+function sendSection(response: Response, id: string, section: Html | string): void {
+  response.write(`event: part\ndata: ${JSON.stringify({ id, html: section.toString() })}\n\n`);
 }

@@ -1,75 +1,54 @@
-import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
-import ipaddr from "ipaddr.js";
+import type { Metrics } from "../../../shared/metrics.ts";
 import { hashToken, isTokenShaped } from "../../../shared/organizations/tokens.ts";
-import type { ApiContext } from "../../context.ts";
-import { unavailable } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import type { Billing } from "../billing.ts";
+import type { PageSender } from "../page-sender.ts";
+import { readForm } from "../read-form.ts";
 import { rejectCrossOrigin } from "../session/csrf.ts";
-import { readForm } from "./read-form.ts";
-import { sendPage } from "../send-page.ts";
-import { callerOf, closeSession, openSession } from "../session/sessions.ts";
+import type { Sessions } from "../session/sessions.ts";
+import { attemptsWindowSeconds, type SignInAttempts } from "../session/sign-in-attempts.ts";
 import { signInPage } from "../views/sign-in-page.ts";
 
-const attemptsMax = 10;
-const attemptsSeconds = 60;
-
-/** POST /billing/sign-in: a token for a session. Every token that is not valid gets the same answer. */
-export function handleSignIn(billing: Billing) {
-  const { context } = billing;
+/** POST /billing/sign-in: exchanges a token for a session. Every invalid token gets the same answer. */
+export function handleSignIn(parts: {
+  sessions: Sessions;
+  attempts: SignInAttempts;
+  pages: PageSender;
+  metrics: Pick<Metrics, "signIns">;
+  publicUrl: string | undefined;
+}) {
+  const { sessions, attempts, pages, metrics, publicUrl } = parts;
   return async (request: Request, response: Response) => {
-    rejectCrossOrigin(context, request);
-    const again = (status: number, says: string) =>
-      sendPage(billing, request, response, { status, title: "Sign in", body: signInPage(says) });
+    rejectCrossOrigin(request, publicUrl);
+    const sendForm = (status: number, problem: string) =>
+      pages.send(request, response, { status, title: "Sign in", body: signInPage(problem) });
 
-    if (!(await mayTry(context, request))) {
-      context.metrics.signIns.inc({ outcome: "limited" });
-      response.setHeader("Retry-After", attemptsSeconds);
-      return again(429, "There were too many attempts from here. Try again in a minute.");
+    if (!(await attempts.allow(request.ip))) {
+      metrics.signIns.inc({ outcome: "limited" });
+      response.setHeader("Retry-After", attemptsWindowSeconds);
+      return sendForm(429, "Too many sign-in attempts from your network. Try again in a minute.");
     }
     const token = (await readForm(request)).get("token")?.trim() ?? "";
     const tokenHash = hashToken(token).toString("hex");
-    const caller = isTokenShaped(token) ? await callerOf(context, { tokenHash }) : undefined;
+    const caller = isTokenShaped(token) ? await sessions.callerOf({ tokenHash }) : undefined;
     if (!caller) {
-      context.metrics.signIns.inc({ outcome: "refused" });
+      metrics.signIns.inc({ outcome: "refused" });
       requestScopeOf(response).logFields.outcome = "refused";
       response.setHeader("WWW-Authenticate", "Bearer");
-      return again(401, "This token is not valid. It may be mistyped, expired or revoked.");
+      return sendForm(401, "This token is not valid. It may be mistyped, expired or revoked.");
     }
-    context.metrics.signIns.inc({ outcome: "signed_in" });
+    metrics.signIns.inc({ outcome: "signed_in" });
     requestScopeOf(response).logFields.organizationId = caller.organizationId;
-    await openSession(context, request, response, tokenHash);
+    await sessions.open(request, response, tokenHash);
     response.writeHead(303, { Location: "/billing" }).end();
   };
 }
 
-/** POST /billing/sign-out: the session is worth nothing from now on. */
-export function handleSignOut({ context }: Billing) {
+/** POST /billing/sign-out: ends the session. */
+export function handleSignOut({ sessions, publicUrl }: { sessions: Sessions; publicUrl: string | undefined }) {
   return async (request: Request, response: Response) => {
-    rejectCrossOrigin(context, request);
-    await closeSession(context, request, response);
+    rejectCrossOrigin(request, publicUrl);
+    await sessions.close(request, response);
     response.writeHead(303, { Location: "/billing" }).end();
   };
-}
-
-/** Counts an attempt, good or bad, from where it comes. */
-async function mayTry({ redis }: ApiContext, request: Request): Promise<boolean> {
-  const key = `sign-ins:${createHash("sha256").update(networkOf(request.ip)).digest("base64url")}`;
-  const replies = await redis
-    .multi()
-    .incr(key)
-    .expire(key, attemptsSeconds, "NX")
-    .exec()
-    .catch(() => undefined);
-  const [failed, attempts] = replies?.[0] ?? [true];
-  if (failed) throw unavailable("redis_unreachable");
-  return Number(attempts) <= attemptsMax;
-}
-
-/** An address; of IPv6 the network that one subscriber has (/64). What a proxy tells may be no address at all. */
-function networkOf(address = ""): string {
-  if (!ipaddr.isValid(address)) return "unknown";
-  const parsed = ipaddr.process(address);
-  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(":") : parsed.toString();
 }

@@ -1,22 +1,28 @@
 import type { Request, Response } from "express";
 import { CallerError } from "../../../shared/errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import { readCredit } from "../reads/load-account.ts";
-import type { Billing } from "../billing.ts";
+import type { Topups } from "../../topups/topups.ts";
+import { readForm } from "../read-form.ts";
+import type { AccountReads } from "../reads/load-account.ts";
 import { rejectCrossOrigin } from "../session/csrf.ts";
-import { readForm } from "./read-form.ts";
 import { requireSession } from "../session/require-session.ts";
+import type { Sessions } from "../session/sessions.ts";
 
-/** POST /billing/topup: sends the browser to where it pays. The credit comes with the payment provider's own message. */
-export function handleTopUp({ context }: Billing) {
+/** POST /billing/topup: redirects the browser to the payment page. The credit arrives with Stripe's webhook. */
+export function handleTopUp(parts: {
+  sessions: Sessions;
+  reads: AccountReads;
+  topups: Topups | undefined;
+  publicUrl: string | undefined;
+}) {
+  const { sessions, reads, topups, publicUrl } = parts;
   return async (request: Request, response: Response) => {
-    const { topups } = context;
     if (!topups) throw new CallerError("not_found");
-    rejectCrossOrigin(context, request);
-    const { caller } = await requireSession(context, request, response);
+    rejectCrossOrigin(request, publicUrl);
+    const { caller } = await requireSession(sessions, request, response);
     const mils = Number((await readForm(request)).get("mils"));
-    // It takes a request of the window, as a view of the page does, so that nobody begins payments without end.
-    await readCredit(context, caller);
+    // Takes one request of the rate window, as a page view does, so that a script cannot begin payments without limit.
+    await reads.readCredit(caller);
     const { url } = await topups.begin({ organizationId: caller.organizationId, mils, returnPath: "/billing" });
     requestScopeOf(response).logFields.outcome = "payment_begun";
     response.writeHead(303, { Location: url }).end();

@@ -1,23 +1,18 @@
-import type { CreditState, RateWindow } from "../../../shared/credits/holds.ts";
 import { type DayFigures, readDays } from "../../../shared/credits/days.ts";
-import { type HistoryEntry, type HistoryFilter, readHistory } from "../../../shared/credits/history.ts";
-import { isTransient } from "../../../shared/database/failures.ts";
+import { type HistoryEntry, readHistory } from "../../../shared/credits/history.ts";
+import type { CreditState, RateWindow } from "../../../shared/credits/holds.ts";
+import type { Database } from "../../../shared/database/pool.ts";
 import { type Caller, showOrganization } from "../../../shared/organizations/organizations.ts";
-import type { ApiContext } from "../../context.ts";
+import type { Clock } from "../../../shared/redis/clock.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
-
-/** What the page shows, read before any of it is written. */
+import type { ReadUsage } from "../../read-usage.ts";
+import type { HistoryView } from "./history-view.ts";
 
 const daysShown = 30;
 const entriesPerPage = 25;
 
-/** Which part of the history somebody looks at: what is kept, and older than which version. */
-export interface View {
-  filter: HistoryFilter;
-  before: number | undefined;
-}
-
-/** The organization's credit at one moment: the figures agree with each other, and with REST and MCP. */
+/** An organization's credit at one moment. The numbers agree with each other, and with REST and MCP. */
 export interface Credit {
   caller: Caller;
   availableMils: number;
@@ -26,13 +21,14 @@ export interface Credit {
   windowEndsAt: Date;
 }
 
+/** One page of the history. */
 export interface History {
-  view: View;
+  view: HistoryView;
   entries: HistoryEntry[];
-  /** Whether there are older ones. */
-  more: boolean;
+  hasOlder: boolean;
 }
 
+/** Everything that the billing page shows. It is read completely before any of it is written. */
 export interface Account {
   name: string;
   credit: Credit;
@@ -40,42 +36,42 @@ export interface Account {
   history: History;
 }
 
-/**
- * For one request of the organization's window, or none where `tokenTaken`.
- * @throws {CallerError} `rate_limited`, or `unavailable`: without Redis nothing is known of holds.
- */
-export async function readCredit(context: ApiContext, caller: Caller, tokenTaken = false): Promise<Credit> {
-  const { creditBalanceMils, window, creditState } = await context.readUsage(caller, tokenTaken);
-  if (!window || !creditState) throw unavailable("redis_unreachable");
-  // Whole seconds, so that two looks at one window tell the same end.
-  const endsAtMs = Math.round((context.clock.nowMs() + window.leftMs) / 1_000) * 1_000;
-  return { caller, availableMils: creditBalanceMils, state: creditState, window, windowEndsAt: new Date(endsAtMs) };
+export interface AccountReads {
+  /**
+   * Takes one request of the organization's rate window, or none with `tokenTaken`.
+   * @throws {CallerError} `rate_limited`, or `unavailable` without Redis, which alone knows the holds.
+   */
+  readCredit: (caller: Caller, tokenTaken?: boolean) => Promise<Credit>;
+  /** Reads the rest of the account from Postgres. @throws {CallerError} `unavailable`. */
+  readAccount: (credit: Credit, view: HistoryView) => Promise<Account>;
 }
 
-/** The rest of the account, from Postgres. */
-export async function readAccount(context: ApiContext, credit: Credit, view: View): Promise<Account> {
-  const { organizationId } = credit.caller;
-  const [organization, days, history] = await orUnavailable(
-    Promise.all([
-      showOrganization(context.database, organizationId),
-      readDays(context.database, organizationId, daysShown),
-      readHistoryPage(context, organizationId, view),
-    ]),
-  );
-  return { name: organization?.name ?? organizationId, credit, days, history };
+export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; database: Database }): AccountReads {
+  const { readUsage, clock, database } = parts;
+  return {
+    readCredit: async (caller, tokenTaken = false) => {
+      const { creditBalanceMils, window, creditState: state } = await readUsage(caller, tokenTaken);
+      if (!window || !state) throw unavailable("redis_unreachable");
+      // Rounded to whole seconds, so that two reads in one window show the same end.
+      const endsAtMs = Math.round((clock.nowMs() + window.leftMs) / 1_000) * 1_000;
+      return { caller, availableMils: creditBalanceMils, state, window, windowEndsAt: new Date(endsAtMs) };
+    },
+    readAccount: async (credit, view) => {
+      const { organizationId } = credit.caller;
+      const [organization, days, history] = await orPostgresUnavailable(
+        Promise.all([
+          showOrganization(database, organizationId),
+          readDays(database, organizationId, daysShown),
+          readHistoryPage(database, organizationId, view),
+        ]),
+      );
+      return { name: organization?.name ?? organizationId, credit, days, history };
+    },
+  };
 }
 
-export async function readHistoryPage(context: ApiContext, organizationId: string, view: View): Promise<History> {
-  // One more than is shown tells whether there are older ones.
-  const read = await readHistory(context.database, organizationId, { ...view, limit: entriesPerPage + 1 });
-  return { view, entries: read.slice(0, entriesPerPage), more: read.length > entriesPerPage };
-}
-
-/** @throws {CallerError} `unavailable` in place of an error that will pass. */
-export async function orUnavailable<T>(asked: Promise<T>): Promise<T> {
-  try {
-    return await asked;
-  } catch (error) {
-    throw isTransient(error) ? unavailable("postgres_unreachable") : error;
-  }
+async function readHistoryPage(database: Database, organizationId: string, view: HistoryView): Promise<History> {
+  // One more than the page shows, to know whether there are older entries.
+  const entries = await readHistory(database, organizationId, { ...view, limit: entriesPerPage + 1 });
+  return { view, entries: entries.slice(0, entriesPerPage), hasOlder: entries.length > entriesPerPage };
 }

@@ -1,25 +1,24 @@
 import type { Request } from "express";
 import { CallerError } from "../../../shared/errors.ts";
-import type { ApiContext } from "../../context.ts";
 
 /**
- * Lets only forms of our own pages do anything. Browsers tell where a request came from, in headers that no page can set:
- * Sec-Fetch-Site over https and from this machine, Origin on every POST. One that tells neither is refused.
- * @throws {CallerError} `bad_request` for what another site sent.
+ * Rejects forms that other sites sent. Browsers state the origin of a request in headers that no page can set:
+ * Sec-Fetch-Site over https and on localhost, Origin on every POST. A request with neither is rejected too.
+ * @throws {CallerError} `bad_request`, reason `sent_by_another_site`.
  */
-export function rejectCrossOrigin(context: ApiContext, request: Request): void {
+export function rejectCrossOrigin(request: Request, publicUrl: string | undefined): void {
   const site = request.headers["sec-fetch-site"];
-  const isOwn = site === undefined ? isOwnOrigin(context, request) : site === "same-origin";
+  const isOwn = site === undefined ? isOwnOrigin(request, publicUrl) : site === "same-origin";
   if (!isOwn) throw new CallerError("bad_request", { reason: "sent_by_another_site" });
 }
 
-function isOwnOrigin({ config }: ApiContext, { headers }: Request): boolean {
+function isOwnOrigin({ headers }: Request, publicUrl: string | undefined): boolean {
   const { origin } = headers;
   if (!origin || !URL.canParse(origin)) return false;
-  return origin === config.PUBLIC_URL || new URL(origin).host === headers.host;
+  return origin === publicUrl || new URL(origin).host === headers.host;
 }
 
-/** Whether a link on another site led here: then the browser has kept the session's cookie back. */
+/** Whether a link on another site led here. The browser has then withheld the session's SameSite=Strict cookie. */
 export function isCrossSiteNavigation({ headers }: Request): boolean {
   return headers["sec-fetch-site"] === "cross-site";
 }

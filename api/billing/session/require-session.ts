@@ -1,43 +1,39 @@
 import type { Request, Response } from "express";
 import { CallerError } from "../../../shared/errors.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
-import type { ApiContext } from "../../context.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import { callerOf, closeSession, type Presence, readSession, type Session } from "./sessions.ts";
+import type { Presence, Session, Sessions } from "./sessions.ts";
 
-export interface SignedInCaller {
+export interface SignedIn {
   session: Session;
   caller: Caller;
 }
 
 /**
- * Who is in front of the browser, or undefined. A session whose token is not valid any more ends here, unless only an open
- * page asks: the person behind it is told of the end where they sign in again, and that is seen by the cookie.
+ * The session of a request and its caller, or undefined if the browser is not signed in. A session whose token is no longer
+ * valid is closed here. With `idle` presence it stays until the person's next page view: the cookie is how that view knows
+ * that a session has ended, and says so on the sign-in form.
  */
 export async function readSignedIn(
-  context: ApiContext,
+  sessions: Sessions,
   request: Request,
   response: Response,
   presence: Presence = "active",
-): Promise<SignedInCaller | undefined> {
-  const session = await readSession(context, request, presence);
+): Promise<SignedIn | undefined> {
+  const session = await sessions.read(request, presence);
   if (!session) return undefined;
-  const caller = await callerOf(context, session);
+  const caller = await sessions.callerOf(session);
   if (!caller) {
-    if (presence === "active") await closeSession(context, request, response);
+    if (presence === "active") await sessions.close(request, response);
     return undefined;
   }
   requestScopeOf(response).logFields.organizationId = caller.organizationId;
   return { session, caller };
 }
 
-/** @throws {CallerError} `unauthenticated` where nobody is signed in. */
-export async function requireSession(
-  context: ApiContext,
-  request: Request,
-  response: Response,
-): Promise<SignedInCaller> {
-  const signedIn = await readSignedIn(context, request, response);
+/** @throws {CallerError} `unauthenticated` if the browser is not signed in. */
+export async function requireSession(sessions: Sessions, request: Request, response: Response): Promise<SignedIn> {
+  const signedIn = await readSignedIn(sessions, request, response);
   if (!signedIn) throw new CallerError("unauthenticated");
   return signedIn;
 }

@@ -1,4 +1,4 @@
-/** How amounts, counts and times are written on the page. Integers all the way: a mil is never a fraction. */
+/** How the page writes amounts, counts and times. All amounts are whole mils, so nothing is rounded. */
 
 const grouped = new Intl.NumberFormat("en-US");
 const dayAndMonth = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
@@ -8,16 +8,16 @@ export const count = (value: number) => grouped.format(value);
 /** `1,234 mils`, `1 mil`. */
 export const mils = (value: number) => `${count(value)} ${value === 1 ? "mil" : "mils"}`;
 
-/** `$1.234`: a mil is the third decimal. */
-export function dollars(value: number): string {
-  return `$${count(Math.floor(value / 1_000))}.${String(value % 1_000).padStart(3, "0")}`;
+/** `$1.234` for 1,234 mils: a mil is the third decimal of a dollar. */
+export function dollars(valueMils: number): string {
+  return `$${count(Math.floor(valueMils / 1_000))}.${String(valueMils % 1_000).padStart(3, "0")}`;
 }
 
 /** `12 searches`, `1 search`. */
 export const searches = (value: number) => `${count(value)} ${value === 1 ? "search" : "searches"}`;
 
-/** `12 Nov` of a day as in `2026-11-12`, or of a moment, in UTC. */
+/** `12 Nov` in UTC, of a day such as `2026-11-12` or of an instant. */
 export const dayOf = (at: string | Date) => dayAndMonth.format(typeof at === "string" ? new Date(`${at}T00:00Z`) : at);
 
-/** `07:43:12`, in UTC. */
+/** `07:43:12` in UTC. */
 export const timeOf = (at: Date) => at.toISOString().slice(11, 19);

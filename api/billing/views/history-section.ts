@@ -1,28 +1,24 @@
 import { type HistoryEntry, type HistoryFilter, historyFilters } from "../../../shared/credits/history.ts";
-import type { History, View } from "../reads/load-account.ts";
+import { type HistoryView, historyViewQuery } from "../reads/history-view.ts";
+import type { History } from "../reads/load-account.ts";
 import { count, dayOf, timeOf } from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { filterLabels, refundLabels, reversalLabels } from "./labels.ts";
 
-/** The latest searches and credit added: what each was charged, or why it was not. */
+/** The latest searches and added credit: what each search was charged, or why it was not. */
 export function historySection(history: History): Html {
   const { view, entries } = history;
   return html`<section id="history" aria-labelledby="history-title">
-<div class="head"><h2 id="history-title">History</h2><a class="button" href="/billing/searches.csv?${queryOf({ ...view, before: undefined })}">Download CSV</a></div>
+<div class="head"><h2 id="history-title">History</h2><a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a></div>
 <nav class="filters" aria-label="Show">${historyFilters.map((filter) => filterLink(filter, view))}</nav>
-${entries.length > 0 ? table(entries) : nothing(view)}
+${entries.length > 0 ? table(entries) : emptyMessage(view)}
 ${pager(history)}
 </section>`;
 }
 
-/** A view as the query of an address. */
-export function queryOf({ filter, before }: View): string {
-  return new URLSearchParams({ show: filter, ...(before !== undefined && { before: String(before) }) }).toString();
-}
-
-function filterLink(filter: HistoryFilter, view: View): Html {
+function filterLink(filter: HistoryFilter, view: HistoryView): Html {
   const current = filter === view.filter && html` aria-current="page"`;
-  const address = `/billing?${queryOf({ filter, before: undefined })}#history`;
+  const address = `/billing?${historyViewQuery({ filter, before: undefined })}#history`;
   return html`<a href="${address}"${current}>${filterLabels[filter]}</a>`;
 }
 
@@ -35,7 +31,7 @@ ${entries.map(row)}</tbody>
 }
 
 function row(entry: HistoryEntry): Html {
-  const { title, why, id, amount } = told(entry);
+  const { title, why, id, amount } = textOf(entry);
   return html`<tr>
 <td class="when"><time datetime="${entry.at.toISOString()}">${dayOf(entry.at)} <span>${timeOf(entry.at)}</span></time></td>
 <td><span class="outcome ${entry.outcome}">${title}</span> ${why && html`<span class="why">${why}</span>`}<code>${id}</code></td>
@@ -44,7 +40,7 @@ function row(entry: HistoryEntry): Html {
 `;
 }
 
-function told(entry: HistoryEntry): { title: string; why: string | undefined; id: string; amount: Html | string } {
+function textOf(entry: HistoryEntry): { title: string; why: string | undefined; id: string; amount: Html | string } {
   switch (entry.outcome) {
     case "charged":
       return { title: "Charged", why: undefined, id: entry.requestId, amount: `−${count(entry.chargedMils)}` };
@@ -52,7 +48,7 @@ function told(entry: HistoryEntry): { title: string; why: string | undefined; id
       return { title: "Not charged", why: refundLabels[entry.reason], id: entry.requestId, amount: "0" };
     case "reversed":
       return {
-        title: "Given back",
+        title: "Credited back",
         why: reversalLabels[entry.reason],
         id: entry.requestId,
         amount: html`<s>−${count(entry.chargedMils)}</s> 0`,
@@ -62,19 +58,19 @@ function told(entry: HistoryEntry): { title: string; why: string | undefined; id
   }
 }
 
-function nothing({ filter, before }: View): Html {
-  const says =
+function emptyMessage({ filter, before }: HistoryView): Html {
+  const text =
     before !== undefined
-      ? "There is nothing older."
+      ? "There are no older entries."
       : filter === "all"
-        ? "No searches yet. The first one shows up here as soon as it is answered."
-        : `There is nothing under “${filterLabels[filter]}”.`;
-  return html`<p class="nothing">${says}</p>`;
+        ? "No searches yet. The first one appears here once it is answered."
+        : `There are no entries under “${filterLabels[filter]}”.`;
+  return html`<p class="nothing">${text}</p>`;
 }
 
-function pager({ view, entries, more }: History): Html | false {
-  const newest = view.before !== undefined;
-  if (!newest && !more) return false;
-  const address = (before: number | undefined) => `/billing?${queryOf({ ...view, before })}#history`;
-  return html`<nav class="pager" aria-label="Pages">${newest && html`<a class="button" href="${address(undefined)}">Newest</a>`}${more && html`<a class="button" href="${address(entries.at(-1)?.version)}">Older</a>`}</nav>`;
+function pager({ view, entries, hasOlder }: History): Html | false {
+  const hasNewer = view.before !== undefined;
+  if (!hasNewer && !hasOlder) return false;
+  const address = (before: number | undefined) => `/billing?${historyViewQuery({ ...view, before })}#history`;
+  return html`<nav class="pager" aria-label="Pages">${hasNewer && html`<a class="button" href="${address(undefined)}">Newest</a>`}${hasOlder && html`<a class="button" href="${address(entries.at(-1)?.version)}">Older</a>`}</nav>`;
 }

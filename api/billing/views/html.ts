@@ -4,12 +4,12 @@ import type { HtmlEscapedString } from "hono/utils/html";
 /** A piece of a page that is safe to send. */
 export type Html = HtmlEscapedString;
 
-/** What may stand in a template; `undefined` and `false` are nothing. Texts are escaped, also in quoted attributes. */
+/** A value in a template. `undefined` and `false` add nothing. Strings are escaped, in quoted attributes too. */
 export type Part = Html | string | number | false | undefined | readonly Part[];
 
-/** Builds a piece of a page. Whatever is put in is escaped, unless it was built by this function itself. */
+/** Builds a piece of a page. Every value is escaped, unless this function built it. */
 export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
-  const made = template(strings, ...parts);
-  if (made instanceof Promise) throw new Error("a page waits for nothing: it is read first and written then");
-  return made;
+  const built = template(strings, ...parts);
+  if (built instanceof Promise) throw new Error("a template never awaits: all data is read before a page is written");
+  return built;
 }

@@ -1,33 +1,33 @@
 import type { HistoryFilter } from "../../../shared/credits/history.ts";
 import type { RefundReason, ReversalReason } from "../../../shared/credits/ledger.ts";
 
-/** What the ledger's words mean to somebody who pays. */
+/** The ledger's reasons and filters in words for the people who pay. */
 
 export const refundLabels: Record<RefundReason, string> = {
-  out_of_credits: "There was too little credit left when it was to be charged",
-  already_paid: "A repeat under an Idempotency-Key that had paid",
-  idempotency_key_reused: "Its Idempotency-Key had paid for another query",
+  out_of_credits: "There was not enough credit left to charge it",
+  already_paid: "A repeat whose Idempotency-Key had already paid",
+  idempotency_key_reused: "Its Idempotency-Key had already paid for another query",
   engine_error: "The search provider failed",
-  engine_timeout: "No answer came within the deadline",
-  query_rejected: "The search provider refused the query",
-  deadline_passed: "The deadline passed before it was answered",
-  caller_gone: "The caller hung up before the answer",
-  not_enqueued: "The service could not take it on",
-  admission_unknown: "The service could not tell whether it had begun",
+  engine_timeout: "No answer arrived before the deadline",
+  query_rejected: "The search provider rejected the query",
+  deadline_passed: "The deadline passed before the search started",
+  caller_gone: "The caller disconnected before the answer",
+  not_enqueued: "The service could not accept the search",
+  admission_unknown: "The service could not confirm that the search had started",
   worker_failed: "The service failed",
-  abandoned: "The service did not finish it in time",
+  abandoned: "The service did not finish the search in time",
 };
 
 export const reversalLabels: Record<ReversalReason, string> = {
-  caller_gone: "The caller hung up before the answer arrived",
-  engine_timeout: "The answer came too late",
-  undelivered: "Nothing proves that the answer arrived",
+  caller_gone: "The caller disconnected before the answer arrived",
+  engine_timeout: "The answer arrived too late",
+  undelivered: "Delivery of the answer was not confirmed",
 };
 
 export const filterLabels: Record<HistoryFilter, string> = {
   all: "All",
   charged: "Charged",
   refunded: "Not charged",
-  reversed: "Given back",
+  reversed: "Credited back",
   grants: "Credit added",
 };

@@ -56,7 +56,7 @@ test("the page tells balance, hold, plan and window as REST does, and takes one 
 
   const told = readable(text);
   expect(told).toContain("Available $12.335 12,335 mils Balance $12.340 Held now $0.005 for 1 search");
-  expect(told).toContain("5 mils a search ($0.005)");
+  expect(told).toContain("5 mils per search ($0.005)");
   expect(told).toContain(`Requests left ${left} of 50`);
   expect(told).toContain("Searches in flight 1 of 7");
   expect((await service.usage(organization.token)).body.creditBalanceMils).toBe(12_335);
@@ -201,16 +201,16 @@ test("a used-up window answers page and CSV with 429 as a page that comes back b
 test("a suspended organization, and one that is out of credit, are told so", async () => {
   const suspended = await service.organization();
   await setSuspended(service.database, suspended.organizationId, true);
-  expect((await (await signIn(suspended)).get("/billing")).text).toContain("The organization is suspended");
+  expect((await (await signIn(suspended)).get("/billing")).text).toContain("Your organization is suspended");
   const poor = await service.organization({ creditMils: 4 });
-  expect((await (await signIn(poor)).get("/billing")).text).toContain("The credit does not pay for another search");
+  expect((await (await signIn(poor)).get("/billing")).text).toContain("There is not enough credit for another search");
 });
 
 test("without a payment provider the page says whom to ask, or where the operator sends callers", async () => {
   const organization = await service.organization();
   const asks = readable((await (await signIn(organization)).get("/billing")).text);
   expect(asks).toContain(
-    `Ask the operator of this service for credit, and name your organization: ${organization.organizationId}`,
+    `To add credit, contact the operator of this service and give your organization ID: ${organization.organizationId}`,
   );
   expect((await (await signIn(organization, 1)).get("/billing")).text).toContain('href="https://pay.example/credit"');
 });

@@ -146,7 +146,7 @@ test("the page's own files may be kept for good, since their addresses change wi
 test("with a public address and no payment provider the page says whom to ask, and does not lead to itself", async () => {
   const { organization, visitor } = await signedIn(behindHttps);
   const { text } = await visitor.get("/billing");
-  expect(text).toContain(`name your organization: <code>${organization.organizationId}</code>`);
+  expect(text).toContain(`give your organization ID: <code>${organization.organizationId}</code>`);
   expect(text).not.toContain("https://search.example/billing");
 });
 

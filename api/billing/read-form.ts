@@ -1,12 +1,13 @@
 import type { Request } from "express";
-import { CallerError } from "../../../shared/errors.ts";
-import { readBytes } from "../../http/read-json.ts";
+import { CallerError } from "../../shared/errors.ts";
+import { readBytes } from "../http/read-json.ts";
 
 const formBytesMax = 16 * 1024;
 
 /**
- * The fields of a form, from the body alone: nothing secret may stand in an address.
- * @throws {CallerError} `bad_request` for what no form of ours sends.
+ * Reads the fields of a form from the request body alone. Fields in the address are ignored: addresses are logged, and a
+ * token must never be.
+ * @throws {CallerError} `bad_request` for another content type, or a body that {@link readBytes} rejects.
  */
 export async function readForm(request: Request): Promise<URLSearchParams> {
   const [type = ""] = (request.headers["content-type"] ?? "").split(";");

@@ -1,0 +1,55 @@
+import { CallerError } from "../../shared/errors.ts";
+import type { Metrics } from "../../shared/metrics.ts";
+
+const sessionStreamsMax = 5;
+const organizationStreamsMax = 20;
+const processStreamsMax = 100;
+const retryAfterMs = 30_000;
+
+const processKey = "process";
+
+/**
+ * Limits live-update streams, per session, per organization and per process, and the load that they put on Postgres. An open
+ * stream costs a read of Redis every second, so without limits a script could open enough of them to slow down searches.
+ */
+export class LiveStreams {
+  readonly #gauge: Metrics["liveStreams"];
+  readonly #open = new Map<string, number>();
+  #lastRead: Promise<unknown> = Promise.resolve();
+
+  constructor({ liveStreams }: Pick<Metrics, "liveStreams">) {
+    this.#gauge = liveStreams;
+    liveStreams.set(0);
+  }
+
+  /** Counts a stream as open. @returns what ends it. @throws {CallerError} `rate_limited` at one of the limits. */
+  enter(sessionIdHash: string, organizationId: string): () => void {
+    const limits = new Map([
+      [sessionIdHash, sessionStreamsMax],
+      [organizationId, organizationStreamsMax],
+      [processKey, processStreamsMax],
+    ]);
+    for (const [key, limit] of limits) {
+      if ((this.#open.get(key) ?? 0) >= limit)
+        throw new CallerError("rate_limited", { reason: "live_streams", limit, retryAfterMs });
+    }
+    for (const key of limits.keys()) this.#add(key, 1);
+    return () => {
+      for (const key of limits.keys()) this.#add(key, -1);
+    };
+  }
+
+  /** Runs one read of the ledger at a time: however many pages are open, searches find a free connection. */
+  runInTurn<T>(read: () => Promise<T>): Promise<T> {
+    const result = this.#lastRead.then(read);
+    this.#lastRead = result.catch(() => undefined);
+    return result;
+  }
+
+  #add(key: string, change: number): void {
+    const open = (this.#open.get(key) ?? 0) + change;
+    if (open > 0) this.#open.set(key, open);
+    else this.#open.delete(key);
+    if (key === processKey) this.#gauge.set(open);
+  }
+}

@@ -1,0 +1,35 @@
+import { dollars } from "./format.ts";
+import { html, type Html } from "./html.ts";
+
+/** How credit can be added: by paying one of these amounts, at another address, or by asking the operator. */
+export type AddCredit = { amountsMils: readonly number[] } | { url: string } | "ask_operator";
+
+export function addCreditSection(addCredit: AddCredit, organizationId: string): Html {
+  return html`<section id="add-credit" aria-labelledby="add-credit-title">
+<div class="head"><h2 id="add-credit-title">Add credit</h2></div>
+${content(addCredit, organizationId)}
+</section>`;
+}
+
+function content(addCredit: AddCredit, organizationId: string): Html {
+  if (addCredit === "ask_operator")
+    return html`<p>To add credit, contact the operator of this service and give your organization ID: <code>${organizationId}</code></p>`;
+  if ("url" in addCredit)
+    return html`<p><a class="button" href="${addCredit.url}">Add credit</a> <span class="aside">for <code>${organizationId}</code></span></p>`;
+  return paymentForm(addCredit.amountsMils);
+}
+
+function paymentForm(amountsMils: readonly number[]): Html {
+  // Preselects the second amount, because the first is usually the smallest; or the only one.
+  const preselected = Math.min(1, amountsMils.length - 1);
+  return html`<form class="top-up" method="post" action="/billing/topup">
+<fieldset><legend>Amount</legend>
+${amountsMils.map(
+  (mils, index) =>
+    html`<label><input type="radio" name="mils" value="${mils}" required${index === preselected && html` checked`}><span>${dollars(mils).replace(".000", "")}</span></label>
+`,
+)}</fieldset>
+<button>Continue to payment</button>
+<p class="aside">You pay on Stripe’s page. 1,000 mils are 1 US dollar.</p>
+</form>`;
+}
