@@ -1,15 +1,40 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { ClosingLines } from "./test/harness/reporter.ts";
+import { testFilesByProject } from "./test/projects.ts";
+
+const files = testFilesByProject();
+const needsPostgres = { globalSetup: ["test/harness/servers/servers.ts"], sequence: { groupOrder: 1 } };
+
+/** The files that take longest first, so that none of them is left alone at the end. */
+class LongestFirst extends BaseSequencer {
+  override async sort(specifications: TestSpecification[]): Promise<TestSpecification[]> {
+    // oxlint-disable-next-line unicorn/no-array-sort -- a method of the sequencer, which returns a new array.
+    const sorted = await super.sort(specifications);
+    const rank = ({ moduleId }: TestSpecification) =>
+      [/\/test\/faults\//, /\/test\/journeys\//, /./].findIndex((part) => part.test(moduleId));
+    return sorted.toSorted((a, b) => rank(a) - rank(b));
+  }
+}
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    globalSetup: ["test/harness/servers/servers.ts"],
     // Node strips the types itself, as in production: what fails there fails here.
     experimental: { viteModuleRunner: false },
     pool: "forks",
-    maxWorkers: 2,
+    // More than there are cores: most of a test's time is waiting for processes.
+    maxWorkers: 4,
+    // Bounds for tests that would never end. They are far above what a busy machine needs.
     testTimeout: 90_000,
     hookTimeout: 120_000,
-    reporters: [process.stdout.isTTY ? "default" : "dot"],
+    sequence: { sequencer: LongestFirst },
+    // One line per file.
+    reporters: ["default", new ClosingLines()],
+    slowTestThreshold: Number.POSITIVE_INFINITY,
+    projects: [
+      { extends: true, test: { name: "unit", include: files.unit, isolate: false, sequence: { groupOrder: 0 } } },
+      { extends: true, test: { name: "integration", include: files.integration, ...needsPostgres } },
+      { extends: true, test: { name: "faults", include: files.faults, ...needsPostgres } },
+    ],
   },
 });

@@ -169,7 +169,7 @@ test("every source file is used by one of the programs", () => {
 });
 
 test("every file of the tests is used by one of them, or by a program beside them", () => {
-  const config = ["vitest.config.ts", "test/harness/servers/servers.ts"];
+  const config = ["vitest.config.ts", "test/harness/servers/servers.ts"]; // The second is vitest's globalSetup.
   const programs = sources(...config, "test/*/main.ts").map(({ path }) => path);
   const used = reachable([...tests.map(({ path }) => path).filter(isTest), ...programs]);
   expect(tests.map(({ path }) => path).filter((path) => !used.has(path))).toEqual([]);

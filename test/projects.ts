@@ -1,0 +1,45 @@
+import { importsOf, type Source, sources } from "./harness/assertions/sources.ts";
+
+/**
+ * Which test file belongs to which project. It follows from what the file imports, so a new file needs no entry here.
+ *
+ * - `faults`: everything in test/faults.
+ * - `integration`: files that can start a process: Postgres, Redis, an API, a worker, a command.
+ * - `unit`: the rest. They start no process, so the project needs no Postgres and takes seconds.
+ */
+export type ProjectName = "unit" | "integration" | "faults";
+
+/** Every process that tests start goes through one of these. */
+const startsProcesses = new Set(["shared/local/guarded-process.ts", "test/harness/processes/run.ts"]);
+
+/** Files that start no process and are still too slow for `unit`, each with its reason. */
+const slow: Record<string, string> = {
+  "test/api/slow-readers.test.ts": "waits until the server closes connections that take nothing",
+  "test/api/topups/begin.test.ts": "waits for the timeouts of a Stripe that never answers",
+  "test/shared/providers/policies/provider-attempt.test.ts": "waits for a provider's timeout of ten seconds",
+  "test/shared/query/subdivisions.test.ts": "compares every subdivision of every country with all others",
+};
+
+/** The test files of each project, as paths from the root of the checkout. */
+export function testFilesByProject(): Record<ProjectName, string[]> {
+  const files = sources("{api,worker,shared,test}/**/*.ts");
+  const importedBy = new Map(files.map((file) => [file.path, filesImportedBy(file)]));
+  const byProject: Record<ProjectName, string[]> = { unit: [], integration: [], faults: [] };
+  for (const { path } of files.filter(({ path: name }) => name.endsWith(".test.ts"))) {
+    byProject[projectOf(path, importedBy)].push(path);
+  }
+  return byProject;
+}
+
+const filesImportedBy = (file: Source) =>
+  importsOf(file)
+    .filter(({ isFile, typeOnly }) => isFile && !typeOnly)
+    .map(({ target }) => target);
+
+function projectOf(path: string, importedBy: ReadonlyMap<string, readonly string[]>): ProjectName {
+  if (path.startsWith("test/faults/")) return "faults";
+  if (slow[path]) return "integration";
+  const reached = new Set([path]);
+  for (const file of reached) for (const target of importedBy.get(file) ?? []) reached.add(target);
+  return [...startsProcesses].some((file) => reached.has(file)) ? "integration" : "unit";
+}
