@@ -1,6 +1,5 @@
-import type { Queue } from "bullmq";
 import type { Context } from "../shared/context.ts";
-import type { Enqueue } from "../shared/queue/search-queue.ts";
+import type { SearchQueue } from "../shared/queue/search-queue.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import type { Authenticate, FindByTokenHash } from "./authenticate.ts";
 import type { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
@@ -16,8 +15,7 @@ export interface ApiContext extends Context {
   findByTokenHash: FindByTokenHash;
   readUsage: ReadUsage;
   shedding: Shedding;
-  queue: Queue;
-  enqueue: Enqueue;
+  queue: SearchQueue;
   inbox: ReplyInbox;
   keyWaits: IdempotencyWaiters;
   settlement: Settlement;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../shared/context.ts";
 import { openSettlement } from "../shared/credits/settlement.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
-import { openEnqueue, openQueue } from "../shared/queue/search-queue.ts";
+import { openSearchQueue } from "../shared/queue/search-queue.ts";
 import { startProcess } from "../shared/process/start-process.ts";
 import { createApp } from "./app.ts";
 import { openAuthentication } from "./authenticate.ts";
@@ -27,7 +27,7 @@ async function openApi(shared: Context): Promise<void> {
   // First readiness ends while everything is still served, then nothing new is admitted.
   const draining = new AbortController();
   const stopping = new AbortController();
-  const queue = await openQueue(shared);
+  const queue = await openSearchQueue(shared);
   const settlement = openSettlement(shared);
   const deliveries = new DeliveryConfirmations(shared);
   const context: ApiContext = {
@@ -39,7 +39,6 @@ async function openApi(shared: Context): Promise<void> {
     readUsage: openUsage(shared),
     shedding: openShedding(shared, stopping.signal),
     queue,
-    enqueue: openEnqueue(queue),
     inbox: openReplyInbox(shared),
     keyWaits: new IdempotencyWaiters(redis),
     topups: await openTopups(shared),

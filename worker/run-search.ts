@@ -3,7 +3,7 @@ import { type Decision, type SettlementRequest, isCharged } from "../shared/cred
 import { isTransient } from "../shared/database/failures.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { isSameOrSubdomain } from "../shared/query/domains.ts";
-import type { SearchJob } from "../shared/queue/search-queue.ts";
+import type { SearchJob } from "../shared/queue/search-job.ts";
 import type { Result } from "../shared/results.ts";
 import type { WorkerContext } from "./context.ts";
 import type { SourcedAnswer } from "./engine/single-flight.ts";

@@ -1,90 +1,64 @@
-import { type Job, Worker } from "bullmq";
 import { isCharged } from "../shared/credits/ledger.ts";
-import { throttledWarning } from "../shared/log.ts";
-import { protocolTimes } from "../shared/protocol-times.ts";
-import { queueName, queuePrefix, searchJob } from "../shared/queue/search-queue.ts";
-import { openBlocking } from "../shared/redis/connect.ts";
+import type { SearchJob } from "../shared/queue/search-job.ts";
+import { openSearchWorker } from "../shared/queue/search-queue.ts";
 import type { WorkerContext } from "./context.ts";
 import { runSearchJob } from "./run-search.ts";
 
-// A search that kills three workers is not given to a fourth.
-const takeOversMax = 2;
-const drainDelaySeconds = 5;
+// The assumption until the first search has run.
+const initialRunMs = 100;
+const averageOver = 16;
+const failedRetryMs = 5_000;
 
-// Until one has run; afterwards the pace is the mean of the first ones, and follows the last ones.
-const firstRunMs = 100;
-const smoothedOver = 16;
+/**
+ * How long a search occupies a slot of this worker: the mean of the first runs, then a moving average. The API uses it to
+ * estimate how long a search will wait in the queue.
+ */
+export class AverageRunTime {
+  #runMs = initialRunMs;
+  #runs = 0;
 
-/** How long a search keeps a place of the worker busy, smoothed; what the API reckons the queue's wait with. */
-export interface AverageRunTime {
-  runMs: number;
+  get runMs(): number {
+    return this.#runMs;
+  }
+
+  add(runMs: number): void {
+    this.#runs += 1;
+    this.#runMs += (runMs - this.#runMs) / Math.min(this.#runs, averageOver);
+  }
 }
 
-/** Takes searches from the queue, as many at once as configured, until the process closes. */
+/** Takes searches from the queue until the process stops. */
 export function takeJobs(context: WorkerContext): AverageRunTime {
-  const { config, log, metrics, shutdown } = context;
-  const pace: AverageRunTime = { runMs: firstRunMs };
-  let runs = 0;
-  const active = new Map<string, { job: Job; token: string | undefined }>();
-  const connection = openBlocking({ url: config.REDIS_URL, name: "worker-queue", log, shutdown });
-
-  const take = async (job: Job, token?: string) => {
+  const average = new AverageRunTime();
+  const run = async (job: SearchJob) => {
     const startedAtMs = performance.now();
-    active.set(job.id ?? "", { job, token });
     try {
-      await runSearchJob(context, searchJob.parse(job.data));
+      await runSearchJob(context, job);
     } finally {
-      active.delete(job.id ?? "");
-      runs += 1;
-      pace.runMs += (performance.now() - startedAtMs - pace.runMs) / Math.min(runs, smoothedOver);
+      average.add(performance.now() - startedAtMs);
     }
   };
-  const worker = new Worker(queueName, take, {
-    connection,
-    prefix: queuePrefix,
-    concurrency: config.WORKER_CONCURRENCY,
-    lockDuration: protocolTimes.jobLockMs,
-    stalledInterval: protocolTimes.stallCheckIntervalMs,
-    maxStalledCount: takeOversMax,
-    drainDelay: drainDelaySeconds,
-  });
-  const warn = throttledWarning(log, "the worker has a problem");
-  worker.on("error", (error) => {
-    metrics.backgroundErrors.inc({ where: "worker" });
-    warn(error);
-  });
-  worker.on("failed", (job, error) => void endFailed(context, job, error));
-  shutdown.register("jobs", () => finishOrHandBack(worker, active));
-  return pace;
+  const failed = async (error: Error, requestId: string | undefined, job: SearchJob | undefined) => {
+    context.log.error({ err: error, requestId }, "unhandled error in a search");
+    if (job) await refundFailed(context, job);
+  };
+  openSearchWorker(context, { run, failed });
+  return average;
 }
 
-/** A job that threw (a defect of ours), or killed one worker after the other: the caller is told, the hold goes back. */
-async function endFailed(context: WorkerContext, job: Job | undefined, error: Error): Promise<void> {
-  const read = searchJob.safeParse(job?.data);
-  context.log.error({ err: error, requestId: job?.id }, "a search failed by a defect");
-  if (!read.success) return;
-  const { requestId, organizationId, key, inbox } = read.data;
+/** Refunds a search that threw, which is a bug, or that killed one worker after the other, and answers its caller. */
+async function refundFailed(context: WorkerContext, job: SearchJob): Promise<void> {
+  const { requestId, organizationId, key, inbox } = job;
   const trace = { provider: "none", from: "provider" as const, calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };
   await context.settlement
     .settle({
       request: { requestId, organizationId, key, wanted: "refund", reason: "worker_failed" },
-      retryForMs: 5_000,
+      retryForMs: failedRetryMs,
       toOutcome: (decision) => {
         return { kind: "failure", code: "internal_error", details: {}, charged: isCharged(decision) };
       },
       reply: { inbox, trace },
       ifCharged: "end",
     })
-    .catch((cause: unknown) => context.log.warn({ err: cause, requestId }, "a failed search is left to the sweeper"));
-}
-
-async function finishOrHandBack(
-  worker: Worker,
-  active: Map<string, { job: Job; token: string | undefined }>,
-): Promise<void> {
-  const finished = worker.close().then(() => true);
-  const bound = new Promise<false>((resolve) => setTimeout(resolve, protocolTimes.jobDrainMs, false).unref());
-  if (await Promise.race([finished, bound])) return;
-  // Another worker starts them at once; what this one still decides is the same decision.
-  await Promise.allSettled([...active.values()].map(({ job, token }) => job.moveToWait(token)));
+    .catch((cause: unknown) => context.log.warn({ err: cause, requestId }, "the sweeper will refund a failed search"));
 }

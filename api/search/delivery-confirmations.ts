@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { Batcher } from "../../shared/concurrency/batcher.ts";
+import { retryUntil } from "../../shared/concurrency/retry.ts";
 import type { Context } from "../../shared/context.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
 import { confirmDelivered, type ReversalReason, reverseCharges } from "../../shared/credits/ledger.ts";
@@ -31,7 +31,7 @@ export class DeliveryConfirmations {
     this.#warn = throttledWarning(context.log, "a delivery was not recorded at once");
     this.#confirmations = new Batcher({
       sizeMax: confirmedAtOnceMax,
-      atOnceMax: 1,
+      concurrency: 1,
       pauseMs: confirmEveryMs,
       run: (requestIds) =>
         this.#persist(protocolTimes.confirmationRetryMs, () => confirmDelivered(context.database, requestIds)),
@@ -65,18 +65,11 @@ export class DeliveryConfirmations {
     await settleHolds(redis, charge.organizationId, reversal.balance, [{ requestId: charge.requestId }]);
   }
 
-  async #persist(boundMs: number, step: () => Promise<void>): Promise<void> {
-    const giveUpAtMs = performance.now() + boundMs;
-    for (;;) {
-      try {
-        await step();
-        return;
-      } catch (error) {
-        this.#context.metrics.backgroundErrors.inc({ where: "deliveries" });
-        this.#warn(error);
-        if (performance.now() >= giveUpAtMs) return;
-        await sleep(retryPauseMs);
-      }
-    }
+  async #persist(retryForMs: number, step: () => Promise<void>): Promise<void> {
+    const onError = (error: unknown) => {
+      this.#context.metrics.backgroundErrors.inc({ where: "deliveries" });
+      this.#warn(error);
+    };
+    await retryUntil({ giveUpAtMs: performance.now() + retryForMs, pauseMs: retryPauseMs, onError }, step);
   }
 }

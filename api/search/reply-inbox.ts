@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { replyInboxKey, type SearchOutcome, readReply, type SearchTrace } from "../../shared/queue/replies.ts";
+import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import type { Context } from "../../shared/context.ts";
 import { newId } from "../../shared/ids.ts";
 import { throttledWarning } from "../../shared/log.ts";
@@ -90,7 +90,7 @@ export function openReplyInbox(context: Context): ReplyInbox {
     stop.abort();
     blocking.disconnect();
     // While Redis is away the read under way never ends; nothing is lost by not waiting for it.
-    return Promise.race([reading, sleep(blockMs)]);
+    return waitFor(reading, { timeoutMs: blockMs });
   });
   return inbox;
 }

@@ -79,7 +79,7 @@ async function enqueue(
 ): Promise<void> {
   const { requestId, query } = call;
   try {
-    const enqueued = context.enqueue({
+    const enqueued = context.queue.enqueue({
       requestId,
       organizationId: call.caller.organizationId,
       query,

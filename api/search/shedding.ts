@@ -3,14 +3,8 @@ import type { Context } from "../../shared/context.ts";
 import type { CallerError } from "../../shared/errors.ts";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
-import { queueName, queuePrefix } from "../../shared/queue/search-queue.ts";
-import {
-  type Backlog,
-  readBacklog,
-  readOldestJobId,
-  readWorkerCapacity,
-  type WorkerCapacity,
-} from "../../shared/queue/worker-heartbeats.ts";
+import { type Backlog, readBacklog, readOldestWaitMs } from "../../shared/queue/search-queue.ts";
+import { readWorkerCapacity, type WorkerCapacity } from "../../shared/queue/worker-heartbeats.ts";
 import { unavailable } from "../errors.ts";
 
 // The wait that a search is taken for, as a share of the time that it has left. The other half is for what the reckoning
@@ -91,7 +85,7 @@ export function openShedding(context: Context, stopping: AbortSignal): Shedding 
     shedding.updateCapacity(workforce);
     metrics.queueDepth.set(waiting);
     metrics.workersReporting.set(workforce.workers);
-    metrics.queueOldestSeconds.set(await oldestAgeSeconds(context));
+    metrics.queueOldestSeconds.set((await readOldestWaitMs(redis, clock.nowMs())) / 1_000);
   };
   runPeriodically({
     name: "shedding",
@@ -103,10 +97,4 @@ export function openShedding(context: Context, stopping: AbortSignal): Shedding 
     shutdown,
   });
   return shedding;
-}
-
-async function oldestAgeSeconds({ redis, clock }: Context): Promise<number> {
-  const jobId = await readOldestJobId(redis);
-  const enqueuedAtMs = jobId ? Number(await redis.hget(`${queuePrefix}:${queueName}:${jobId}`, "timestamp")) : 0;
-  return enqueuedAtMs > 0 ? Math.max(0, clock.nowMs() - enqueuedAtMs) / 1_000 : 0;
 }

@@ -1,26 +1,31 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Gauge } from "prom-client";
-import type { Shutdown } from "../process/shutdown.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
+import type { Shutdown } from "../process/shutdown.ts";
+
+/** Each pause is longer or shorter by up to this share, so that processes which start together do not act in step. */
+const jitter = 0.1;
+
+export const jittered = (pauseMs: number, random = Math.random()) => pauseMs * (1 + jitter * (2 * random - 1));
 
 /**
- * Runs a piece of background work again and again until the process closes: at once, then `pauseMs` after each end, so
- * that rounds never overlap. A round that fails is counted and logged, and the next one comes all the same.
+ * Runs background work until the process stops: at once, then about `pauseMs` after each run ended, so runs never
+ * overlap. A run that fails is counted and logged, and the next one follows.
  */
 export function runPeriodically(options: {
   name: string;
   pauseMs: number;
   run: () => Promise<void>;
-  /** What a round measures: absent after one that failed, since nobody knows it then. */
+  /** Gauges that a run sets. They are absent after a run that failed: an old value would look like a current one. */
   measured?: readonly Gauge[];
   log: Log;
   metrics: Metrics;
   shutdown: Shutdown;
 }): void {
   const stop = new AbortController();
-  const warn = throttledWarning(options.log, `a round of ${options.name} failed`);
-  const rounds = (async () => {
+  const warn = throttledWarning(options.log, `background task failed: ${options.name}`);
+  const runs = (async () => {
     while (!stop.signal.aborted) {
       try {
         await options.run();
@@ -29,11 +34,11 @@ export function runPeriodically(options: {
         options.metrics.backgroundErrors.inc({ where: options.name });
         warn(error);
       }
-      await sleep(options.pauseMs, undefined, { signal: stop.signal }).catch(() => undefined);
+      await sleep(jittered(options.pauseMs), undefined, { signal: stop.signal }).catch(() => undefined);
     }
   })();
   options.shutdown.register(options.name, () => {
     stop.abort();
-    return rounds;
+    return runs;
   });
 }

@@ -22,7 +22,7 @@ import { type Decision, decideEndings, type SettlementRequest } from "./ledger.t
  */
 
 const batchSizeMax = 256;
-const batchesAtOnceMax = 2;
+const batchConcurrency = 2;
 const retryPauseMs = 50;
 
 /** A search to be ended. */
@@ -107,7 +107,7 @@ export function openSettlement(options: { database: Database; redis: Redis; metr
     }
   }
 
-  const batches = new Batcher<Pending>({ sizeMax: batchSizeMax, atOnceMax: batchesAtOnceMax, run });
+  const batches = new Batcher<Pending>({ sizeMax: batchSizeMax, concurrency: batchConcurrency, run });
   return {
     settle: (search) =>
       new Promise((resolve, reject) => {

@@ -1,8 +1,6 @@
 import { type Config, ConfigError, readConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
-import { whenReady } from "../redis/connect.ts";
-
-const redisAwaitedMs = 5_000;
+import { awaitReady } from "../redis/connect.ts";
 
 /**
  * Starts an API or a worker: settings, connections, signals, then the process' own part. A wrong setting or a port that
@@ -17,7 +15,7 @@ export async function startProcess(options: {
   const { shutdown, log, redis } = context;
   shutdown.onSignals(log);
   try {
-    while (!(await whenReady(redis, redisAwaitedMs))) log.warn("still waiting for Redis");
+    await awaitReady(redis, options.name, log);
     await options.open(context);
   } catch (error) {
     if (!(error instanceof ConfigError)) log.fatal({ err: error }, `the ${options.name} could not start`);

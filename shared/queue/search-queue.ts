@@ -1,77 +1,69 @@
-import { type JobsOptions, Queue } from "bullmq";
-import { z } from "zod";
+import { type ConnectionOptions, type Job, type JobsOptions, Queue, type QueueOptions, Worker } from "bullmq";
+import type { Redis } from "ioredis";
 import { Batcher } from "../concurrency/batcher.ts";
-import type { Context } from "../context.ts";
-import { throttledWarning } from "../log.ts";
-import { querySchema } from "../query/query.ts";
-import { openCommands, whenReady } from "../redis/connect.ts";
+import { waitFor } from "../concurrency/with-timeout.ts";
+import type { Config } from "../config.ts";
+import { type Log, throttledWarning } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import type { Shutdown } from "../process/shutdown.ts";
+import { protocolTimes } from "../protocol-times.ts";
+import { awaitReady, openBlocking, openCommands } from "../redis/connect.ts";
+import { type SearchJob, searchJob } from "./search-job.ts";
 
-export const queueName = "searches";
-/** A hash tag, so that all keys of the queue share a slot on a cluster. */
-export const queuePrefix = "{serpmill}";
+/**
+ * The queue from the API to the workers. This is the only file that knows BullMQ: its options, and the keys that it keeps
+ * in Redis, which are private to it. Check them here when BullMQ is upgraded.
+ */
 
-/** What travels to the worker: the request, never the answer, and nothing secret. */
-export const searchJob = z.object({
-  requestId: z.string(),
-  organizationId: z.string(),
-  query: querySchema,
-  /** The price that is held, in mils; 0 where the key has paid already. */
-  priceMils: z.number(),
-  /** What could still be spent once the search was admitted, in mils. */
-  remainingMils: z.number(),
-  /** By Redis' clock. Past it the engine is not asked any more. */
-  deadlineAtMs: z.number(),
-  enqueuedAtMs: z.number(),
-  /** What the caller was given, in milliseconds, for the answer that says so. */
-  timeoutMs: z.number(),
-  /** The stream of the API process that waits. */
-  inbox: z.string(),
-  key: z.object({ hash: z.string(), fingerprint: z.string() }).optional(),
-});
-export type SearchJob = z.infer<typeof searchJob>;
+const queueName = "searches";
+// A hash tag, so that all keys of the queue share a slot on a cluster.
+const prefix = "{serpmill}";
+
+/** Keys of BullMQ: lists of the ids of waiting and running jobs, newest first; a stream; and a hash for each job. */
+export const queueKeys = {
+  waiting: `${prefix}:${queueName}:wait`,
+  running: `${prefix}:${queueName}:active`,
+  events: `${prefix}:${queueName}:events`,
+  job: (requestId: string) => `${prefix}:${queueName}:${requestId}`,
+};
 
 const jobOptions: JobsOptions = {
-  // A search that went wrong is refunded and answered, not run again; only a dead worker's job is taken over.
+  // A failed search is refunded and answered, not retried; only the job of a dead worker is taken over.
   attempts: 1,
   removeOnComplete: true,
   removeOnFail: { age: 3_600, count: 1_000 },
   sizeLimit: 64 * 1024,
   stackTraceLimit: 5,
 };
-
-// Nobody reads BullMQ's event stream here; it cannot be switched off, only kept short.
+// Serpmill does not read BullMQ's event stream. It cannot be switched off, only kept short.
 const eventsMax = 1_000;
-const connectionAwaitedMs = 5_000;
+const jobsPerBatchMax = 128;
+const batchConcurrency = 2;
+// Of workers that die with the job. A search that has killed three workers is not given to a fourth.
+const takeOversMax = 2;
+const drainDelaySeconds = 5;
 
-/** Opens the queue on a connection of its own: every pipeline of ioredis copies all scripts of its connection, and BullMQ has many. */
-export async function openQueue(options: Context): Promise<Queue> {
-  const { config, log, shutdown } = options;
-  const connection = openCommands({ url: config.REDIS_URL, name: "queue", log, shutdown });
-  while (!(await whenReady(connection, connectionAwaitedMs))) log.warn("the queue is still waiting for Redis");
-  const queue = new Queue(queueName, {
-    connection,
-    prefix: queuePrefix,
-    defaultJobOptions: jobOptions,
-    streams: { events: { maxLen: eventsMax } },
-    skipWaitingForReady: true,
-  });
-  const warn = throttledWarning(log, "the queue has a problem");
-  queue.on("error", (error) => {
-    options.metrics.backgroundErrors.inc({ where: "queue" });
-    warn(error);
-  });
-  shutdown.register("queue", () => queue.close());
-  return queue;
+/** BullMQ's own view of the queue. The product uses {@link openSearchQueue}. */
+export const createQueue = (connection: ConnectionOptions, options: Omit<QueueOptions, "connection"> = {}) =>
+  new Queue(queueName, { ...options, connection, prefix });
+
+export interface SearchQueue {
+  /**
+   * Enqueues a search under its request id, so that enqueueing it again while it waits changes nothing. Searches that
+   * are ready in the same turn of the event loop share a round trip.
+   * @throws if Redis did not confirm it; the search may be in the queue all the same.
+   */
+  enqueue(job: SearchJob): Promise<void>;
+  /** Removes a search, unless a worker has it. @throws if Redis does not answer. */
+  remove(requestId: string): Promise<void>;
 }
 
-const jobsAtOnceMax = 128;
-const batchesAtOnceMax = 2;
-
-/**
- * Enqueues a search under its request id, so that a second enqueueing of a waiting search changes nothing.
- * @throws where Redis did not confirm it; the search may be in the queue all the same.
- */
-export type Enqueue = (job: SearchJob) => Promise<void>;
+interface Opening {
+  config: Config;
+  metrics: Metrics;
+  log: Log;
+  shutdown: Shutdown;
+}
 
 interface Pending {
   job: SearchJob;
@@ -79,8 +71,24 @@ interface Pending {
   reject: (error: unknown) => void;
 }
 
-/** Searches that become ready together are enqueued in one round trip. */
-export function openEnqueue(queue: Queue): Enqueue {
+/**
+ * Opens the queue for an API process, on a connection of its own: every pipeline of ioredis copies all scripts of its
+ * connection, and BullMQ has many. Waits until Redis is reachable.
+ */
+export async function openSearchQueue({ config, metrics, log, shutdown }: Opening): Promise<SearchQueue> {
+  const connection = openCommands({ url: config.REDIS_URL, name: "queue", log, shutdown });
+  await awaitReady(connection, "queue", log);
+  const queue = createQueue(connection, {
+    defaultJobOptions: jobOptions,
+    streams: { events: { maxLen: eventsMax } },
+    skipWaitingForReady: true,
+  });
+  const warn = throttledWarning(log, "queue error");
+  queue.on("error", (error) => {
+    metrics.backgroundErrors.inc({ where: "queue" });
+    warn(error);
+  });
+  shutdown.register("queue", () => queue.close());
   const run = async (batch: Pending[]) => {
     try {
       await queue.addBulk(batch.map(({ job }) => ({ name: "search", data: job, opts: { jobId: job.requestId } })));
@@ -89,6 +97,76 @@ export function openEnqueue(queue: Queue): Enqueue {
       for (const { reject } of batch) reject(error);
     }
   };
-  const batches = new Batcher<Pending>({ sizeMax: jobsAtOnceMax, atOnceMax: batchesAtOnceMax, run });
-  return (job) => new Promise((resolve, reject) => batches.add({ job, resolve, reject }));
+  const batches = new Batcher<Pending>({ sizeMax: jobsPerBatchMax, concurrency: batchConcurrency, run });
+  return {
+    enqueue: (job) => new Promise((resolve, reject) => batches.add({ job, resolve, reject })),
+    remove: async (requestId) => {
+      await queue.remove(requestId);
+    },
+  };
+}
+
+/**
+ * Takes searches from the queue, as many at once as configured, until the process stops. Then it finishes what ends in
+ * time and hands the rest back, for another worker to start at once.
+ * @param handlers.run runs one search. The job fails if it rejects.
+ * @param handlers.failed gets a job that failed, or that killed too many workers; without `job` if it is not readable.
+ */
+export function openSearchWorker(
+  { config, metrics, log, shutdown }: Opening,
+  handlers: {
+    run: (job: SearchJob) => Promise<void>;
+    failed: (error: Error, requestId: string | undefined, job: SearchJob | undefined) => Promise<void>;
+  },
+): void {
+  const running = new Map<string, { job: Job; token: string | undefined }>();
+  const runJob = async (job: Job, token?: string) => {
+    running.set(job.id ?? "", { job, token });
+    try {
+      await handlers.run(searchJob.parse(job.data));
+    } finally {
+      running.delete(job.id ?? "");
+    }
+  };
+  const worker = new Worker(queueName, runJob, {
+    connection: openBlocking({ url: config.REDIS_URL, name: "worker-queue", log, shutdown }),
+    prefix,
+    concurrency: config.WORKER_CONCURRENCY,
+    lockDuration: protocolTimes.jobLockMs,
+    stalledInterval: protocolTimes.stallCheckIntervalMs,
+    maxStalledCount: takeOversMax,
+    drainDelay: drainDelaySeconds,
+  });
+  const warn = throttledWarning(log, "worker error");
+  worker.on("error", (error) => {
+    metrics.backgroundErrors.inc({ where: "worker" });
+    warn(error);
+  });
+  worker.on("failed", (job, error) => void handlers.failed(error, job?.id, searchJob.safeParse(job?.data).data));
+  shutdown.register("jobs", async () => {
+    const { ended } = await waitFor(worker.close(), { timeoutMs: protocolTimes.jobDrainMs });
+    if (ended === "done") return;
+    // If this process still decides one of them, it decides the same as the worker that takes it over.
+    await Promise.allSettled([...running.values()].map(({ job, token }) => job.moveToWait(token)));
+  });
+}
+
+/** Searches that wait for a worker, and searches that a worker runs. */
+export interface Backlog {
+  waiting: number;
+  running: number;
+}
+
+/** Reads the length of the queue, in one round trip. @throws if Redis does not answer. */
+export async function readBacklog(redis: Redis): Promise<Backlog> {
+  const [waiting, running] = await Promise.all([redis.llen(queueKeys.waiting), redis.llen(queueKeys.running)]);
+  return { waiting, running };
+}
+
+/** How long the oldest waiting search has waited; 0 if none waits. @param nowMs by Redis' clock. */
+export async function readOldestWaitMs(redis: Redis, nowMs: number): Promise<number> {
+  const requestId = await redis.lindex(queueKeys.waiting, -1);
+  if (!requestId) return 0;
+  const enqueuedAtMs = Number(await redis.hget(queueKeys.job(requestId), "timestamp"));
+  return enqueuedAtMs > 0 ? Math.max(0, nowMs - enqueuedAtMs) : 0;
 }

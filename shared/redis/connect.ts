@@ -58,6 +58,13 @@ export function mayHaveRun(error: unknown): boolean {
   return !error.message.startsWith("Stream isn't writeable");
 }
 
+const readyWarningIntervalMs = 5_000;
+
+/** Waits until a connection takes commands, however long that is, and logs a warning every five seconds. */
+export async function awaitReady(redis: Redis, name: string, log: Log): Promise<void> {
+  while (!(await whenReady(redis, readyWarningIntervalMs))) log.warn({ connection: name }, "still waiting for Redis");
+}
+
 /** Waits until a connection takes commands. @returns false where it does not within the bound. */
 export async function whenReady(redis: Redis, boundMs: number): Promise<boolean> {
   if (redis.status === "ready") return true;

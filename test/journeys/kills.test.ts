@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "vitest";
+import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { admit, keysOf, storeBalance } from "../../shared/credits/holds.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
@@ -24,7 +25,7 @@ test("a killed worker's search is taken over and answered while its caller waits
   service = await Service.start({ workers: 2 });
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   const searches = [1, 2, 3, 4].map((n) => service.search(token, { keyword: `sandbox:slow=1000 ${n}` }));
-  await service.until(async () => (await service.redis.llen("{serpmill}:searches:active")) === 4);
+  await service.until(async () => (await service.redis.llen(queueKeys.running)) === 4);
   service.workers[0]?.kill("SIGKILL");
 
   for (const { status, body } of await Promise.all(searches)) {
@@ -40,7 +41,7 @@ test("a worker that was stopped for longer than its lock and goes on changes not
   service = await Service.start({ workers: 2 });
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   const searches = [1, 2, 3, 4].map((n) => service.search(token, { keyword: `sandbox:slow=500 ${n}` }));
-  await service.until(async () => (await service.redis.llen("{serpmill}:searches:active")) === 4);
+  await service.until(async () => (await service.redis.llen(queueKeys.running)) === 4);
   service.workers[0]?.kill("SIGSTOP");
   for (const { status } of await Promise.all(searches)) expect(status).toBe(200);
   service.workers[0]?.kill("SIGCONT");
@@ -68,7 +69,7 @@ test("a charge whose API was killed before it could deliver is found and given b
   service = await Service.start({ apis: 2 });
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   const lost = service.search(token, { keyword: "sandbox:slow=1000" }).catch(() => "gone");
-  await service.until(async () => (await service.redis.llen("{serpmill}:searches:active")) === 1);
+  await service.until(async () => (await service.redis.llen(queueKeys.running)) === 1);
   service.apis[0]?.kill("SIGKILL");
   await lost;
   const isCharged = async () => (await service.ledgerOf(organizationId)).at(-1)?.kind === "charge";
@@ -115,7 +116,7 @@ test("API and worker stop cleanly on SIGTERM: what is under way is answered, and
   service = await Service.start({ workers: 2 });
   const { token } = await service.organization({ creditMils: 100 });
   const searches = [1, 2, 3].map((n) => service.search(token, { keyword: `sandbox:slow=1500 ${n}` }));
-  await service.until(async () => (await service.redis.llen("{serpmill}:searches:active")) === 3);
+  await service.until(async () => (await service.redis.llen(queueKeys.running)) === 3);
 
   const [workerCode, apiCode, answers] = await Promise.all([
     service.workers[0]?.stop(),
@@ -133,7 +134,7 @@ test("a stopping worker hands back what does not end in time, and another one an
   service = await Service.start({ workers: 1 });
   const { token } = await service.organization({ creditMils: 100 });
   const search = service.search(token, { keyword: "sandbox:slow=12000" });
-  await service.until(async () => (await service.redis.llen("{serpmill}:searches:active")) === 1);
+  await service.until(async () => (await service.redis.llen(queueKeys.running)) === 1);
   await service.startWorker();
   expect(await service.workers[0]?.stop()).toBe(0);
   expect(await search).toMatchObject({ status: 200, body: { creditsCharged: 5 } });

@@ -1,9 +1,8 @@
-import { Queue } from "bullmq";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readReply } from "../../shared/queue/replies.ts";
 import { keysOf } from "../../shared/credits/holds.ts";
 import { decideEndings } from "../../shared/credits/ledger.ts";
-import { queueName, queuePrefix } from "../../shared/queue/search-queue.ts";
+import { createQueue } from "../../shared/queue/search-queue.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { type Api, Service } from "../harness/processes/service.ts";
@@ -13,12 +12,12 @@ import { type Api, Service } from "../harness/processes/service.ts";
 let service: Service;
 let api: Api;
 let wayToPostgres: Proxy;
-let queue: Queue;
+let queue: ReturnType<typeof createQueue>;
 beforeAll(async () => {
   service = await Service.start({ apis: 0, environment: { SEARCH_DEADLINE_MS: "3000" } });
   wayToPostgres = await startProxy(service.databaseUrl);
   api = await service.startApi({ DATABASE_URL: wayToPostgres.url });
-  queue = new Queue(queueName, { prefix: queuePrefix, connection: { url: service.redisServer.url } });
+  queue = createQueue({ url: service.redisServer.url });
 });
 afterAll(async () => {
   await queue.close();

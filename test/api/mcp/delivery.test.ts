@@ -1,5 +1,6 @@
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { keysOf } from "../../../shared/credits/holds.ts";
 import { Agent, currentMessage, type Revision, revisions } from "../../harness/clients/agent.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
@@ -24,7 +25,7 @@ const isHeld = ({ organizationId }: Organization, open = 1) =>
 const isRunning = ({ organizationId }: Organization) =>
   service.until(async () => {
     const requestId = (await service.redis.hkeys(keysOf(organizationId).holds)).find((name) => name !== "held");
-    return requestId !== undefined && (await service.redis.lpos("{serpmill}:searches:active", requestId)) !== null;
+    return requestId !== undefined && (await service.redis.lpos(queueKeys.running, requestId)) !== null;
   });
 
 async function entriesOf({ organizationId }: Organization) {

@@ -1,5 +1,6 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { Shedding } from "../../../api/search/shedding.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
@@ -40,8 +41,7 @@ function takeAll(shedding: Shedding): number {
   throw new Error("none is ever refused");
 }
 
-const enqueue = (jobs: number) =>
-  redis.lpush("{serpmill}:searches:wait", ...Array.from({ length: jobs }, (_, n) => `req_${n}`));
+const enqueue = (jobs: number) => redis.lpush(queueKeys.waiting, ...Array.from({ length: jobs }, (_, n) => `req_${n}`));
 
 test("searches are taken until their wait would be half of the time they have, and no more within one reading", () => {
   expect(takeAll(sheddingWith(brisk))).toBe(takenByBrisk);
@@ -49,7 +49,7 @@ test("searches are taken until their wait would be half of the time they have, a
 
 test("what other APIs have enqueued, and what workers have in hand, counts as well", async () => {
   await enqueue(5);
-  await redis.lpush("{serpmill}:searches:active", "req_a", "req_b");
+  await redis.lpush(queueKeys.running, "req_a", "req_b");
   const shedding = sheddingWith(brisk);
   await shedding.refreshBacklog();
   expect(takeAll(shedding)).toBe(takenByBrisk - 7);
@@ -60,7 +60,7 @@ test("what was taken before the queue was read is not counted twice", async () =
   await enqueue(takeAll(shedding));
   await shedding.refreshBacklog();
   expect(shedding.refusal(leftMs)).toBeDefined();
-  await redis.del("{serpmill}:searches:wait");
+  await redis.del(queueKeys.waiting);
   await shedding.refreshBacklog();
   expect(takeAll(shedding)).toBe(takenByBrisk);
 });

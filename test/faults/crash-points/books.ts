@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { keysOf } from "../../../shared/credits/holds.ts";
 import { readBalance } from "../../../shared/credits/ledger.ts";
-import { queueName, queuePrefix } from "../../../shared/queue/search-queue.ts";
+import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { readAnswer } from "./caller.ts";
 import type { CaseRun } from "./case-run.ts";
@@ -17,9 +17,7 @@ export async function comeToRest({ lane, customer }: CaseRun): Promise<void> {
   const { service } = lane;
   const { organizationId } = customer;
   const isIdle = async () => {
-    const lists = await Promise.all(
-      ["wait", "active"].map((list) => service.redis.llen(`${queuePrefix}:${queueName}:${list}`)),
-    );
+    const lists = await Promise.all([queueKeys.waiting, queueKeys.running].map((list) => service.redis.llen(list)));
     const { open, heldMils } = await service.holdsOf(organizationId);
     return lists.every((jobs) => jobs === 0) && open <= 0 && heldMils === 0;
   };

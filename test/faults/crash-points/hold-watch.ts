@@ -1,5 +1,5 @@
 import { keysOf } from "../../../shared/credits/holds.ts";
-import { queueName, queuePrefix } from "../../../shared/queue/search-queue.ts";
+import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import type { Service } from "../../harness/processes/service.ts";
 
 const lookEveryMs = 200;
@@ -28,9 +28,7 @@ export class HoldWatch {
 
   async #look(): Promise<void> {
     const { redis } = this.#service;
-    const jobs = await Promise.all(
-      ["wait", "active"].map((list) => redis.lrange(`${queuePrefix}:${queueName}:${list}`, 0, -1)),
-    );
+    const jobs = await Promise.all([queueKeys.waiting, queueKeys.running].map((list) => redis.lrange(list, 0, -1)));
     // A job is enqueued behind its hold.
     for (const requestId of jobs.flat()) this.#seen.add(requestId);
     const { held: _, ...open } = await redis.hgetall(keysOf(this.#organizationId).holds);

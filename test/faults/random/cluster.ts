@@ -1,6 +1,5 @@
-import { Queue } from "bullmq";
 import { z } from "zod";
-import { queueName, queuePrefix } from "../../../shared/queue/search-queue.ts";
+import { createQueue } from "../../../shared/queue/search-queue.ts";
 import { seesWorkers } from "../../harness/assertions/metrics.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { openProvider, type ProviderStub } from "./provider.ts";
@@ -33,7 +32,7 @@ export class Cluster {
   readonly apis: readonly [Slot, Slot];
   readonly workers: readonly [Slot, Slot];
   readonly customers: Customer[] = [];
-  readonly queue: Queue;
+  readonly queue: ReturnType<typeof createQueue>;
 
   private constructor(parts: {
     servers: Servers;
@@ -47,7 +46,7 @@ export class Cluster {
     this.provider = parts.provider;
     this.apis = parts.apis;
     this.workers = parts.workers;
-    this.queue = new Queue(queueName, { prefix: queuePrefix, connection: { url: parts.servers.redis.url } });
+    this.queue = createQueue({ url: parts.servers.redis.url });
     this.queue.on("error", () => undefined); // Redis is killed on purpose.
   }
 

@@ -1,0 +1,23 @@
+import { z } from "zod";
+import { querySchema } from "../query/query.ts";
+
+/** What the API sends to the worker: the request, never the answer, and no secret. */
+export const searchJob = z.object({
+  requestId: z.string(),
+  organizationId: z.string(),
+  query: querySchema,
+  /** The price that is held, in mils; 0 where the key has paid already. */
+  priceMils: z.number(),
+  /** What could still be spent once the search was admitted, in mils. */
+  remainingMils: z.number(),
+  /** By Redis' clock. After it no provider is asked. */
+  deadlineAtMs: z.number(),
+  /** By Redis' clock. */
+  enqueuedAtMs: z.number(),
+  /** The whole time that the caller was given, for the error that names it. */
+  timeoutMs: z.number(),
+  /** The reply inbox of the API process that waits. */
+  inbox: z.string(),
+  key: z.object({ hash: z.string(), fingerprint: z.string() }).optional(),
+});
+export type SearchJob = z.infer<typeof searchJob>;

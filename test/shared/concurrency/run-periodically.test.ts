@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { jittered, runPeriodically } from "../../../shared/concurrency/run-periodically.ts";
+import { openLog } from "../../../shared/log.ts";
+import { openMetrics } from "../../../shared/metrics.ts";
+import { Shutdown } from "../../../shared/process/shutdown.ts";
+
+const log = openLog({ name: "test", level: "silent" });
+
+function started(run: () => Promise<void>, pauseMs: number) {
+  const metrics = openMetrics();
+  const shutdown = new Shutdown();
+  const measured = [metrics.holdsOpen];
+  runPeriodically({ name: "test", pauseMs, run, measured, log, metrics, shutdown });
+  return { metrics, stop: () => shutdown.run(log) };
+}
+
+test("the first run begins at once, and runs never overlap", async () => {
+  let running = 0;
+  let runs = 0;
+  let third = () => {};
+  const thrice = new Promise<void>((resolve) => (third = resolve));
+  const { stop } = started(async () => {
+    running += 1;
+    expect(running).toBe(1);
+    await sleep(5);
+    running -= 1;
+    runs += 1;
+    if (runs === 3) third();
+  }, 1);
+  expect(running).toBe(1);
+  await thrice;
+  await stop();
+});
+
+test("a run that fails is counted, its gauges are absent, and the next run follows", async () => {
+  let runs = 0;
+  let second = () => {};
+  const twice = new Promise<void>((resolve) => (second = resolve));
+  const { metrics, stop } = started(async () => {
+    runs += 1;
+    if (runs === 2) return second();
+    metrics.holdsOpen.set(3);
+    throw new Error("Redis is away");
+  }, 1);
+  await twice;
+  await stop();
+  expect(await metrics.registry.getSingleMetricAsString("background_errors_total")).toContain('{where="test"} 1');
+  expect(await metrics.registry.getSingleMetricAsString("holds_open")).not.toMatch(/^holds_open /m);
+});
+
+test("a stopping process waits for the run under way, and not for the pause", async () => {
+  let ended = false;
+  const { stop } = started(async () => {
+    await sleep(20);
+    ended = true;
+  }, 3_600_000);
+  await stop();
+  expect(ended).toBe(true);
+});
+
+test("pauses are spread by a tenth to either side", () => {
+  expect([jittered(1_000, 0), jittered(1_000, 0.5), jittered(1_000, 1)]).toEqual([900, 1_000, 1_100]);
+  const pauses = Array.from({ length: 100 }, () => jittered(1_000));
+  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(900);
+  expect(Math.max(...pauses)).toBeLessThanOrEqual(1_100);
+  expect(new Set(pauses).size).toBeGreaterThan(50);
+});
