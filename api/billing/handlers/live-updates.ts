@@ -68,7 +68,12 @@ export function handleLiveUpdates(parts: LiveUpdateParts) {
 }
 
 /** Sends what changed since the last poll. The first poll sends every section: the page may be outdated on arrival. */
-async function sendUpdates(parts: LiveUpdateParts, session: Session, view: HistoryView, response: Response) {
+async function sendUpdates(
+  parts: LiveUpdateParts,
+  session: Session,
+  view: HistoryView,
+  response: Response,
+): Promise<void> {
   const { sessions, reads, streams, draining } = parts;
   const closed = new AbortController();
   response.once("close", () => closed.abort());
