@@ -4,7 +4,7 @@ import { domainOf, plainText, plainUrl } from "./sanitize.ts";
 
 const thousands = new Intl.NumberFormat("en-US");
 
-/** What a provider tells of an element, in its own spelling. What it does not tell is left out. */
+/** An element with the provider's own texts, before sanitizing. Missing fields are left out. */
 export type RawElement = {
   title?: string;
   url?: string;
@@ -16,7 +16,7 @@ export type RawElement = {
 };
 export type RawLink = { title?: string; url?: string; description?: string };
 
-/** Builds an element with all its keys: texts plain, addresses checked, each link once. */
+/** Builds an element with all its keys: plain texts, checked URLs, no duplicate links. */
 export function buildElement(type: ResultType, raw: RawElement): Element {
   const url = plainUrl(raw.url ?? "");
   return {
@@ -27,11 +27,11 @@ export function buildElement(type: ResultType, raw: RawElement): Element {
     breadcrumb: plainText(raw.breadcrumb ?? ""),
     description: plainText(raw.description ?? ""),
     richSnippet: { top: plainTexts(raw.top ?? []), bottom: plainTexts(raw.bottom ?? []) },
-    siteLinks: linksOnce(raw.siteLinks ?? []),
+    siteLinks: uniqueLinks(raw.siteLinks ?? []),
   };
 }
 
-/** `4.8 (1,234)`, as it stands above a snippet; "" without a rating. */
+/** `4.8 (1,234)`, as shown above a snippet; "" without a rating. */
 export function ratingText(rating: string | undefined, ratingCount: string | undefined): string {
   if (rating === undefined || rating === "") return "";
   if (ratingCount === undefined || ratingCount === "") return rating;
@@ -39,19 +39,24 @@ export function ratingText(rating: string | undefined, ratingCount: string | und
   return `${rating} (${Number.isSafeInteger(count) ? thousands.format(count) : ratingCount})`;
 }
 
+/** `Source · 2 days ago`. Empty texts are left out. */
+export function joinWithDots(...texts: readonly string[]): string {
+  return texts.filter((text) => text !== "").join(" · ");
+}
+
 function plainTexts(texts: readonly string[]): string[] {
   return texts.map(plainText).filter((text) => text !== "");
 }
 
-/** Links without an address are told apart by their title; one that has neither says nothing. */
-function linksOnce(links: readonly RawLink[]): SiteLink[] {
-  const known = new Map<string, SiteLink>();
+/** Links are identified by URL, or by title if they have none. A link with neither is dropped. */
+function uniqueLinks(links: readonly RawLink[]): SiteLink[] {
+  const unique = new Map<string, SiteLink>();
   for (const link of links) {
     const url = plainUrl(link.url ?? "");
     const title = plainText(link.title ?? "");
     const key = url === "" ? `:${title}` : url;
-    if (key === ":" || known.has(key)) continue;
-    known.set(key, { title, url, description: plainText(link.description ?? "") });
+    if (key === ":" || unique.has(key)) continue;
+    unique.set(key, { title, url, description: plainText(link.description ?? "") });
   }
-  return [...known.values()];
+  return [...unique.values()];
 }

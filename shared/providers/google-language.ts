@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 
 /**
- * The languages of Google's own pages, by its codes, as SerpApi publishes the list (engines/google.json of
- * github.com/serpapi/serpapi-mcp) without the joke languages and the codes that name no language.
+ * The codes of the languages that Google's own pages have, from SerpApi's list (engines/google.json of
+ * github.com/serpapi/serpapi-mcp), without joke languages and codes that name no language.
  */
 export const googleLanguages: ReadonlySet<string> = new Set(
   `
@@ -16,7 +16,7 @@ export const googleLanguages: ReadonlySet<string> = new Set(
     .split(/\s+/),
 );
 
-/** What Google called a language before BCP 47 did, or calls several by: for lists that lack the newer or finer code. */
+/** Google's older or broader code for a language (BCP 47), for lists that lack the newer or finer code. */
 const olderCodes = new Map([
   ["fil", "tl"],
   ["jv", "jw"],
@@ -25,41 +25,44 @@ const olderCodes = new Map([
   ["sr-Latn", "sh"],
 ]);
 
-/** Made once for a language, since every search asks for them twice. */
-const codesByLanguage = new LRUCache<string, string[]>({ max: 1_000, memoMethod: codesOf });
+/** Cached, because every search needs the codes of its language twice. */
+const codesByLanguage = new LRUCache<string, string[]>({ max: 1_000, memoMethod: candidateCodes });
 
-/** Whether a language (BCP 47) can be searched in where these codes are listed. */
+/** Whether a provider that lists these codes can search in a language (BCP 47). */
 export function isLanguageListed(languageCode: string, listed: ReadonlySet<string>): boolean {
   return codesByLanguage.memo(languageCode).some((code) => listed.has(code));
 }
 
 /**
- * The code that stands for a language (BCP 47) in a list of Google's: with its region only where that is listed, so `en-GB` is
- * `en`. Chinese goes by region and not by script, `zh-HK` by the one that writes as Hong Kong does.
- * A language that is not listed never gets here: `can.language` keeps it away.
+ * The code for a language (BCP 47) in a list of Google language codes. The region is kept only if the list has it: `en-GB`
+ * becomes `en`. Chinese is listed by region instead of script: `zh-HK` becomes `zh-TW`, which has the same script.
+ * @throws {Error} for a language that the list lacks; `can.language` keeps such a query away from the provider.
  */
 export function googleLanguageCode(languageCode: string, listed: ReadonlySet<string>): string {
-  const code = codesByLanguage.memo(languageCode).find((each) => listed.has(each));
-  if (code === undefined) throw new Error("The provider was asked for a language that it does not list.");
+  const code = codesByLanguage.memo(languageCode).find((candidate) => listed.has(candidate));
+  if (code === undefined) throw new Error("The provider does not list the language of this query.");
   return code;
 }
 
-/** The codes that a language may be listed by, the finest first. In another script than its usual one it is another language. */
-function codesOf(languageCode: string): string[] {
+/**
+ * The codes under which a language may be listed, the most specific first. A language in an unusual script counts as a
+ * different language, so its script is never dropped.
+ */
+function candidateCodes(languageCode: string): string[] {
   const { language, region } = new Intl.Locale(languageCode);
   const script = scriptOf(languageCode);
   if (language === "zh") return [script === "Hant" ? "zh-TW" : "zh-CN"];
   const inRegion = `${language}-${region ?? ""}`;
-  const anywhere = script === scriptOf(language) ? language : `${language}-${script}`;
-  const older = olderCodes.get(anywhere);
+  const withoutRegion = script === scriptOf(language) ? language : `${language}-${script}`;
+  const older = olderCodes.get(withoutRegion);
   return [
     ...(region !== undefined && script === scriptOf(inRegion) ? [inRegion] : []),
-    anywhere,
+    withoutRegion,
     ...(older === undefined ? [] : [older]),
   ];
 }
 
-/** The one that is told, or else the usual one. */
+/** The script that the code names, or else the usual script of its language and region. */
 function scriptOf(languageCode: string): string {
   return new Intl.Locale(languageCode).maximize().script ?? "";
 }

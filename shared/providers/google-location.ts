@@ -1,7 +1,7 @@
 import { googleCountryName } from "../query/countries.ts";
 import { countryOf } from "../query/locations.ts";
 
-/** A canonical place as Google's list of places, which the providers go by, spells its country: `Izmir,Turkiye`. */
+/** A canonical location, its country spelled as in Google's list of locations, which the providers use: `Izmir,Turkiye`. */
 export function googleLocationName(location: string): string {
   const finer = location.split(",").slice(0, -1);
   return [...finer, googleCountryName(countryOf(location))].join(",");

@@ -1,65 +1,65 @@
 import { decodeHTML } from "entities";
 import { withoutWww } from "../query/domains.ts";
 
-/** What stands in angle brackets. Most of it belongs to the text: `<div>: the element`, `List<T>`, `a<b and c>d`. */
+/** A part in angle brackets. Most of them belong to the text: `<div>: the element`, `List<T>`, `a<b and c>d`. */
 const bracketed = /<(?:"[^"]*"|'[^']*'|[^<>"'])+>|<[^<>]+>/g;
-/** What snippets are marked up with, in lower case (`List<B>` is none), and with values to all attributes (`<b and c>` is none). */
-const formatting =
+/** Formatting tags of snippets: in lower case (`List<B>` is text), and every attribute with a value (`<b and c>` is text). */
+const formattingTag =
   /^<\/?(?:b|br|em|i|mark|span|strong|sub|sup|u|wbr)(?:(?:\s+|(?<=["']))[a-z][\w-]*=(?:"[^"]*"|'[^']*'|[^\s"'=]+))*\s*\/?>$/;
-/** What would run, load or lead to something, or is hidden: a script, a style, a comment, and any tag whose attribute does. */
-const active =
+/** Tags that run, load, link or hide something: script, style, comments, and any tag with an attribute that does. */
+const activeTag =
   /^<(?:!--|\/?(?:script|style)[\s/>]|[a-z][^]*?["'\s/:](?:on[a-z]+|src[a-z]*|href|data|style|action|formaction|background|content|ping|poster)\s*=)/i;
-const characterThatNoUrlHas = /[\s\p{Cc}]/u;
-const characterThatMustGo = /\p{Cc}+/gu;
+const invalidInUrl = /[\s\p{Cc}]/u;
+const controlCharacters = /\p{Cc}+/gu;
 
 /**
- * A text as people read it: formatting and active tags stripped, entities decoded, line breaks, tabs and NBSP as blanks,
- * trimmed. All else in angle brackets stays, and so does a tag that came escaped: whoever makes HTML of it has to escape it.
+ * A text as a person reads it: formatting and active tags removed, entities decoded, line breaks, tabs and NBSP replaced by
+ * spaces, trimmed. Other angle brackets and escaped tags stay in the text, so a client that renders it as HTML must escape it.
  */
 export function plainText(text: string): string {
   const untagged = text.includes("<") ? withoutTags(text) : text;
   const decoded = untagged.includes("&") ? decodeHTML(untagged) : untagged;
-  return decoded.replace(characterThatMustGo, " ").replaceAll("\u00a0", " ").toWellFormed().trim();
+  return decoded.replace(controlCharacters, " ").replaceAll("\u00a0", " ").toWellFormed().trim();
 }
 
 function withoutTags(text: string): string {
   const opened = new Set<string>();
   return text.replace(bracketed, (part) => {
     const name = /^<\/?([a-z][^\s/>]*)/i.exec(part)?.[1]?.toLowerCase() ?? "";
-    if (formatting.test(part)) return "";
-    if (active.test(part)) opened.add(name);
+    if (formattingTag.test(part)) return "";
+    if (activeTag.test(part)) opened.add(name);
     else if (!part.startsWith("</") || !opened.has(name)) return part;
     return "";
   });
 }
 
-/** The address of a result as the engine gives it, unwrapped from its redirect, or "" where it is not http or https. */
+/** The URL of a result as the engine gives it, without Google's redirect; "" if it is not http or https. */
 export function plainUrl(text: string): string {
-  const url = unwrapped(text.trim());
+  const url = unwrapRedirect(text.trim());
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) return "";
-  // What a browser would repair without a word (blanks, line breaks, halves of characters) is repaired here.
-  return characterThatNoUrlHas.test(url) || !url.isWellFormed() ? new URL(url).href : url;
+  // Spaces, line breaks and lone surrogates are encoded here, as a browser would silently do.
+  return invalidInUrl.test(url) || !url.isWellFormed() ? new URL(url).href : url;
 }
 
-/** The host of an address in lower case, as punycode and without `www.`; "" for no address. */
+/** The host of a URL in lower case, as punycode and without `www.`; "" for "". */
 export function domainOf(url: string): string {
   return url === "" ? "" : withoutWww(new URL(url).hostname);
 }
 
 /** `/url?q=https://example.com/&sa=U` → `https://example.com/`, on Google's own hosts only. */
-function unwrapped(text: string): string {
+function unwrapRedirect(text: string): string {
   const wrapped = /^(?:https?:\/\/(?:www\.)?google\.[a-z.]+)?\/url\?(.*)$/i.exec(text)?.[1];
   if (wrapped === undefined) return text;
   const parameters = new URLSearchParams(wrapped);
   return parameters.get("q") ?? parameters.get("url") ?? text;
 }
 
-/** Five times what a hundred results have with everything about them. What has more would hold a worker up, whoever reads it. */
+/** Five times as many as a hundred results with every field have. Reading more would block the worker's other searches. */
 const partsMax = 50_000;
 
 /**
- * The value that a text of JSON holds; undefined, which no schema of an answer takes, where it is none or has more parts
- * than any page. So lists that nobody counts while reading have a bound, too.
+ * Parses JSON. Returns undefined, which no answer schema accepts, if it is invalid or has more parts than any page. This also
+ * limits lists that the schemas do not limit.
  */
 export function parseJson(body: string): unknown {
   if (hasTooManyParts(body)) return undefined;
@@ -70,12 +70,12 @@ export function parseJson(body: string): unknown {
   }
 }
 
-/** In front of each part stands a comma or what opens its list or object. Those within texts count along, which does no harm. */
+/** A comma or an opening bracket comes before each part. Those within strings are counted too, which is harmless. */
 function hasTooManyParts(body: string): boolean {
-  // A part has two characters at least, so what is short enough need not be counted.
+  // Each part has at least two characters, so a short body cannot have too many.
   if (body.length <= 2 * partsMax) return false;
   let parts = 0;
-  // Searched for, which takes a quarter of the time of parsing; a look at each character would take twice that time.
+  // indexOf takes a quarter of the time of parsing. A loop over all characters would take twice as long as that.
   for (const mark of [",", "[", "{"]) {
     for (let at = body.indexOf(mark); at >= 0 && parts <= partsMax; at = body.indexOf(mark, at + 1)) parts += 1;
   }

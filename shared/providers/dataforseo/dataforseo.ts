@@ -1,38 +1,37 @@
+/**
+ * DataForSEO, SERP API v3, "Google Organic, Live Advanced": POST {DATAFORSEO_BASE_URL}/v3/serp/google/organic/live/advanced.
+ * Authentication: HTTP Basic with login and password.
+ * Cost: every answer states its own in USD; 0.002 USD for the first page as published. Failed searches may be charged too.
+ * One call returns the whole depth, so the first page is the only page. No limits on device, city or depth; only the
+ * languages listed below.
+ * Nearly every failure arrives under HTTP 200 with a status code in the body (status-codes.ts).
+ * Wire format: the documentation of the DataForSEO API v3, and recorded answers.
+ */
 import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
 import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../config.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
 import type { Query } from "../../query/query.ts";
-import { toAccount, balanceSchema } from "../account.ts";
+import { balanceSchema, toAccount } from "../account.ts";
 import { googleLanguageCode, isLanguageListed } from "../google-language.ts";
 import { googleLocationName } from "../google-location.ts";
-import {
-  type Account,
-  type Failure,
-  type FailureKind,
-  type Page,
-  type PageAnswer,
-  withCost,
-  type Provider,
-} from "../provider.ts";
+import { type Account, type Failure, type Page, type PageAnswer, type Provider, withCost } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
 import { type Item, readElements } from "./elements.ts";
+import { failureOfHttpStatus, failureOfStatus, statusNoResults, statusOk, toMicroUsd } from "./status-codes.ts";
 
-/** They tell six seconds for a page and three to four times that for ten; what is left of 30 s is enough for a faster provider. */
+/** DataForSEO states 6 s for one page and three to four times that for ten. The rest of a 30 s deadline is enough for a faster provider. */
 const callTimeoutMs = 25_000;
 const organicPerPage = 10;
-/** Beyond any page of results; to read on would keep the worker from its other searches. */
+/** More items than any page of results has. Reading more would block the worker's other searches. */
 const itemsMax = 5_000;
-/** The first live page, 0.002 USD (dataforseo.com/pricing/serp/google-organic-serp-api), where an answer does not tell its cost. */
-const costWhenUntoldMicroUsd = 2_000;
-/** What no answer costs, in USD: a number above is a slip. */
+/** The price of the first live page, 0.002 USD (dataforseo.com/pricing/serp/google-organic-serp-api), for answers without a cost. */
+const defaultCostMicroUsd = 2_000;
+/** No answer costs this many USD: a larger number is an error at DataForSEO. */
 const costUsdMax = 100;
-const ok = 20_000;
-/** Google has nothing for this query. They have looked, and charge for it: an empty page, and no failure. */
-const noResults = 40_102;
 
-/** What they take as `language_code`: their list as of 2025; GET /v3/serp/google/languages tells the newest, and costs nothing. */
+/** Accepted values of `language_code`, as of 2025. GET /v3/serp/google/languages returns the current list for free. */
 const languages: ReadonlySet<string> = new Set(
   `
   ach af ak am ar az ban be bem bg bn bs ca ceb ckb crs cs da de ee el en es es-419 et eu fa fi fil fo fr fy ga
@@ -44,63 +43,34 @@ const languages: ReadonlySet<string> = new Set(
     .split(/\s+/),
 );
 
-/** Their codes (docs.dataforseo.com/v3/appendix/errors) where the hundreds alone do not tell what to make of one. */
-const kindsByCode: ReadonlyMap<number, FailureKind> = new Map([
-  // Google did not answer them. They have tried again themselves, and charge for each try.
-  [40_101, "blocked"],
-  // "No results", anywhere but in the task that looked for them.
-  [40_102, "unreadable"],
-  // The task broke off; they ask to send it again.
-  [40_103, "unavailable"],
-  // Too many calls: in a minute, of the same task in an hour or a day, at once.
-  [40_202, "rate_limited"],
-  [40_205, "rate_limited"],
-  [40_206, "rate_limited"],
-  [40_209, "rate_limited"],
-  // Not built yet: an endpoint that we should not have asked.
-  [50_100, "request_refused"],
-  // Theirs to wait 120 s for the engine, and for a slow page.
-  [50_401, "timeout"],
-  [50_402, "timeout"],
-]);
-const invalidField = 40_501;
-const outdatedLocation = 40_505;
-
-/** By the name of the parameter in `Invalid Field: 'location_name'.`; any other parameter is ours alone. */
-const fieldsByParameter: ReadonlyMap<string, NonNullable<Failure["field"]>> = new Map([
-  ["keyword", "keyword"],
-  ["location_name", "location"],
-  ["location_code", "location"],
-  ["language_code", "language"],
-]);
-
-const cost = z.number().min(0).max(costUsdMax).optional().catch(undefined);
-const words = z.string().catch("");
-const task = z.object({ status_code: z.int(), status_message: words, cost, result: z.unknown() });
-const envelope = z.object({
+const costSchema = z.number().min(0).max(costUsdMax).optional().catch(undefined);
+const messageSchema = z.string().catch("");
+const taskSchema = z.object({
   status_code: z.int(),
-  status_message: words,
-  cost,
-  tasks: z.tuple([task]).optional().catch(undefined),
+  status_message: messageSchema,
+  cost: costSchema,
+  result: z.unknown(),
 });
-const users = z.tuple([z.object({ money: z.object({ balance: balanceSchema }) })]);
-/** `items` is null where there are none. A count that says otherwise means that something went missing. */
-const results = z.tuple([
+const answerSchema = z.object({
+  status_code: z.int(),
+  status_message: messageSchema,
+  cost: costSchema,
+  tasks: z.tuple([taskSchema]).optional().catch(undefined),
+});
+const userDataSchema = z.tuple([z.object({ money: z.object({ balance: balanceSchema }) })]);
+/** `items` is null for an empty page. `items_count` above 0 without items means that items were lost. */
+const resultSchema = z.tuple([
   z.object({
     se_results_count: z.int().min(0).catch(0),
     items_count: z.int().catch(0),
     items: z
-      .array(z.looseObject({ type: z.string().min(1) }).refine(isWhole))
+      .array(z.looseObject({ type: z.string().min(1) }).refine(isComplete))
       .max(itemsMax)
       .nullable(),
   }),
 ]);
 
-/**
- * DataForSEO: POST {DATAFORSEO_BASE_URL}/v3/serp/google/organic/live/advanced with login and password. One call brings the
- * whole depth, so the first page is the only one. Nearly every failure arrives under HTTP 200, told by status codes.
- * @throws {MissingSettings} without DATAFORSEO_LOGIN or DATAFORSEO_PASSWORD.
- */
+/** @throws {MissingSettings} without DATAFORSEO_LOGIN or DATAFORSEO_PASSWORD. */
 export function openDataForSeo(config: EngineConfig): Provider {
   const { DATAFORSEO_LOGIN: login, DATAFORSEO_PASSWORD: password } = config;
   if (login === undefined || password === undefined) {
@@ -119,20 +89,20 @@ export function openDataForSeo(config: EngineConfig): Provider {
     can: { mobile: true, city: true, language: (languageCode) => isLanguageListed(languageCode, languages) },
     callTimeoutMs,
     concurrentCallsMax: config.DATAFORSEO_CONCURRENCY,
-    request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([taskOf(query)]) }),
-    read: readDataForSeo,
-    // Free, six times a minute.
+    request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([toTask(query)]) }),
+    read: readPage,
+    // Free, at most six calls per minute.
     account: { request: { url: `${base}/v3/appendix/user_data`, method: "GET", headers, body: "" }, read: readAccount },
   };
 }
 
-/** One task with the whole depth. They crawl, and charge for, no more pages than the depth has. */
-function taskOf(query: Query): object {
+/** One task with the whole depth. DataForSEO crawls, and charges for, only as many pages as the depth needs. */
+function toTask(query: Query): object {
   const pages = Math.ceil(query.depth / organicPerPage);
   return {
-    // They decode what they get, as if it came out of an address.
+    // DataForSEO percent-decodes the keyword, as if it were part of a URL.
     keyword: query.keyword.replaceAll("%", "%25").replaceAll("+", "%2B"),
-    ...placeOf(query.location),
+    ...toLocationFields(query.location),
     language_code: googleLanguageCode(languageCodeOf(query.language), languages),
     device: query.device,
     depth: pages * organicPerPage,
@@ -140,28 +110,31 @@ function taskOf(query: Query): object {
   };
 }
 
-/** From here on ISO 3166-1 leaves the numbers to everybody's own use, as for Kosovo, and Google has others. */
+/** ISO 3166-1 reserves the numbers from 900 for private use, as for Kosovo. Google uses other numbers there. */
 const privateNumberMin = 900;
 const numbersByCountry = new Map(countryCodes.map(([code = "", , number = ""]) => [code, Number(number)]));
 
-/** Countries go by Google's number, 2000 and the one of ISO 3166-1, which no spelling can miss. Finer places go by their name. */
-function placeOf(location: string): object {
+/** A country is sent as Google's number for it, 2000 + its ISO 3166-1 number, which no spelling can miss. A city is sent by name. */
+function toLocationFields(location: string): object {
   const number = numbersByCountry.get(countryOf(location)) ?? privateNumberMin;
   return isFinerThanCountry(location) || number >= privateNumberMin
     ? { location_name: googleLocationName(location) }
     : { location_code: 2_000 + number };
 }
 
-function readDataForSeo(answer: PageAnswer): Page | Failure {
-  const told = taskIn(answer);
-  if ("failure" in told) return told;
-  const { status_code, result, ...rest } = told.task;
-  const costMicroUsd = microUsd(rest.cost ?? told.cost) ?? costWhenUntoldMicroUsd;
-  if (status_code === noResults) return { elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd };
-  if (status_code !== ok) return refusalOf({ status_code, ...rest });
-  const page = results.safeParse(result).data?.[0];
-  if (page === undefined || (page.items_count > 0 && !page.items?.length))
+function readPage(answer: PageAnswer): Page | Failure {
+  const read = readTask(answer);
+  if ("failure" in read) return read;
+  const { result, ...status } = read.task;
+  const costMicroUsd = toMicroUsd(status.cost ?? read.answerCostUsd) ?? defaultCostMicroUsd;
+  if (status.status_code === statusNoResults) {
+    return { elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd };
+  }
+  if (status.status_code !== statusOk) return failureOfStatus(status);
+  const page = resultSchema.safeParse(result).data?.[0];
+  if (page === undefined || (page.items_count > 0 && !page.items?.length)) {
     return withCost({ failure: "unreadable" }, costMicroUsd);
+  }
   return {
     elements: readElements(page.items ?? []),
     totalResultsCount: page.se_results_count,
@@ -171,65 +144,32 @@ function readDataForSeo(answer: PageAnswer): Page | Failure {
 }
 
 function readAccount(answer: PageAnswer): Account | Failure {
-  const told = taskIn(answer);
-  if ("failure" in told) return told;
-  if (told.task.status_code !== ok) return refusalOf(told.task);
-  const user = users.safeParse(told.task.result).data?.[0];
+  const read = readTask(answer);
+  if ("failure" in read) return read;
+  if (read.task.status_code !== statusOk) return failureOfStatus(read.task);
+  const user = userDataSchema.safeParse(read.task.result).data?.[0];
   return user === undefined ? { failure: "unreadable" } : toAccount(user.money.balance, "USD");
 }
 
-/** The one task of an answer, whatever became of it, and what the whole answer cost; or why there is none. */
-function taskIn(answer: PageAnswer): { task: z.infer<typeof task>; cost: number | undefined } | Failure {
-  const told = envelope.safeParse(parseJson(answer.body)).data;
-  const outcome = told?.status_code === ok ? told.tasks?.[0] : told;
-  if (answer.status !== 200) {
-    return outcome === undefined || outcome.status_code === ok ? failureOfHttp(answer.status) : refusalOf(outcome);
+/** The one task of an answer, whether it succeeded or failed, and the cost of the whole answer; or why there is no task. */
+function readTask({
+  status: httpStatus,
+  body,
+}: PageAnswer): { task: z.infer<typeof taskSchema>; answerCostUsd: number | undefined } | Failure {
+  const answer = answerSchema.safeParse(parseJson(body)).data;
+  const outcome = answer?.status_code === statusOk ? answer.tasks?.[0] : answer;
+  if (httpStatus !== 200) {
+    return outcome === undefined || outcome.status_code === statusOk
+      ? failureOfHttpStatus(httpStatus)
+      : failureOfStatus(outcome);
   }
-  if (told?.status_code !== ok || told.tasks === undefined) {
-    return outcome === undefined ? { failure: "unreadable" } : refusalOf(outcome);
+  if (answer?.status_code !== statusOk || answer.tasks === undefined) {
+    return outcome === undefined ? { failure: "unreadable" } : failureOfStatus(outcome);
   }
-  return { task: told.tasks[0], cost: told.cost };
+  return { task: answer.tasks[0], answerCostUsd: answer.cost };
 }
 
-/** What makes a result has to be there. A title may be null, their word for none; one that is missing is a change of the format. */
-function isWhole({ type, title, url }: Item): boolean {
+/** An organic result needs a URL and a title. A title may be null, their value for none; a missing one is a change of the format. */
+function isComplete({ type, title, url }: Item): boolean {
   return type !== "organic" || (typeof url === "string" && (typeof title === "string" || title === null));
-}
-
-/** How an answer or its task says that it failed. */
-type Refusal = { status_code: number; status_message: string };
-
-/** They also charge for searches that failed in the end, and tell so. */
-function refusalOf(outcome: Refusal & { cost?: number | undefined }): Failure {
-  return withCost(failureOfCode(outcome), microUsd(outcome.cost) ?? 0);
-}
-
-function microUsd(costUsd: number | undefined): number | undefined {
-  return costUsd === undefined ? undefined : Math.round(costUsd * 1_000_000);
-}
-
-/** What a status code of theirs means, 20000 and 40102 apart. */
-function failureOfCode({ status_code: code, status_message: message }: Refusal): Failure {
-  if (code === outdatedLocation) return { failure: "query_refused", field: "location" };
-  if (code === invalidField) {
-    const field = fieldsByParameter.get(/invalid field: '(\w{1,30})'/i.exec(message)?.[1]?.toLowerCase() ?? "");
-    return field === undefined ? { failure: "request_refused" } : { failure: "query_refused", field };
-  }
-  return { failure: kindsByCode.get(code) ?? kindOfHundreds(Math.floor(code / 100)) };
-}
-
-/** What an HTTP status means whose body tells nothing of theirs: of a proxy on the way, or of an account that is refused. */
-function failureOfHttp(status: number): Failure {
-  if (status === 401 || status === 402 || status === 403) return { failure: "account_refused" };
-  if (status === 429) return { failure: "rate_limited" };
-  if (status === 408 || status >= 500) return { failure: "unavailable" };
-  return { failure: status >= 400 ? "request_refused" : "unreadable" };
-}
-
-/** 401: credentials. 402: payment, limits of the account. Other 40x: the request. 50x: theirs. The rest is no answer to a live task. */
-function kindOfHundreds(hundreds: number): FailureKind {
-  if (hundreds === 401 || hundreds === 402) return "account_refused";
-  // 406 is "in the queue", and 201 "task created": nothing that a live task is ever told.
-  if (hundreds >= 400 && hundreds < 406) return "request_refused";
-  return hundreds >= 500 && hundreds < 600 ? "unavailable" : "unreadable";
 }

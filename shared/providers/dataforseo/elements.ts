@@ -1,10 +1,9 @@
 import type { ResultType } from "../../results.ts";
-import { buildElement, type RawElement } from "../build-element.ts";
+import { buildElement, joinWithDots, type RawElement } from "../build-element.ts";
 import type { Element } from "../provider.ts";
 import {
   formatDate,
   firstText,
-  joinWithDots,
   toLink,
   collectLinks,
   splitAtDots,
@@ -17,14 +16,14 @@ import {
   toTexts,
 } from "./item-fields.ts";
 
-/** An item of the page. Its type is known to be there; the rest is not. */
+/** An item of the page. Only its type is known to exist. */
 export type Item = Row & { readonly type: string };
 type ItemReader = (item: Item) => RawElement;
 
 const localPack = "local_pack";
 
-/** Their types that have a name among ours. All others, and whatever will be new, are `other`, titled by themselves or their type. */
-const kinds: ReadonlyMap<string, ResultType> = new Map([
+/** DataForSEO's item types that have a type of ours. All others become `other`, with their type as title if they have none. */
+const resultTypesByItemType: ReadonlyMap<string, ResultType> = new Map([
   ["organic", "organic"],
   ["paid", "paid"],
   ["featured_snippet", "featured_snippet"],
@@ -53,8 +52,8 @@ const kinds: ReadonlyMap<string, ResultType> = new Map([
   ["people_also_search", "related_searches"],
 ]);
 
-/** What an item of this type tells in another way than all others. */
-const readers: ReadonlyMap<string, ItemReader> = new Map<string, ItemReader>([
+/** Readers for the item types whose fields differ from the common ones. */
+const specialReaders: ReadonlyMap<string, ItemReader> = new Map<string, ItemReader>([
   ["organic", readListing],
   ["paid", readListing],
   ["math_solver", readMathSolver],
@@ -65,7 +64,7 @@ const readers: ReadonlyMap<string, ItemReader> = new Map<string, ItemReader>([
   ["questions_and_answers", readQuestions],
 ]);
 
-/** The elements of a page, in its order. A pack of businesses is told as one item each, and stands as one element. */
+/** The elements of a page, in page order. DataForSEO lists each business of a local pack as an item; a pack becomes one element. */
 export function readElements(items: readonly Item[]): Element[] {
   const elements: Element[] = [];
   const pack: Item[] = [];
@@ -84,23 +83,23 @@ export function readElements(items: readonly Item[]): Element[] {
   return elements;
 }
 
-/** They come in order. Where they do not, their absolute ranks decide, if each has one of its own. */
+/** Items usually arrive in page order. Their absolute ranks decide if every item has one and no two are equal. */
 function inPageOrder(items: readonly Item[]): readonly Item[] {
   const ranks = new Map(items.map((item) => [item, item["rank_absolute"]]));
-  const told = new Set([...ranks.values()].filter((rank) => typeof rank === "number" && rank > 0));
-  if (told.size < items.length) return items;
+  const distinctRanks = new Set([...ranks.values()].filter((rank) => typeof rank === "number" && rank > 0));
+  if (distinctRanks.size < items.length) return items;
   return items.toSorted((a, b) => Number(ranks.get(a)) - Number(ranks.get(b)));
 }
 
 function readElement(item: Item): Element {
-  const kind = kinds.get(item.type) ?? "other";
-  const told = readers.get(item.type)?.(item);
-  const raw = { ...readAny(item), ...told, siteLinks: told?.siteLinks ?? collectLinks(item) };
-  return buildElement(kind, kind === "other" ? { ...raw, title: raw.title || item.type } : raw);
+  const type = resultTypesByItemType.get(item.type) ?? "other";
+  const special = specialReaders.get(item.type)?.(item);
+  const raw = { ...readCommonFields(item), ...special, siteLinks: special?.siteLinks ?? collectLinks(item) };
+  return buildElement(type, type === "other" ? { ...raw, title: raw.title || item.type } : raw);
 }
 
-/** The parts that mean the same in every item, its links apart: to look for those takes longer than all the rest. */
-function readAny(item: Item): RawElement & { title: string } {
+/** The fields that mean the same in every item. Links are read elsewhere: collecting them takes longer than all the rest. */
+function readCommonFields(item: Item): RawElement & { title: string } {
   const title = firstText(item, "title");
   const featured = firstText(item, "featured_title");
   return {
@@ -114,7 +113,7 @@ function readAny(item: Item): RawElement & { title: string } {
       formatPrice(item),
       firstText(item, "subtitle"),
       firstText(item, "source"),
-      ...beforeSnippet(item),
+      ...linesBeforeSnippet(item),
     ],
     bottom: [
       ...splitAtDots(firstText(item, "extended_snippet")),
@@ -124,12 +123,12 @@ function readAny(item: Item): RawElement & { title: string } {
   };
 }
 
-function beforeSnippet(item: Item): string[] {
-  const before = firstText(item, "pre_snippet");
-  return before === "" ? [formatDate(item)] : splitAtDots(before);
+function linesBeforeSnippet(item: Item): string[] {
+  const preSnippet = firstText(item, "pre_snippet");
+  return preSnippet === "" ? [formatDate(item)] : splitAtDots(preSnippet);
 }
 
-/** Those with a text of their own stand in rows below the result, those without in one line: expanded before inline. */
+/** Organic results and ads. Site links with a description (shown as rows) come before those without (shown in one line). */
 function readListing(item: Item): RawElement {
   const { links, faq, ...rest } = item;
   const siteLinks = toRows(links).map(toLink);
@@ -140,14 +139,14 @@ function readListing(item: Item): RawElement {
       ...siteLinks.filter(({ description }) => description === ""),
       ...collectLinks(rest),
     ],
-    ...(questions.length === 0 ? {} : { bottom: [...(readAny(item).bottom ?? []), ...questions] }),
+    ...(questions.length === 0 ? {} : { bottom: [...(readCommonFields(item).bottom ?? []), ...questions] }),
   };
 }
 
 function readMathSolver(item: Item): RawElement {
   return {
     description: firstText(item, "result"),
-    bottom: toRows(item["items"]).map((way) => firstText(way, "title")),
+    bottom: toRows(item["items"]).map((solution) => firstText(solution, "title")),
     siteLinks: toRows(item["links"]).map(toLink),
   };
 }
@@ -161,7 +160,7 @@ function readCurrencyBox(item: Item): RawElement {
   };
 }
 
-/** Its parts are paragraphs of one text; what they refer to are its links. */
+/** The parts of an overview are paragraphs of one text. Their references become its links. */
 function readAiOverview(item: Item): RawElement {
   const paragraphs = toRows(item["items"]).flatMap((part) => [part, ...toRows(part["components"])]);
   const { references, ...rest } = item;
@@ -171,18 +170,18 @@ function readAiOverview(item: Item): RawElement {
   };
 }
 
-/** A panel is no link, whatever site the entity has; its site is the first of its links. Its rows are facts. */
+/** A knowledge panel has no URL of its own: the site of the entity is the first of its links. Its rows are facts. */
 function readKnowledgeGraph(item: Item): RawElement {
   const title = firstText(item, "title");
   const url = firstText(item, "url");
   const parts = toRows(item["items"]);
   const isFact = (part: Row) => part["type"] === "knowledge_graph_row_item";
   const facts = parts.filter(isFact);
-  const described = parts.find((part) => part["type"] === "knowledge_graph_description_item");
+  const descriptionPart = parts.find((part) => part["type"] === "knowledge_graph_description_item");
   return {
     url: "",
-    description: firstText(item, "description") || firstText(described, "text"),
-    bottom: facts.map(factOf),
+    description: firstText(item, "description") || firstText(descriptionPart, "text"),
+    bottom: facts.map(factLine),
     siteLinks: [
       { title: url && title, url },
       ...collectLinks({ items: parts.filter((part) => !isFact(part)) }),
@@ -191,7 +190,7 @@ function readKnowledgeGraph(item: Item): RawElement {
   };
 }
 
-function factOf(fact: Row): string {
+function factLine(fact: Row): string {
   const title = firstText(fact, "title");
   const text = firstText(fact, "text");
   return title === "" || text.startsWith(title) ? text : `${title}: ${text}`;

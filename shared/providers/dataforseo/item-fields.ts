@@ -1,44 +1,44 @@
-import { type RawLink, ratingText } from "../build-element.ts";
+import { joinWithDots, type RawLink, ratingText } from "../build-element.ts";
 
-/** An object of an answer of which nothing is known yet: every part is looked at before it is used. */
+/** An object of an answer whose fields are unknown: each is checked before it is used. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Links lie in the element, in its items, and in the parts of its items. */
+/** Links are found in the element, in its items, and in the parts of its items. */
 const linkDepthMax = 3;
-/** More than any list on a page of results has. */
+/** No list on a page of results is longer. */
 const listRowsMax = 500;
 const partsMax = 50;
 const digitsKept = 12;
 
-/** Lists of things that are no links of an element: `images` belong to one that stands there anyway. */
-const noLinks = new Set(["images", "rectangle", "highlighted"]);
-const names = ["title", "question_text", "alt", "tweet", "featured_title"];
-const answers = ["description", "snippet", "answer_text", "text", "subtitle", "featured_title", "refine_type"];
-const sources = ["source", "seller", "author", "location", "contract_type", "salary"];
-const dates = ["date", "job_posted_time", "timestamp"];
-const durations = ["time", "time_to_play"];
+/** Lists whose members are not links of the element: the `images` of an element repeat its own link. */
+const fieldsWithoutLinks = new Set(["images", "rectangle", "highlighted"]);
+const titleFields = ["title", "question_text", "alt", "tweet", "featured_title"];
+const textFields = ["description", "snippet", "answer_text", "text", "subtitle", "featured_title", "refine_type"];
+const sourceFields = ["source", "seller", "author", "location", "contract_type", "salary"];
+const dateFields = ["date", "job_posted_time", "timestamp"];
+const durationFields = ["time", "time_to_play"];
 
-/** The first of these parts that has a text; "" where none has. */
-export function firstText(row: Row | undefined, ...parts: readonly string[]): string {
-  for (const part of parts) {
-    const found = toText(row?.[part]);
-    if (found !== "") return found;
+/** The text of the first of these fields that has one; "" if none has. */
+export function firstText(row: Row | undefined, ...fields: readonly string[]): string {
+  for (const field of fields) {
+    const text = toText(row?.[field]);
+    if (text !== "") return text;
   }
   return "";
 }
 
-/** A text, or a number without the noise of binary fractions; "" for everything else. */
+/** A text without spaces at its ends, or a number rounded to 12 digits, which hides binary fractions; "" for everything else. */
 export function toText(value: unknown): string {
-  if (typeof value === "string") return withoutEdges(value, blanksAndMarks);
+  if (typeof value === "string") return trimCharacters(value, spaces);
   return typeof value === "number" && Number.isFinite(value) ? String(Number(value.toPrecision(digitsKept))) : "";
 }
 
-/** The texts of a list, or the one text that stands in its place. */
+/** The texts of a list, or of a single value in place of a list. */
 export function toTexts(value: unknown): string[] {
   return (Array.isArray(value) ? value : [value]).map(toText).filter((text) => text !== "");
 }
 
-/** The objects of a list, or the one that stands in its place. */
+/** The objects of a list, or a single object in place of a list. */
 export function toRows(value: unknown): Row[] {
   return (Array.isArray(value) ? value : [value]).filter(isRow);
 }
@@ -47,30 +47,25 @@ function isRow(value: unknown): value is Row {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** `Source · 2 days ago`. */
-export function joinWithDots(...words: readonly string[]): string {
-  return words.filter((word) => word !== "").join(" · ");
-}
-
-/** What stands in one line with dots between: `Rating: 4 · 231 reviews · In stock`. */
+/** `Rating: 4 · 231 reviews · In stock` → `Rating: 4`, `231 reviews`, `In stock`. */
 export function splitAtDots(text: string): string[] {
-  return text.split("·", partsMax).map((part) => withoutEdges(part, dashes));
+  return text.split("·", partsMax).map((part) => trimCharacters(part, spacesAndDashes));
 }
 
-/** LRM and RLM at an edge order nothing any more. */
-const blanksAndMarks = new Set([" ", "\n", "\t", "\u00a0", "\u200e", "\u200f"]);
-const dashes = new Set([...blanksAndMarks, "—", "–"]);
+/** Includes LRM and RLM, which have no effect at the ends of a text. */
+const spaces = new Set([" ", "\n", "\t", "\u00a0", "\u200e", "\u200f"]);
+const spacesAndDashes = new Set([...spaces, "—", "–"]);
 
-/** Walked and not matched: a pattern that looks for the end takes a long text for each of its blanks anew. */
-function withoutEdges(text: string, edges: ReadonlySet<string>): string {
+/** A loop and not a regular expression: one that matches up to the end rescans a long text from each of its spaces. */
+function trimCharacters(text: string, trimmed: ReadonlySet<string>): string {
   let from = 0;
   let to = text.length;
-  while (from < to && edges.has(text.charAt(from))) from += 1;
-  while (to > from && edges.has(text.charAt(to - 1))) to -= 1;
+  while (from < to && trimmed.has(text.charAt(from))) from += 1;
+  while (to > from && trimmed.has(text.charAt(to - 1))) to -= 1;
   return text.slice(from, to);
 }
 
-/** `4.8 (1,234)`; `92% (12)` and `8.5/10` where the best is not five. */
+/** `4.8 (1,234)`; `92% (12)` or `8.5/10` if the scale does not end at five. */
 export function formatRating(row: Row): string {
   const [rating] = toRows(row["rating"]);
   const value = firstText(rating, "value");
@@ -81,20 +76,20 @@ export function formatRating(row: Row): string {
   return ratingText(value + scale, firstText(rating, "votes_count"));
 }
 
-/** As it is displayed, else as a number with its currency. */
+/** The price as displayed, or else the number and its currency. */
 export function formatPrice(row: Row): string {
   const [price] = toRows(row["price"]);
   const current = firstText(price, "current");
   return firstText(price, "displayed_price") || (current && [current, firstText(price, "currency")].join(" ").trim());
 }
 
-/** The words of the page, else the day of the time stamp: `2 hours ago`, `2020-09-11`. */
+/** The date as displayed, or else the day of the timestamp: `2 hours ago`, `2020-09-11`. */
 export function formatDate(row: Row): string {
-  const date = firstText(row, ...dates);
+  const date = firstText(row, ...dateFields);
   return /^\d{4}-\d\d-\d\d[ T]\d/.test(date) ? date.slice(0, 10) : date;
 }
 
-/** The rows of a table as lines: `Mkt cap: 549B` where there are two columns, else all with dots between. */
+/** The rows of a table as lines: `Mkt cap: 549B` for two columns, otherwise all cells joined with dots. */
 export function tableLines(row: Row): string[] {
   const [table] = toRows(row["table"]);
   const content = table?.["table_content"];
@@ -104,20 +99,20 @@ export function tableLines(row: Row): string[] {
     .filter((text) => text !== "");
 }
 
-/** One thing that an element holds, described by its price, source, date and text. */
+/** A member of an element as a link, described by its price, source, date and text. */
 export function toLink(row: Row): RawLink {
-  const inside = insideOf(row);
+  const expanded = expandedRow(row);
   const title =
-    firstText(row, ...names) || (firstText(row, "url") && firstText(row, "source", "description", "domain"));
-  const text = firstText(row, ...answers) || answerOf(inside);
+    firstText(row, ...titleFields) || (firstText(row, "url") && firstText(row, "source", "description", "domain"));
+  const text = firstText(row, ...textFields) || answerText(expanded);
   return {
     title,
-    url: urlOf(row) || urlOf(inside),
+    url: urlOf(row) || urlOf(expanded),
     description: joinWithDots(
       formatPrice(row),
-      ...sources.map((part) => firstText(row, part)),
+      ...sourceFields.map((field) => firstText(row, field)),
       formatDate(row),
-      ...durations.map((part) => firstText(row, part)),
+      ...durationFields.map((field) => firstText(row, field)),
       formatRating(row),
       firstText(row, "phone"),
       text === title ? "" : text,
@@ -125,29 +120,28 @@ export function toLink(row: Row): RawLink {
   };
 }
 
-/** A question with its answer alone; with the source where none was given. */
+/** A question as a link, described by its answer alone, or by its source if it has no answer. */
 export function toQuestionLink(row: Row): RawLink {
-  const inside = insideOf(row);
-  const answer = firstText(row, "answer_text", "description", "snippet") || answerOf(inside);
+  const expanded = expandedRow(row);
+  const answer = firstText(row, "answer_text", "description", "snippet") || answerText(expanded);
   return {
-    title: firstText(row, ...names),
-    url: urlOf(row) || urlOf(inside) || urlOf(toRows(inside?.["references"])[0]),
-    description: answer || firstText(row, "source") || firstText(inside, "source", "title", "domain"),
+    title: firstText(row, ...titleFields),
+    url: urlOf(row) || urlOf(expanded) || urlOf(toRows(expanded?.["references"])[0]),
+    description: answer || firstText(row, "source") || firstText(expanded, "source", "title", "domain"),
   };
 }
 
-/** What opens below a row: the answer to a question, or who mentions a product. */
-function insideOf(row: Row): Row | undefined {
+/** The part that a page shows below a row when it is opened: the answer to a question, or the pages that mention a product. */
+function expandedRow(row: Row): Row | undefined {
   return toRows(row["expanded_element"])[0] ?? toRows(row["mentioned_in"])[0];
 }
 
-function answerOf(inside: Row | undefined): string {
-  if (inside === undefined) return "";
-  const told = firstText(inside, "description", "snippet", "text", "featured_title");
+function answerText(expanded: Row | undefined): string {
+  if (expanded === undefined) return "";
   return (
-    told ||
-    joinWithDots(...tableLines(inside)) ||
-    toRows(inside["items"])
+    firstText(expanded, "description", "snippet", "text", "featured_title") ||
+    joinWithDots(...tableLines(expanded)) ||
+    toRows(expanded["items"])
       .map((part) => firstText(part, "text"))
       .join(" ")
   );
@@ -158,18 +152,18 @@ function urlOf(row: Row | undefined): string {
   return firstText(row, "url", ...(isImage ? ["image_url"] : []));
 }
 
-/** Everything that an element links to, in its order: its lists, their parts, and single links; words alone where it lists words. */
+/** All links of an element, in its order: from its lists, their parts and its single links. A text in `items` becomes a link without a URL. */
 export function collectLinks(row: Row, depth = linkDepthMax): RawLink[] {
-  return Object.entries(row).flatMap(([part, value]) => {
-    if (noLinks.has(part)) return [];
-    if (part === "items") return listIn(value, depth, true);
-    return Array.isArray(value) || part === "link" ? listIn(value, depth, false) : [];
+  return Object.entries(row).flatMap(([field, value]) => {
+    if (fieldsWithoutLinks.has(field)) return [];
+    if (field === "items") return linksOfList(value, depth, { withTexts: true });
+    return Array.isArray(value) || field === "link" ? linksOfList(value, depth, { withTexts: false }) : [];
   });
 }
 
-function listIn(value: unknown, depth: number, takesWords: boolean): RawLink[] {
-  const words =
-    takesWords && Array.isArray(value)
+function linksOfList(value: unknown, depth: number, { withTexts }: { withTexts: boolean }): RawLink[] {
+  const texts =
+    withTexts && Array.isArray(value)
       ? toTexts(value)
           .slice(0, listRowsMax)
           .map((title) => ({ title }))
@@ -177,10 +171,10 @@ function listIn(value: unknown, depth: number, takesWords: boolean): RawLink[] {
   const links = toRows(value)
     .slice(0, listRowsMax)
     .flatMap((row) => {
-      const below = depth > 1 ? collectLinks(row, depth - 1) : [];
+      const inner = depth > 1 ? collectLinks(row, depth - 1) : [];
       const own = toLink(row);
-      // A row that only holds others, `Songs`, is no link of its own.
-      return own.url === "" && below.length > 0 ? below : [own, ...below];
+      // A row that only groups others, such as `Songs`, is not a link itself.
+      return own.url === "" && inner.length > 0 ? inner : [own, ...inner];
     });
-  return [...words, ...links];
+  return [...texts, ...links];
 }

@@ -24,7 +24,7 @@ const lastWords = [
   "Review",
 ];
 
-/** A site that cannot exist: the ending `.example` is reserved for it (RFC 2606). Every other one is at home at `www.`. */
+/** A site that cannot exist: the domain `.example` is reserved (RFC 2606). Every second site has the host `www.`. */
 type Site = { name: string; domain: string; origin: string };
 const sites: Site[] = firstWords.flatMap((first, row) =>
   lastWords.map((last, column) => {
@@ -33,24 +33,24 @@ const sites: Site[] = firstWords.flatMap((first, row) =>
   }),
 );
 
-/** What a page is about, its address part, and where its chances come from. */
+/** The subject of a page, its slug in URLs, and the page's random numbers: `below(n)` returns one from 0 to n - 1. */
 type Subject = { words: string; slug: string; below: (maximum: number) => number };
 
 /**
- * The page that grows from a seed, always the same: the first page of a query has every type of result, the others what
- * usually stands on them. `variant` is what else the query said about the searcher.
+ * Generates a page from a seed; the same seed always gives the same page. The first page of a query has every type of result,
+ * further pages have the types that are usual there. `variant` is the rest of the query: location, language and device.
  */
 export function generatePage(seed: { keyword: string; variant: string; pageNumber: number }): Page {
   const queryHash = hash(`${seed.keyword}\n${seed.variant}`);
   const words = truncate(plainText(seed.keyword), titleCharactersMax) || "sandbox";
   const subject = { words, slug: slug(words), below: randomBelow(queryHash + seed.pageNumber) };
-  const before = (seed.pageNumber - 1) * organicPerPage;
-  const organic = Array.from({ length: organicPerPage }, (_, row) => organicElement(subject, before + row + 1));
+  const offset = (seed.pageNumber - 1) * organicPerPage;
+  const organic = Array.from({ length: organicPerPage }, (_, row) => organicElement(subject, offset + row + 1));
   const isFirst = seed.pageNumber === 1;
   return {
     elements: isFirst
       ? [...elementsAbove(subject), ...organic, ...elementsBelow(subject)]
-      : [paid(subject), ...organic, related(subject)],
+      : [paidElement(subject), ...organic, relatedSearches(subject)],
     totalResultsCount: organicPerPage * pagesMax + (queryHash % totalMax),
     hasMore: seed.pageNumber < pagesMax,
     costMicroUsd: 0,
@@ -64,13 +64,13 @@ function organicElement(subject: Subject, position: number): Element {
   const rating = `${(30 + below(21)) / 10} (${1 + below(9)},${100 + below(900)})`;
   return element("organic", {
     title: `${words}: ${section} by ${site.name}`,
-    ...at(site, `${section}/${topic}-${position}`, section),
+    ...urlFields(site, `${section}/${topic}-${position}`, section),
     description: `What ${site.name} found out about ${words}, with sources and answers to ${2 + below(20)} questions.`,
     richSnippet: {
       top: [below(3) === 0 ? rating : pick(dates, below)],
       bottom: below(4) === 0 ? ["Free delivery", `In stock: ${1 + below(40)}`] : [],
     },
-    // As on a real page: the first result has the links of its site, few others have any.
+    // As on a real page: the first result has site links, and few others do.
     siteLinks: (position === 1 ? sections : below(8) === 0 ? sections.slice(0, 2) : []).map((name) =>
       link(site, name, `${name} about ${words}`, ""),
     ),
@@ -81,11 +81,11 @@ function elementsAbove(subject: Subject): Element[] {
   const { words, slug: topic, below } = subject;
   const about = `${words} is what this page is about.`;
   return [
-    paid(subject),
+    paidElement(subject),
     element("ai_overview", { description: `In short: ${about}`, siteLinks: links(subject, 2) }),
     element("featured_snippet", {
       title: `${words} explained`,
-      ...at(pick(sites, below), topic, topic),
+      ...urlFields(pick(sites, below), topic, topic),
       description: about,
     }),
     element("answer_box", { title: words, description: `${1 + below(1_000)}` }),
@@ -104,7 +104,7 @@ function elementsBelow(subject: Subject): Element[] {
   const { words, below } = subject;
   const questions = [`What is ${words}?`, `How does one choose ${words}?`, `Who is good at ${words}?`];
   return [
-    element("people_also_ask", { siteLinks: questions.map((title) => ({ ...oneLink(subject), title })) }),
+    element("people_also_ask", { siteLinks: questions.map((title) => ({ ...randomLink(subject), title })) }),
     element("images", { siteLinks: links(subject, 2) }),
     element("video", { siteLinks: links(subject, 2) }),
     element("shopping", {
@@ -112,20 +112,20 @@ function elementsBelow(subject: Subject): Element[] {
     }),
     element("discussions", { siteLinks: links(subject, 2) }),
     element("other", { title: "events", siteLinks: links(subject, 1) }),
-    related(subject),
+    relatedSearches(subject),
   ];
 }
 
-function paid({ words, slug: topic, below }: Subject): Element {
+function paidElement({ words, slug: topic, below }: Subject): Element {
   const site = pick(sites, below);
   return element("paid", {
     title: `${words} at ${site.name}`,
-    ...at(site, `offers/${topic}`, "offers"),
+    ...urlFields(site, `offers/${topic}`, "offers"),
     description: `Order ${words} today, from $${5 + below(95)}.`,
   });
 }
 
-function related({ words }: Subject): Element {
+function relatedSearches({ words }: Subject): Element {
   const endings = ["for beginners", "near me", "compared", "history"];
   return element("related_searches", {
     siteLinks: endings.map((ending) => ({ title: `${words} ${ending}`, url: "", description: "" })),
@@ -133,11 +133,11 @@ function related({ words }: Subject): Element {
 }
 
 function links(subject: Subject, count: number): SiteLink[] {
-  return Array.from({ length: count }, () => oneLink(subject));
+  return Array.from({ length: count }, () => randomLink(subject));
 }
 
-/** The number keeps two links to one site apart. */
-function oneLink({ words, slug: topic, below }: Subject): SiteLink {
+/** The random number makes two links to the same site distinct. */
+function randomLink({ words, slug: topic, below }: Subject): SiteLink {
   const site = pick(sites, below);
   return link(site, `${topic}/${below(1_000_000)}`, `${words} at ${site.name}`, `${site.name} · ${pick(dates, below)}`);
 }
@@ -146,19 +146,19 @@ function link(site: Site, path: string, title: string, description: string): Sit
   return { title, url: `${site.origin}/${path}`, description };
 }
 
-function at({ origin, domain }: Site, path: string, crumb: string) {
+function urlFields({ origin, domain }: Site, path: string, crumb: string) {
   return { url: `${origin}/${path}`, domain, breadcrumb: `${domain} › ${crumb}` };
 }
 
-/** What is written here is clean, so that nothing has to be stripped or checked as with other people's texts. */
+/** Unlike buildElement, without sanitizing: the texts of this file contain nothing to strip or check. */
 function element(type: ResultType, rest: Partial<Element>): Element {
-  const nothing = { title: "", url: "", domain: "", breadcrumb: "", description: "" };
-  return { type, ...nothing, richSnippet: { top: [], bottom: [] }, siteLinks: [], ...rest };
+  const empty = { title: "", url: "", domain: "", breadcrumb: "", description: "" };
+  return { type, ...empty, richSnippet: { top: [], bottom: [] }, siteLinks: [], ...rest };
 }
 
 function pick<Value>(values: readonly Value[], below: (maximum: number) => number): Value {
   const picked = values[below(values.length)];
-  if (picked === undefined) throw new Error("There is nothing to pick from an empty list.");
+  if (picked === undefined) throw new Error("Cannot pick from an empty list.");
   return picked;
 }
 
@@ -167,7 +167,7 @@ function slug(words: string): string {
   return joined.replace(/^-|-$/g, "") || "sandbox";
 }
 
-/** FNV-1a of 32 bits over code units. */
+/** FNV-1a, 32 bits, over UTF-16 code units. */
 function hash(text: string): number {
   let state = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {
@@ -176,7 +176,7 @@ function hash(text: string): number {
   return state >>> 0;
 }
 
-/** Whole numbers from 0 to below a maximum, by the generator mulberry32: small, fast, the same on every machine. */
+/** Whole numbers from 0 to maximum - 1, by the generator mulberry32: small, fast, and the same on every machine. */
 function randomBelow(seed: number): (maximum: number) => number {
   let state = seed;
   return (maximum) => {

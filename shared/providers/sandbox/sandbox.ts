@@ -1,27 +1,28 @@
+/**
+ * The sandbox: answers every query without a network, always in the same way, with every type of result and with sites that
+ * cannot exist (`*.example`). No authentication, no cost, no limits.
+ * It has its own transport in place of HTTP. Everything else is the same as for other providers, so its triggers (words in the
+ * keyword such as `sandbox:error`) exercise the real timeouts, retries and failover.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import type { Failure, Page, PageAnswer, PageRequest, Provider } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
 import { generatePage } from "./generate-page.ts";
 
-/** No shorter than the longest deadline: here only the search itself may run out of time. */
+/** Not shorter than the longest deadline, so that only the search itself can time out. */
 const callTimeoutMs = 120_000;
 
-/** `sandbox:error` as a word of the keyword, and `sandbox:slow=1500` with milliseconds. */
-const trigger = /(?<!\S)sandbox:(empty|slow|timeout|error|refused|garbage)(?:=(\d{1,6}))?(?!\S)/g;
+/** `sandbox:error` as a word of the keyword; `sandbox:slow=1500` in milliseconds. */
+const triggerPattern = /(?<!\S)sandbox:(empty|slow|timeout|error|refused|garbage)(?:=(\d{1,6}))?(?!\S)/g;
 
 /**
- * Asked and answered alike: an answer is what the page grows from, and not the page. Writing and reading its 13 kB as JSON
- * would cost more than all the rest, on what benchmarks run on.
+ * Request and answer have the same body: the seed that the page is generated from, and not the page. Benchmarks use the
+ * sandbox, and a page of 13 kB as JSON would cost more than everything else.
  */
-const seed = z.object({ keyword: z.string(), variant: z.string(), pageNumber: z.int() });
-const seedOfPage = seed.extend({ isEmpty: z.boolean() });
+const seedSchema = z.object({ keyword: z.string(), variant: z.string(), pageNumber: z.int() });
+const answerSchema = seedSchema.extend({ isEmpty: z.boolean() });
 
-/**
- * Answers every query without a network, always the same way, with sites that cannot exist (`*.example`) and every type of
- * result. It brings its own transport and is otherwise asked like everybody else, so that the triggers exercise the real
- * time-outs, retries and fail-over.
- */
 export function openSandbox(): Provider {
   return {
     name: "sandbox",
@@ -32,39 +33,39 @@ export function openSandbox(): Provider {
       url: "sandbox:/search",
       method: "POST",
       headers: {},
-      // Depth and target domain do not count, so that a deeper search begins with the same first page.
+      // Without depth and target domain, so that a deeper search begins with the same first page.
       body: JSON.stringify({ keyword, variant: `${location}\n${language}\n${device}`, pageNumber }),
     }),
-    read: readSandbox,
+    read: readPage,
     transport: answerLocally,
   };
 }
 
-function readSandbox(answer: PageAnswer): Page | Failure {
-  if (answer.status === 403) return { failure: "account_refused" };
-  if (answer.status >= 500) return { failure: "unavailable" };
-  const read = seedOfPage.safeParse(parseJson(answer.body));
+function readPage({ status, body }: PageAnswer): Page | Failure {
+  if (status === 403) return { failure: "account_refused" };
+  if (status >= 500) return { failure: "unavailable" };
+  const read = answerSchema.safeParse(parseJson(body));
   if (!read.success) return { failure: "unreadable" };
   const { keyword, isEmpty, ...rest } = read.data;
   if (isEmpty) return { elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd: 0 };
-  return generatePage({ keyword: keyword.replace(trigger, "").trim() || "sandbox", ...rest });
+  return generatePage({ keyword: keyword.replace(triggerPattern, "").trim() || "sandbox", ...rest });
 }
 
 async function answerLocally(request: PageRequest, signal: AbortSignal): Promise<PageAnswer> {
-  const asked = seed.parse(JSON.parse(request.body));
-  const triggers = asked.keyword.includes("sandbox:") ? triggersOf(asked.keyword) : new Map<string, number>();
+  const seed = seedSchema.parse(JSON.parse(request.body));
+  const triggers = seed.keyword.includes("sandbox:") ? triggersIn(seed.keyword) : new Map<string, number>();
   if (triggers.has("slow")) await sleep(triggers.get("slow"), undefined, { signal });
   if (triggers.has("timeout")) await sleep(2 * callTimeoutMs, undefined, { signal });
-  if (triggers.has("error")) return answered(503, "");
-  if (triggers.has("refused")) return answered(403, "");
-  if (triggers.has("garbage")) return answered(200, "<!doctype html><title>Not what was asked for</title>");
-  return answered(200, JSON.stringify({ ...asked, isEmpty: triggers.has("empty") }));
+  if (triggers.has("error")) return answer(503, "");
+  if (triggers.has("refused")) return answer(403, "");
+  if (triggers.has("garbage")) return answer(200, "<!doctype html><title>Not what was asked for</title>");
+  return answer(200, JSON.stringify({ ...seed, isEmpty: triggers.has("empty") }));
 }
 
-function triggersOf(keyword: string): Map<string, number> {
-  return new Map(Array.from(keyword.matchAll(trigger), ([, word = "", number = "0"]) => [word, Number(number)]));
+function triggersIn(keyword: string): Map<string, number> {
+  return new Map(Array.from(keyword.matchAll(triggerPattern), ([, word = "", number = "0"]) => [word, Number(number)]));
 }
 
-function answered(status: number, body: string): PageAnswer {
+function answer(status: number, body: string): PageAnswer {
   return { status, headers: {}, body };
 }

@@ -3,7 +3,7 @@ import type { ResultType } from "../../results.ts";
 import { buildElement } from "../build-element.ts";
 import type { Element } from "../provider.ts";
 
-/** A text that may be missing, null or a number; in any other form it says nothing. */
+/** A text, or a number as text; "" if it is missing, null or of another type. */
 const text = z
   .union([z.string(), z.number().transform(String)])
   .nullish()
@@ -11,10 +11,10 @@ const text = z
   .transform((value) => value ?? "");
 const texts = z.array(text).catch([]);
 
-/** Who found a row. What the instance adds by itself is signed `plugin: …`, `answerer: …`, or not at all. */
+/** The engines that returned a row. Rows that the instance adds itself have `plugin: …`, `answerer: …`, or no engine. */
 const origin = { engine: text, engines: texts };
 
-/** What makes a result has to be there; a decoration in an unexpected form is left out. */
+/** Engine and title are required. Every other field is optional, and left out if it has an unexpected form. */
 const row = z.object({
   ...origin,
   engine: z.string().min(1),
@@ -49,14 +49,14 @@ const answer = z.object({
   translations: z.array(z.object({ text })).catch([]),
 });
 type Answer = z.infer<typeof answer>;
-/** What has no origin, as the mere text that an answer once was, is nobody's. */
-const nobodys = { engine: "", engines: [] };
+/** Older SearXNG returns answers as bare strings, without an engine. */
+const noOrigin = { engine: "", engines: [] };
 
 export const resultsPageSchema = z.object({
-  results: z.array(row.refine(hasItsLink)),
-  answers: z.array(answer.catch({ ...nobodys, answer: "", url: "", template: "", translations: [] })).catch([]),
+  results: z.array(row.refine(isLinkPresent)),
+  answers: z.array(answer.catch({ ...noOrigin, answer: "", url: "", template: "", translations: [] })).catch([]),
   infoboxes: z
-    .array(infobox.catch({ ...nobodys, infobox: "", content: "", attributes: [], urls: [], relatedTopics: [] }))
+    .array(infobox.catch({ ...noOrigin, infobox: "", content: "", attributes: [], urls: [], relatedTopics: [] }))
     .catch([]),
   suggestions: texts,
   corrections: texts,
@@ -65,7 +65,7 @@ export type ResultsPage = z.infer<typeof resultsPageSchema>;
 
 type Origin = { engine: string; engines: string[] };
 
-/** How SearXNG would draw a row is what it tells of its kind. */
+/** The template that SearXNG would render a row with is the only sign of its kind. */
 const typesByTemplate = new Map<string, ResultType>([
   ["default.html", "organic"],
   ["videos.html", "video"],
@@ -77,7 +77,7 @@ const typesByTemplate = new Map<string, ResultType>([
 const day = String.raw`\d{1,2}\.?`;
 const month = String.raw`\p{L}{3,12}\.?`;
 const year = String.raw`(?:19|20)\d\d`;
-/** `3 days ago — `, `Apr 1, 2013 — `, `1 abr 2013 — `: Google's date, which stands in front of the snippet. */
+/** `3 days ago — `, `Apr 1, 2013 — `, `1 abr 2013 — `: Google puts the date before the snippet. */
 const leadingDate = new RegExp(
   `^(\\d{1,2} (?:minute|hour|day|week|month|year)s? ago|${month} ${day}, ${year}|${day} (?:de )?${month},?(?: de)? ${year}|${year}年\\d{1,2}月\\d{1,2}日|${year}/\\d\\d?/\\d\\d?|\\d\\d?[./]\\d\\d?[./]${year}) +[—–·] +`,
   "u",
@@ -87,57 +87,57 @@ export function isFromGoogle({ engine }: Origin): boolean {
   return engine === "google";
 }
 
-/** Whether another engine was asked. A plugin is none. */
-export function isFromOtherEngine(found: Origin): boolean {
-  return [found.engine, ...found.engines].some((name) => !/^(?:google|(?:plugin|answerer):.*)?$/.test(name));
+/** Whether another search engine returned it. Plugins and answerers do not count. */
+export function isFromOtherEngine({ engine, engines }: Origin): boolean {
+  return [engine, ...engines].some((name) => !/^(?:google|(?:plugin|answerer):.*)?$/.test(name));
 }
 
-/** Rows in the order of Google's page. SearXNG's own is by score, where an address that came twice moves up. */
+/** Rows in the order of Google's page. SearXNG sorts by score, which moves up a URL that occurs twice. */
 export function resultElements(rows: readonly Row[]): Element[] {
   return rows
-    .map((found, index) => ({ found, position: found.positions.reduce((a, b) => Math.min(a, b), Infinity), index }))
+    .map((result, index) => ({ result, position: result.positions.reduce((a, b) => Math.min(a, b), Infinity), index }))
     .toSorted((a, b) => (a.position === b.position ? a.index - b.index : a.position - b.position))
-    .map(({ found }) => rowElement(found));
+    .map(({ result }) => rowElement(result));
 }
 
-/** What stands around the rows. They do not tell where, so each kind has its usual place. */
+/** The elements around the rows. SearXNG does not report their position; each kind is placed where Google usually shows it. */
 export function surroundingElements({ answers, infoboxes, suggestions, corrections }: ResultsPage): {
   above: Element[];
   below: Element[];
 } {
   return {
     above: [
-      ...links("other", "corrections", corrections),
+      ...linkList("other", "corrections", corrections),
       ...answers.filter(isFromGoogle).map(answerElement),
       ...infoboxes.filter(isFromGoogle).map(infoboxElement),
     ],
-    below: links("related_searches", "", suggestions),
+    below: linkList("related_searches", "", suggestions),
   };
 }
 
-function hasItsLink({ template, url }: { template: string; url?: string | null | undefined }): boolean {
+function isLinkPresent({ template, url }: { template: string; url?: string | null | undefined }): boolean {
   return typesByTemplate.get(template) !== "organic" || (url ?? "") !== "";
 }
 
-function rowElement(found: Row): Element {
-  const date = leadingDate.exec(found.content);
-  return buildElement(typesByTemplate.get(found.template) ?? "other", {
-    title: found.title,
-    url: found.url ?? "",
-    description: date === null ? found.content : found.content.slice(date[0].length),
-    top: [found.price, date?.[1] ?? found.publishedDate.replace(/T.*$/, "")],
-    bottom: [found.author, found.length, found.views, found.metadata],
+function rowElement(result: Row): Element {
+  const date = leadingDate.exec(result.content);
+  return buildElement(typesByTemplate.get(result.template) ?? "other", {
+    title: result.title,
+    url: result.url ?? "",
+    description: date === null ? result.content : result.content.slice(date[0].length),
+    top: [result.price, date?.[1] ?? result.publishedDate.replace(/T.*$/, "")],
+    bottom: [result.author, result.length, result.views, result.metadata],
   });
 }
 
-/** An answer of a kind that says nothing here, as weather does, is kept by its name. */
+/** An answer without a text, such as weather, becomes `other` with its template as title. */
 function answerElement({ answer: words, url, template, translations }: Answer): Element {
-  const said = words || translations.map((translation) => translation.text).join(", ");
-  if (said === "") return buildElement("other", { title: template || "answer", url });
-  return buildElement(url === "" ? "answer_box" : "featured_snippet", { url, description: said });
+  const description = words || translations.map((translation) => translation.text).join(", ");
+  if (description === "") return buildElement("other", { title: template || "answer", url });
+  return buildElement(url === "" ? "answer_box" : "featured_snippet", { url, description });
 }
 
-/** A panel is no link: its sites are among its links, and so is what it is related to. */
+/** A knowledge panel has no URL of its own: its sites and related topics are its links. */
 function infoboxElement(panel: Infobox): Element {
   return buildElement("knowledge_graph", {
     title: panel.infobox,
@@ -150,7 +150,7 @@ function infoboxElement(panel: Infobox): Element {
   });
 }
 
-function links(type: ResultType, title: string, words: readonly string[]): Element[] {
+function linkList(type: ResultType, title: string, words: readonly string[]): Element[] {
   const siteLinks = words.filter((word) => word.trim() !== "").map((word) => ({ title: word }));
   return siteLinks.length === 0 ? [] : [buildElement(type, { title, siteLinks })];
 }

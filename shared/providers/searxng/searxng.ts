@@ -1,3 +1,13 @@
+/**
+ * SearXNG, Search API: POST {SEARXNG_BASE_URL}/search of an instance that the operator runs.
+ * The instance needs `json` in its `search.formats`, no limiter for the workers, the engine `google` loaded, and neither
+ * `categories` nor `language` locked.
+ * Authentication: none. Cost: none per call.
+ * Experimental: Google often blocks SearXNG's scraping. Desktop pages only, no cities, no total count, no breadcrumbs, and
+ * few element types besides organic results. SearXNG restricts pages to the language and country; other providers only
+ * prefer them.
+ * Wire format: the documentation of SearXNG's Search API, its source, and recorded answers.
+ */
 import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../config.ts";
 import { languageCodeOf } from "../../query/languages.ts";
@@ -14,17 +24,17 @@ import {
   type ResultsPage,
 } from "./results-page.ts";
 
-/** An instance waits for its engines itself, 3 s unless set otherwise; a loaded one behind a proxy takes longer. */
+/** An instance waits 3 s for its engines by default. A loaded instance behind a proxy takes longer. */
 const callTimeoutMs = 15_000;
 
-/** The languages that Google restricts pages to, as SearXNG calls them. In any other it would search English, without a word. */
+/** The languages that Google can restrict pages to, by SearXNG's codes. For any other, SearXNG silently searches in English. */
 const languages = new Set(
   "af ar be bg ca cs da de el en eo es et fa fi fil fr he hi hr hu hy id is it ja ko lt lv nb nl pl pt ro ru sk sl sr sv sw th tr uk vi zh".split(
     " ",
   ),
 );
-/** Which Chinese is searched follows from the country, and SearXNG knows it of these. */
-const scriptsOfChinese = new Map([
+/** The script of a Chinese search follows from the country. SearXNG knows it for these countries. */
+const chineseScripts = new Map([
   ["CN", "Hans"],
   ["SG", "Hans"],
   ["HK", "Hant"],
@@ -32,29 +42,24 @@ const scriptsOfChinese = new Map([
   ["TW", "Hant"],
 ]);
 
-/** What SearXNG takes for a command in front of a word: `!bang`, `!!external`, `:language`, `<timeout`, formerly `?engine`. */
-const command = /(?<!\S)[!?:<]+/g;
+/** Prefixes of a word that SearXNG reads as a command: `!bang`, `!!external`, `:language`, `<timeout`, formerly `?engine`. */
+const commandPrefix = /(?<!\S)[!?:<]+/g;
 
-/** All that could speak against an empty page has to be there. */
-const emptyPage = z.object({
+/** The fields that show why a page is empty. All are required. */
+const emptyPageSchema = z.object({
   unresponsive_engines: z.array(z.array(z.string()).min(1)),
   answers: z.array(z.unknown()),
   infoboxes: z.array(z.unknown()),
 });
 
-/**
- * SearXNG: POST {SEARXNG_BASE_URL}/search of an instance of one's own, with `json` among its `search.formats`, no limiter for
- * the workers, the engine `google` loaded, and neither `categories` nor `language` locked. Links only, and experimental: Google
- * blocks its scraping time and again, and it restricts pages to the language and country where others only prefer them.
- * @throws {MissingSettings} without SEARXNG_BASE_URL.
- */
+/** @throws {MissingSettings} without SEARXNG_BASE_URL. */
 export function openSearxng(config: EngineConfig): Provider {
   if (config.SEARXNG_BASE_URL === undefined) throw new MissingSettings("searxng", "SEARXNG_BASE_URL");
   const url = `${config.SEARXNG_BASE_URL.replace(/\/+$/, "")}/search`;
   const headers = {
     "content-type": "application/x-www-form-urlencoded",
     accept: "application/json",
-    // Why an engine failed is told in words of this language.
+    // The language in which SearXNG reports why an engine failed. failureOfEngine matches English texts.
     "accept-language": "en",
   };
   return {
@@ -62,16 +67,16 @@ export function openSearxng(config: EngineConfig): Provider {
     can: { mobile: false, city: false, language: canSearchIn },
     callTimeoutMs,
     concurrentCallsMax: config.SEARXNG_CONCURRENCY,
-    request: (query, pageNumber) => ({ url, method: "POST", headers, body: formOf(query, pageNumber) }),
-    read: readSearxng,
+    request: (query, pageNumber) => ({ url, method: "POST", headers, body: toForm(query, pageNumber) }),
+    read: readPage,
   };
 }
 
-/** A form and not an address, so that what callers look for stays out of the logs of an instance. */
-function formOf({ keyword, language, location }: Query, pageNumber: number): string {
+/** A form and not a query string, so that keywords do not appear in the access logs of the instance. */
+function toForm({ keyword, language, location }: Query, pageNumber: number): string {
   return new URLSearchParams({
-    // Google makes nothing of these marks in front of a word, but here they would change engine, language or time-out.
-    q: keyword.replace(command, "").trim(),
+    // Google ignores these prefixes, but SearXNG would change the engine, language or timeout.
+    q: keyword.replace(commandPrefix, "").trim(),
     format: "json",
     engines: "google",
     language: `${baseLanguage(languageCodeOf(language))}-${countryOf(location)}`,
@@ -80,46 +85,50 @@ function formOf({ keyword, language, location }: Query, pageNumber: number): str
   }).toString();
 }
 
-/** There is one parameter for both, `de-AT`: the dialect of another country, or a script of one's own, has no place in it. */
+/**
+ * Language and country share one parameter (`de-AT`), so it cannot express the dialect of another country, or a script other
+ * than the country's.
+ */
 function canSearchIn(languageCode: string, countryCode: string): boolean {
   const { script, region } = new Intl.Locale(languageCode);
   const base = baseLanguage(languageCode);
   if (!languages.has(base) || (region !== undefined && region !== countryCode)) return false;
   if (base !== "zh") return script === undefined;
-  return scriptsOfChinese.get(countryCode) === (script ?? new Intl.Locale(languageCode).maximize().script);
+  return chineseScripts.get(countryCode) === (script ?? new Intl.Locale(languageCode).maximize().script);
 }
 
-/** To SearXNG all Norwegian is Bokmål, and to Google it is all one. */
+/** SearXNG knows Norwegian only as Bokmål. Google does not distinguish the two written forms. */
 function baseLanguage(languageCode: string): string {
   const { language } = new Intl.Locale(languageCode);
   return language === "no" || language === "nn" ? "nb" : language;
 }
 
-function readSearxng({ status, body }: PageAnswer): Page | Failure {
+function readPage({ status, body }: PageAnswer): Page | Failure {
   if (status !== 200) return { failure: failureOfStatus(status) };
   const json = parseJson(body);
   const read = resultsPageSchema.safeParse(json);
   if (!read.success) return { failure: "unreadable" };
   const page = read.data;
-  // An instance without this engine, or with locked categories, asks all its usual engines in Google's place.
-  if (page.results.some(isFromOtherEngine) || page.infoboxes.some(isFromOtherEngine))
+  // An instance without the engine `google`, or with locked categories, silently uses its default engines instead.
+  if (page.results.some(isFromOtherEngine) || page.infoboxes.some(isFromOtherEngine)) {
     return { failure: "account_refused" };
+  }
   const rows = resultElements(page.results.filter(isFromGoogle));
   const failure = rows.length === 0 && failureOfEmptyPage(page, json);
   if (failure) return { failure };
   const { above, below } = surroundingElements(page);
   return {
     elements: [...above, ...rows, ...below],
-    // They gave it up in May 2026.
+    // SearXNG removed the total in May 2026.
     totalResultsCount: 0,
-    // They do not tell. Google's pages have fewer than ten rows where other elements need the room, but never none.
+    // SearXNG does not report it. Google's pages have fewer than ten results if other elements take their space, but never none.
     hasMore: rows.length > 0,
-    // Of one's own machines and addresses; what those cost is no price per call.
+    // The operator's own machines and IP addresses have no price per call.
     costMicroUsd: 0,
   };
 }
 
-/** They publish 400 for a parameter, 403 for a format that is not enabled, 429 of the limiter and 500. */
+/** SearXNG documents 400 (a parameter), 403 (a format that is not enabled), 429 (its limiter) and 500. */
 function failureOfStatus(status: number): FailureKind {
   if (status === 401 || status === 402 || status === 403) return "account_refused";
   if (status === 429) return "rate_limited";
@@ -127,21 +136,21 @@ function failureOfStatus(status: number): FailureKind {
   return status >= 400 ? "request_refused" : "unreadable";
 }
 
-/** A page without rows counts as empty only where nothing speaks against it: a blocked Google looks the same but for one list. */
+/** A page without rows is empty only if no engine failed: a blocked Google differs only in `unresponsive_engines`. */
 function failureOfEmptyPage({ answers, infoboxes }: ResultsPage, json: unknown): FailureKind | undefined {
-  const told = emptyPage.safeParse(json);
-  if (!told.success) return "unreadable";
-  const silent = told.data.unresponsive_engines;
-  const google = silent.find(([engine]) => engine === "google");
+  const read = emptyPageSchema.safeParse(json);
+  if (!read.success) return "unreadable";
+  const failedEngines = read.data.unresponsive_engines;
+  const google = failedEngines.find(([engine]) => engine === "google");
   if (google !== undefined) return failureOfEngine(google.slice(1).join(" "));
-  if (silent.length > 0) return "account_refused";
-  // To some keywords (`random color`, `min 3 5`) an instance has an answer of its own, and then asks nobody.
+  if (failedEngines.length > 0) return "account_refused";
+  // An instance answers some keywords (`random color`, `min 3 5`) itself, without calling any engine.
   return [...answers, ...infoboxes].every(isFromGoogle) ? undefined : "query_refused";
 }
 
 /**
- * Each of the blocks suspends the engine: for minutes, an hour or a week it is not asked at all, so a second call wins nothing.
- * An instance that insists on another language than English leaves every text a mere "unavailable".
+ * After a block, SearXNG suspends the engine for minutes, an hour or a week, so a retry is useless. If the instance enforces a
+ * language other than English, every text is read as `unavailable`.
  */
 function failureOfEngine(text: string): FailureKind {
   if (/suspended|captcha|access denied|too many requests/i.test(text)) return "blocked";

@@ -1,15 +1,15 @@
 import { z } from "zod";
 import type { ResultType } from "../../results.ts";
-import { buildElement, type RawLink, ratingText } from "../build-element.ts";
+import { buildElement, joinWithDots, type RawLink, ratingText } from "../build-element.ts";
 import type { Element } from "../provider.ts";
 
-/** A text that may be missing, null or a number. */
+/** A text, or a number as text; "" if it is missing or null. */
 export const text = z
   .union([z.string(), z.number().transform(String)])
   .nullish()
   .transform((value) => value ?? "");
 
-/** The rows of all grouped elements: each kind fills some of these. */
+/** The rows of all grouped elements: each kind has some of these fields. */
 const row = z.object({
   title: text,
   question: text,
@@ -46,8 +46,11 @@ const knowledgeGraph = z.object({
 type Features = Readonly<Record<string, unknown>>;
 type FeatureReader = (value: unknown) => Element[] | undefined;
 
-/** Serper does not tell where on the page an element stood, so each kind has its usual place above or below the organic results. */
-const above: Record<string, FeatureReader> = {
+/**
+ * Serper does not report the position of these elements. Each kind is placed where Google usually shows it: above or below
+ * the organic results, or at the end of the page.
+ */
+const readersAbove: Record<string, FeatureReader> = {
   ads: (value) =>
     rows
       .safeParse(value)
@@ -59,17 +62,17 @@ const above: Record<string, FeatureReader> = {
     url: story.link,
     description: joinWithDots(story.source, story.date),
   })),
-  places: group("local_pack", (place) => ({
-    title: place.title,
-    url: place.website || place.link,
-    description: joinWithDots(ratingText(place.rating, place.ratingCount), place.category, place.address),
+  places: group("local_pack", (business) => ({
+    title: business.title,
+    url: business.website || business.link,
+    description: joinWithDots(ratingText(business.rating, business.ratingCount), business.category, business.address),
   })),
 };
-const below: Record<string, FeatureReader> = {
-  peopleAlsoAsk: group("people_also_ask", (asked) => ({
-    title: asked.question || asked.title,
-    url: asked.link,
-    description: asked.snippet,
+const readersBelow: Record<string, FeatureReader> = {
+  peopleAlsoAsk: group("people_also_ask", (question) => ({
+    title: question.question || question.title,
+    url: question.link,
+    description: question.snippet,
   })),
   images: group("images", (image) => ({
     title: image.title,
@@ -92,31 +95,31 @@ const below: Record<string, FeatureReader> = {
     description: joinWithDots(thread.source, thread.date),
   })),
 };
-const last: Record<string, FeatureReader> = {
+const readersAtEnd: Record<string, FeatureReader> = {
   relatedSearches: group("related_searches", (related) => ({
     title: related.query || related.title,
     url: related.link,
   })),
 };
-/** What speaks about the request and not about the page. */
-const notOnThePage = new Set(["searchParameters", "searchInformation", "credits", "message", "statusCode"]);
+/** Fields about the request instead of the page. */
+const requestFields = new Set(["searchParameters", "searchInformation", "credits", "message", "statusCode"]);
 
-/** The elements that stand above the organic results. */
-export function featuresBefore(features: Features): Element[] {
-  return readAll(above, features);
+/** The elements above the organic results. */
+export function featuresAbove(features: Features): Element[] {
+  return readAll(readersAbove, features);
 }
 
-/** The elements that stand below them: the known, then whatever is new, then the related searches. */
-export function featuresAfter(features: Features): Element[] {
-  const isNew = (name: string) =>
-    !notOnThePage.has(name) && ![above, below, last].some((known) => Object.hasOwn(known, name));
-  const others = Object.keys(features)
-    .filter(isNew)
+/** The elements below the organic results: known kinds, then unknown kinds, then the related searches. */
+export function featuresBelow(features: Features): Element[] {
+  const isUnknown = (name: string) =>
+    !requestFields.has(name) && ![readersAbove, readersBelow, readersAtEnd].some((known) => Object.hasOwn(known, name));
+  const unknown = Object.keys(features)
+    .filter(isUnknown)
     .flatMap((name) => readOther(name, features[name]));
-  return [...readAll(below, features), ...others, ...readAll(last, features)];
+  return [...readAll(readersBelow, features), ...unknown, ...readAll(readersAtEnd, features)];
 }
 
-/** A known element in an unknown form is kept like an unknown one: nobody should lose a page over a side dish. */
+/** A known element in an unexpected form is read like an unknown one: a change of one element must not cost the whole page. */
 function readAll(readers: Record<string, FeatureReader>, features: Features): Element[] {
   return Object.entries(readers).flatMap(([name, read]) => {
     const value = features[name];
@@ -145,16 +148,16 @@ function readAnswerBox(value: unknown): Element[] | undefined {
   ];
 }
 
-/** A panel is no link, whatever site the entity has; its site and its source are among its links. */
-function readKnowledgeGraph(value: unknown): Element[] | undefined {
-  const panel = knowledgeGraph.safeParse(value).data;
+/** A knowledge panel has no URL of its own: the site of the entity and its source are among its links. */
+function readKnowledgeGraph(knowledge: unknown): Element[] | undefined {
+  const panel = knowledgeGraph.safeParse(knowledge).data;
   if (panel === undefined || (panel.title || panel.description) === "") return undefined;
   return [
     buildElement("knowledge_graph", {
       title: panel.title,
       description: panel.description,
       top: [panel.type],
-      bottom: Object.entries(panel.attributes).map(([name, words]) => `${name}: ${words}`),
+      bottom: Object.entries(panel.attributes).map(([name, value]) => `${name}: ${value}`),
       siteLinks: [
         { title: panel.website && panel.title, url: panel.website },
         { title: panel.descriptionSource, url: panel.descriptionLink },
@@ -163,7 +166,7 @@ function readKnowledgeGraph(value: unknown): Element[] | undefined {
   ];
 }
 
-/** Something new: its rows as links, or its own texts; nothing where it holds neither. */
+/** An element of an unknown kind: its own texts, and its rows as links; nothing if it has neither. */
 function readOther(name: string, value: unknown): Element[] {
   const own = row.safeParse(value).data;
   const values = Array.isArray(value)
@@ -182,17 +185,12 @@ function readOther(name: string, value: unknown): Element[] {
   ];
 }
 
+/** A row of an unknown kind as a link; nothing if it has neither a name nor a URL. */
 function genericLink(value: unknown): RawLink[] {
   if (typeof value === "string") return [{ title: value }];
-  const found = row.safeParse(value).data;
-  if (found === undefined) return [];
-  const title = found.title || found.question || found.query;
-  return title === "" && found.link === ""
-    ? []
-    : [{ title, url: found.link, description: found.snippet || joinWithDots(found.source, found.date) }];
-}
-
-/** `Source · 2 days ago`. */
-function joinWithDots(...words: readonly string[]): string {
-  return words.filter((word) => word !== "").join(" · ");
+  const parsed = row.safeParse(value).data;
+  if (parsed === undefined) return [];
+  const { question, query, link, snippet, source, date } = parsed;
+  const title = parsed.title || question || query;
+  return (title || link) === "" ? [] : [{ title, url: link, description: snippet || joinWithDots(source, date) }];
 }

@@ -1,8 +1,16 @@
+/**
+ * Serper.dev, Google Search: POST {SERPER_BASE_URL}/search with a JSON body.
+ * Authentication: the key in the header X-API-KEY.
+ * Cost: in credits, stated by every answer; usually 1.
+ * One page of ten organic results per call. Desktop pages only. No breadcrumbs, no total count, and no positions of other
+ * elements (serp-features.ts).
+ * Wire format: Serper publishes no reference. It is known from its playground and from recorded answers.
+ */
 import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../config.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
-import { toAccount, balanceSchema } from "../account.ts";
+import { balanceSchema, toAccount } from "../account.ts";
 import { buildElement, ratingText } from "../build-element.ts";
 import { googleLanguageCode, googleLanguages, isLanguageListed } from "../google-language.ts";
 import { googleLocationName } from "../google-location.ts";
@@ -10,23 +18,24 @@ import {
   type Account,
   type Element,
   type Failure,
+  type FailureKind,
   type Page,
   type PageAnswer,
-  withCost,
   type Provider,
+  withCost,
 } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
-import { featuresAfter, featuresBefore, text } from "./serp-features.ts";
+import { featuresAbove, featuresBelow, text } from "./serp-features.ts";
 
-/** They tell one or two seconds, and four where they try again themselves. */
+/** Serper states 1 to 2 s per search, and 4 s if it retries by itself. */
 const callTimeoutMs = 10_000;
-/** What Google shows on a page since September 2025; a larger `num` is refused on free accounts. */
+/** Google's page size since September 2025. Serper refuses a larger `num` on free accounts. */
 const organicPerPage = 10;
-/** One of their credits at the price of the smallest package, 50 USD for 50,000. */
+/** One credit at the price of the smallest package, 50 USD for 50,000. */
 const costPerCreditMicroUsd = 1_000;
 
 const attributes = z.record(z.string(), text).catch({});
-/** What makes a result has to be there; a decoration in an unexpected form is left out. */
+/** Title and link are required. Every other field is optional, and left out if it has an unexpected form. */
 const organicRow = z.object({
   title: z.string(),
   link: z.string(),
@@ -38,18 +47,14 @@ const organicRow = z.object({
   attributes,
   sitelinks: z.array(z.object({ title: text, link: text, snippet: text })).catch([]),
 });
-const charged = z.int().min(0);
-const resultsPage = z.looseObject({ organic: z.array(organicRow), credits: charged.catch(1) });
-/** What an answer tells of its cost, whatever else is in it. */
-const bill = z.object({ credits: charged });
-const accountAnswer = z.object({ balance: balanceSchema });
-const refusal = z.object({ message: z.string() });
+const creditsSchema = z.int().min(0);
+const pageSchema = z.looseObject({ organic: z.array(organicRow), credits: creditsSchema.catch(1) });
+/** The cost of an answer that is otherwise unreadable. */
+const costSchema = z.object({ credits: creditsSchema });
+const accountSchema = z.object({ balance: balanceSchema });
+const errorSchema = z.object({ message: z.string() });
 
-/**
- * Serper.dev: POST {SERPER_BASE_URL}/search with the key in a header. Desktop pages only; no breadcrumbs, no total count.
- * They publish no reference: the format is known from their playground and from recorded answers.
- * @throws {MissingSettings} without SERPER_API_KEY.
- */
+/** @throws {MissingSettings} without SERPER_API_KEY. */
 export function openSerper(config: EngineConfig): Provider {
   const key = config.SERPER_API_KEY;
   if (key === undefined) throw new MissingSettings("serper", "SERPER_API_KEY");
@@ -67,7 +72,7 @@ export function openSerper(config: EngineConfig): Provider {
       headers,
       body: JSON.stringify({
         q: query.keyword,
-        // The country goes along with every place: alone, a place loses against the country that they ask from.
+        // Sent with every location: otherwise the country of Serper's own servers would outweigh the city.
         gl: countryOf(query.location).toLowerCase(),
         hl: googleLanguageCode(languageCodeOf(query.language), googleLanguages).toLowerCase(),
         ...(isFinerThanCountry(query.location) ? { location: googleLocationName(query.location) } : {}),
@@ -75,23 +80,25 @@ export function openSerper(config: EngineConfig): Provider {
         page: pageNumber,
       }),
     }),
-    read: readSerper,
-    // Undocumented like the rest, and free.
+    read: readPage,
+    // Free, and undocumented like everything else.
     account: { request: { url: `${base}/account`, method: "GET", headers, body: "" }, read: readAccount },
   };
 }
 
-function readSerper(answer: PageAnswer): Page | Failure {
-  const json = parseJson(answer.body);
-  if (answer.status !== 200) return { failure: failureOf(answer.status, refusal.safeParse(json).data?.message ?? "") };
-  const page = resultsPage.safeParse(json);
-  if (!page.success)
-    return withCost({ failure: "unreadable" }, (bill.safeParse(json).data?.credits ?? 0) * costPerCreditMicroUsd);
+function readPage({ status, body }: PageAnswer): Page | Failure {
+  const json = parseJson(body);
+  if (status !== 200) return { failure: failureOfAnswer(status, json) };
+  const page = pageSchema.safeParse(json);
+  if (!page.success) {
+    const credits = costSchema.safeParse(json).data?.credits ?? 0;
+    return withCost({ failure: "unreadable" }, credits * costPerCreditMicroUsd);
+  }
   const { organic, credits, ...features } = page.data;
   return {
-    elements: [...featuresBefore(features), ...organic.map(organicElement), ...featuresAfter(features)],
+    elements: [...featuresAbove(features), ...organic.map(organicElement), ...featuresBelow(features)],
     totalResultsCount: 0,
-    // They do not tell. Google's pages have fewer than ten rows where other elements need the room, but never none.
+    // Serper does not report it. Google's pages have fewer than ten results if other elements take their space, but never none.
     hasMore: organic.length > 0,
     costMicroUsd: credits * costPerCreditMicroUsd,
   };
@@ -99,13 +106,13 @@ function readSerper(answer: PageAnswer): Page | Failure {
 
 function readAccount({ status, body }: PageAnswer): Account | Failure {
   const json = parseJson(body);
-  const account = status === 200 ? accountAnswer.safeParse(json).data : undefined;
-  if (account === undefined) return { failure: failureOf(status, refusal.safeParse(json).data?.message ?? "") };
-  return toAccount(account.balance, "credits");
+  const account = status === 200 ? accountSchema.safeParse(json).data : undefined;
+  return account === undefined ? { failure: failureOfAnswer(status, json) } : toAccount(account.balance, "credits");
 }
 
-/** An empty account and a forbidden query both come as a 400, and a wrong key as a 403; only the sentence tells. */
-function failureOf(status: number, message: string): Failure["failure"] {
+/** Only the message distinguishes an empty account from a forbidden query: both are a 400. */
+function failureOfAnswer(status: number, json: unknown): FailureKind {
+  const message = errorSchema.safeParse(json).data?.message ?? "";
   if (status === 400 && /not enough credits/i.test(message)) return "account_refused";
   if (status === 400 && /query pattern not allowed/i.test(message)) return "query_refused";
   if (status === 401 || status === 402 || status === 403) return "account_refused";
