@@ -9,39 +9,43 @@ import { unavailable } from "../errors.ts";
 
 const milsPerUsd = 1_000;
 const retryAfterMs = 5_000;
-// Stripe signs the moment of sending; what is older was recorded and is played again.
+// Stripe signs the time of sending. An older event was recorded and is being replayed.
 const signatureAgeSecondsMax = 300;
 
-/** The way to more credit. */
+/** Top-ups through Stripe Checkout. */
 export interface Topups {
-  /** What is offered, in the operator's order. Nothing else can be begun. */
+  /** The amounts on offer, in the operator's order. No other amount can be paid. */
   amountsMils: readonly number[];
   /**
-   * Begins a payment of this amount for this organization, whom the caller of this function has to have identified. People
-   * come back to `returnPath` of our own address with `?topup=paid` or `?topup=cancelled`, which proves nothing: the credit
-   * comes by itself, a moment after the payment.
-   * @returns the page of Stripe to send the person to.
-   * @throws {CallerError} `bad_request` for an amount that is not offered; `unavailable` where Stripe is away or refuses, or
-   * has its page at another place than `checkoutOrigin`.
+   * Begins a payment for an organization that the caller of this function has authenticated. Stripe sends the browser back
+   * to `returnPath` with `?topup=paid` or `?topup=cancelled`. That proves nothing: the credit arrives with the webhook.
+   * @returns the page of Stripe where the person pays.
+   * @throws {CallerError} `bad_request` for an amount that is not on offer; `unavailable` if Stripe is down, refuses, or
+   * returns a page outside of `checkoutOrigin`.
    */
   begin: (wanted: { organizationId: string; mils: number; returnPath: string }) => Promise<{ url: string }>;
-  /** Reads an event that Stripe has signed lately. @throws for every other. */
+  /** Verifies and parses an event that Stripe signed in the last five minutes. @throws for every other body. */
   readEvent: (body: Buffer, signature: string) => unknown;
-  /** Where that page is, which pages of ours have to allow as a place to go on to. */
+  /** The origin of Stripe's payment page, which the policy of our own pages must allow as a form's target. */
   checkoutOrigin: string;
-  /** Whether payments are real: a test's cards must not buy anything. */
+  /** Whether payments are real. Events of test payments are then ignored, and the other way round. */
   isLive: boolean;
 }
 
-/** Top-ups through Stripe Checkout, or undefined where the operator has set no key of Stripe. */
-export async function openTopups(context: Context): Promise<Topups | undefined> {
+type TopupContext = Pick<Context, "config" | "log" | "metrics">;
+
+/**
+ * Opens top-ups, or returns undefined if the operator has set no Stripe key.
+ * @param attemptTimeoutMs the time limit of one attempt to call Stripe; by default that of {@link openStripe}.
+ */
+export async function openTopups(context: TopupContext, attemptTimeoutMs?: number): Promise<Topups | undefined> {
   const {
     STRIPE_SECRET_KEY: key,
     STRIPE_WEBHOOK_SECRET: secret,
     PUBLIC_URL: publicUrl,
     TOPUP_AMOUNTS_USD,
   } = context.config;
-  const stripe = await openStripe(context.config);
+  const stripe = await openStripe(context.config, attemptTimeoutMs);
   if (!stripe || !key || !secret || !publicUrl) return undefined;
   const amountsMils = TOPUP_AMOUNTS_USD.map((usd) => usd * milsPerUsd);
   return {
@@ -58,45 +62,53 @@ export async function openTopups(context: Context): Promise<Topups | undefined> 
   };
 }
 
-const begunSession = z.object({ id: z.string(), url: z.url() });
+const createdSession = z.object({ id: z.string(), url: z.url() });
 
-interface Wanted {
+interface Payment {
   organizationId: string;
   mils: number;
 }
 
-async function begin(context: Context, stripe: Stripe, wanted: Wanted, returnUrl: string): Promise<{ url: string }> {
-  const { organizationId, mils } = wanted;
-  const { id: sessionId, url } = await createSession(stripe, wanted, returnUrl).catch((error: unknown) => {
-    throw notBegun(context, { organizationId, ...stripeErrorFields(error) }, "Stripe did not begin a top-up");
+async function begin(
+  context: TopupContext,
+  stripe: Stripe,
+  payment: Payment,
+  returnUrl: string,
+): Promise<{ url: string }> {
+  const { organizationId, mils } = payment;
+  const { id: sessionId, url } = await createSession(stripe, payment, returnUrl).catch((error: unknown) => {
+    throw beginFailed(context, { organizationId, ...stripeErrorFields(error) }, "Stripe did not begin a top-up");
   });
   const { origin } = new URL(url);
-  // A browser would stay where it is without a word: it follows a form of ours only to where our policy allows.
+  // A browser would silently stay on the page: it follows a form's redirect only to an origin that our policy allows.
   if (origin !== context.config.STRIPE_CHECKOUT_ORIGIN) {
-    const elsewhere = { organizationId, sessionId, origin };
-    throw notBegun(context, elsewhere, "Stripe's page is at another origin: set STRIPE_CHECKOUT_ORIGIN to it");
+    throw beginFailed(
+      context,
+      { organizationId, sessionId, origin },
+      "Stripe's payment page has another origin: set STRIPE_CHECKOUT_ORIGIN to it",
+    );
   }
   context.metrics.topups.inc({ outcome: "begun" });
-  context.log.info({ organizationId, sessionId, mils }, "a top-up was begun");
+  context.log.info({ organizationId, sessionId, mils }, "top-up begun");
   return { url };
 }
 
-function notBegun({ log, metrics }: Context, told: object, sentence: string): CallerError {
+function beginFailed({ log, metrics }: TopupContext, logFields: object, message: string): CallerError {
   metrics.topups.inc({ outcome: "not_begun" });
-  log.error(told, sentence);
+  log.error(logFields, message);
   return unavailable("payments_unavailable", retryAfterMs);
 }
 
-async function createSession(stripe: Stripe, { organizationId, mils }: Wanted, returnUrl: string) {
+async function createSession(stripe: Stripe, { organizationId, mils }: Payment, returnUrl: string) {
   const metadata = checkoutMetadata(organizationId, mils);
-  return begunSession.parse(
+  return createdSession.parse(
     await stripe.checkout.sessions.create(
       {
         mode: "payment",
         client_reference_id: organizationId,
         metadata,
         payment_intent_data: { metadata },
-        // Whoever pays in another currency would pay an amount that is no whole number of mils.
+        // A payment in another currency would not convert to a whole number of mils.
         adaptive_pricing: { enabled: false },
         line_items: [
           {
@@ -111,7 +123,7 @@ async function createSession(stripe: Stripe, { organizationId, mils }: Wanted, r
         success_url: `${returnUrl}?topup=paid`,
         cancel_url: `${returnUrl}?topup=cancelled`,
       },
-      // The SDK sends a request again whose answer was lost; under one key Stripe makes one session of both.
+      // The SDK retries a request whose answer was lost. Under one key Stripe creates one session for both.
       { idempotencyKey: newId("topup") },
     ),
   );

@@ -4,56 +4,62 @@ import { grantRefusal } from "../credits/ledger.ts";
 import { type Topup, topUp } from "../credits/topup.ts";
 
 /**
- * A Checkout Session of Stripe, from the side that matters here: who gets how much credit for it, and that it is credited
- * once. Its id is the id of the grant, which the ledger takes once. So it does not matter how often, in which order or by
- * whom a session is brought here.
+ * Credits Stripe Checkout Sessions. The id of a session is the id of its grant, which the ledger accepts once. So a session
+ * may arrive any number of times, in any order, from the webhook and from `credit topups-check`.
  */
 
 export const milsPerCent = 10;
 const organizationKey = "serpmill_organization";
 const milsKey = "serpmill_mils";
 
-/** What we write on a session, and on the payment that it leads to, so that both can be told from an operator's others. */
+/** The metadata that marks a session and its payment as ours: an operator's Stripe account may have others. */
 export function checkoutMetadata(organizationId: string, mils: number): Record<string, string> {
   return { [organizationKey]: organizationId, [milsKey]: String(mils) };
 }
 
-const ours = z.object({ metadata: z.object({ [organizationKey]: z.string() }) });
+const ownObject = z.object({ metadata: z.object({ [organizationKey]: z.string() }) });
 
-/** The organization that we wrote on an object of Stripe, or undefined on one that is not ours. */
+/** The organization in the metadata of an object from Stripe, or undefined if the object is not ours. */
 export function organizationOf(object: unknown): string | undefined {
-  return ours.safeParse(object).data?.metadata[organizationKey];
+  return ownObject.safeParse(object).data?.metadata[organizationKey];
 }
 
 const paidSession = z.object({
   id: z.string().regex(/^cs_\w{1,250}$/),
   object: z.literal("checkout.session"),
-  // What was really paid decides. We asked for dollars, and for no conversion of currencies.
+  // The amount that was paid decides. We asked for dollars, without conversion from another currency.
   currency: z.literal("usd"),
   amount_total: z.int().min(1).max(99_999_999),
   metadata: z.object({ [milsKey]: z.string().optional() }),
 });
-// Stripe tells of the payment only where it was asked to; its events have the id alone.
+// Stripe includes the payment only if the request asks for it. Events carry its id alone.
 const refundedSession = z.object({
   payment_intent: z.object({ latest_charge: z.object({ refunded: z.literal(true) }) }),
 });
 const anySession = z.object({ id: z.string().optional(), payment_status: z.string().optional() });
 
-/** What a session came to. The last two were paid for and not credited: somebody has to look. */
+/**
+ * The outcome of a session; each is a label of the metric `topups_total`.
+ * - `credited`: added now; `repeated`: added before.
+ * - `foreign`: not ours; `unpaid`: not paid yet; `refunded`: paid back at Stripe before it was credited.
+ * - `unknown_organization`, `unusable`: paid but not credited. The operator has to look at these.
+ */
 export type CheckoutOutcome =
   | { outcome: "credited" | "repeated"; organizationId: string; sessionId: string; mils: number; topup: Topup }
   | { outcome: "foreign" | "unpaid" | "refunded" }
   | { outcome: "unknown_organization" | "unusable"; sessionId: string | undefined; reason?: string };
 
-/** Credits a session that is ours and paid. What Stripe says of it has to come from Stripe: nothing here is a proof. */
-export async function creditCheckoutSession(context: Context, session: unknown): Promise<CheckoutOutcome> {
-  const outcome = await decide(context, session);
-  const { log, metrics } = context;
+/** Credits a session if it is ours and paid. The session must come from Stripe itself: nothing is verified here. */
+export async function creditCheckoutSession(
+  { database, log, metrics }: Pick<Context, "database" | "log" | "metrics">,
+  session: unknown,
+): Promise<CheckoutOutcome> {
+  const outcome = await decide({ database, log }, session);
   metrics.topups.inc({ outcome: outcome.outcome });
   if (outcome.outcome === "credited") {
-    const { topup, ...told } = outcome;
-    metrics.topupMils.inc(told.mils);
-    log.info({ ...told, planChanged: topup.planChanged }, "topped up");
+    const { topup, ...logFields } = outcome;
+    metrics.topupMils.inc(outcome.mils);
+    log.info({ ...logFields, planChanged: topup.planChanged }, "top-up credited");
   }
   if ("sessionId" in outcome && !("topup" in outcome)) {
     log.error({ ...outcome, organizationId: organizationOf(session) }, "a paid top-up could not be credited");
@@ -61,30 +67,33 @@ export async function creditCheckoutSession(context: Context, session: unknown):
   return outcome;
 }
 
-async function decide({ database, log }: Context, session: unknown): Promise<CheckoutOutcome> {
+async function decide(
+  { database, log }: Pick<Context, "database" | "log">,
+  session: unknown,
+): Promise<CheckoutOutcome> {
   const organizationId = organizationOf(session);
   if (organizationId === undefined) return { outcome: "foreign" };
   const { id: sessionId, payment_status: status } = anySession.safeParse(session).data ?? {};
   if (status !== "paid") return { outcome: "unpaid" };
   if (refundedSession.safeParse(session).success) return { outcome: "refunded" };
-  const read = paidSession.safeParse(session);
-  if (!read.success) return { outcome: "unusable", sessionId };
-  const { id, amount_total: cents, metadata } = read.data;
+  const paid = paidSession.safeParse(session);
+  if (!paid.success) return { outcome: "unusable", sessionId };
+  const { id, amount_total: cents, metadata } = paid.data;
   const mils = cents * milsPerCent;
   if (metadata[milsKey] !== String(mils)) {
     log.warn(
       { organizationId, sessionId: id, mils, begunMils: metadata[milsKey] },
-      "another amount was paid than begun",
+      "the amount paid differs from the amount begun",
     );
   }
-  const topup = await topUp(database, { organizationId, grantId: id, mils }).catch(refusalOf);
+  const topup = await topUp(database, { organizationId, grantId: id, mils }).catch(grantRefusalOrThrow);
   if (typeof topup === "string") return { outcome: "unusable", sessionId: id, reason: topup };
   if (!topup) return { outcome: "unknown_organization", sessionId: id };
   return { outcome: topup.fresh ? "credited" : "repeated", organizationId, sessionId: id, mils, topup };
 }
 
-/** A refusal by the ledger is told with its session, and stops nobody else's; whatever else goes wrong is thrown. */
-function refusalOf(error: unknown): string {
+/** The ledger's reason for refusing a grant. It belongs to this session alone, so the others go on. Throws other errors. */
+function grantRefusalOrThrow(error: unknown): string {
   const refusal = grantRefusal(error);
   if (refusal === undefined) throw error;
   return refusal;

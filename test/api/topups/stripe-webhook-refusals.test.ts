@@ -7,7 +7,7 @@ import { Service } from "../../harness/processes/service.ts";
 import { eventOf, signatureOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 import {
   acknowledged,
-  counted,
+  countOutcomes,
   notCredited,
   type EventDelivery,
   sendEvent,
@@ -26,10 +26,10 @@ afterAll(async () => {
   await stub.close();
 });
 
-const tell = (event: unknown, sending?: EventDelivery) => sendEvent(service, event, sending);
-const count = (what: () => Promise<unknown>) => counted(service, what);
+const send = (event: unknown, sending?: EventDelivery) => sendEvent(service, event, sending);
+const count = (action: () => Promise<unknown>) => countOutcomes(service, action);
 
-test("nothing unsigned is credited: a wrong secret, an old signature, another body, none, or one of another kind", async () => {
+test("an event without a valid signature is refused and credits nothing", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   const event = eventOf(stub.paid(organizationId, 1_000));
   const body = JSON.stringify(event);
@@ -48,46 +48,49 @@ test("nothing unsigned is credited: a wrong secret, an old signature, another bo
     { headers: { "stripe-signature": "", "x-signature": right } },
   ];
   const counts = await count(async () => {
-    for (const wrong of wrongs) expect(await tell(event, wrong)).toMatchObject(unsigned);
+    for (const wrong of wrongs) expect(await send(event, wrong)).toMatchObject(unsigned);
   });
   expect(counts).toEqual({ unsigned: wrongs.length });
   expect(await service.ledgerOf(organizationId)).toEqual([]);
   // While a secret is being changed, Stripe signs with the old and the new one.
   const both = `${right},v1=${"0".repeat(64)}`;
-  expect(await tell(event, { signature: both })).toMatchObject(acknowledged);
+  expect(await send(event, { signature: both })).toMatchObject(acknowledged);
   expect(await service.ledgerOf(organizationId)).toHaveLength(1);
 });
 
 test("a body larger than any event is refused before it is read", async () => {
   const huge = eventOf({ pad: "x".repeat(300 * 1024) });
-  expect(await tell(huge)).toMatchObject({ status: 400, body: { error: { details: { reason: "body_too_large" } } } });
+  expect(await send(huge)).toMatchObject({ status: 400, body: { error: { details: { reason: "body_too_large" } } } });
 });
 
-test("a payment that cannot be credited is never acknowledged, told loudly, and credited once it can be", async () => {
+test("a payment that cannot be credited is not acknowledged, logged as an error, and credited once it can be", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
-  const nobody = newId("org");
+  const unknown = newId("org");
   const broken = stub.paid(organizationId, 1_000, { currency: "eur" });
-  expect(await count(async () => expect(await tell(eventOf(broken))).toMatchObject(notCredited))).toEqual({
+  expect(await count(async () => expect(await send(eventOf(broken))).toMatchObject(notCredited))).toEqual({
     unusable: 1,
   });
   const nothing = stub.paid(organizationId, 0);
-  expect(await tell(eventOf(nothing))).toMatchObject(notCredited);
+  expect(await send(eventOf(nothing))).toMatchObject(notCredited);
   const fraction = stub.paid(organizationId, 10.5);
-  expect(await tell(eventOf(fraction))).toMatchObject(notCredited);
+  expect(await send(eventOf(fraction))).toMatchObject(notCredited);
   expect(await service.ledgerOf(organizationId)).toEqual([]);
 
-  const early = eventOf(stub.paid(nobody, 1_000));
-  const counts = await count(async () => expect(await tell(early)).toMatchObject(notCredited));
+  const early = eventOf(stub.paid(unknown, 1_000));
+  const counts = await count(async () => expect(await send(early)).toMatchObject(notCredited));
   expect(counts).toEqual({ unknown_organization: 1 });
-  const told = () => service.apis.flatMap((api) => api.errors).map(({ organizationId: whose }) => whose);
-  await expect.poll(told).toContain(nobody);
-  // The ledger came back from a backup without the organization, say; now it is there again.
-  await service.database.query("insert into organizations (id, name, plan_code) values ($1, 'Late', 'free')", [nobody]);
-  expect(await tell(early)).toMatchObject(acknowledged);
-  expect(await service.ledgerOf(nobody)).toMatchObject([{ mils: 10_000 }]);
+  const loggedOrganizations = () =>
+    service.apis.flatMap((api) => api.errors).map(({ organizationId: logged }) => logged);
+  await expect.poll(loggedOrganizations).toContain(unknown);
+  // As after a restore from a backup that lacked the organization, once the organization is there again.
+  await service.database.query("insert into organizations (id, name, plan_code) values ($1, 'Late', 'free')", [
+    unknown,
+  ]);
+  expect(await send(early)).toMatchObject(acknowledged);
+  expect(await service.ledgerOf(unknown)).toMatchObject([{ mils: 10_000 }]);
 });
 
-test("what the ledger refuses is never acknowledged: an id that another has, a balance that cannot grow", async () => {
+test("a payment that the ledger refuses is not acknowledged: a grant id of another organization, a full balance", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   const full = await service.organization({ creditMils: Number.MAX_SAFE_INTEGER });
   const other = await service.organization({ creditMils: 0 });
@@ -95,17 +98,18 @@ test("what the ledger refuses is never acknowledged: an id that another has, a b
   const slip = { organizationId: other.organizationId, grantId: taken.id, mils: 10_000, reason: "slip" };
   await grantCredit(service.database, slip);
   const counts = await count(async () => {
-    expect(await tell(eventOf(taken))).toMatchObject(notCredited);
-    expect(await tell(eventOf(stub.paid(full.organizationId, 1_000)))).toMatchObject(notCredited);
+    expect(await send(eventOf(taken))).toMatchObject(notCredited);
+    expect(await send(eventOf(stub.paid(full.organizationId, 1_000)))).toMatchObject(notCredited);
   });
   expect(counts).toEqual({ unusable: 2 });
-  const told = () => service.apis.flatMap((api) => api.errors).map(({ sessionId, reason }) => ({ sessionId, reason }));
+  const logged = () =>
+    service.apis.flatMap((api) => api.errors).map(({ sessionId, reason }) => ({ sessionId, reason }));
   const reason = "This grant id was used for another organization.";
-  await expect.poll(told).toContainEqual({ sessionId: taken.id, reason });
+  await expect.poll(logged).toContainEqual({ sessionId: taken.id, reason });
   expect(await service.ledgerOf(organizationId)).toEqual([]);
 });
 
-test("what is none of ours is acknowledged and left alone", async () => {
+test("an event that is not ours is acknowledged and ignored", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   const session = stub.paid(organizationId, 1_000);
   const counts = await count(async () => {
@@ -116,30 +120,30 @@ test("what is none of ours is acknowledged and left alone", async () => {
       eventOf(session, "checkout.session.expired"),
       eventOf(session, "a.type.of.tomorrow"),
       eventOf({ id: "ch_1", metadata: {} }, "charge.refunded"),
-      // Paid with the card of a test, and the key says that payments here are not real, or the other way about.
+      // A live payment while our key is a test key.
       eventOf(session, undefined, true),
     ];
-    for (const other of others) expect(await tell(other)).toMatchObject(acknowledged);
+    for (const other of others) expect(await send(other)).toMatchObject(acknowledged);
   });
   expect(counts).toEqual({ foreign: 3, ignored: 4 });
   expect(await service.ledgerOf(organizationId)).toEqual([]);
 });
 
-test("refunds and disputes at Stripe are told and counted, and take nothing away", async () => {
+test("refunds and disputes at Stripe are logged and counted, and remove no credit", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 70 });
   const charge = { id: "ch_7", payment_intent: "pi_7", metadata: { serpmill_organization: organizationId } };
   const dispute = { id: "dp_7", charge: "ch_7", payment_intent: "pi_7", metadata: {} };
   const counts = await count(async () => {
-    expect(await tell(eventOf(charge, "charge.refunded"))).toMatchObject(acknowledged);
-    expect(await tell(eventOf(dispute, "charge.dispute.created"))).toMatchObject(acknowledged);
+    expect(await send(eventOf(charge, "charge.refunded"))).toMatchObject(acknowledged);
+    expect(await send(eventOf(dispute, "charge.dispute.created"))).toMatchObject(acknowledged);
   });
   expect(counts).toEqual({ refunded: 1, disputed: 1 });
-  const refund = await service.apis[0]?.line("a payment was refunded at Stripe, which takes no credit back");
+  const refund = await service.apis[0]?.line("a payment was refunded at Stripe; its credit was not removed");
   expect(refund).toMatchObject({ organizationId, payment_intent: "pi_7" });
   expect((await service.usage(token)).body.creditBalanceMils).toBe(70);
 });
 
-test("the path takes POST alone, and is not there without payments", async () => {
+test("the webhook accepts only POST, and is 404 without payments", async () => {
   const get = await service.send("/stripe/webhook");
   expect([get.status, get.headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
   const plain = await service.startApi({ STRIPE_SECRET_KEY: "", STRIPE_WEBHOOK_SECRET: "" });
@@ -148,8 +152,8 @@ test("the path takes POST alone, and is not there without payments", async () =>
   await plain.stop();
 });
 
-test("no secret of Stripe is in a log, a metric, Redis or Postgres", async () => {
-  await service.apis[0]?.line("topped up");
+test("no Stripe secret is in a log, a metric, Redis or Postgres", async () => {
+  await service.apis[0]?.line("top-up credited");
   const seen = [
     ...service.apis.map(({ lines, stderr }) => JSON.stringify(lines) + stderr),
     ...(await Promise.all(service.apis.filter(({ hasEnded }) => !hasEnded).map((api) => Exposition.of(api)))).map(

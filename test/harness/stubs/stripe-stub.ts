@@ -6,7 +6,7 @@ import { listen } from "./listen.ts";
 export const stripeKey = "sk_test_canary51Hx9secret";
 export const webhookSecret = "whsec_canary7Qsecret";
 
-/** A Checkout Session as far as anybody here looks at it. */
+/** The fields of a Checkout Session that the service reads. */
 export interface Session {
   id: string;
   object: "checkout.session";
@@ -29,18 +29,18 @@ export interface SeenCall {
   fields: Record<string, string>;
 }
 
-/** What happens to one call instead of its answer. */
+/** What a call gets instead of its answer. */
 export type Fault = (response: ServerResponse) => void;
 
 /** A real server on a free loopback port that speaks Stripe's HTTP for Checkout, and signs events as Stripe does. */
 export class StripeStub {
   readonly calls: SeenCall[] = [];
   readonly sessions: Session[] = [];
-  /** Where the pages of new sessions are; an account may have a domain of its own for them. */
+  /** The origin of new sessions' payment pages. A Stripe account may have its own domain for them. */
   checkoutOrigin = "https://checkout.stripe.com";
-  /** The sessions, by their ids, whose payments were given back in full. */
+  /** The ids of the sessions whose payments were refunded in full. */
   readonly refunded = new Set<string>();
-  /** One each for the next calls. */
+  /** Faults for the next calls, one each. */
   readonly faults: Fault[] = [];
   readonly url: string;
   readonly close: () => Promise<void>;
@@ -52,12 +52,12 @@ export class StripeStub {
   }
 
   static async start(): Promise<StripeStub> {
-    const listening = await listen((request, response) => void stub.#take(request, response));
+    const listening = await listen((request, response) => void stub.#handle(request, response));
     const stub = new StripeStub(listening);
     return stub;
   }
 
-  /** What has to be in the environment of a service that is paid through this. */
+  /** The settings of a service that uses this Stripe. */
   get environment(): Record<string, string> {
     return {
       STRIPE_SECRET_KEY: stripeKey,
@@ -67,7 +67,7 @@ export class StripeStub {
     };
   }
 
-  /** A session that a person has paid, as one that we began would be. */
+  /** A paid session, as if our API had created it. */
   paid(organizationId: string, cents: number, changes: Partial<Session> = {}): Session {
     const metadata = { serpmill_organization: organizationId, serpmill_mils: String(cents * 10) };
     const session = {
@@ -79,20 +79,20 @@ export class StripeStub {
     return this.#keep({ ...session, status: "complete", payment_status: "paid", payment_intent: "pi_1", ...changes });
   }
 
-  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await text(request);
     const url = new URL(request.url ?? "", this.url);
     const key = request.headers["idempotency-key"];
     const fields = Object.fromEntries(new URLSearchParams(request.method === "POST" ? body : url.search));
     const call = { method: request.method ?? "", path: url.pathname, fields };
     this.calls.push({ ...call, idempotencyKey: typeof key === "string" ? key : undefined });
-    const trouble = this.faults.shift();
+    const fault = this.faults.shift();
     const known = typeof key === "string" ? this.#answers.get(key) : undefined;
     if (known && known.body !== body) return refuse(response, 400, "idempotency_error", "Keys are for equal requests.");
     const [status, answer] = known ? [200, known.answer] : this.#answer(request, call);
     if (status === 200 && typeof key === "string") this.#answers.set(key, { body, answer });
-    // As with the real one, what goes wrong on the way back does not undo what was done.
-    if (trouble) return trouble(response);
+    // As with the real Stripe, a lost answer does not undo the call.
+    if (fault) return fault(response);
     response.writeHead(status, { "content-type": "application/json", "request-id": "req_stripe" }).end(answer);
   }
 
@@ -165,7 +165,7 @@ export function eventOf(object: unknown, type = completed, livemode = false) {
   return { id: `evt_${randomBytes(8).toString("hex")}`, object: "event", type, livemode, data: { object } };
 }
 
-/** The header for a body: signed with the secret, at this age. The SDK checks it by code of its own. */
+/** The Stripe-Signature header of a body, by default signed now with the right secret. The SDK has its own code for it. */
 export function signatureOf(body: string, options: { secret?: string; ageSeconds?: number } = {}): string {
   const at = Math.floor(Date.now() / 1_000) - (options.ageSeconds ?? 0);
   const hmac = createHmac("sha256", options.secret ?? webhookSecret).update(`${at}.${body}`);
@@ -177,10 +177,10 @@ export const refusal =
   (response) =>
     refuse(response, status, type, message);
 
-/** Takes the call and never says a word. */
+/** Takes the call and never answers. */
 export const hang: Fault = () => {};
 
-/** Begins its answer and never comes to an end, a byte at a time. */
+/** Begins its answer and never completes it, a byte at a time. */
 export const drip: Fault = (response) => {
   response.writeHead(200, { "content-type": "application/json" }).write("{");
   const timer = setInterval(() => response.write(" "), 100);
@@ -190,7 +190,7 @@ export const drip: Fault = (response) => {
 /** Closes the connection without an answer. */
 export const hangUp: Fault = (response) => void response.destroy();
 
-/** Answers as whoever took the name over, or as a captive portal. */
+/** Answers with a page that is not Stripe's, as a captive portal does. */
 export const stranger: Fault = (response) => void response.end("<html>");
 
 function refuse(response: ServerResponse, status: number, type: string, message: string): void {
