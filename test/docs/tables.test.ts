@@ -1,0 +1,170 @@
+import { Command } from "commander";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { readConfig } from "../../shared/config.ts";
+import { errorDefinitions } from "../../shared/error-schemas.ts";
+import { type ErrorCode, errors } from "../../shared/errors.ts";
+import { openMetrics } from "../../shared/metrics.ts";
+import { readSource, sources } from "../harness/assertions/sources.ts";
+import { codesIn, page, tableRows } from "./markdown.ts";
+
+/** Tables of the documentation against what the code declares, both ways. */
+
+const byName = <T>(entries: readonly (readonly [string, T])[]) =>
+  entries.toSorted(([one], [other]) => (one < other ? -1 : 1));
+
+const configurationRows = tableRows(page("docs/operating/configuration.md"), "name").map((row) => {
+  const [name = ""] = codesIn(row.name);
+  return [name, codesIn(row.default)[0] ?? row.default ?? ""] as const;
+});
+const settingNames = [...readSource("shared/config.ts").matchAll(/^ {2}([A-Z][A-Z0-9_]+):/gm)].map(
+  ([, name = ""]) => name,
+);
+
+test("every setting is documented with its default, and every documented setting exists", () => {
+  const required = { DATABASE_URL: "postgres://host/name", REDIS_URL: "redis://host" };
+  const defaults = z
+    .record(z.string(), z.union([z.string(), z.number(), z.array(z.unknown())]))
+    .parse(readConfig(required));
+  const declared = settingNames.map((name) => {
+    if (name in required) return [name, "required"] as const;
+    return [name, defaults[name]?.toString() || "none"] as const;
+  });
+  expect(declared.length).toBeGreaterThan(20);
+  const documented = configurationRows.filter(([name]) => !composeOnly.has(name));
+  expect(byName(documented)).toEqual(byName(declared));
+});
+
+const composeDefaults = new Map(
+  [...readSource("docker-compose.yml").matchAll(/\$\{([A-Z_]+):-([^}]*)\}/g)]
+    .map(([, name = "", value = ""]) => [name, value] as const)
+    .filter(([name]) => !settingNames.includes(name)),
+);
+const composeOnly = new Set(composeDefaults.keys());
+
+test("every setting that only docker compose reads is documented with its default", () => {
+  const documented = configurationRows.filter(([name]) => !settingNames.includes(name));
+  expect(byName(documented)).toEqual(byName([...composeDefaults]));
+});
+
+test("the example environment has every setting and no other", () => {
+  const example = [...readSource(".env.example").matchAll(/^(?:# )?([A-Z][A-Z0-9_]+)=\S*$/gm)].map(
+    ([, name = ""]) => name,
+  );
+  expect(example.toSorted()).toEqual([...settingNames, ...composeOnly].toSorted());
+});
+
+test("every setting that a page names exists", () => {
+  const known = new Set([...settingNames, ...composeOnly, "TEST_SERVERS", "CHROMIUM_PATH", "CREATEROLE"]);
+  const files = [...sources("*.md", "docs/**/*.md", "deploy/**/*")];
+  const unknown = files.flatMap(({ path, text }) =>
+    [...text.matchAll(/`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`/g)]
+      .filter(([, name = ""]) => !known.has(name))
+      .map(([, name = ""]) => `${path}: ${name}`),
+  );
+  expect(unknown).toEqual([]);
+});
+
+const declaredMetric = z.object({ name: z.string(), labelNames: z.array(z.string()) });
+
+test("every metric is documented with its labels, and every documented metric exists", () => {
+  const declared = openMetrics()
+    .registry.getMetricsAsArray()
+    .map((metric) => declaredMetric.parse(metric))
+    .filter(({ name }) => !/^(process|nodejs)_/.test(name))
+    .map(({ name, labelNames }) => (labelNames.length > 0 ? `${name}{${labelNames.join(",")}}` : name));
+  const documented = tableRows(page("docs/operating/monitoring.md"), "metric").flatMap((row) => codesIn(row.metric));
+  expect(documented.toSorted()).toEqual(declared.toSorted());
+});
+
+const alertRules = z.object({
+  groups: z.array(
+    z.object({ rules: z.array(z.object({ alert: z.string(), labels: z.object({ severity: z.string() }) })) }),
+  ),
+});
+
+test("every alert is documented with its severity, and every documented alert exists", () => {
+  const { groups } = alertRules.parse(parse(readSource("deploy/prometheus/alerts.yml")));
+  const declared = groups.flatMap(({ rules }) => rules.map(({ alert, labels }) => [alert, labels.severity] as const));
+  const documented = tableRows(page("docs/operating/monitoring.md"), "alert").map(
+    (row) => [codesIn(row.alert)[0] ?? "", row.severity ?? ""] as const,
+  );
+  expect(byName(documented)).toEqual(byName(declared));
+});
+
+test("every admin command is documented with its arguments and options, and every documented one exists", async () => {
+  const program = new Command("admin");
+  for (const [, add = "", file = ""] of readSource("shared/admin.ts").matchAll(
+    /import \{ (add\w+) \} from "\.(.*)"/g,
+  )) {
+    const group = (await import(`../../shared${file}`)) as Record<string, (program: Command) => void>;
+    group[add]?.(program);
+  }
+  const cli = page("docs/operating/cli.md");
+  const documented = tableRows(cli, "command").flatMap((row) =>
+    codesIn(row.command).filter((code) => !code.startsWith("npm")),
+  );
+  expect(documented.map(signatureOf).toSorted()).toEqual(signaturesOf(program).toSorted());
+});
+
+/** The command's words, its number of arguments and its options: `credit grant 2 --id --reason`. */
+function signaturesOf(command: Command, path = ""): string[] {
+  const subcommands = command.commands;
+  if (subcommands.length > 0)
+    return subcommands.flatMap((subcommand) => signaturesOf(subcommand, `${path}${subcommand.name()} `));
+  const options = command.options.map(({ long }) => long ?? "").toSorted();
+  return [`${path}${command.registeredArguments.length} ${options.join(" ")}`.trim()];
+}
+
+function signatureOf(usage: string): string {
+  const options = [...usage.matchAll(/--[\w-]+/g)].map(([option]) => option).toSorted();
+  const withoutOptions = usage.replace(/\[?--[\w-]+( [A-Z]+)?\]?/g, "").trim();
+  const [words, args] = [withoutOptions.match(/\b[a-z-]+\b/g) ?? [], withoutOptions.match(/\b[A-Z]+\b/g) ?? []];
+  return `${words.join(" ")} ${args.length} ${options.join(" ")}`.trim();
+}
+
+const errorRows = tableRows(page("docs/api.md"), "status").map((row) => ({
+  code: codesIn(row.code)[0] ?? "",
+  status: Number(row.status),
+  retry: row.retry,
+  words: codesIn(`${row.when} ${row.details}`),
+}));
+const reasonRows = tableRows(page("docs/api.md"), "reason").flatMap((row) => codesIn(row.reason));
+
+test("every error is documented with its status and whether to retry, and every documented error exists", () => {
+  const declared = Object.entries(errors).map(([code, { status, retry }]) => [code, { status, retry }] as const);
+  const documented = errorRows.map(
+    ({ code, status, retry }) => [code, { status, retry: retry === "yes" || retry === "after `Retry-After`" }] as const,
+  );
+  expect(byName(documented)).toEqual(byName(declared));
+});
+
+const detailsSchema = z.object({
+  properties: z.object({
+    details: z.object({ properties: z.record(z.string(), z.looseObject({ enum: z.array(z.string()).optional() })) }),
+  }),
+});
+
+test("every field of an error's details is documented, and every reason", () => {
+  const undocumented = Object.entries(errorDefinitions).flatMap(([code, schema]) => {
+    const { details } = detailsSchema.parse(z.toJSONSchema(schema)).properties;
+    const words = new Set(errorRows.find((row) => row.code === code)?.words);
+    const reasons = details.properties.reason?.enum ?? [];
+    const known = (reason: string) => words.has(reason) || reasonRows.includes(reason);
+    return [
+      ...Object.keys(details.properties).filter((field) => !words.has(field)),
+      ...reasons.filter((reason) => !known(reason)),
+    ].map((word) => `${code}: ${word}`);
+  });
+  expect(undocumented).toEqual([]);
+});
+
+test("every documented reason exists", () => {
+  const codes: ErrorCode[] = ["unavailable", "bad_request"];
+  const declared = codes.flatMap((code) => {
+    const { details } = detailsSchema.parse(z.toJSONSchema(errorDefinitions[code])).properties;
+    return details.properties.reason?.enum ?? [];
+  });
+  expect(reasonRows.toSorted()).toEqual(declared.toSorted());
+});
