@@ -1,4 +1,7 @@
-/** One process of ours under `npm start`: its log goes to a file, its warnings and errors to the terminal as well. */
+/**
+ * One process of ours under `npm start` or `npm run dev`: its log goes to a file; its warnings and errors, or all lines in
+ * readable form, go to the terminal as well.
+ */
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { createInterface } from "node:readline";
@@ -22,13 +25,19 @@ export interface LoggedProcessOptions {
   mainFile: string;
   environment: NodeJS.ProcessEnv;
   logPath: string;
+  /** Folders. If a file in them changes, Node restarts the process. */
+  watched?: readonly string[];
+  /** Formats a line of the log for the terminal. Without it, only warnings and errors appear there, as they are. */
+  format?: ((line: string) => string) | undefined;
   say: (line: string) => void;
 }
 
 /** Starts `node <mainFile>`. It is asked to stop by SIGTERM, and killed when that takes too long. */
 export async function startLoggedProcess(options: LoggedProcessOptions): Promise<LoggedProcess> {
-  const { name, mainFile, environment, logPath, say } = options;
-  const child = await startGuardedProcess(process.execPath, [mainFile], {
+  const { name, mainFile, environment, logPath, watched = [], format, say } = options;
+  const watch = watched.length > 0 ? ["--watch", "--watch-preserve-output"] : [];
+  const nodeOptions = [...watch, ...watched.map((folder) => `--watch-path=${folder}`)];
+  const child = await startGuardedProcess(process.execPath, [...nodeOptions, mainFile], {
     env: environment,
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -41,7 +50,8 @@ export async function startLoggedProcess(options: LoggedProcessOptions): Promise
       log.write(`${line}\n`);
       lastLines.push(line);
       if (lastLines.length > lastLinesMax) lastLines.shift();
-      if (isWarning(line)) say(`${name}: ${line}`);
+      if (format) say(`${name}: ${format(line)}`);
+      else if (isWarning(line)) say(`${name}: ${line}`);
     });
   }
   const exited = child.exited.then(async (reason) => {

@@ -1,5 +1,5 @@
 /**
- * `npm start`: everything on one machine that has Node and nothing else. Besides shared/config.ts only this file reads
+ * `npm start` and `npm run dev`: everything on one machine that has Node and nothing else. Besides shared/config.ts only this file reads
  * `process.env`, because it decides the environment that the processes get.
  */
 import { mkdir, writeFile } from "node:fs/promises";
@@ -20,7 +20,11 @@ const parentPollMs = 250;
 const workerPollMs = 50;
 const labelWidth = 12;
 
+// `npm run dev`: the API and the worker restart when a file of theirs changes, and their logs are shown in readable form.
+const isWatching = process.argv.includes("--watch");
+
 const help = `npm start: Serpmill on this machine, until Ctrl-C.
+npm run dev: the same; restarts the API and the worker when a file changes, and shows their logs.
 
 Starts a private Postgres and Redis on free ports of 127.0.0.1, brings the database up to date, starts the API and
 one worker, makes an organization with credits and a token, and prints a curl line that searches with it.
@@ -138,11 +142,31 @@ async function claim(settingName: string, usual: number, host: string): Promise<
 async function startOne(name: string, part: string, environment: NodeJS.ProcessEnv): Promise<LoggedProcess> {
   const logPath = join(folder, "logs", `${part}.log`);
   const mainFile = join(checkout, part, "main.ts");
-  const child = await startLoggedProcess({ name, mainFile, environment, logPath, say: (line) => say("", line) });
+  const child = await startLoggedProcess({
+    name,
+    mainFile,
+    environment,
+    logPath,
+    ...(isWatching && { watched: [join(checkout, part), join(checkout, "shared")], format: await openLogFormat() }),
+    say: isWatching ? print : (line) => say("", line),
+  });
   started.push({ name, stop: child.stop });
   void endWith(child.exited, (reason) => exitMessage(child, reason), child);
   say(name, `starting (log in ${shortened(logPath)})`);
   return child;
+}
+
+/** A development dependency, so it is loaded only by `npm run dev`. */
+async function openLogFormat(): Promise<(line: string) => string> {
+  const { prettyFactory } = await import("pino-pretty");
+  const options = {
+    colorize: process.stdout.isTTY,
+    translateTime: "SYS:HH:MM:ss.l",
+    ignore: "process,pid",
+    singleLine: true,
+  };
+  const format = prettyFactory(options);
+  return (line) => format(line).trimEnd();
 }
 
 async function presentToken(apiUrl: string, environment: NodeJS.ProcessEnv): Promise<void> {
