@@ -11,7 +11,7 @@ import { randomFaults } from "./random/report.ts";
 import { reportOf, type Row } from "./report.ts";
 
 // Most of a crash point's time is waiting for others to notice.
-const lanesDefault = 6;
+const stacksDefault = 6;
 const modelRunsDefault = 3_000;
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
@@ -34,7 +34,7 @@ async function withPostgres(use: (postgresUrl: string) => Promise<Row[]>): Promi
   }
 }
 
-const crashPoints = (options: { only?: string; lanes: number }) =>
+const crashPoints = (options: { only?: string; stacks: number }) =>
   withPostgres((postgresUrl) => runCrashPoints({ ...options, postgresUrl, say }));
 
 const money = (options: { seed?: number; runs: number }) =>
@@ -59,7 +59,7 @@ program
   .description("crash points, random faults, the money's model and the scenarios, one after the other: 20 minutes")
   .action(async () => {
     conclude([
-      ...(await crashPoints({ lanes: lanesDefault })),
+      ...(await crashPoints({ stacks: stacksDefault })),
       ...(await randomFaults({ seed: 1, seeds: 10, searches: 1_000, say })),
       ...(await money({ runs: modelRunsDefault })),
       ...(await measureScenarios()),
@@ -70,8 +70,8 @@ program
   .command("crash-points")
   .description("kills a process at each step of a search's path, before and after it")
   .option("--only <case>", "the cases that have this in their name, as worker:settle:after")
-  .option("--lanes <n>", "cases that are played side by side", parseWholeNumber(1), lanesDefault)
-  .action(async (options: { only?: string; lanes: number }) => conclude(await crashPoints(options)));
+  .option("--stacks <n>", "stacks in which cases run side by side", parseWholeNumber(1), stacksDefault)
+  .action(async (options: { only?: string; stacks: number }) => conclude(await crashPoints(options)));
 
 program
   .command("random")

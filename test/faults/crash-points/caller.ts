@@ -1,50 +1,45 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import type { Attempt } from "../audit/evidence.ts";
 import type { IsolatedStack } from "./isolated-stack.ts";
 
 const retryPauseMs = 200;
-const listensMsMax = 20_000;
+const listensMsMax = 60_000;
 
-const answerBody = z.object({ requestId: z.string(), creditsCharged: z.number() });
+const answerHead = z.object({ requestId: z.string() });
 
-/** One request and its end: an answer, or none, because the connection broke. */
-export interface Attempt {
-  tookMs: number;
-  status: number | undefined;
-  /** The bytes of a whole answer. */
-  text: string | undefined;
-}
-
-export interface Asked {
+export interface CallerRequest {
+  organizationId: string;
   token: string;
   keyword: string;
-  /** Without one nothing is repeated. */
+  /** Without a key nothing is retried. */
   key: string | undefined;
   firstApi: 0 | 1;
-  gone?: AbortSignal;
-  /** How long after its beginning a caller with a key begins no further attempt. */
-  patienceMs: number;
+  hangUp?: AbortSignal;
+  /** How long after its first attempt a caller with a key begins no further one. */
+  retryForMs: number;
   onAttempt?: () => void;
 }
 
-/** Asks as callers do: with a key again after a broken connection or a 502, 503, 504, at the other API. */
-export async function ask(lane: IsolatedStack, asked: Asked): Promise<Attempt[]> {
+/** Searches as a caller does: with a key it retries at the other API after a broken connection, a 502, 503 or 504. */
+export async function searchWithRetries(stack: IsolatedStack, request: CallerRequest): Promise<Attempt[]> {
   const attempts: Attempt[] = [];
-  const giveUpAtMs = performance.now() + asked.patienceMs;
+  const giveUpAtMs = performance.now() + request.retryForMs;
   for (;;) {
-    const attempt = await once(lane, asked, (asked.firstApi + attempts.length) % 2);
+    const attempt = await search(stack, request, (request.firstApi + attempts.length) % 2 === 0 ? 0 : 1);
     attempts.push(attempt);
-    asked.onAttempt?.();
-    const mayHelp = attempt.status === undefined || [502, 503, 504].includes(attempt.status);
-    if (!mayHelp || asked.key === undefined || performance.now() > giveUpAtMs) return attempts;
+    request.onAttempt?.();
+    const mayHelp = !attempt.answer || [502, 503, 504].includes(attempt.answer.status);
+    if (!mayHelp || request.key === undefined || performance.now() > giveUpAtMs) return attempts;
     await sleep(retryPauseMs);
   }
 }
 
-async function once(lane: IsolatedStack, { token, keyword, key, gone }: Asked, wanted: number): Promise<Attempt> {
-  const url = await listening(lane, wanted);
-  const beganMs = performance.now();
-  const end = (status?: number, text?: string): Attempt => ({ tookMs: performance.now() - beganMs, status, text });
+/** One attempt, at this API or, while it does not listen, at the other. */
+async function search(stack: IsolatedStack, request: CallerRequest, wanted: 0 | 1): Promise<Attempt> {
+  const { organizationId, token, keyword, key, hangUp } = request;
+  const { api, url } = await chooseApi(stack, wanted);
+  const attempt: Attempt = { organizationId, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
   try {
     const response = await fetch(`${url}/v1/serp/search`, {
       method: "POST",
@@ -55,23 +50,31 @@ async function once(lane: IsolatedStack, { token, keyword, key, gone }: Asked, w
         ...(key !== undefined && { "idempotency-key": key }),
       },
       body: JSON.stringify({ keyword }),
-      ...(gone && { signal: gone }),
+      ...(hangUp && { signal: hangUp }),
     });
-    return end(response.status, await response.text());
-  } catch {
-    return end(); // Broken off before its last byte, or hung up.
+    const text = await response.text();
+    const { requestId } = answerHead.parse(JSON.parse(text));
+    const replayed = response.headers.get("idempotency-replayed") === "true";
+    attempt.answer = { status: response.status, requestId, text, replayed };
+  } catch (error) {
+    if (error instanceof z.ZodError) throw error; // A whole answer always has a request id.
+    attempt.noAnswer = hangUp?.aborted === true ? "hung up" : "broken";
   }
+  attempt.endedAtMs = performance.now();
+  return attempt;
 }
 
-/** The API that a load balancer would choose: this one, or the other while it is away. */
-async function listening(lane: IsolatedStack, wanted: number): Promise<string> {
+/** The API that a load balancer would choose: this one, or the other while it is down. */
+async function chooseApi({ apis }: IsolatedStack, wanted: 0 | 1): Promise<{ api: 0 | 1; url: string }> {
+  const other = wanted === 0 ? 1 : 0;
   const giveUpAtMs = performance.now() + listensMsMax;
   for (;;) {
-    const url = lane.apis[wanted]?.url ?? lane.apis[1 - wanted]?.url;
-    if (url) return url;
+    for (const api of [wanted, other] as const) {
+      // A pair of literals, not of numbers.
+      const { url } = apis[api];
+      if (url !== undefined) return { api, url };
+    }
     if (performance.now() > giveUpAtMs) throw new Error("no API listens");
     await sleep(20);
   }
 }
-
-export const readAnswer = (text: string) => answerBody.parse(JSON.parse(text));

@@ -1,51 +1,59 @@
 import { keysOf } from "../../../shared/credits/holds.ts";
-import { type Attempt, ask } from "./caller.ts";
+import type { ProcessExit } from "../../harness/processes/supervised-process.ts";
+import type { Attempt } from "../audit/evidence.ts";
+import { searchWithRetries } from "./caller.ts";
 import type { Case } from "./cases.ts";
-import type { Behaviour, IsolatedStack } from "./isolated-stack.ts";
+import { type CrashableProcess, diedAt } from "./crashable-process.ts";
 import { HoldWatch } from "./hold-watch.ts";
-import { type Death, isAt } from "./place.ts";
+import type { Behaviour, IsolatedStack } from "./isolated-stack.ts";
 import type { Order, Point } from "./points.ts";
 
-const patienceMs = 60_000;
+const retryForMs = 60_000;
 const slowMs = 1_500;
 // Of two calls, so that the search takes longer than a stopping worker waits, and neither call longer than it may.
 const halfAStopMs = 6_500;
 
-/** One case on its way: who has to die where, who asked, and what came of it. */
+/** One run of a case: who has to die where, what the callers sent, and what they saw. */
 export class CaseRun {
-  readonly lane: IsolatedStack;
+  readonly stack: IsolatedStack;
   readonly case: Case;
   readonly customer: { organizationId: string; token: string; grantedMils: number };
   readonly keyword: string;
   readonly key: string | undefined;
   readonly holds: HoldWatch;
   readonly attempts: Attempt[] = [];
-  /** Those who died where they should. */
-  readonly deaths: { death: Death; point: Point }[] = [];
-  /** Those who died there too. */
-  readonly twins: Death[] = [];
-  /** Those who died elsewhere, and not by the plot's hand. */
-  readonly accidents: Death[] = [];
-  readonly #gone = new AbortController();
+  /** Processes that died at the point of the case. */
+  readonly deaths: { kind: "api" | "worker"; point: Point }[] = [];
+  /** Second workers that were at the point already when the first died. */
+  twinDeaths = 0;
+  /** Processes that killed themselves at another point. */
+  readonly strayDeaths: string[] = [];
+  readonly #hangUp = new AbortController();
   readonly #killed = new Set<object | undefined>();
   #workerDeaths = 0;
 
-  constructor(lane: IsolatedStack, one: Case, customer: CaseRun["customer"]) {
-    this.lane = lane;
+  constructor(stack: IsolatedStack, one: Case, customer: CaseRun["customer"]) {
+    this.stack = stack;
     this.case = one;
     this.customer = customer;
-    this.holds = new HoldWatch(lane.service, customer.organizationId);
+    this.holds = new HoldWatch(stack.service, customer.organizationId);
     this.keyword = `crash ${customer.organizationId}`;
-    this.key = one.keyed ? `key of ${customer.organizationId}`.replaceAll(" ", "-") : undefined;
+    this.key = one.keyed ? `key-of-${customer.organizationId}` : undefined;
   }
 
-  /** Plays the case until every caller has ended. */
+  get deathsDue(): number {
+    return this.case.apis.length + this.case.workers.length;
+  }
+
+  /** Runs the case until every caller has its outcome. */
   async run(): Promise<void> {
-    const { lane } = this;
-    for (const place of lane.places) place.onDeath = (death) => this.#mourn(death);
+    const { stack } = this;
+    for (const process of stack.processes) process.onExit = (exit) => this.#recordExit(process, exit);
     await Promise.all([
-      ...lane.apis.map((place, number) => place.arm(this.#order(this.case.apis[number]))),
-      ...(this.case.plot === "caretaker starts" ? [] : lane.workers.map((place) => place.arm(this.#workerOrder))),
+      ...stack.apis.map((process, number) => process.arm(this.#orderAt(this.case.apis[number]))),
+      ...(this.case.plot === "maintenance starts"
+        ? []
+        : stack.workers.map((process) => process.arm(this.#workerOrder))),
     ]);
     await this.#plots[this.case.plot]();
   }
@@ -55,44 +63,45 @@ export class CaseRun {
     cold: () => this.#search(),
     late: () => this.#late(),
     "charged late": () => this.#chargedLate(),
-    "hang-up": () => this.#hangUp(),
+    "hang-up": () => this.#hangUpAtProvider(),
     "charged hang-up": () => this.#search(),
     repeat: () => this.#repeat(),
     stopping: () => this.#stopping(),
     "no second answer": () => this.#noSecondAnswer(),
-    "caretaker starts": () => this.#caretakerStarts(),
+    "maintenance starts": () => this.#maintenanceStarts(),
   };
 
   async #search(firstApi: 0 | 1 = 0, onAttempt: () => void = () => undefined): Promise<void> {
     const { keyword, key } = this;
-    const { token } = this.customer;
-    const gone = this.#gone.signal;
-    this.attempts.push(...(await ask(this.lane, { token, keyword, key, firstApi, gone, patienceMs, onAttempt })));
+    const { organizationId, token } = this.customer;
+    const hangUp = this.#hangUp.signal;
+    const request = { organizationId, token, keyword, key, firstApi, hangUp, retryForMs, onAttempt };
+    this.attempts.push(...(await searchWithRetries(this.stack, request)));
   }
 
   async #late(): Promise<void> {
-    this.lane.onAsked = () => {
-      this.lane.onAsked = () => undefined;
-      for (const worker of this.lane.workers) worker.signal("SIGSTOP");
+    this.stack.onCall = () => {
+      this.stack.onCall = () => undefined;
+      for (const worker of this.stack.workers) worker.freeze();
     };
-    await this.#search(0, () => this.#goOn());
+    await this.#search(0, () => this.#letWorkersRun());
   }
 
   async #chargedLate(): Promise<void> {
-    for (const worker of this.lane.workers) worker.restarts = false;
-    await this.#search(0, () => this.#goOn());
+    for (const worker of this.stack.workers) worker.restartsOnExit = false;
+    await this.#search(0, () => this.#letWorkersRun());
   }
 
-  async #hangUp(): Promise<void> {
-    this.lane.behaviour = slow;
-    this.lane.onAsked = () => this.#gone.abort();
+  async #hangUpAtProvider(): Promise<void> {
+    this.stack.behaviour = slow;
+    this.stack.onCall = () => this.#hangUp.abort();
     await this.#search();
   }
 
   async #repeat(): Promise<void> {
-    this.lane.behaviour = slow;
+    this.stack.behaviour = slow;
     let second: Promise<void> | undefined;
-    this.lane.onAsked = () => {
+    this.stack.onCall = () => {
       second ??= this.#search(0);
     };
     await this.#search(1);
@@ -102,68 +111,71 @@ export class CaseRun {
   async #stopping(): Promise<void> {
     const isFirstCall = (nth: number) => nth % 2 === 1;
     const isSlow = (nth: number) => nth <= 2 * this.case.workers.length;
-    this.lane.behaviour = (nth) => ({ ms: isSlow(nth) ? halfAStopMs : 50, fails: isSlow(nth) && isFirstCall(nth) });
-    this.lane.onAsked = () => {
-      const nth = this.lane.calls.length;
-      if (isSlow(nth) && isFirstCall(nth)) for (const worker of this.lane.workers) worker.signal("SIGTERM");
+    this.stack.behaviour = (nth) => ({ ms: isSlow(nth) ? halfAStopMs : 50, fails: isSlow(nth) && isFirstCall(nth) });
+    this.stack.onCall = () => {
+      const nth = this.stack.calls.length;
+      if (isSlow(nth) && isFirstCall(nth)) for (const worker of this.stack.workers) worker.terminate();
     };
     await this.#search();
   }
 
   async #noSecondAnswer(): Promise<void> {
-    // The second run's call, and its one more try.
-    this.lane.behaviour = (nth) => ({ ms: 50, fails: nth === 2 || nth === 3 });
+    // The second run's call, and its retry.
+    this.stack.behaviour = (nth) => ({ ms: 50, fails: nth === 2 || nth === 3 });
     await this.#search();
   }
 
-  async #caretakerStarts(): Promise<void> {
+  async #maintenanceStarts(): Promise<void> {
     await this.#search();
-    await this.lane.service.redis.del(keysOf(this.customer.organizationId).balance);
-    for (const worker of this.lane.workers) {
-      this.#killed.add(worker.process);
+    await this.stack.service.redis.del(keysOf(this.customer.organizationId).balance);
+    for (const worker of this.stack.workers) {
+      this.#killed.add(worker.run);
       worker.order = this.#workerOrder;
-      worker.signal("SIGKILL");
+      worker.kill();
     }
   }
 
-  /** The workers stand still no longer, and a dead one is replaced. */
-  #goOn(): void {
-    for (const worker of this.lane.workers) {
-      worker.restarts = true;
-      worker.signal("SIGCONT");
+  /** Frozen workers go on, and dead ones are replaced. */
+  #letWorkersRun(): void {
+    for (const worker of this.stack.workers) {
+      worker.restartsOnExit = true;
+      worker.resume();
       worker.start();
     }
   }
 
-  #order(point: Point | undefined): Order {
+  #orderAt(point: Point | undefined): Order {
     return point ? { ...point, organizationId: this.customer.organizationId } : null;
   }
 
   get #workerOrder(): Order {
-    return this.#order(this.case.workers[this.#workerDeaths]);
+    return this.#orderAt(this.case.workers[this.#workerDeaths]);
   }
 
-  #mourn(death: Death): void {
-    const { place } = death;
-    const wasToldTo = this.case.plot === "stopping" && death.signal !== "SIGKILL" && death.said === "";
-    if (wasToldTo || this.#killed.has(place.process)) return;
-    const point = place.kind === "api" ? this.case.apis[place.number] : this.case.workers[this.#workerDeaths];
-    if (!point || !isAt(death, point)) {
-      const last = this.deaths.findLast((other) => other.death.place.kind === place.kind);
-      // Both workers were at the step before the second could be told not to die: one death more, which must not matter.
-      if (last && isAt(death, last.point)) this.twins.push(death);
-      else this.accidents.push(death);
+  #recordExit(process: CrashableProcess, exit: ProcessExit): void {
+    const { run, signal } = exit;
+    const wasAsked = this.case.plot === "stopping" && signal !== "SIGKILL" && run.stderr === "";
+    if (wasAsked || this.#killed.has(run)) return;
+    const { kind } = process;
+    const point = kind === "api" ? this.case.apis[process.number] : this.case.workers[this.#workerDeaths];
+    if (!point || !diedAt(exit, point)) {
+      const last = this.deaths.findLast((death) => death.kind === kind);
+      // Both workers were at the step before the second could be ordered not to die: one more death, which must not matter.
+      if (last && diedAt(exit, last.point)) this.twinDeaths += 1;
+      else this.strayDeaths.push(`${process.name} ended with ${signal}: ${run.stderr.slice(0, 300)}`);
       return;
     }
-    this.deaths.push({ death, point });
-    if (place.kind === "api") {
-      place.order = null;
-      return;
-    }
+    this.deaths.push({ kind, point });
+    if (kind === "api") process.order = null;
+    else this.#afterWorkerDeath();
+  }
+
+  #afterWorkerDeath(): void {
+    const { plot } = this.case;
     this.#workerDeaths += 1;
-    for (const worker of this.lane.workers) void worker.arm(this.#workerOrder);
-    if (this.case.plot === "charged late") for (const worker of this.lane.workers) worker.signal("SIGSTOP");
-    if (this.case.plot === "charged hang-up") this.#gone.abort();
+    for (const worker of this.stack.workers) void worker.arm(this.#workerOrder);
+    if (plot === "charged late") for (const worker of this.stack.workers) worker.freeze();
+    if (plot === "charged hang-up") this.#hangUp.abort();
   }
 }
 

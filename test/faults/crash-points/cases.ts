@@ -2,26 +2,27 @@ import type { Edge, Point, Step } from "./points.ts";
 
 /**
  * Every crash point: process, step, edge, with and without an Idempotency-Key (and so with and without a retry by the
- * client), at the first delivery and at the second. Left out is only what cannot exist, or is another case again:
+ * caller), at the first delivery of the job and at the second. Left out is only what cannot happen, or equals another
+ * case:
  *
- * - identity, seed, store, admit, enqueue, poll of an API at the second delivery without a key: nobody repeats the search,
- *   and an API passes them once, before any worker.
+ * - identity, seed, store, admit, enqueue, poll of an API at the second delivery without a key: the search is not repeated,
+ *   and an API passes these steps once, before any worker.
  * - enqueue after, store after, arrive, confirm, respond after, at the second delivery by a retry: the first run got so far
- *   that the retry finds it done, is answered from the key, or is not sent at all. Behind a worker's death arrive, respond
- *   and confirm are there.
- * - arrive before: the reading of the inbox was sent long before there is an answer, and reading leaves no trace; the
+ *   that the retry finds the search done, is answered from the key, or is not sent. After a worker's death arrive, respond
+ *   and confirm are covered.
+ * - arrive before: the read of the inbox was sent long before there is an answer, and reading leaves no trace. The
  *   worker's "answer after" and the API's "arrive after" enclose it.
- * - amid, but for the 200: every other message is so short, or so built, that the other side takes all of it or nothing. A
- *   pipeline is neither: it is cut at each of its commands.
- * - answer before, without a key: settle.lua and the answer share a pipeline, so it is "drop after" to the byte.
- * - confirm, reverse, undelivered charges with a key: what was charged under a key is never taken back.
+ * - amid, except for the 200: every other message is so short, or built so, that the other side takes all of it or nothing.
+ *   A pipeline is neither: it is cut at each of its commands.
+ * - answer before, without a key: settle.lua and the answer share a pipeline, so it equals "drop after" to the byte.
+ * - confirm, reverse, undelivered charges with a key: a charge under a key is never given back.
  * - a hang-up with a key: it changes nothing.
  * - settle and drop of a late API at the second delivery: the retry waits for the first run, and with no worker for two
  *   deadlines it is refused before any step.
- * - finish after, at the second delivery: the job is gone, there is none.
- * - the caretaker's reversal after, and its drop after, at the second delivery: the first one has reversed, or dropped the
- *   hold, so the next one finds nothing to do.
- * - the looks of sweeper and reconciler: they change nothing, so they are the "before" of what follows.
+ * - finish after, at the second delivery: the job is removed, so there is none.
+ * - the maintenance's reverse after, and its drop after, at the second delivery: the first leader has reversed, or dropped
+ *   the hold, so the next one finds nothing to do.
+ * - the reads of sweeper and reconciler: they change nothing, so they equal the "before" of what follows.
  */
 export interface Case {
   name: string;
@@ -30,7 +31,7 @@ export interface Case {
   delivery: 1 | 2;
   /** Where the first API dies, and the second. */
   apis: readonly Point[];
-  /** Where the first worker that gets there dies, and then the second. */
+  /** Where the first worker that gets there dies, and where the second dies after that. */
   workers: readonly Point[];
   ends: End;
   deadlineMs: number;
@@ -40,22 +41,22 @@ export interface Case {
 export type Plot =
   | "search" // nothing
   | "cold" // Redis has no copy of the balance
-  | "late" // the workers stand still from when they ask the provider until the API has ended its wait
-  | "charged late" // a worker died behind its charge, and nobody takes over before the API has ended its wait
-  | "hang-up" // the caller hangs up while the provider is asked
-  | "charged hang-up" // the caller hangs up after a worker died behind its charge
-  | "repeat" // a second request under the key, at another API, while the first runs
-  | "stopping" // every worker that asks the provider is told to stop while it waits for the answer
-  | "no second answer" // the provider fails while it is asked for the second time
-  | "caretaker starts"; // Redis lost its copy of the balance, and both workers are new
+  | "late" // the workers are frozen from their call of the provider until the API has ended its wait
+  | "charged late" // a worker died after its charge, and no other takes over before the API has ended its wait
+  | "hang-up" // the caller hangs up during the provider's call
+  | "charged hang-up" // the caller hangs up after a worker died after its charge
+  | "repeat" // a second request under the key, at the other API, while the first runs
+  | "stopping" // every worker that calls the provider is asked to stop while it waits for the answer
+  | "no second answer" // the provider fails the second run's calls
+  | "maintenance starts"; // Redis lost its copy of the balance, and both workers are new
 
-/** What the caller has in the end, and the money: in doubt is an answer that arrived and was given back. */
+/** What the caller has in the end, and the money. In doubt: the answer arrived and the charge was given back. */
 export type End = "answered" | "unanswered" | "in doubt";
 
-// A take-over takes 5.5 s, and there may be two before the caller stops waiting, the second while both workers are being
-// started again; where there is none, the wait is short.
+// A take-over takes 5.5 s. Two may be needed before the API stops waiting, the second while both workers start again. Where
+// there is none, the wait is short.
 const longMs = 24_000;
-// A stopping worker waits for 10 s before it gives its jobs back, and two may have to.
+// A stopping worker waits 10 s before it gives its jobs back, and two may have to, one after the other.
 const stoppingMs = 45_000;
 const shortMs = 4_000;
 
@@ -64,10 +65,10 @@ const point = (step: Step, edge: Edge): Point => ({ step, edge });
 const bothOf = (...steps: Step[]) => steps.flatMap((step) => beforeAndAfter.map((edge) => point(step, edge)));
 const charged = point("settle", "after");
 
-function named(who: string, { step, edge }: Point, how: string, part: Omit<Case, "name">): Case {
+function named(actor: string, { step, edge }: Point, how: string, part: Omit<Case, "name">): Case {
   const key = part.keyed ? "key" : "no key";
   const delivery = part.delivery === 1 ? "first delivery" : "second delivery";
-  return { name: `${who}:${step}:${edge}${how === "" ? "" : `:${how}`}, ${key}, ${delivery}`, ...part };
+  return { name: `${actor}:${step}:${edge}${how === "" ? "" : `:${how}`}, ${key}, ${delivery}`, ...part };
 }
 
 const kinds = [false, true];
@@ -105,13 +106,13 @@ function apiCases(): Case[] {
 
 const byRetry = { keyed: true, delivery: 2, workers: [], deadlineMs: shortMs, ends: "answered" } as const;
 
-/** An API's death breaks the connection of its caller, but for the last steps. */
+/** An API's death breaks the connection of its caller, except at the last steps. */
 function endOf(keyed: boolean, { step, edge }: Point): End {
   if (keyed || (step === "confirm" && edge === "after")) return "answered";
   return step === "confirm" || (step === "respond" && edge === "after") ? "in doubt" : "unanswered";
 }
 
-/** The ways on which an API gives up: its deadline passed, or its caller hung up. */
+/** The ways in which an API gives up: its deadline passed, or its caller hung up. */
 function undoCases(): Case[] {
   const lost = { keyed: false, delivery: 1, workers: [], deadlineMs: shortMs, ends: "unanswered" } as const;
   const late = kinds.flatMap((keyed) =>
@@ -141,16 +142,16 @@ function undoCases(): Case[] {
 }
 
 function workerCases(): Case[] {
-  const isGone = ({ step, edge }: Point) => step === "finish" && edge === "after";
+  const isRemoved = ({ step, edge }: Point) => step === "finish" && edge === "after";
   const run = (keyed: boolean) => [
-    ...bothOf("take", "claim", "ask", "unclaim", "settle", "drop"),
+    ...bothOf("take", "lease", "ask", "unlease", "settle", "drop"),
     ...(keyed ? bothOf("answer") : [point("answer", "after")]),
     ...bothOf("finish"),
   ];
   const searches = kinds.flatMap((keyed) =>
     run(keyed).flatMap((at) =>
       ([1, 2] as const)
-        .filter((delivery) => delivery === 1 || !isGone(at))
+        .filter((delivery) => delivery === 1 || !isRemoved(at))
         .map((delivery) => {
           const part = { keyed, delivery, apis: [], ends: "answered", deadlineMs: longMs } as const;
           return named("worker", at, "", { ...part, plot: "search", workers: delivery === 1 ? [at] : [at, at] });
@@ -168,18 +169,18 @@ function workerCases(): Case[] {
   return [...searches, ...stopping];
 }
 
-/** The second run of a search that is charged finds no answer: without a key its API gives back, under a key it is owed. */
+/** The second run of a charged search gets no answer: without a key the API gives the charge back, under a key it is owed. */
 function failingCases(): Case[] {
   const failing = { delivery: 2, plot: "no second answer", deadlineMs: longMs } as const;
   const run = (keyed: boolean) => [...bothOf("drop"), ...(keyed ? bothOf("answer") : [point("answer", "after")])];
   const workers = kinds.flatMap((keyed) =>
     run(keyed).map((at) => {
-      // Its failure travels only with the last of them; until then a third run has an answer.
+      // The failure is sent only at the last of these points; before it a third run gets an answer.
       const ends = !keyed && at.step === "answer" ? "unanswered" : "answered";
       return named("worker", at, "provider fails", { ...failing, keyed, apis: [], workers: [charged, at], ends });
     }),
   );
-  const givesBack = bothOf("reverse", "drop").map((at) =>
+  const reversing = bothOf("reverse", "drop").map((at) =>
     named("api", at, "provider fails", {
       ...failing,
       keyed: false,
@@ -188,7 +189,7 @@ function failingCases(): Case[] {
       ends: "unanswered",
     }),
   );
-  return [...workers, ...givesBack];
+  return [...workers, ...reversing];
 }
 
 function maintenanceCases(): Case[] {
@@ -201,7 +202,7 @@ function maintenanceCases(): Case[] {
         const part = { keyed, delivery, apis: [point("admit", "after")], deadlineMs: shortMs } as const;
         const workers = delivery === 1 ? [at] : [at, at];
         const ends = keyed ? "answered" : "unanswered";
-        return named("caretaker", at, "swept", { ...part, plot: "search", workers, ends });
+        return named("maintenance", at, "swept", { ...part, plot: "search", workers, ends });
       }),
     ),
   );
@@ -210,14 +211,14 @@ function maintenanceCases(): Case[] {
       const apis = [point("respond", "before")];
       const part = { keyed: false, delivery, apis, deadlineMs: shortMs, ends: "unanswered" } as const;
       const workers = delivery === 1 ? [at] : [at, at];
-      return named("caretaker", at, "undelivered", { ...part, plot: "search", workers });
+      return named("maintenance", at, "undelivered", { ...part, plot: "search", workers });
     }),
   );
   const restarted = bothOf("store").flatMap((at) =>
     deliveries.map((delivery) => {
       const part = { keyed: false, delivery, apis: [], deadlineMs: shortMs, ends: "answered" } as const;
       const workers = delivery === 1 ? [at] : [at, at];
-      return named("caretaker", at, "start", { ...part, plot: "caretaker starts", workers });
+      return named("maintenance", at, "start", { ...part, plot: "maintenance starts", workers });
     }),
   );
   return [...swept, ...reversed, ...restarted];

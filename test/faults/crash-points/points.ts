@@ -1,37 +1,38 @@
 import { z } from "zod";
 
 /**
- * The steps of a search's path at which a process can be made to kill itself, each a question that it sends or an answer
- * that it gives: what it does between two of them has no effect outside, so dying there is dying before the next one.
+ * The steps of a search's path at which a process can be ordered to kill itself. Each is a message that the process sends
+ * or an answer that it writes. What it does between two of them has no effect outside, so dying there is the same as
+ * dying before the next one.
  */
 export const steps = [
   // The API.
-  "identity", // Postgres: whose token
+  "identity", // Postgres: whose token this is
   "seed", // Postgres: the balance that Redis has no copy of
   "admit", // Redis: admit.lua
   "enqueue", // Redis: the job
   "arrive", // Redis: the answer is read from the inbox
   "respond", // HTTP: the 200
-  "confirm", // Postgres: delivered
-  "poll", // Redis: what became of the first request under the key
+  "confirm", // Postgres: the answer was delivered
+  "poll", // Redis: the outcome of the first request under the key
   "remove", // Redis: the job of a caller who hung up
   // The worker.
-  "take", // Redis: a job becomes this worker's
-  "claim", // Redis: the right to ask the provider, for all who search for the same
+  "take", // Redis: the worker takes a job
+  "lease", // Redis: the lease to call the provider for all equal searches
   "ask", // HTTP: the provider
-  "unclaim", // Redis: nobody else waits for what came of it
+  "unlease", // Redis: the end of the lease, without waiters
   "answer", // Redis: the answer into the inbox
   "finish", // Redis: the job is done
   "release", // Redis: a stopping worker gives the job back
-  // Both, and the caretaker.
+  // Both, and the maintenance.
   "settle", // Postgres: the deciding entry
   "drop", // Redis: settle.lua with holds to end
   "reverse", // Postgres: a charge is given back
-  "store", // Redis: settle.lua with nothing but a newer pair
+  "store", // Redis: settle.lua with nothing but a newer balance
 ] as const;
 export type Step = (typeof steps)[number];
 
-/** Before it is sent; after half of it, where it is an answer of some length; after its reply has come, unread. */
+/** Before the message is sent; after half of it, where it is long enough; after its reply has arrived, unread. */
 const edges = ["before", "amid", "after"] as const;
 export type Edge = (typeof edges)[number];
 
@@ -40,11 +41,11 @@ export interface Point {
   edge: Edge;
 }
 
-/** What a process is told: where to die, and for whose sake; or not to. */
+/** What a process is ordered: where to die, and in the work for which organization; `null` to stay alive. */
 export const orderMessage = z.object({
   order: z.object({ step: z.enum(steps), edge: z.enum(edges), organizationId: z.string() }).nullable(),
 });
 export type Order = z.infer<typeof orderMessage>["order"];
 
-/** The last words of a process that killed itself, so that a death elsewhere is not taken for it. */
+/** What a process writes before it kills itself, so that a death elsewhere is not taken for an ordered one. */
 export const lastWords = ({ step, edge }: Point) => `killed itself ${edge} ${step}\n`;

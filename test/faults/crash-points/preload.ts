@@ -1,7 +1,7 @@
 /**
- * Loaded into an API or a worker before its own code (`node --import`), which knows nothing of it: looks at what the
- * process sends and gets, and kills it on the spot at the step it is told. Orders come from the process that started it,
- * the first one before anything else runs; when that process is gone this one goes too.
+ * Loaded into an API or a worker before its own code (`node --import`), which knows nothing of it. It watches what the
+ * process sends and receives, and kills it at the step that it is ordered to. Orders come from the process that started
+ * it, the first one before anything else runs. When that process ends, this one ends too.
  */
 import { once } from "node:events";
 import { arm } from "./kill-order.ts";

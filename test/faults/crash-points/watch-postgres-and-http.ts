@@ -11,13 +11,13 @@ const stepsOfStatements: Record<string, Step> = {
   reverse_charges: "reverse",
   confirm_delivered: "confirm",
 };
-// These name tokens and requests, and no organization.
+// These statements name tokens and requests, and no organization.
 const nameless = new Set<Step>(["identity", "confirm"]);
 
 type Callback = (error: Error | null, result: unknown) => void;
 
 export function watchPostgres(): void {
-  // Of the many forms of a query the pool uses one.
+  // The pool uses one of the many overloads of `query`.
   const client = pg.Client.prototype as unknown as {
     query: (config: unknown, values?: unknown, callback?: Callback) => unknown;
   };
@@ -40,7 +40,7 @@ function stepOf(config: unknown): Step | undefined {
   return nameless.has(step) || isAbout(JSON.stringify(config)) ? step : undefined;
 }
 
-/** undici tells when a request is made, and when the last of its answer has come. */
+/** undici publishes when a request is created, and when the last of its answer has arrived. */
 export function watchProvider(): void {
   const at = (edge: string) => () => {
     if (edgeAt("ask") === edge) die();
@@ -49,9 +49,9 @@ export function watchProvider(): void {
   subscribe("undici:request:trailers", at("after"));
 }
 
-/** A 200 to a search: before its first byte, with half of its body sent, or with its last byte in the caller's socket. */
+/** The 200 to a search: before its first byte, with half of its body sent, or with its last byte in the caller's socket. */
 export function watchAnswers(): void {
-  // oxlint-disable-next-line typescript/unbound-method -- it is called with the response that it was called on
+  // oxlint-disable-next-line typescript/unbound-method -- called with the response that it was called on
   const { end } = ServerResponse.prototype;
   const watched = function (this: ServerResponse, ...args: unknown[]) {
     const isAnswer = this.statusCode === 200 && this.req.url === "/v1/serp/search";
@@ -65,6 +65,6 @@ export function watchAnswers(): void {
     }
     return Reflect.apply(end, this, args);
   };
-  // It has the many forms of end, which it hands on as they come.
+  // It passes on whatever overload of `end` it was called with.
   ServerResponse.prototype.end = watched as typeof end;
 }

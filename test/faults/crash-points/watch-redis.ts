@@ -2,8 +2,8 @@ import { type Command, Pipeline, Redis } from "ioredis";
 import { die, edgeAt, isAbout } from "./kill-order.ts";
 import type { Step } from "./points.ts";
 
-/** Everything that the product says to Redis goes through one of these two. */
-// oxlint-disable-next-line typescript/unbound-method -- it is called with the connection that it was called on
+/** Everything that the product sends to Redis goes through one of these two. */
+// oxlint-disable-next-line typescript/unbound-method -- called with the connection that it was called on
 const { sendCommand } = Redis.prototype;
 // ioredis adds exec at run time.
 const pipelines = Pipeline.prototype as unknown as { exec: (this: Collected, ...args: unknown[]) => unknown };
@@ -13,7 +13,7 @@ interface Collected {
   redis: Redis;
 }
 
-/** What a pipeline has collected, which its types keep to themselves; in the order in which it will be sent. */
+/** The commands of a pipeline, in the order in which they will be sent. The types of ioredis hide them. */
 const collectedIn = (pipeline: Collected): Command[] => Reflect.get(pipeline, "_queue");
 
 const stepsOfScripts: Record<string, Step> = {
@@ -21,8 +21,8 @@ const stepsOfScripts: Record<string, Step> = {
   addStandardJob: "enqueue",
   removeJob: "remove",
   moveToActive: "take",
-  claim: "claim",
-  unclaim: "unclaim",
+  claim: "lease",
+  unclaim: "unlease",
   moveToFinished: "finish",
   moveJobFromActiveToWait: "release",
 };
@@ -38,19 +38,19 @@ function stepOf(redis: Redis, command: Command): Step | undefined {
 
 /** The name under which a script was defined, without the version that BullMQ adds. */
 function scriptOf(redis: Redis, sha: unknown): string | undefined {
-  // Its type says that it is empty.
+  // ioredis types this object as empty.
   const scripts = redis.scriptsSet as Record<string, { sha: string }>;
   const found = Object.entries(scripts).find(([, script]) => script.sha === sha);
   return found?.[0].split(":")[0];
 }
 
-/** settle.lua has four arguments behind its keys, and five more for each hold that it ends. */
+/** settle.lua has four arguments after its keys, and five more for each hold that it ends. */
 function stepOfSettle([, keys, ...rest]: readonly unknown[]): Step | undefined {
   if (!isAbout(rest.map(String).join(" "))) return undefined;
   return rest.length > Number(keys) + 4 ? "drop" : "store";
 }
 
-/** A read that found nothing is not the step: these two are asked all the time. */
+/** A read that found nothing is not the step: the API and the worker repeat these two all the time. */
 function hasHappened(step: Step, reply: unknown): boolean {
   if (step === "arrive") return reply !== null;
   if (step === "take") return Array.isArray(reply) && Array.isArray(reply[0]);
@@ -59,7 +59,7 @@ function hasHappened(step: Step, reply: unknown): boolean {
 
 export function watchRedis(): void {
   Redis.prototype.sendCommand = function (this: Redis, command, stream) {
-    // What a pipeline sends was looked at as a whole.
+    // A pipeline's commands were examined together.
     if (stream) return sendCommand.call(this, command, stream);
     const step = stepOf(this, command);
     const { resolve } = command;
@@ -74,7 +74,7 @@ export function watchRedis(): void {
     return command.promise;
   };
 
-  /** A pipeline is no transaction: it is cut at the step, what stands in front of it runs, and then the process dies. */
+  /** A pipeline is no transaction: it is cut at the step, the commands before it run, and then the process dies. */
   pipelines.exec = function (...args) {
     const collected = collectedIn(this);
     const edges = collected.map((command) => {
@@ -92,7 +92,7 @@ export function watchRedis(): void {
   };
 }
 
-/** A worker asks for a job again and again; it dies where there is one for it. */
+/** A worker polls for jobs; it dies only where there is one for it. */
 async function untilKnownIdle(redis: Redis, moveToActive: Command): Promise<void> {
   const [, , waitingKey] = moveToActive.args;
   const waiting = await redis.llen(String(waitingKey)).catch(() => 0);

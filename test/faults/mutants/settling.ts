@@ -25,7 +25,7 @@ export const settlingMutants: readonly Mutant[] = [
   {
     name: "charged-before-engine-answers",
     what: "The worker charges a search whatever the engine answers, and does not report that the charge stands.",
-    caughtBy: randomFaults("300", "--only", "provider ails"),
+    caughtBy: randomFaults("300", "--only", "provider fails"),
     edits: [
       inCode("endingOf", replace("if (answer.ok) return", "if (answer.ok || requestId !== '') return")),
       inCode("conclude", replace("charged: isCharged(decision)", "charged: false")),

@@ -1,30 +1,30 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { publishIdentityChange, setSuspended } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import { ailments } from "./provider.ts";
+import { providerFailures } from "./provider.ts";
 import { cutAppendOnlyFile, removeAppendOnlyFile } from "./servers.ts";
-import type { Slot } from "./slot.ts";
+import type { ClusterProcess } from "./cluster-process.ts";
 import {
   clockJumps,
   cut,
   cutAround,
   type Degree,
-  far,
   frozen,
   held,
   killed,
   replaced,
   silent,
+  slow,
   unreachable,
 } from "./process-faults.ts";
 import type { Cluster } from "./cluster.ts";
 
 /** Begins a fault. @returns what ends it. */
-type Fault = (world: Cluster, degree: Degree) => Promise<() => Promise<void> | void> | (() => Promise<void> | void);
+type Fault = (cluster: Cluster, degree: Degree) => Promise<() => Promise<void> | void> | (() => Promise<void> | void);
 
 type Kind = "apis" | "workers";
-const on = (kind: Kind, hurt: (slot: Slot, degree: Degree) => () => Promise<void> | void): Fault => {
-  return (world, degree) => hurt(world[kind][degree.place], degree);
+const on = (kind: Kind, fault: (process: ClusterProcess, degree: Degree) => () => Promise<void> | void): Fault => {
+  return (cluster, degree) => fault(cluster[kind][degree.process], degree);
 };
 
 const inRedis =
@@ -36,7 +36,7 @@ const inRedis =
 
 const nothing = () => undefined;
 
-/** Redis is gone, and comes back after something was done to its append-only file. */
+/** Redis is killed, and restarted after a change to its append-only file. */
 const redisDown =
   (meanwhile: (degree: Degree) => (appendOnlyFolder: string) => void): Fault =>
   ({ servers }, degree) => {
@@ -44,7 +44,7 @@ const redisDown =
     return () => servers.restartRedis(meanwhile(degree));
   };
 
-/** Everything that is done to the service while callers use it, by name. */
+/** Every fault that is injected while callers use the service, by name. */
 export const faults = {
   "API killed": on("apis", killed),
   "API frozen": on("apis", unreachable(frozen)),
@@ -63,13 +63,13 @@ export const faults = {
   "Postgres cut off from a worker": on("workers", cut("postgres")),
   "Postgres silent for a worker": on("workers", silent("postgres")),
   "Postgres' replies held from a worker": on("workers", held("replies", "postgres")),
-  "Postgres far from a worker": on("workers", far("postgres")),
+  "Postgres slow for a worker": on("workers", slow("postgres")),
   "settling of unknown outcome in a worker": on("workers", cutAround("postgres", "settle")),
 
   "Redis cut off from an API": on("apis", cut("redis")),
   "Redis silent for an API": on("apis", silent("redis")),
   "Redis' replies held from an API": on("apis", held("replies", "redis")),
-  "Redis far from an API": on("apis", far("redis")),
+  "Redis slow for an API": on("apis", slow("redis")),
   "admission of unknown outcome": on("apis", cutAround("redis", ":window")),
   "enqueueing of unknown outcome": on("apis", cutAround("redis", "enqueuedAtMs")),
   "Redis cut off from a worker": on("workers", cut("redis")),
@@ -79,19 +79,19 @@ export const faults = {
   "an API's requests to Postgres held": on("apis", held("requests", "postgres")),
   "a worker's requests to Postgres held": on("workers", held("requests", "postgres")),
   "Redis' replies held from a worker": on("workers", held("replies", "redis")),
-  "Redis far from a worker": on("workers", far("redis")),
+  "Redis slow for a worker": on("workers", slow("redis")),
   "answering of unknown outcome": on("workers", cutAround("redis", "xadd")),
   "hold's end of unknown outcome": on("workers", cutAround("redis", ":holds")),
 
   "callers cut off from an API": on("apis", unreachable(cut("outside"))),
-  "callers far from an API": on("apis", unreachable(far("outside"))),
+  "callers slow for an API": on("apis", unreachable(slow("outside"))),
   "provider cut off from a worker": on("workers", cut("outside")),
-  "provider far from a worker": on("workers", far("outside")),
+  "provider slow for a worker": on("workers", slow("outside")),
   "provider silent for a worker": on("workers", silent("outside")),
-  "provider ails": ({ provider }, { strength }) => {
-    const names = Object.keys(ailments);
-    provider.ail(names[Math.floor(strength * (names.length - 1))]);
-    return () => provider.ail(undefined);
+  "provider fails": ({ provider }, { strength }) => {
+    const names = Object.keys(providerFailures);
+    provider.fail(names[Math.floor(strength * (names.length - 1))]);
+    return () => provider.fail(undefined);
   },
 
   "Redis flushed": inRedis(["flushall"], ["ping"]),
@@ -124,7 +124,7 @@ export const faults = {
 
   "Postgres killed": ({ servers }, { landed }) => {
     const { postgres } = servers;
-    // At once, and it recovers from its log; or its parent alone, whose children notice.
+    // All at once, and it recovers from its log; or the parent alone, whose children notice.
     postgres.kill(landed ? "SIGQUIT" : "SIGKILL");
     return () => servers.restartPostgres(postgres);
   },
@@ -138,7 +138,7 @@ export const faults = {
         "select pid from pg_stat_activity where application_name like 'serpmill-%' order by random() limit 1";
       const { rows } = await client.query(ours);
       if (rows[0]) process.kill(rows[0].pid, "SIGKILL");
-    }).catch(nothing); // It takes every connection down, this one too.
+    }).catch(nothing); // Postgres then ends every connection, this one included.
     return nothing;
   },
   "Postgres' connections ended": async ({ servers }) => {
@@ -162,7 +162,7 @@ export const faults = {
       await client.query("lock table ledger_entries in access exclusive mode");
       await sleep(6_000 * strength);
       await client.query("rollback");
-    }).catch(nothing); // Postgres may be killed meanwhile.
+    }).catch(nothing); // Postgres may be killed during the wait.
     return () => locked.then(nothing);
   },
   "disk full": ({ servers }) => {
@@ -171,7 +171,7 @@ export const faults = {
     return async () => {
       servers.freeDisk();
       await sleep(500);
-      // Postgres gives up where it cannot write its log.
+      // Postgres stops where it cannot write its log.
       await servers.ensurePostgres();
     };
   },
@@ -184,8 +184,7 @@ export const faults = {
     if (twins.length > 0) await queue.addBulk(twins);
     return nothing;
   },
-  "organization suspended": async (world, { strength }) => {
-    const { service, customers } = world;
+  "organization suspended": async ({ service, customers }, { strength }) => {
     const { organizationId } = customers[Math.floor(strength * (customers.length - 1))] ?? { organizationId: "" };
     const set = async (suspended: boolean) => {
       await setSuspended(service.database, organizationId, suspended);
@@ -197,5 +196,5 @@ export const faults = {
 } satisfies Record<string, Fault>;
 
 export type FaultName = keyof typeof faults;
-// Object.keys forgets what the keys of a constant are.
+// Object.keys returns strings, whatever the keys of a constant are.
 export const faultNames = Object.keys(faults) as FaultName[];

@@ -1,60 +1,58 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Say } from "../report.ts";
+import type { Cluster } from "./cluster.ts";
 import { faults } from "./faults.ts";
 import type { PlannedFault } from "./plan.ts";
-import type { Cluster } from "./cluster.ts";
 
 const atOnceMax = 2;
 const endMsMax = 30_000;
 
-/** Hurts the world as planned, until it is told to stop; then everything is mended. @returns what was done. */
+/** Injects faults as planned until `stop` aborts. `mend` has to follow. @returns the faults that were injected. */
 export async function injectFaults(
-  world: Cluster,
+  cluster: Cluster,
   planned: readonly PlannedFault[],
   stop: AbortSignal,
   say: Say,
 ): Promise<PlannedFault[]> {
-  const done: PlannedFault[] = [];
-  const going = new Set<Promise<void>>();
+  const injected: PlannedFault[] = [];
+  const active = new Set<Promise<void>>();
   for (const fault of planned) {
     await sleep(fault.afterMs, undefined, { signal: stop }).catch(() => undefined);
-    while (going.size >= atOnceMax && !stop.aborted) await Promise.race(going);
+    while (active.size >= atOnceMax && !stop.aborted) await Promise.race(active);
     if (stop.aborted) break;
-    done.push(fault);
+    injected.push(fault);
     say(`  ${fault.name}, for ${fault.lastsMs} ms`);
-    const one = inject(world, fault, stop, say).finally(() => going.delete(one));
-    going.add(one);
+    const one = inject(cluster, fault, stop, say).finally(() => active.delete(one));
+    active.add(one);
   }
-  await Promise.all(going);
-  return done;
+  await Promise.all(active);
+  return injected;
 }
 
-async function inject(world: Cluster, fault: PlannedFault, stop: AbortSignal, say: Say): Promise<void> {
-  // A fault that meets another one may fail to begin or to end; mend() makes that good.
-  const failed = (error: unknown) =>
-    say(`  (${fault.name}: ${error instanceof Error ? error.message : String(error)})`);
+async function inject(cluster: Cluster, fault: PlannedFault, stop: AbortSignal, say: Say): Promise<void> {
   try {
-    const end = await faults[fault.name](world, fault);
+    const end = await faults[fault.name](cluster, fault);
     await sleep(fault.lastsMs, undefined, { signal: stop }).catch(() => undefined);
     await Promise.race([end(), sleep(endMsMax, undefined, { ref: false })]);
   } catch (error) {
-    failed(error);
+    // A fault that meets another one may fail to begin or to end; mend() repairs that.
+    say(`  (${fault.name}: ${error instanceof Error ? error.message : String(error)})`);
   }
 }
 
-/** Makes everything well again, whatever was done to it. */
-export async function mend(world: Cluster): Promise<void> {
-  const { servers } = world;
-  world.provider.ail(undefined);
-  for (const slot of world.slots) slot.mend();
+/** Ends every fault, whatever is left of it. */
+export async function mend(cluster: Cluster): Promise<void> {
+  const { servers } = cluster;
+  cluster.provider.fail(undefined);
+  for (const process of cluster.processes) process.mend();
   servers.freeDisk();
   servers.redis.kill("SIGCONT");
   servers.signalPostgres("SIGCONT");
   await servers.ensurePostgres();
   await servers.ensureRedis();
-  await world.service.until(async () => {
-    await servers.onRedis("script", "kill").catch(() => undefined); // Only where one runs.
+  await cluster.service.until(async () => {
+    await servers.onRedis("script", "kill").catch(() => undefined); // Refused where no script runs.
     await servers.onRedis("replicaof", "no", "one");
     await servers.onRedis("config", "set", "maxmemory", "0");
     return (await servers.onRedis("ping")) === "PONG";
@@ -65,5 +63,5 @@ export async function mend(world: Cluster): Promise<void> {
     await client.query("select pg_reload_conf()");
     await client.query("update organizations set suspended_at = null");
   });
-  await world.untilAllReady();
+  await cluster.untilReady();
 }

@@ -2,29 +2,29 @@ import fc from "fast-check";
 import { type FaultName, faultNames } from "./faults.ts";
 import { organizationsMax } from "./cluster.ts";
 
-/** A fault to come: what, where, when and for how long. */
+/** A fault of the plan: which, where, when and for how long. */
 export interface PlannedFault {
   name: FaultName;
   /** Milliseconds after the one before it. */
   afterMs: number;
   lastsMs: number;
   /** Which of the two processes of a kind it hits. */
-  place: 0 | 1;
-  /** From 0 to 1, for whatever has a degree. */
+  process: 0 | 1;
+  /** From 0 to 1, for faults that have a degree. */
   strength: number;
   /** Where a connection is cut around a request: whether the request was carried out. */
   landed: boolean;
 }
 
-/** How a caller asks: once; under a key and again until there is an answer; several times at once under one key; or hanging up. */
+/** How a caller searches: once; under a key with retries; several times at once under one key; or hanging up. */
 export type Manner = "once" | "keyed" | "doubled" | "hanging_up" | "hanging_up_keyed";
 
-/** A search to come. */
+/** A search of the plan. */
 export interface PlannedSearch {
   manner: Manner;
   organization: number;
   api: 0 | 1;
-  /** How many ask at once where it is doubled. */
+  /** How many requests are sent at once, where it is doubled. */
   copies: number;
   hangUpAfterMs: number;
   /** How long the provider takes. */
@@ -32,17 +32,17 @@ export interface PlannedSearch {
 }
 
 const faultsMax = 1_000;
-const errandsMax = 10_000;
+const backgroundMax = 10_000;
 
-/** What else callers and operators do meanwhile. */
+/** What callers and operators do besides searching. */
 export interface PlannedRequest {
-  kind: "read usage" | "verify the books" | "top up" | "ask another engine" | "ask nonsense";
+  kind: "read usage" | "verify the ledger" | "top up" | "another engine" | "a bad request";
   organization: number;
   api: 0 | 1;
   afterMs: number;
 }
 
-const place = fc.constantFrom(0 as const, 1 as const); // As a constant of its own, or the type would be any number.
+const firstOrSecond = fc.constantFrom(0 as const, 1 as const); // `as const`, or the type would be number.
 
 const plannedFault = (names: readonly FaultName[]): fc.Arbitrary<PlannedFault> =>
   fc.record({
@@ -52,7 +52,7 @@ const plannedFault = (names: readonly FaultName[]): fc.Arbitrary<PlannedFault> =
       { weight: 2, arbitrary: fc.integer({ min: 200, max: 2_000 }) },
       { weight: 1, arbitrary: fc.integer({ min: 2_000, max: 8_000 }) },
     ),
-    place,
+    process: firstOrSecond,
     strength: fc.integer({ min: 0, max: 100 }).map((percent) => percent / 100),
     landed: fc.boolean(),
   });
@@ -68,7 +68,7 @@ const plannedSearch: fc.Arbitrary<PlannedSearch> = fc.record({
     weighted(7, "hanging_up_keyed"),
   ),
   organization: fc.integer({ min: 0, max: organizationsMax - 1 }),
-  api: place,
+  api: firstOrSecond,
   copies: fc.integer({ min: 2, max: 5 }),
   hangUpAfterMs: fc.integer({ min: 5, max: 1_500 }),
   providerMs: fc.oneof(
@@ -77,16 +77,16 @@ const plannedSearch: fc.Arbitrary<PlannedSearch> = fc.record({
   ),
 });
 
-const plannedErrand: fc.Arbitrary<PlannedRequest> = fc.record({
+const plannedRequest: fc.Arbitrary<PlannedRequest> = fc.record({
   kind: fc.oneof(
-    { weight: 12, arbitrary: fc.constant("read usage" as const) }, // The literal, not any string.
-    { weight: 1, arbitrary: fc.constant("verify the books" as const) },
+    { weight: 12, arbitrary: fc.constant("read usage" as const) }, // `as const`, or the type would be string.
+    { weight: 1, arbitrary: fc.constant("verify the ledger" as const) },
     { weight: 4, arbitrary: fc.constant("top up" as const) },
-    { weight: 2, arbitrary: fc.constant("ask another engine" as const) },
-    { weight: 1, arbitrary: fc.constant("ask nonsense" as const) },
+    { weight: 2, arbitrary: fc.constant("another engine" as const) },
+    { weight: 1, arbitrary: fc.constant("a bad request" as const) },
   ),
   organization: fc.integer({ min: 0, max: organizationsMax - 1 }),
-  api: place,
+  api: firstOrSecond,
   afterMs: fc.integer({ min: 10, max: 200 }),
 });
 
@@ -96,13 +96,13 @@ export interface Plan {
   background: PlannedRequest[];
 }
 
-/** All that a seed stands for: the same seed and length give the same searches and faults, in the same order. */
+/** The plan of a seed: the same seed and length give the same searches and faults, in the same order. */
 export function planOf(seed: number, length: number, only?: FaultName): Plan {
   const sampled = <T>(arbitrary: fc.Arbitrary<T>, numRuns: number) =>
     fc.sample(fc.noBias(arbitrary), { seed, numRuns });
   return {
     searches: sampled(plannedSearch, length),
     faults: sampled(plannedFault(only ? [only] : faultNames), faultsMax),
-    background: sampled(plannedErrand, errandsMax),
+    background: sampled(plannedRequest, backgroundMax),
   };
 }

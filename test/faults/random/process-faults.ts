@@ -1,86 +1,91 @@
 import type { Way } from "../../harness/servers/proxy.ts";
-import type { Slot } from "./slot.ts";
+import type { ClusterProcess, Links } from "./cluster-process.ts";
 
-/** What can be done to one process and its ways. Each begins at once and returns what ends it. */
+/** Faults of one process and of its connections. Each begins at once and returns what ends it. */
 
-/** How much of a fault, and where. */
+/** How severe a fault is, and which process it hits. */
 export interface Degree {
-  place: 0 | 1;
+  /** Which of the two processes of a kind. */
+  process: 0 | 1;
   /** From 0 to 1. */
   strength: number;
+  /** Where a connection breaks around a request: whether the request was carried out. */
   landed: boolean;
 }
 
-export const killed = (slot: Slot) => {
-  slot.kill();
-  return () => slot.start();
+export const killed = (process: ClusterProcess) => {
+  process.kill();
+  return () => process.start();
 };
-export const frozen = (slot: Slot) => {
-  slot.process?.kill("SIGSTOP");
-  return () => slot.process?.kill("SIGCONT");
+export const frozen = (process: ClusterProcess) => {
+  process.freeze();
+  return () => process.resume();
 };
-export const replaced = (slot: Slot) => {
-  const done = slot.replace();
+export const replaced = (process: ClusterProcess) => {
+  const done = process.replace();
   return () => done;
 };
-/** Its clock is an hour ahead (clock-jump.ts). */
-export const clockJumps = (slot: Slot) => {
-  const { process } = slot;
-  if (process && !process.hasEnded) process.kill("SIGUSR2");
-  return () => void (process && !process.hasEnded && process.kill("SIGUSR2"));
-};
-
-/** Notes that callers cannot count on this process meanwhile: nothing it does could reach them in time. */
-export const unreachable = (hurt: (slot: Slot, degree: Degree) => () => void) => (slot: Slot, degree: Degree) => {
-  const span = { fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY };
-  slot.unwell.push(span);
-  const end = hurt(slot, degree);
-  return () => {
-    end();
-    span.toMs = performance.now();
+/** Its clock jumps an hour ahead, and back in the end (clock-jump.ts). */
+export const clockJumps = ({ run }: ClusterProcess) => {
+  const jump = () => {
+    if (run && !run.hasEnded) run.kill("SIGUSR2");
   };
+  jump();
+  return jump;
 };
 
-type WayName = keyof Slot["ways"];
-/** Its connections break, and it gets no new ones. */
-export const cut = (name: WayName) => (slot: Slot) => {
-  const way = slot.ways[name];
-  way.cut();
-  return way.mend;
-};
-/** Nothing passes, and nobody is told; what was sent meanwhile arrives late. */
-export const silent = (name: WayName) => (slot: Slot) => {
-  const way = slot.ways[name];
-  way.silence("requests", "replies");
-  return way.mend;
-};
-/**
- * One direction is cut. Replies held: what was asked is done, and the answer comes late, or never where the connection
- * breaks before. Requests held: what was asked is done late, or never.
- */
-export const held =
-  (which: Way, name: WayName) =>
-  (slot: Slot, { landed }: Degree) => {
-    const way = slot.ways[name];
-    way.silence(which);
+/** Records that callers cannot count on this process during the fault: nothing it does could reach them in time. */
+export const unreachable =
+  (fault: (process: ClusterProcess, degree: Degree) => () => void) => (process: ClusterProcess, degree: Degree) => {
+    const span = { fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY };
+    process.unreachable.push(span);
+    const end = fault(process, degree);
     return () => {
-      if (landed) way.reset();
-      way.mend();
+      end();
+      span.toMs = performance.now();
     };
   };
-/** Everything takes its time. */
-export const far =
-  (name: WayName) =>
-  (slot: Slot, { strength }: Degree) => {
-    const way = slot.ways[name];
-    way.delay(10 + 490 * strength);
-    return way.mend;
+
+type LinkName = keyof Links;
+/** Its connections break, and it gets no new ones. */
+export const cut = (name: LinkName) => (process: ClusterProcess) => {
+  const link = process.links[name];
+  link.cut();
+  return link.mend;
+};
+/** Nothing passes while connections stay open. What was sent during the fault arrives late. */
+export const silent = (name: LinkName) => (process: ClusterProcess) => {
+  const link = process.links[name];
+  link.silence("requests", "replies");
+  return link.mend;
+};
+/**
+ * One direction is held. Replies: requests are carried out, and their replies arrive late, or never where the connection
+ * breaks first. Requests: they are carried out late, or never.
+ */
+export const held =
+  (direction: Way, name: LinkName) =>
+  (process: ClusterProcess, { landed }: Degree) => {
+    const link = process.links[name];
+    link.silence(direction);
+    return () => {
+      if (landed) link.reset();
+      link.mend();
+    };
   };
-/** One connection breaks around this request: it was carried out, or it was not. */
+/** Every message is delayed. */
+export const slow =
+  (name: LinkName) =>
+  (process: ClusterProcess, { strength }: Degree) => {
+    const link = process.links[name];
+    link.delay(10 + 490 * strength);
+    return link.mend;
+  };
+/** One connection breaks around this request, which was carried out or not. */
 export const cutAround =
-  (name: WayName, request: string) =>
-  (slot: Slot, { landed }: Degree) => {
-    const way = slot.ways[name];
-    way.cutAround(Buffer.from(request), landed);
-    return way.mend;
+  (name: LinkName, request: string) =>
+  (process: ClusterProcess, { landed }: Degree) => {
+    const link = process.links[name];
+    link.cutAround(Buffer.from(request), landed);
+    return link.mend;
   };

@@ -8,16 +8,10 @@ import {
   startSerperStub,
   tenOrganic,
 } from "../../harness/stubs/serper-stub.ts";
+import type { ProviderCall } from "../audit/evidence.ts";
 
-/** One request that reached the provider. */
-export interface Asked {
-  keyword: string;
-  /** When the provider gave it a page of results, by the clock of this machine; infinite where it never did. */
-  answeredAtMs: number;
-}
-
-/** All ways of the provider to fail a request. */
-export const ailments: Record<string, Reply> = {
+/** Every way in which the provider can fail a request. */
+export const providerFailures: Record<string, Reply> = {
   hang,
   "hang up": hangUp,
   huge,
@@ -33,31 +27,31 @@ export const ailments: Record<string, Reply> = {
   broken: raw(500, "Internal Server Error"),
 };
 
-/** A search provider of our own, at the network's edge: it speaks Serper's format and keeps a log of who asked. */
+/** A provider at the network's edge that speaks Serper's format and records every call. */
 export interface ProviderStub {
   url: string;
-  asked: Asked[];
-  /** From now on requests end this way; none: they are answered. */
-  ail: (ailment: string | undefined) => void;
+  calls: ProviderCall[];
+  /** From now on requests fail this way; with undefined they are answered again. */
+  fail: (failure: string | undefined) => void;
   close: () => Promise<void>;
 }
 
-/** @param latencyMsOf how long the provider thinks about a keyword. */
+/** @param latencyMsOf how long the provider takes for a keyword. */
 export async function openProvider(latencyMsOf: (keyword: string) => number): Promise<ProviderStub> {
   const stub = await startSerperStub();
-  const asked: Asked[] = [];
-  let ailment: Reply | undefined;
+  const calls: ProviderCall[] = [];
+  let failing: Reply | undefined;
   stub.otherwise = (request, response) => {
-    const entry = { keyword: String(request.body["q"]), answeredAtMs: Number.POSITIVE_INFINITY };
-    asked.push(entry);
+    const call = { keyword: String(request.body["q"]), answeredAtMs: Number.POSITIVE_INFINITY };
+    calls.push(call);
     setTimeout(() => {
-      if (ailment) return ailment(request, response);
-      entry.answeredAtMs = Date.now();
+      if (failing) return failing(request, response);
+      call.answeredAtMs = Date.now();
       tenOrganic(request, response);
-    }, latencyMsOf(entry.keyword));
+    }, latencyMsOf(call.keyword));
   };
-  const ail = (name: string | undefined) => {
-    ailment = name === undefined ? undefined : ailments[name];
+  const fail = (failure: string | undefined) => {
+    failing = failure === undefined ? undefined : providerFailures[failure];
   };
-  return { url: stub.url, asked, ail, close: stub.close };
+  return { url: stub.url, calls, fail, close: stub.close };
 }

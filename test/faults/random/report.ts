@@ -1,7 +1,7 @@
 import type { Row, Say } from "../report.ts";
+import { deadlineMs } from "./cluster.ts";
 import type { FaultName } from "./faults.ts";
 import { runSeed, type SeedResult } from "./run.ts";
-import { deadlineMs } from "./cluster.ts";
 
 /** Runs seeds one after the other, until one breaks a promise. @returns a row for each, and one for all of them. */
 export async function randomFaults(options: {
@@ -24,25 +24,26 @@ export async function randomFaults(options: {
 }
 
 function rowOf(result: SeedResult): Row {
-  const { seed, searches, faults, answers, charged, inDoubt, latestMs, quietMs, broken } = result;
-  const told = Object.entries(answers).map(([outcome, count]) => `${count} × ${outcome}`);
-  const figures = [
+  const { seed, searches, faults, outcomes, charged, inDoubt, longestMs, restMs, broken } = result;
+  const seen = [
+    ...Object.entries(outcomes).map(([outcome, count]) => `${count} × ${outcome}`),
     `${charged} charged`,
     `${inDoubt} in doubt`,
-    `last answer after ${seconds(latestMs)}`,
-    `at rest after ${seconds(quietMs)}`,
+    `longest answer ${seconds(longestMs)}`,
+    `at rest after ${seconds(restMs)}`,
+    ...broken.slice(0, 3),
   ];
   return {
     what: `seed ${seed}: ${searches} searches, ${faults.length} faults`,
-    promised: "books exact",
-    seen: [...told, ...figures, ...broken.slice(0, 3)].join(", "),
+    promised: "the books are exact",
+    seen: seen.join(", "),
     held: broken.length === 0,
   };
 }
 
 function sumOf(results: readonly SeedResult[]): Row {
   const sum = (figure: (result: SeedResult) => number) => results.reduce((total, result) => total + figure(result), 0);
-  const latestMs = Math.max(...results.map((result) => result.latestMs));
+  const longestMs = Math.max(...results.map((result) => result.longestMs));
   const kinds = new Set(results.flatMap(({ faults }) => faults.map(({ name }) => name)));
   return {
     what: `${sum((result) => result.searches)} searches, ${sum(({ faults }) => faults.length)} faults of ${kinds.size} kinds`,
@@ -50,9 +51,9 @@ function sumOf(results: readonly SeedResult[]): Row {
     seen: [
       `${sum((result) => result.charged)} charged`,
       `${sum((result) => result.reversed)} given back, ${sum((result) => result.inDoubt)} of them in doubt`,
-      `${sum((result) => result.unpaidPages)} pages that nobody paid for`,
-      `books verified ${sum((result) => result.verified)} times meanwhile`,
-      `last answer after ${seconds(latestMs)}`,
+      `${sum((result) => result.unpaidPages)} pages without a charge`,
+      `ledger verified ${sum((result) => result.verified)} times under faults`,
+      `longest answer ${seconds(longestMs)}`,
     ].join(", "),
     held: results.every(({ broken }) => broken.length === 0),
   };

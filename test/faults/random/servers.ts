@@ -1,55 +1,46 @@
 import { execFileSync } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  globSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, globSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { migrate } from "../../../shared/database/migrate.ts";
 import { startPostgres } from "../../../shared/local/postgres.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
+import { GuardedFolder } from "../guarded-folder.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 
 const diskMib = 700;
 const mib = 1_048_576;
 
-/** A Postgres and a Redis of one's own that survive being killed, on a disk of their own that can be filled. */
+/** A Postgres and a Redis that keep their data when they are killed, on a disk of their own that can be filled. */
 export class Servers {
   postgres: LocalServer;
   redis: LocalServer;
-  readonly folder: string;
-  /** Whether the folder is a file system of its own; else it cannot be filled. */
+  /** Whether the folder is a file system of its own; otherwise it cannot be filled. */
   readonly hasDisk: boolean;
+  readonly #folder: GuardedFolder;
+  #copies = 0;
   #restarts: Promise<void> = Promise.resolve();
 
-  private constructor(parts: { postgres: LocalServer; redis: LocalServer; folder: string; hasDisk: boolean }) {
+  private constructor(parts: { postgres: LocalServer; redis: LocalServer; folder: GuardedFolder; hasDisk: boolean }) {
     this.postgres = parts.postgres;
     this.redis = parts.redis;
-    this.folder = parts.folder;
     this.hasDisk = parts.hasDisk;
+    this.#folder = parts.folder;
   }
 
   static async open(): Promise<Servers> {
-    const folder = mkdtempSync(join(tmpdir(), "serpmill-faults-"));
-    const hasDisk = mount(folder);
-    const postgres = await startPostgres({ folder: join(folder, "postgres") });
-    const redis = await startRedis({ folder: join(folder, "redis"), durable: true });
+    const folder = await GuardedFolder.create("serpmill-faults-");
+    const hasDisk = folder.mount(diskMib);
+    const postgres = await startPostgres({ folder: join(folder.path, "postgres") });
+    const redis = await startRedis({ folder: join(folder.path, "redis"), durable: true });
     const servers = new Servers({ postgres, redis, folder, hasDisk });
     await migrate(postgres.url);
     await servers.#prepareRedis();
     return servers;
   }
 
-  /** Starts Postgres again where this one was that was killed, unless somebody has. */
+  /** Starts Postgres again in place of the one that was killed, unless that has been done. */
   restartPostgres(killed: LocalServer): Promise<void> {
     return this.#inTurn(async () => {
       await killed.exited;
@@ -57,21 +48,21 @@ export class Servers {
     });
   }
 
-  /** Signals Postgres with all its processes, where the system tells which these are. */
+  /** Signals Postgres with all its processes, where the system lists them. */
   signalPostgres(signal: NodeJS.Signals): void {
     const { pid } = this.postgres;
-    const told = `/proc/${pid}/task/${pid}/children`;
-    const children = existsSync(told) ? readFileSync(told, "utf8").split(" ").filter(Boolean).map(Number) : [];
+    const list = `/proc/${pid}/task/${pid}/children`;
+    const children = existsSync(list) ? readFileSync(list, "utf8").split(" ").filter(Boolean).map(Number) : [];
     for (const one of [pid, ...children]) {
       try {
         process.kill(one, signal);
       } catch {
-        // Ended in the meantime.
+        // It has ended by now.
       }
     }
   }
 
-  /** Starts Postgres again if it gave up by itself. */
+  /** Starts Postgres again if it stopped by itself. */
   async ensurePostgres(): Promise<void> {
     if (await hasEnded(this.postgres)) await this.restartPostgres(this.postgres);
   }
@@ -80,21 +71,22 @@ export class Servers {
     if (await hasEnded(this.redis)) await this.restartRedis(() => undefined);
   }
 
-  /** Kills Redis and starts it again, after what is done to its append-only file meanwhile. */
-  restartRedis(meanwhile: (appendOnlyFolder: string) => void): Promise<void> {
+  /** Kills Redis, lets `between` change its append-only file, and starts it again. */
+  restartRedis(between: (appendOnlyFolder: string) => void): Promise<void> {
     return this.#inTurn(async () => {
       this.redis.kill("SIGKILL");
       await this.redis.exited;
       const { folder, port } = this.redis;
-      meanwhile(join(folder, "appendonlydir"));
+      between(join(folder, "appendonlydir"));
       this.redis = await startRedis({ folder, port, durable: true });
       await this.#prepareRedis();
     });
   }
 
-  /** Keeps the append-only file as it is now. @returns what puts it back. */
+  /** Copies the append-only file as it is now. @returns what puts the copy back. */
   rememberRedis(): (appendOnlyFolder: string) => void {
-    const copy = mkdtempSync(join(tmpdir(), "serpmill-older-"));
+    this.#copies += 1;
+    const copy = join(this.#folder.path, `older-${this.#copies}`);
     cpSync(join(this.redis.folder, "appendonlydir"), copy, { recursive: true });
     return (appendOnlyFolder) => {
       rmSync(appendOnlyFolder, { recursive: true });
@@ -103,12 +95,12 @@ export class Servers {
     };
   }
 
-  /** Runs a command on Redis on a connection of its own, as an administrator would. */
+  /** Runs a command on Redis on a connection of its own, as an operator would. */
   async onRedis(...command: [string, ...string[]]): Promise<unknown> {
     const redis = new Redis(this.redis.url, {
       retryStrategy: () => null,
       lazyConnect: true,
-      enableReadyCheck: false, // It asks for INFO, which a busy Redis refuses.
+      enableReadyCheck: false, // It sends INFO, which a busy Redis refuses.
     });
     redis.on("error", () => undefined); // The command fails with it.
     try {
@@ -120,13 +112,13 @@ export class Servers {
   }
 
   fillDisk(): void {
-    const freeBytes = Number(execFileSync("stat", ["--file-system", "--format=%a", this.folder])) * 4_096;
+    const freeBytes = Number(execFileSync("stat", ["--file-system", "--format=%a", this.#folder.path])) * 4_096;
     try {
       execFileSync("fallocate", ["--length", String(Math.max(freeBytes - 4_096, 4_096)), this.#ballast], {
         stdio: "ignore",
       });
     } catch {
-      writeFileSync(this.#ballast, Buffer.alloc(mib)); // Somebody else was filling it at this moment.
+      writeFileSync(this.#ballast, Buffer.alloc(mib)); // Less was free than it said: a server was writing.
     }
   }
 
@@ -135,20 +127,15 @@ export class Servers {
   }
 
   get #ballast(): string {
-    return join(this.folder, "ballast");
+    return join(this.#folder.path, "ballast");
   }
 
   async close(): Promise<void> {
     await this.redis.stop();
     await this.postgres.stop();
-    this.abandon();
-  }
-
-  /** Leaves no trace on this machine; the servers have guards of their own, which stop them when we are gone. */
-  abandon(): void {
-    if (this.hasDisk) execFileSync("umount", ["--lazy", this.folder]);
-    // Postgres' data may lie elsewhere, where its user can enter.
-    for (const folder of [this.postgres.folder, this.folder]) rmSync(folder, { recursive: true, force: true });
+    // Postgres' data may be elsewhere, where its user may enter.
+    rmSync(this.postgres.folder, { recursive: true, force: true });
+    this.#folder.remove(this.hasDisk);
   }
 
   // Two faults may restart the same server.
@@ -158,23 +145,13 @@ export class Servers {
     return done;
   }
 
-  // A script without end is to be noticed soon.
+  // Redis reports a script without end soon.
   async #prepareRedis(): Promise<void> {
     await this.onRedis("config", "set", "busy-reply-threshold", "300");
   }
 }
 
 const hasEnded = (server: LocalServer) => Promise.race([server.exited.then(() => true), sleep(0, false)]);
-
-// Only root may mount, and not in every container.
-function mount(folder: string): boolean {
-  try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${diskMib}m,mode=755`, "tmpfs", folder], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** Cuts off the end of the append-only file, as a power cut does. */
 export function cutAppendOnlyFile(appendOnlyFolder: string, bytes: number): void {

@@ -1,0 +1,67 @@
+import { z } from "zod";
+import type { Database } from "../../../shared/database/pool.ts";
+
+/** What the ledger says about one search. */
+export interface Account {
+  organizationId: string;
+  decided: "charge" | "refund";
+  /** When it was decided, by the clock of this machine. */
+  decidedAtMs: number;
+  reason: string | null;
+  mils: number;
+  reversedFor: string | undefined;
+  /** Whether it paid for an Idempotency-Key. */
+  keyed: boolean;
+}
+
+export interface Accounts {
+  byRequest: ReadonlyMap<string, Account>;
+  /** Hashes of the Idempotency-Keys that have paid. */
+  paidKeyHashes: readonly string[];
+}
+
+const entryRow = z.object({
+  organization_id: z.string(),
+  kind: z.enum(["grant", "charge", "refund", "reversal"]),
+  mils: z.number(),
+  created_at: z.date(),
+  request_id: z.string().nullable(),
+  reason: z.string().nullable(),
+});
+const paidRow = z.object({ request_id: z.string(), key_hash: z.string() });
+
+/** Reads every decided search of these organizations, and the keys that paid. */
+export async function readAccounts(database: Database, organizationIds: readonly string[]): Promise<Accounts> {
+  const entries = await database.query(
+    `select organization_id, kind, amount_mils as mils, created_at, request_id, reason from ledger_entries
+     where kind <> 'grant' and organization_id = any ($1)`,
+    [organizationIds],
+  );
+  const paid = await database.query("select request_id, key_hash from paid_keys where organization_id = any ($1)", [
+    organizationIds,
+  ]);
+  const paidKeys = paid.rows.map((row) => paidRow.parse(row));
+  const keyed = new Set(paidKeys.map(({ request_id }) => request_id));
+  const byRequest = new Map<string, Account>();
+  const rows = entries.rows.map((row) => entryRow.parse(row));
+  for (const { organization_id, kind, mils, created_at, request_id, reason } of rows) {
+    if (request_id === null || (kind !== "charge" && kind !== "refund")) continue;
+    byRequest.set(request_id, {
+      organizationId: organization_id,
+      decided: kind,
+      decidedAtMs: created_at.getTime(),
+      reason,
+      mils,
+      reversedFor: undefined,
+      keyed: keyed.has(request_id),
+    });
+  }
+  for (const { kind, request_id, reason } of rows) {
+    const account = byRequest.get(request_id ?? "");
+    if (kind === "reversal" && account) account.reversedFor = reason ?? "";
+  }
+  return { byRequest, paidKeyHashes: paidKeys.map(({ key_hash }) => key_hash) };
+}
+
+/** Whether the search is charged and was not given back. */
+export const isStanding = ({ decided, reversedFor }: Account) => decided === "charge" && reversedFor === undefined;

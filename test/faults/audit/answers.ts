@@ -1,0 +1,69 @@
+import { z } from "zod";
+import { type Attempt, durationMs, type Evidence, priceMils, wasUnreachable } from "./evidence.ts";
+
+/** The answers that callers have, compared with the ledger. Each function returns a sentence for every broken promise. */
+
+// While Postgres is away an API keeps trying to confirm what it delivered; two faults in a row end within this time.
+const confirmMsMax = 20_000;
+// The clock of the caller and the moment of the kill are not read at once.
+const clockToleranceMs = 100;
+
+const answerBody = z.object({ creditsCharged: z.number(), query: z.object({ keyword: z.string() }) });
+
+/** A 200 whose charge is missing, wrong, of another organization, or was given back for another reason than doubt. */
+export const answersWithoutCharge = ({ attempts, accounts }: Evidence): string[] =>
+  attempts.flatMap(({ answer, organizationId, keyword, key }) => {
+    if (answer?.status !== 200) return [];
+    const subject = `the answer of ${answer.requestId} (${keyword})`;
+    const { creditsCharged, query } = answerBody.parse(JSON.parse(answer.text));
+    if (query.keyword !== keyword) return [`${subject} belongs to another query: ${query.keyword}`];
+    const account = accounts.byRequest.get(answer.requestId);
+    if (!account) return [`${subject} has no deciding entry`];
+    if (account.organizationId !== organizationId) return [`${subject} was decided for another organization`];
+    if (account.decided === "refund") {
+      // What was searched again under a key that has paid costs nothing.
+      const isFree = account.reason === "already_paid" && creditsCharged === 0 && key !== undefined;
+      return isFree ? [] : [`${subject} was delivered although it was refunded: ${account.reason}`];
+    }
+    if (creditsCharged !== priceMils || account.mils !== -priceMils) return [`${subject} says ${creditsCharged} mils`];
+    if (account.keyed !== (key !== undefined))
+      return [`${subject} was charged ${account.keyed ? "with" : "without"} a key`];
+    const { reversedFor } = account;
+    return reversedFor !== undefined && reversedFor !== "undelivered"
+      ? [`${subject} was delivered and given back: ${reversedFor}`]
+      : [];
+  });
+
+/** Answers of one request that are not the same bytes. */
+export function unequalAnswers({ attempts }: Evidence): string[] {
+  const answered = attempts.filter(({ answer }) => answer?.status === 200);
+  return [...Map.groupBy(answered, ({ answer }) => answer?.requestId)].flatMap(([requestId, same]) =>
+    new Set(same.map(({ answer }) => answer?.text)).size === 1 ? [] : [`${requestId} has two different answers`],
+  );
+}
+
+/** Answers whose charge was given back for lack of a confirmation: the one case that is in the caller's favour. */
+export const answersInDoubt = ({ attempts, accounts }: Evidence): Attempt[] =>
+  attempts.filter(
+    ({ answer }) => answer?.status === 200 && accounts.byRequest.get(answer.requestId)?.reversedFor === "undelivered",
+  );
+
+/** Doubt is only possible where the API was killed between the last byte and its confirmation. */
+export const unfoundedDoubt = (evidence: Evidence): string[] =>
+  answersInDoubt(evidence)
+    .filter((attempt) => !wasKilledUnconfirmed(evidence, attempt))
+    .map(({ answer }) => `${answer?.requestId} was delivered and given back, and its API was not killed`);
+
+const wasKilledUnconfirmed = ({ apis }: Evidence, { api, endedAtMs }: Attempt): boolean =>
+  apis[api].killedAtMs.some(
+    (killedAtMs) => killedAtMs > endedAtMs - clockToleranceMs && killedAtMs < endedAtMs + confirmMsMax,
+  );
+
+/** Attempts that took longer than the deadline allows, at an API that could answer. */
+export const lateAnswers = (evidence: Evidence): string[] =>
+  evidence.attempts.flatMap((attempt) => {
+    const ms = Math.round(durationMs(attempt));
+    if (ms <= evidence.answerMsMax || wasUnreachable(evidence, attempt)) return [];
+    const outcome = attempt.answer ? `answered ${attempt.answer.status}` : `not answered (${attempt.noAnswer})`;
+    return [`"${attempt.keyword}" was ${outcome} after ${ms} ms`];
+  });

@@ -1,0 +1,68 @@
+import type { Service } from "../../harness/processes/service.ts";
+import { isStanding } from "./accounts.ts";
+import { answersInDoubt, answersWithoutCharge, lateAnswers, unequalAnswers, unfoundedDoubt } from "./answers.ts";
+import {
+  chargedErrors,
+  chargesBeforeResults,
+  chargesWithoutAnswer,
+  keysChargedTwice,
+  keysWithoutAnswer,
+} from "./charges.ts";
+import type { Evidence } from "./evidence.ts";
+
+/**
+ * The auditor: compares what callers have, what the provider was asked, and the ledger, once all is at rest. It knows the
+ * promises of the service and nothing of how they are kept.
+ */
+
+export interface Totals {
+  charged: number;
+  refunded: number;
+  reversed: number;
+  /** Answers that arrived and whose charge was given back, because their API was killed before it could confirm them. */
+  inDoubt: number;
+  /** Pages of results that the provider returned and that no charge pays for. */
+  unpaidPages: number;
+}
+
+/** @returns a sentence for every broken promise. */
+export const audit = (evidence: Evidence): string[] =>
+  [
+    answersWithoutCharge,
+    unequalAnswers,
+    unfoundedDoubt,
+    lateAnswers,
+    chargedErrors,
+    chargesWithoutAnswer,
+    chargesBeforeResults,
+    keysChargedTwice,
+    keysWithoutAnswer,
+  ].flatMap((check) => check(evidence));
+
+export function totalsOf(evidence: Evidence): Totals {
+  const accounts = [...evidence.accounts.byRequest.values()];
+  const charged = accounts.filter(isStanding).length;
+  const pages = evidence.providerCalls.filter(({ answeredAtMs }) => Number.isFinite(answeredAtMs)).length;
+  return {
+    charged,
+    refunded: accounts.filter(({ decided }) => decided === "refund").length,
+    reversed: accounts.filter(({ reversedFor }) => reversedFor !== undefined).length,
+    inDoubt: new Set(answersInDoubt(evidence).map(({ answer }) => answer?.requestId)).size,
+    unpaidPages: pages - charged,
+  };
+}
+
+/** What `npm run admin -- ledger verify` finds, as sentences. */
+export async function ledgerViolations(service: Service): Promise<string[]> {
+  const { violations } = await service.verify();
+  return violations.map(({ rule, subject, found }) => `${rule}: ${subject}: ${found}`);
+}
+
+/** For runs in which no charge is given back: each answer is charged once, nothing else is, and the ledger is right. */
+export async function auditCharges(service: Service, organizationId: string, answers: number): Promise<string[]> {
+  const entries = await service.ledgerOf(organizationId);
+  const count = (kind: string) => entries.filter((entry) => entry.kind === kind).length;
+  const standing = count("charge") - count("reversal");
+  const wrong = standing === answers ? [] : [`${standing} charges stand for ${answers} answers`];
+  return [...wrong, ...(await ledgerViolations(service))];
+}

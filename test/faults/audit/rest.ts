@@ -1,0 +1,37 @@
+import { becomes } from "../../harness/assertions/eventually.ts";
+import { readBacklog } from "../../harness/assertions/backlog.ts";
+import type { Service } from "../../harness/processes/service.ts";
+
+const restMsMax = 60_000;
+const confirmMsMax = 1_500;
+
+/**
+ * Waits until nothing is in flight. Charges that no living API confirms are made to look old, so that the reconciler gives
+ * them back.
+ * @throws where something stays in flight.
+ */
+export async function untilAtRest(service: Service, organizationIds: readonly string[]): Promise<void> {
+  const isIdle = async () => {
+    const { waiting, running } = await readBacklog(service.redis);
+    if (waiting + running > 0) return false;
+    const holds = await Promise.all(organizationIds.map((organizationId) => service.holdsOf(organizationId)));
+    return holds.every(({ open, heldMils }) => open === 0 && heldMils === 0);
+  };
+  await insist("no job and no hold is left", isIdle);
+  const isConfirmed = async () => (await countUndelivered(service)) === 0;
+  // The living APIs confirm what they delivered.
+  if (!(await becomes(isConfirmed, confirmMsMax))) {
+    await service.age();
+    await insist("no charge is left unconfirmed", isConfirmed);
+  }
+  await insist("no job and no hold is left in the end", isIdle);
+}
+
+async function insist(what: string, isTrue: () => Promise<boolean>): Promise<void> {
+  if (!(await becomes(isTrue, restMsMax))) throw new Error(`not within ${restMsMax} ms: ${what}`);
+}
+
+async function countUndelivered({ database }: Service): Promise<number> {
+  const { rows } = await database.query("select count(*) as open from undelivered");
+  return Number(rows[0].open);
+}
