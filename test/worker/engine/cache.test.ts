@@ -17,14 +17,14 @@ afterEach(() => Promise.all([redisServer.stop(), stub.close()]));
 const openEngine = () =>
   openWorkerEngine({ REDIS_URL: redisServer.url, SERPER_BASE_URL: stub.url, SEARCH_CACHE_SECONDS: "60" });
 
-const isKept = (redis: Awaited<ReturnType<typeof openEngine>>["redis"]) =>
+const isCached = (redis: Awaited<ReturnType<typeof openEngine>>["redis"]) =>
   eventually(async () => (await redis.hexists((await redis.keys("asked:*"))[0] ?? "", "answer")) === 1);
 
 describe("SEARCH_CACHE_SECONDS", () => {
-  test("lets later searches have the answer for so long, in every worker", async () => {
+  test("answers later searches from the cache of any worker for that long", async () => {
     const [one, other] = await Promise.all([openEngine(), openEngine()]);
     const first = await one.search();
-    await isKept(one.redis);
+    await isCached(one.redis);
     const later = await other.search();
     expect(later).toMatchObject({ from: "cache", trace: { provider: "serper", calls: [], costMicroUsd: 0 } });
     expect(later.ok && first.ok && later.results).toEqual(first.ok && first.results);
@@ -36,7 +36,7 @@ describe("SEARCH_CACHE_SECONDS", () => {
     expect(await other.search({}, inAMinute)).toMatchObject({ from: "provider" });
   });
 
-  test("keeps no failure", async () => {
+  test("does not cache failures", async () => {
     const worker = await openEngine();
     stub.otherwise = refusal(403, "Unauthorized.");
     expect(await worker.search()).toMatchObject({ ok: false });
@@ -44,7 +44,7 @@ describe("SEARCH_CACHE_SECONDS", () => {
     expect(await worker.search()).toMatchObject({ ok: true, from: "provider" });
   });
 
-  test("keeps nothing where Redis is more than half full, since holds and jobs need the room", async () => {
+  test("caches nothing above 60 % of maxmemory, because holds and jobs need the rest", async () => {
     const worker = await openEngine();
     expect(await hasCacheHeadroom(worker.redis)).toBe(true);
     await worker.redis.config("SET", "maxmemory", "1gb");

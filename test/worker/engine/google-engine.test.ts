@@ -20,7 +20,7 @@ import {
 } from "../../harness/stubs/serper-stub.ts";
 
 const deadlineMs = 20_000;
-/** For searches that can only end by running out of time. */
+/** For searches that can only end at their deadline. */
 const shortMs = 250;
 const key = "secret-key-of-a-test";
 
@@ -43,7 +43,7 @@ function resultsOf(answer: EngineAnswer) {
 }
 
 describe("a search over HTTP", () => {
-  test("one page is one call with our key, and its cost is told", async () => {
+  test("one page is one call with our API key, and the trace has its cost", async () => {
     const answer = await searchSerper({ location: "Lyon, France" });
     expect(resultsOf(answer).map(({ rank }) => rank)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(answer.trace).toMatchObject({
@@ -56,7 +56,7 @@ describe("a search over HTTP", () => {
     ]);
   });
 
-  test("depth is fetched in pages, and ranks run on over them", async () => {
+  test("a deeper search fetches more pages, and ranks run on over all of them", async () => {
     const answer = await searchSerper({ depth: 35 });
     expect(
       resultsOf(answer)
@@ -74,13 +74,13 @@ describe("a search over HTTP", () => {
     expect(answer.trace.costMicroUsd).toBe(4_000);
   });
 
-  test("the first page is asked for alone, and no other when it is empty", async () => {
+  test("no further page is fetched when the first one is empty", async () => {
     stub.otherwise = reply(200, { organic: [], credits: 1 });
     expect(await searchSerper({ depth: 100 })).toMatchObject({ ok: true, results: [], totalResultsCount: 0 });
     expect(stub.requests).toHaveLength(1);
   });
 
-  test("an address that comes again on a later page counts once", async () => {
+  test("a URL that appears on several pages is one result", async () => {
     const organic = ["first", "second"].map((title) => ({ title, link: "https://pumps.example/same" }));
     stub.otherwise = reply(200, { organic, relatedSearches: [{ query: "more" }] });
     expect(resultsOf(await searchSerper({ depth: 20 })).map(({ rank, type, title }) => [rank, type, title])).toEqual([
@@ -91,20 +91,20 @@ describe("a search over HTTP", () => {
   });
 });
 
-describe("what fails at the only provider fails the search", () => {
+describe("a failure of the only provider fails the search", () => {
   test.each<[string, Reply, string, number]>([
     ["a wrong key", refusal(403, "Unauthorized."), "provider_refused", 1],
     ["an empty account", refusal(400, "Not enough credits"), "provider_refused", 1],
-    ["a request that is not understood", refusal(400, "Missing query"), "provider_refused", 1],
+    ["a request that is invalid", refusal(400, "Missing query"), "provider_refused", 1],
     ["too many requests", refusal(429, "Slow down"), "provider_unavailable", 2],
-    ["an error of its own", refusal(500, "Oops"), "provider_unavailable", 2],
+    ["a server error", refusal(500, "Oops"), "provider_unavailable", 2],
     ["a connection that closes without an answer", hangUp, "provider_unavailable", 2],
-    ["a connection that closes in the answer", breakOff, "provider_unavailable", 2],
+    ["a connection that closes within the answer", breakOff, "provider_unavailable", 2],
     ["a page of HTML", raw(200, "<!doctype html>"), "unreadable_answer", 1],
     ["JSON of another shape", reply(200, { results: [] }), "unreadable_answer", 1],
     ["an answer of eleven megabytes", huge, "unreadable_answer", 1],
     ["an answer without an end", raw(200, '{"organic":['), "unreadable_answer", 1],
-  ])("%s, after as many calls as make sense", async (_, failing, reason, calls) => {
+  ])("%s, retried only if it may pass", async (_, failing, reason, calls) => {
     stub.otherwise = failing;
     const answer = await searchSerper();
     expect(answer).toMatchObject({ ok: false, code: "engine_error", details: { reason } });
@@ -112,13 +112,13 @@ describe("what fails at the only provider fails the search", () => {
     expect(answer.trace.costMicroUsd).toBe(0);
   });
 
-  test("a redirect is not followed, so that the key stays where it belongs", async () => {
+  test("a redirect is not followed, because that would send the API key to another host", async () => {
     stub.otherwise = raw(302, "", { location: `${stub.url}/elsewhere` });
     expect(await searchSerper()).toMatchObject({ code: "engine_error", details: { reason: "unreadable_answer" } });
     expect(stub.requests.map(({ path }) => path)).toEqual(["/search"]);
   });
 
-  test("a provider that is not there is unavailable", async () => {
+  test("a provider that does not listen is unavailable", async () => {
     await stub.close();
     expect(await searchSerper()).toMatchObject({ code: "engine_error", details: { reason: "provider_unavailable" } });
   });
@@ -126,24 +126,24 @@ describe("what fails at the only provider fails the search", () => {
   test.each<[string, Reply]>([
     ["never answers", hang],
     ["never ends its answer", stall],
-  ])("a provider that %s is waited for until the deadline", async (_, silent) => {
+  ])("a search at a provider that %s ends at the deadline", async (_, silent) => {
     stub.otherwise = silent;
     expect(await searchSerper({}, shortMs)).toMatchObject({ ok: false, code: "engine_timeout", details: {} });
   });
 
-  test("a deadline that has passed asks nobody", async () => {
+  test("after the deadline no provider is called", async () => {
     expect(await searchSerper({}, -1)).toMatchObject({ code: "engine_timeout" });
     expect(stub.requests).toEqual([]);
   });
 
-  test("a failure that passes costs one more call and no more", async () => {
+  test("a failure that passes is retried once", async () => {
     stub.next = [refusal(503, "Busy")];
     const answer = await searchSerper();
     expect(resultsOf(answer)).toHaveLength(10);
     expect(answer.trace.calls.map(({ outcome }) => outcome)).toEqual(["unavailable", "ok"]);
   });
 
-  test("one page that cannot be had fails the search, and the other pages are not waited for", async () => {
+  test("one page that fails, fails the search, and the other pages are dropped", async () => {
     stub.otherwise = (request, response) => {
       const page = request.body["page"];
       (page === 1 ? tenOrganic : page === 2 ? refusal(403, "Unauthorized.") : hang)(request, response);
@@ -159,7 +159,7 @@ describe("what fails at the only provider fails the search", () => {
     ]);
   });
 
-  test("an adapter that breaks is an unreadable answer, and never an exception", async () => {
+  test("an adapter that throws has an unreadable answer, and never an exception", async () => {
     const broken: Provider = {
       ...serper,
       read: () => {
@@ -171,7 +171,7 @@ describe("what fails at the only provider fails the search", () => {
     });
   });
 
-  test("neither the key nor the query stands in what is logged", async () => {
+  test("neither the API key nor the query is in what is logged", async () => {
     stub.otherwise = hangUp;
     const { trace, ...answer } = await searchSerper();
     expect(JSON.stringify([trace, answer])).not.toMatch(new RegExp(`${key}|pump`));

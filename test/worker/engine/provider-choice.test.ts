@@ -1,12 +1,22 @@
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../../shared/config.ts";
 import type { EngineAnswer } from "../../../worker/engine/engine-answer.ts";
+import type { GoogleEngine } from "../../../worker/engine/google-engine.ts";
 import type { Provider } from "../../../shared/providers/provider.ts";
 import { openSandbox } from "../../../shared/providers/sandbox/sandbox.ts";
 import { openSerper } from "../../../shared/providers/serper/serper.ts";
 import { googleOver, openGoogle } from "../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";
-import { hang, raw, refusal, type Reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
+import {
+  hang,
+  raw,
+  refusal,
+  type Reply,
+  type SerperStub,
+  startSerperStub,
+  tenOrganic,
+} from "../../harness/stubs/serper-stub.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
 
 const deadlineMs = 20_000;
 const key = "secret-key-of-a-test";
@@ -28,15 +38,15 @@ test.each<[string, Reply]>([
   ["an empty account", refusal(400, "Not enough credits")],
   ["a forbidden query", refusal(400, "Query pattern not allowed for free accounts.")],
   ["a page of HTML", raw(200, "<html>")],
-  ["an error of its own", refusal(500, "Oops")],
-])("with %s at the first provider the second one answers", async (_, failing) => {
+  ["a server error", refusal(500, "Oops")],
+])("after %s at the first provider the second one answers", async (_, failing) => {
   stub.otherwise = failing;
   const answer = await googleOver(serper, openSandbox()).search(query(), deadlineMs);
   expect(answer.ok && answer.results.length).toBeGreaterThan(10);
   expect(answer.trace.provider).toBe("sandbox");
 });
 
-test("what a provider charged for a failure is its own cost, and not that of the one who answered", async () => {
+test("the cost of a failed call is recorded for the provider that charged it", async () => {
   const billed: Provider = { ...serper, read: () => ({ failure: "blocked", costMicroUsd: 2_000 }) };
   const { trace } = await googleOver(billed, openSandbox()).search(query(), deadlineMs);
   expect(trace).toMatchObject({
@@ -49,17 +59,17 @@ test("what a provider charged for a failure is its own cost, and not that of the
   });
 });
 
-test("a provider that does not answer in its time is given up for the next", async () => {
+test("a provider that times out is followed by the next one", async () => {
   stub.otherwise = hang;
-  const impatient = { ...serper, callTimeoutMs: 100 };
-  const answer = await googleOver(impatient, openSandbox()).search(query(), deadlineMs);
+  const slow = { ...serper, callTimeoutMs: 100 };
+  const answer = await googleOver(slow, openSandbox()).search(query(), deadlineMs);
   expect(answer.trace.calls.map(({ provider, outcome }) => [provider, outcome])).toEqual([
     ["serper", "timeout"],
     ["sandbox", "ok"],
   ]);
 });
 
-test("when the last provider does not answer in its time, the search timed out", async () => {
+test("when the last provider times out, the search does", async () => {
   const google = googleOver(serper, { ...openSandbox(), callTimeoutMs: 50 });
   stub.otherwise = refusal(403, "Unauthorized.");
   expect(await google.search(query({ keyword: "sandbox:timeout" }), deadlineMs)).toMatchObject({
@@ -67,7 +77,7 @@ test("when the last provider does not answer in its time, the search timed out",
   });
 });
 
-test("a query that every provider forbids is the query's fault; where one only failed, it is not", async () => {
+test("a query that every provider forbids is rejected; one failure of another kind makes it an engine error", async () => {
   stub.otherwise = refusal(400, "Query pattern not allowed for free accounts.");
   expect(await searchAt({ keyword: '"pump"' }, serper)).toMatchObject({
     ok: false,
@@ -81,13 +91,13 @@ test("a query that every provider forbids is the query's fault; where one only f
   });
 });
 
-test("a provider is never asked for less than was ordered", async () => {
+test("a provider that cannot honour the whole query is not called", async () => {
   const answer = await googleOver(serper, openSandbox()).search(query({ device: "mobile" }), deadlineMs);
   expect(answer.trace).toMatchObject({ provider: "sandbox", calls: [{ provider: "sandbox" }] });
   expect(stub.requests).toEqual([]);
 });
 
-test("a query that nobody can honour names the field, and costs nothing", async () => {
+test("a query that no provider can honour is rejected with the field, and costs nothing", async () => {
   const countryOnly = { ...openSandbox(), can: { mobile: true, city: false } };
   expect(await searchAt({ device: "mobile" }, serper)).toMatchObject({
     code: "query_rejected",
@@ -101,7 +111,7 @@ test("a query that nobody can honour names the field, and costs nothing", async 
   });
 });
 
-test("the order of SERP_PROVIDERS is the order of asking, and a missing setting stops the start", async () => {
+test("providers are tried in the order of SERP_PROVIDERS, and a missing setting stops the start", async () => {
   const settings = { SERP_PROVIDERS: "serper,sandbox,serper", SERPER_BASE_URL: stub.url };
   expect(() => openGoogle(settings)).toThrow(ConfigError);
   stub.otherwise = refusal(403, "Unauthorized.");
@@ -109,4 +119,57 @@ test("the order of SERP_PROVIDERS is the order of asking, and a missing setting 
   onTestFinished(() => google.close());
   const { trace } = await google.search(query(), deadlineMs);
   expect(trace.calls.map(({ provider }) => provider)).toEqual(["serper", "sandbox"]);
+});
+
+describe("a provider whose circuit is open", () => {
+  const failing = refusal(403, "Unauthorized.");
+  const calledBy = async (google: GoogleEngine): Promise<string[]> => {
+    const { trace } = await google.search(query(), deadlineMs);
+    return trace.calls.map(({ provider, outcome }) => `${provider}: ${outcome}`);
+  };
+
+  test("is skipped, and costs later searches nothing", async () => {
+    stub.otherwise = failing;
+    const google = googleOver(serper, openSandbox());
+    for (let search = 0; search < 5; search += 1) {
+      expect(await calledBy(google)).toEqual(["serper: account_refused", "sandbox: ok"]);
+    }
+    expect(await calledBy(google)).toEqual(["sandbox: ok"]);
+  });
+
+  test("is called all the same if there is no other", async () => {
+    stub.otherwise = failing;
+    const google = googleOver(serper);
+    for (let search = 0; search < 8; search += 1) await calledBy(google);
+    stub.otherwise = tenOrganic;
+    expect(await calledBy(google)).toEqual(["serper: ok"]);
+  });
+
+  test("is called last if all others fail", async () => {
+    stub.otherwise = failing;
+    const refusing: Provider = { ...openSandbox(), read: () => ({ failure: "query_refused" }) };
+    const google = googleOver(serper, refusing);
+    for (let search = 0; search < 5; search += 1) await calledBy(google);
+    stub.otherwise = tenOrganic;
+    expect(await calledBy(google)).toEqual(["sandbox: query_refused", "serper: ok"]);
+  });
+});
+
+test("a saturated provider is passed over for the next one that is ready", async () => {
+  const google = googleOver({ ...serper, concurrentCallsMax: 1 }, openSandbox());
+  const answer = stub.hold();
+  const first = google.search(query(), deadlineMs);
+  await eventually(async () => stub.requests.length === 1);
+  expect(await google.search(query(), deadlineMs)).toMatchObject({ trace: { provider: "sandbox" } });
+  answer();
+  expect(await first).toMatchObject({ trace: { provider: "serper" } });
+});
+
+test("with SERP_HEDGE_AFTER_MS the next provider is called as well when the first one is slow", async () => {
+  stub.otherwise = hang;
+  const google = openGoogle({ SERP_HEDGE_AFTER_MS: "1" }, { providers: [serper, openSandbox()] });
+  onTestFinished(() => google.close());
+  const answer = await google.search(query(), deadlineMs);
+  expect(answer).toMatchObject({ ok: true, trace: { provider: "sandbox" } });
+  expect(answer.trace.calls.map(({ outcome }) => outcome).toSorted()).toEqual(["ok", "outrun"]);
 });

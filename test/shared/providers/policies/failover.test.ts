@@ -1,191 +1,219 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { openMetrics } from "../../../../shared/metrics.ts";
-import type { GoogleEngine } from "../../../../worker/engine/google-engine.ts";
-import type { Provider } from "../../../../shared/providers/provider.ts";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { type Attempt, cancellationFailure } from "../../../../shared/providers/policies/attempt.ts";
+import { type FailoverProvider, fetchWithFailover } from "../../../../shared/providers/policies/failover.ts";
+import type { Availability } from "../../../../shared/providers/policies/provider-client.ts";
+import { newTrace } from "../../../../shared/providers/policies/trace.ts";
+import type { Failure, Page } from "../../../../shared/providers/provider.ts";
 import { openSandbox } from "../../../../shared/providers/sandbox/sandbox.ts";
-import { openSerper } from "../../../../shared/providers/serper/serper.ts";
-import { googleOver, openGoogle } from "../../../harness/processes/google-engine.ts";
-import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
-import { hang, refusal, type SerperStub, startSerperStub, tenOrganic } from "../../../harness/stubs/serper-stub.ts";
+import { query } from "../../../harness/fixtures/queries.ts";
+import { farMs, pageTitled, titlesOf } from "./fixtures.ts";
 
-const deadlineMs = 20_000;
-const passedOverMs = 10_000;
+afterEach(() => void vi.useRealTimers());
 
-let stub: SerperStub;
-let serper: Provider;
+type Started = { attempt: Attempt; sendFirstPage: () => void; end: (outcome: Page[] | Failure) => void };
 
-beforeEach(async () => {
-  stub = await startSerperStub();
-  serper = openSerper(engineConfig({ SERPER_API_KEY: "secret", SERPER_BASE_URL: stub.url }));
-});
-afterEach(async () => {
-  vi.useRealTimers();
-  await stub.close();
-});
+/** A provider whose attempts end when the test says so, or when they are cancelled. */
+class FakeProvider implements FailoverProvider {
+  readonly provider;
+  state: Availability = "ready";
+  checks = 0;
+  attempts: Started[] = [];
 
-const searchWith = (google: GoogleEngine, remainingMs = deadlineMs) => google.search(query(), remainingMs);
+  constructor(name: string) {
+    this.provider = { ...openSandbox(), name };
+  }
 
-async function calledBy(google: GoogleEngine, remainingMs = deadlineMs): Promise<string[]> {
-  const { trace } = await searchWith(google, remainingMs);
-  return trace.calls.map(({ provider, outcome }) => `${provider}: ${outcome}`);
+  availability(): Availability {
+    this.checks += 1;
+    return this.state;
+  }
+
+  reserveHedge(): boolean {
+    return true;
+  }
+
+  fetchPages(attempt: Attempt, onFirstPage: () => void): Promise<Page[] | Failure> {
+    const { promise, resolve } = Promise.withResolvers<Page[] | Failure>();
+    attempt.cancellation.signal.addEventListener("abort", () => resolve(cancellationFailure(attempt)));
+    const sendFirstPage = () => {
+      attempt.hasFirstPage = true;
+      onFirstPage();
+    };
+    this.attempts.push({ attempt, sendFirstPage, end: resolve });
+    return promise;
+  }
+
+  answer(outcome: Page[] | Failure): void {
+    const last = this.attempts.at(-1);
+    if (!last) throw new Error(`${this.provider.name} was not tried.`);
+    if (!("failure" in outcome)) last.sendFirstPage();
+    last.end(outcome);
+  }
+
+  async hasStarted(times = 1): Promise<void> {
+    await expect.poll(() => this.attempts.length, { interval: 2, timeout: 10_000 }).toBe(times);
+  }
 }
 
-describe("a provider that fails again and again", () => {
-  const failing = refusal(403, "Unauthorized.");
+const pagesOf = (name: string) => [pageTitled(name)];
+const unavailable: Failure = { failure: "unavailable" };
+const blocked: Failure = { failure: "blocked" };
+const fakes = (...names: string[]) => names.map((name) => new FakeProvider(name));
 
-  test("is passed over, and costs later searches nothing", async () => {
-    stub.otherwise = failing;
-    const metrics = openMetrics();
-    const google = openGoogle({}, { providers: [serper, openSandbox()], metrics });
-    for (let search = 0; search < 5; search += 1) {
-      expect(await calledBy(google)).toEqual(["serper: account_refused", "sandbox: ok"]);
-    }
-    expect(await calledBy(google)).toEqual(["sandbox: ok"]);
-    expect(await metrics.registry.metrics()).toContain('provider_breaker_open{provider="serper"} 1');
-    await google.close();
+/** Starts a search; `ended` has its titles or failures. */
+function search(providers: FailoverProvider[], { remainingMs = farMs, hedgeAfterMs = 0 } = {}) {
+  const trace = newTrace();
+  const deadlineAtMs = performance.now() + remainingMs;
+  const ended = fetchWithFailover({ providers, query: query(), deadlineAtMs, hedgeAfterMs, trace }).then((outcome) =>
+    "pages" in outcome ? { titles: titlesOf(outcome.pages), from: trace.provider } : outcome,
+  );
+  return { ended, trace, deadlineAtMs };
+}
+
+/** The two providers of most tests. */
+function twoFakes(): [FakeProvider, FakeProvider] {
+  return [new FakeProvider("first"), new FakeProvider("second")];
+}
+
+describe("one provider after the other", () => {
+  test("the first one that answers in full answers the search, and no other is tried", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second]);
+    first.answer(pagesOf("first"));
+    expect(await ended).toEqual({ titles: ["first"], from: "first" });
+    expect(second.attempts).toEqual([]);
   });
 
-  test("is tried again by one search at a time, and asked as before once that one succeeds", async () => {
-    vi.useFakeTimers({ toFake: ["Date", "performance"] });
-    stub.otherwise = failing;
-    const google = googleOver(serper, openSandbox());
-    for (let search = 0; search < 6; search += 1) await searchWith(google);
-    expect(stub.requests).toHaveLength(5);
-
-    vi.advanceTimersByTime(passedOverMs);
-    expect(await calledBy(google)).toEqual(["serper: account_refused", "sandbox: ok"]);
-    expect(await calledBy(google)).toEqual(["sandbox: ok"]);
-
-    vi.advanceTimersByTime(passedOverMs);
-    const { promise: arrived, resolve: arrive } = Promise.withResolvers<() => void>();
-    stub.otherwise = (request, response) => arrive(() => tenOrganic(request, response));
-    const trying = calledBy(google);
-    const answer = await arrived;
-    expect(await calledBy(google)).toEqual(["sandbox: ok"]);
-    answer();
-    expect(await trying).toEqual(["serper: ok"]);
-    stub.otherwise = tenOrganic;
-    expect(await calledBy(google)).toEqual(["serper: ok"]);
+  test("the next one is tried after a failure", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second]);
+    first.answer(unavailable);
+    await second.hasStarted();
+    second.answer(pagesOf("second"));
+    expect(await ended).toEqual({ titles: ["second"], from: "second" });
   });
 
-  test("is asked all the same where there is nobody else", async () => {
-    stub.otherwise = failing;
-    const google = googleOver(serper);
-    for (let search = 0; search < 8; search += 1) await searchWith(google);
-    stub.otherwise = tenOrganic;
-    expect(await calledBy(google)).toEqual(["serper: ok"]);
+  test("when all fail, the failures are returned in order", async () => {
+    const [first, second] = twoFakes();
+    const { ended, trace } = search([first, second]);
+    first.answer(unavailable);
+    await second.hasStarted();
+    second.answer(blocked);
+    expect(await ended).toEqual({ failures: [unavailable, blocked], isCutShort: false });
+    expect(trace.provider).toBe("second");
   });
 
-  test("is asked as the last one where all others fail, too", async () => {
-    stub.otherwise = failing;
-    const down: Provider = { ...openSandbox(), transport: () => Promise.reject(new Error("down")) };
-    const google = googleOver(serper, down);
-    for (let search = 0; search < 5; search += 1) await searchWith(google);
-    stub.otherwise = tenOrganic;
-    expect((await searchWith(google)).ok).toBe(true);
+  test("with too little time for a call no further provider is tried, and the failure says so", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { remainingMs: 1_000 });
+    vi.advanceTimersByTime(951);
+    first.answer(unavailable);
+    expect(await ended).toEqual({ failures: [unavailable], isCutShort: true });
+    expect(await search([first], { remainingMs: 49 }).ended).toEqual({ failures: [], isCutShort: true });
   });
 
-  test("is not found at fault for queries that it refuses", async () => {
-    stub.otherwise = refusal(400, "Query pattern not allowed for free accounts.");
-    const google = googleOver(serper, openSandbox());
-    for (let search = 0; search < 10; search += 1) await searchWith(google);
-    expect(stub.requests).toHaveLength(10);
-  });
-
-  test("is sent a second call for one in ten and ten more, and not twice as many", async () => {
-    stub.otherwise = refusal(500, "Oops");
-    const google = googleOver(serper);
-    await Promise.all(Array.from({ length: 50 }, () => searchWith(google)));
-    expect(stub.requests.length).toBeGreaterThanOrEqual(60);
-    expect(stub.requests.length).toBeLessThanOrEqual(65);
-  });
-});
-
-describe("calls at once", () => {
-  let running: number;
-  let most: number;
-
-  beforeEach(() => {
-    running = 0;
-    most = 0;
-    stub.otherwise = (request, response) => {
-      running += 1;
-      most = Math.max(most, running);
-      setTimeout(() => {
-        running -= 1;
-        tenOrganic(request, response);
-      }, 20);
-    };
-  });
-
-  test("a provider has no more than its limit; what is over waits, pages of one search too", async () => {
-    const google = googleOver({ ...serper, concurrentCallsMax: 2 });
-    const answers = await Promise.all([1, 2, 3].map(() => google.search(query({ depth: 30 }), deadlineMs)));
-    expect(answers.every(({ ok }) => ok)).toBe(true);
-    expect([most, stub.requests.length]).toEqual([2, 9]);
-  });
-
-  test("what a busy provider has no room for goes to the next one", async () => {
-    const google = googleOver({ ...serper, concurrentCallsMax: 1 }, openSandbox());
-    const calls = await Promise.all([calledBy(google), calledBy(google)]);
-    expect(calls).toEqual([["serper: ok"], ["sandbox: ok"]]);
-  });
-
-  test("a search that finds no room until its deadline timed out, and was never sent", async () => {
-    const { promise: arrived, resolve: arrive } = Promise.withResolvers<() => void>();
-    stub.otherwise = (request, response) => arrive(() => tenOrganic(request, response));
-    const google = googleOver({ ...serper, concurrentCallsMax: 1 });
-    const first = calledBy(google);
-    const answer = await arrived;
-    expect(await searchWith(google, 100)).toMatchObject({ code: "engine_timeout", trace: { calls: [] } });
-    answer();
-    expect(await first).toEqual(["serper: ok"]);
-    expect(stub.requests).toHaveLength(1);
+  test("an attempt gets two thirds of the time that is left, and the last provider all of it", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    const [first, second, third] = fakes("first", "second", "third");
+    if (!first || !second || !third) throw new Error("There are three.");
+    const startedAtMs = performance.now();
+    const { ended } = search([first, second, third], { remainingMs: 3_000 });
+    const deadlineOf = ({ attempts }: FakeProvider) => (attempts[0]?.attempt.deadlineAtMs ?? 0) - startedAtMs;
+    expect(deadlineOf(first)).toBeCloseTo(2_000);
+    vi.advanceTimersByTime(1_500);
+    first.answer(unavailable);
+    await nextTurn();
+    expect(deadlineOf(second)).toBeCloseTo(2_500);
+    second.answer(unavailable);
+    await nextTurn();
+    expect(deadlineOf(third)).toBeCloseTo(3_000);
+    third.answer(pagesOf("third"));
+    expect(await ended).toEqual({ titles: ["third"], from: "third" });
   });
 });
 
-describe("a provider that hangs", () => {
-  const hedgeAfterMs = 40;
-  const hedged = () =>
-    openGoogle({ SERP_HEDGE_AFTER_MS: String(hedgeAfterMs) }, { providers: [serper, openSandbox()] });
+describe("a hedge", () => {
+  const hedgeAfterMs = 2;
 
-  test("leaves the next one time to answer, however short the deadline", async () => {
-    stub.otherwise = hang;
-    expect(await calledBy(googleOver(serper, openSandbox()), 900)).toEqual(["serper: timeout", "sandbox: ok"]);
+  test("starts at the next provider when the first one is slow, and its answer counts if it is faster", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs });
+    await second.hasStarted();
+    second.answer(pagesOf("second"));
+    expect(await ended).toEqual({ titles: ["second"], from: "second" });
+    expect(first.attempts[0]?.attempt.cancellation.signal.reason).toEqual({ failure: "outrun" });
   });
 
-  test("is hedged where the operator wants it: the next one is asked as well, and the first answer counts", async () => {
-    stub.otherwise = hang;
-    const google = hedged();
-    const answer = await searchWith(google);
-    expect(answer).toMatchObject({ ok: true, trace: { provider: "sandbox" } });
-    expect(answer.trace.calls.map(({ outcome }) => outcome).toSorted()).toEqual(["ok", "outrun"]);
-    await google.close();
+  test("is cancelled when the first provider answers after all, which is not held against the hedge's provider", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs });
+    await second.hasStarted();
+    first.answer(pagesOf("first"));
+    expect(await ended).toEqual({ titles: ["first"], from: "first" });
+    expect(second.attempts[0]?.attempt.cancellation.signal.reason).toEqual({ failure: "unneeded" });
   });
 
-  test("counts as failing when it is outrun, and is passed over", async () => {
-    stub.otherwise = hang;
-    const google = hedged();
-    for (let search = 0; search < 5; search += 1) await searchWith(google);
-    expect(await calledBy(google)).toEqual(["sandbox: ok"]);
-    await google.close();
+  test("that fails leaves the search to the provider that was slow", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs });
+    await second.hasStarted();
+    second.answer(blocked);
+    first.answer(pagesOf("first"));
+    expect(await ended).toEqual({ titles: ["first"], from: "first" });
   });
 
-  test("who is fast enough, or merely fails, is never hedged", async () => {
-    const google = hedged();
-    expect(await calledBy(google)).toEqual(["serper: ok"]);
-    stub.otherwise = refusal(403, "Unauthorized.");
-    expect(await calledBy(google)).toEqual(["serper: account_refused", "sandbox: ok"]);
-    await google.close();
+  test("that wins and fails later makes failover try the cancelled provider again", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs });
+    await second.hasStarted();
+    second.attempts[0]?.sendFirstPage();
+    second.attempts[0]?.end(blocked);
+    await first.hasStarted(2);
+    first.answer(pagesOf("first"));
+    expect(await ended).toEqual({ titles: ["first"], from: "first" });
   });
 
-  test("a hedge that fails leaves the search to the one that was slow", async () => {
-    const down: Provider = { ...openSandbox(), transport: () => Promise.reject(new Error("down")) };
-    const google = openGoogle({ SERP_HEDGE_AFTER_MS: "1" }, { providers: [serper, down] });
-    stub.otherwise = (request, response) => void setTimeout(() => tenOrganic(request, response), 400);
-    const answer = await searchWith(google);
-    expect(answer).toMatchObject({ ok: true, trace: { provider: "serper" } });
-    expect(answer.trace.calls.filter(({ provider }) => provider === "sandbox").length).toBeGreaterThan(0);
-    await google.close();
+  test("does not start for a provider whose first page has arrived", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs });
+    first.attempts[0]?.sendFirstPage();
+    await sleep(10 * hedgeAfterMs);
+    expect([second.checks, second.attempts]).toEqual([0, []]);
+    first.answer(pagesOf("first"));
+    await ended;
+  });
+
+  test("waits until the next provider is ready", async () => {
+    const [first, second] = twoFakes();
+    second.state = "saturated";
+    const { ended } = search([first, second], { hedgeAfterMs });
+    await expect.poll(() => second.checks, { interval: 2 }).toBeGreaterThan(2);
+    expect(second.attempts).toEqual([]);
+    second.state = "ready";
+    await second.hasStarted();
+    second.answer(pagesOf("second"));
+    expect(await ended).toEqual({ titles: ["second"], from: "second" });
+  });
+
+  test("starts only once in a search", async () => {
+    const [first, second] = twoFakes();
+    const third = new FakeProvider("third");
+    const { ended } = search([first, second, third], { hedgeAfterMs });
+    await second.hasStarted();
+    await sleep(10 * hedgeAfterMs);
+    expect([third.checks, third.attempts]).toEqual([0, []]);
+    second.answer(pagesOf("second"));
+    await ended;
+  });
+
+  test("never starts where hedging is turned off", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs: 0 });
+    await sleep(20);
+    expect([second.checks, second.attempts]).toEqual([0, []]);
+    first.answer(pagesOf("first"));
+    await ended;
   });
 });

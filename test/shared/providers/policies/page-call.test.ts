@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { cancelAttempt } from "../../../../shared/providers/policies/attempt.ts";
+import type { ProviderHttp } from "../../../../shared/providers/policies/http.ts";
+import { callForPage } from "../../../../shared/providers/policies/page-call.ts";
+import type { Failure, PageAnswer, PageOutcome, Provider } from "../../../../shared/providers/provider.ts";
+import { openSandbox } from "../../../../shared/providers/sandbox/sandbox.ts";
+import { attemptFor, page } from "./fixtures.ts";
+
+const callTimeoutMs = 10_000;
+const answer: PageAnswer = { status: 200, headers: {}, body: "" };
+const reading = (outcome: PageOutcome): Provider => ({ ...openSandbox(), callTimeoutMs, read: () => outcome });
+
+/** HTTP that answers so, and lists the timeouts that it was given. */
+function answering(sent: PageAnswer | Failure | (() => PageAnswer | Failure)) {
+  const timeouts: number[] = [];
+  const http: ProviderHttp = {
+    send: async (_provider, _request, { timeoutMs }) => {
+      timeouts.push(timeoutMs);
+      return typeof sent === "function" ? sent() : sent;
+    },
+    close: async () => undefined,
+  };
+  return { http, timeouts };
+}
+
+test("a call is recorded in the trace with its provider, outcome, duration and cost", async () => {
+  const attempt = attemptFor();
+  const paid = page({ costMicroUsd: 1_000 });
+  const blocked: Failure = { failure: "blocked", costMicroUsd: 20 };
+  expect(await callForPage(attempt, 1, { provider: reading(paid), ...answering(answer) })).toBe(paid);
+  expect(await callForPage(attempt, 2, { provider: reading(blocked), ...answering(answer) })).toBe(blocked);
+  const call = { provider: "sandbox", ms: expect.any(Number) };
+  expect(attempt.trace.calls).toEqual([
+    { ...call, outcome: "ok", costMicroUsd: 1_000 },
+    { ...call, outcome: "blocked", costMicroUsd: 20 },
+  ]);
+  expect(attempt.trace.costMicroUsd).toBe(1_020);
+});
+
+test("an adapter that throws has an unreadable answer, and never an exception", async () => {
+  const broken: Provider = {
+    ...openSandbox(),
+    read: () => {
+      throw new Error("a defect");
+    },
+  };
+  expect(await callForPage(attemptFor(), 1, { provider: broken, ...answering(answer) })).toEqual({
+    failure: "unreadable",
+  });
+});
+
+test("with less than 50 ms left no call is sent and none is recorded", async () => {
+  const attempt = attemptFor({ remainingMs: 49 });
+  const { http, timeouts } = answering(answer);
+  expect(await callForPage(attempt, 1, { provider: reading(page()), http })).toEqual({
+    failure: "busy",
+    outOfTime: true,
+  });
+  expect([timeouts, attempt.trace.calls]).toEqual([[], []]);
+});
+
+describe("the timeout of a call", () => {
+  const timeout: Failure = { failure: "timeout" };
+
+  test("is the provider's, and a timeout then is the provider's fault", async () => {
+    const { http, timeouts } = answering(timeout);
+    const outcome = await callForPage(attemptFor(), 1, { provider: reading(page()), http });
+    expect(outcome).toEqual({ failure: "timeout", outOfTime: false });
+    expect(timeouts).toEqual([callTimeoutMs]);
+  });
+
+  test("is the time that is left if that is less, and a timeout then is for lack of time", async () => {
+    const { http, timeouts } = answering(timeout);
+    const outcome = await callForPage(attemptFor({ remainingMs: 5_000 }), 1, { provider: reading(page()), http });
+    expect(outcome).toEqual({ failure: "timeout", outOfTime: true });
+    expect(timeouts[0]).toBeLessThanOrEqual(5_000);
+  });
+});
+
+test("a cancelled call ends with the reason of the cancellation", async () => {
+  const attempt = attemptFor();
+  const cancelled = answering(() => {
+    cancelAttempt(attempt, "outrun");
+    return { failure: "timeout" };
+  });
+  expect(await callForPage(attempt, 1, { provider: reading(page()), ...cancelled })).toEqual({ failure: "outrun" });
+  expect(attempt.trace.calls).toMatchObject([{ outcome: "outrun" }]);
+});
