@@ -2,50 +2,66 @@ import type { IncomingMessage } from "node:http";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { withTimeout } from "../shared/concurrency/with-timeout.ts";
-import type { Context } from "../shared/context.ts";
+import type { Config } from "../shared/config.ts";
+import type { Database } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";
 import { type Caller, findCaller, identityChannel } from "../shared/organizations/organizations.ts";
+import type { Log } from "../shared/log.ts";
+import type { Shutdown } from "../shared/process/shutdown.ts";
 import { hashToken, isTokenShaped } from "../shared/organizations/tokens.ts";
 import { openBlocking } from "../shared/redis/connect.ts";
 import { unavailable } from "./errors.ts";
 import { readBearerToken } from "./http/bearer-token.ts";
 
-// Counted from the beginning of the look-up, so that nothing known is ever older than the 2 s that a revocation may take.
-const knownMs = 1_800;
-const lookUpMsMax = 1_500;
-const knownMax = 10_000;
-
-/** @throws {CallerError} `unauthenticated`, the same for every reason; `unavailable` where Postgres cannot be asked. */
-export type Authenticate = (request: IncomingMessage) => Promise<Caller>;
-
-/** The same for a token of which only the hash is known, in hexadecimal; it throws the same. */
-export type FindByTokenHash = (tokenHash: string) => Promise<Caller>;
+// Counted from the start of the lookup: a revocation must take effect within 2 s, even if its announcement is lost.
+const cacheTtlMs = 1_800;
+const lookupTimeoutMs = 1_500;
+const cachedMax = 10_000;
 
 /**
- * Token to organization. What was found is kept for a moment, forgotten at once when the operator's commands announce a
- * change, and looked up once however many requests wait for it. A token without the right checksum costs no look-up.
- * It is known under itself, or under its hash to those who have no more: one is hashed only when it is looked up.
+ * Finds the caller of a request by its bearer token.
+ * @throws {CallerError} `unauthenticated`, the same for every reason; `unavailable` if Postgres does not answer.
  */
-export function openAuthentication(context: Context): { authenticate: Authenticate; findByTokenHash: FindByTokenHash } {
-  const { config, database, log, shutdown } = context;
-  const known = new LRUCache<string, { caller: Caller | undefined }>({
-    max: knownMax,
-    // A look-up under way when everything is forgotten still answers those who wait for it, and is not kept.
+export type Authenticate = (request: IncomingMessage) => Promise<Caller>;
+
+/** Finds a caller by the hash of a token, in hexadecimal. @throws the same as {@link Authenticate}. */
+export type FindByTokenHash = (tokenHash: string) => Promise<Caller>;
+
+interface AuthenticationParts {
+  config: Config;
+  database: Database;
+  log: Log;
+  shutdown: Shutdown;
+}
+
+/**
+ * Authentication by token, cached for `cacheTtlMs`. The operator's commands announce changes over Redis, which empties the
+ * cache at once. Concurrent requests with one token share one lookup, and a token with a wrong checksum costs none. Cache
+ * keys are tokens or hashes, so a token is hashed only for its lookup.
+ */
+export function openAuthentication(parts: AuthenticationParts): {
+  authenticate: Authenticate;
+  findByTokenHash: FindByTokenHash;
+} {
+  const { config, database, log, shutdown } = parts;
+  const cache = new LRUCache<string, { caller: Caller | undefined }>({
+    max: cachedMax,
+    // A lookup that runs while the cache is emptied still answers the requests that wait for it. It is not cached.
     ignoreFetchAbort: true,
     fetchMethod: async (tokenOrHash, _stale, { options }) => {
-      const beganAtMs = performance.now();
-      const caller = await withTimeout(lookUpMsMax, findCaller(database, hashOf(tokenOrHash)));
-      options.ttl = Math.max(1, knownMs - (performance.now() - beganAtMs));
+      const startedAtMs = performance.now();
+      const caller = await withTimeout(lookupTimeoutMs, findCaller(database, hashOf(tokenOrHash)));
+      options.ttl = Math.max(1, cacheTtlMs - (performance.now() - startedAtMs));
       return { caller };
     },
   });
   const changes = openBlocking({ url: config.REDIS_URL, name: "identity", log, shutdown });
-  changes.on("message", () => known.clear());
-  changes.on("ready", () => void changes.subscribe(identityChannel).catch(() => known.clear()));
+  changes.on("message", () => cache.clear());
+  changes.on("ready", () => void changes.subscribe(identityChannel).catch(() => cache.clear()));
 
   const find = async (tokenOrHash: string) => {
-    const found = await known.fetch(tokenOrHash).catch((error: unknown) => {
-      // A row that cannot be read will not be readable a second later either.
+    const found = await cache.fetch(tokenOrHash).catch((error: unknown) => {
+      // A malformed row is a defect that a retry cannot fix.
       if (error instanceof z.ZodError) throw error;
       throw unavailable("postgres_unreachable");
     });
@@ -61,6 +77,6 @@ export function openAuthentication(context: Context): { authenticate: Authentica
   return { authenticate, findByTokenHash: find };
 }
 
-// No hash in hexadecimal looks like a token.
+// A hash in hexadecimal never has the form of a token.
 const hashOf = (tokenOrHash: string) =>
   isTokenShaped(tokenOrHash) ? hashToken(tokenOrHash) : Buffer.from(tokenOrHash, "hex");

@@ -1,53 +1,46 @@
+import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Config } from "../shared/config.ts";
 import type { Context } from "../shared/context.ts";
 import { openSettlement } from "../shared/credits/settlement.ts";
+import type { Log } from "../shared/log.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
-import { openSearchQueue } from "../shared/queue/search-queue.ts";
+import type { Shutdown } from "../shared/process/shutdown.ts";
 import { startProcess } from "../shared/process/start-process.ts";
-import { createApp } from "./app.ts";
+import { openSearchQueue } from "../shared/queue/search-queue.ts";
+import { type AppParts, createApp } from "./app.ts";
 import { openAuthentication } from "./authenticate.ts";
-import type { ApiContext } from "./context.ts";
-import { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
+import { openBilling } from "./billing/billing.ts";
 import { createHttpServer } from "./http/server.ts";
-import { openReplyInbox } from "./search/reply-inbox.ts";
-import { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
 import { openUsage } from "./read-usage.ts";
+import { AdmissionControl } from "./search/admission.ts";
+import { Delivery } from "./search/delivery.ts";
+import { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
+import { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
+import { Refunds } from "./search/refunds.ts";
+import { openReplyInbox } from "./search/reply-inbox.ts";
+import { Search } from "./search/search.ts";
 import { openShedding } from "./search/shedding.ts";
+import { handleStripeWebhook } from "./topups/stripe-webhook.ts";
 import { openTopups } from "./topups/topups.ts";
 
-// Long enough for a load balancer that asks /readyz every second to look elsewhere.
-const quietMs = 2_000;
-const idleLookEveryMs = 50;
+// A load balancer that polls /readyz every second has taken this process out of rotation by then.
+const readinessLeadMs = 2_000;
+const idleCloseIntervalMs = 50;
 
 await startProcess({ name: "api", databaseSizeMax: 5, open: openApi });
 
-async function openApi(shared: Context): Promise<void> {
-  const { shutdown, config, database, redis } = shared;
-  // First readiness ends while everything is still served, then nothing new is admitted.
+/**
+ * Shutdown in two phases: while `draining`, readiness is off and everything is still served, so that load balancers can
+ * leave; once `stopping`, no new search is admitted and the searches under way are answered.
+ */
+async function openApi(context: Context): Promise<void> {
+  const { shutdown, config, database, redis, log } = context;
   const draining = new AbortController();
   const stopping = new AbortController();
-  const queue = await openSearchQueue(shared);
-  const settlement = openSettlement(shared);
-  const deliveries = new DeliveryConfirmations(shared);
-  const context: ApiContext = {
-    ...shared,
-    settlement,
-    deliveries,
-    draining: draining.signal,
-    ...openAuthentication(shared),
-    readUsage: openUsage(shared),
-    shedding: openShedding(shared, stopping.signal),
-    queue,
-    inbox: openReplyInbox(shared),
-    keyWaits: new IdempotencyWaiters(redis),
-    topups: await openTopups(shared),
-  };
-  shutdown.register("undos and deliveries", async () => {
-    await settlement.idle();
-    await deliveries.idle();
-  });
-  await listen(context, stopping);
+  const app = createApp(await openParts(context, { draining: draining.signal, stopping: stopping.signal }));
+  await listen(createHttpServer(app), stopping, { config, log, shutdown });
   await startOpsServer(context, {
     port: config.API_OPS_PORT,
     checks: {
@@ -58,24 +51,68 @@ async function openApi(shared: Context): Promise<void> {
   });
   shutdown.register("readiness", () => {
     draining.abort();
-    return sleep(quietMs);
+    return sleep(readinessLeadMs);
   });
 }
 
-async function listen(context: ApiContext, stopping: AbortController): Promise<void> {
-  const { shutdown, config, log } = context;
-  const server = createHttpServer(createApp(context));
+/** Opens everything that the routes use. What is opened first is closed last. */
+async function openParts(
+  context: Context,
+  { draining, stopping }: { draining: AbortSignal; stopping: AbortSignal },
+): Promise<AppParts> {
+  const { shutdown, config, redis, log, metrics } = context;
+  const { SEARCH_DEADLINE_MS: searchTimeoutMs, TOPUP_URL: topupUrl } = config;
+  const { authenticate, findByTokenHash } = openAuthentication(context);
+  const readUsage = openUsage(context);
+  const topups = await openTopups(context);
+
+  const queue = await openSearchQueue(context);
+  const settlement = openSettlement(context);
+  const confirmations = new DeliveryConfirmations(context);
+  const refunds = new Refunds({ settlement, confirmations, log });
+  const shedding = openShedding({ ...context, stopping });
+  const waiters = new IdempotencyWaiters(redis);
+  const admission = new AdmissionControl({ ...context, shedding, waiters, topupUrl });
+  const replyInbox = openReplyInbox(context);
+  const search = new Search({ admission, queue, replyInbox, refunds, log });
+  const delivery = new Delivery({ confirmations, metrics });
+  shutdown.register("refunds and deliveries", async () => {
+    await settlement.idle();
+    await confirmations.idle();
+  });
+
+  const stripeWebhook = topups && handleStripeWebhook(context, topups);
+  const billing = openBilling({ ...context, findByTokenHash, readUsage, topups, draining });
+  return {
+    ...context,
+    draining,
+    authenticate,
+    readUsage,
+    search,
+    delivery,
+    searchTimeoutMs,
+    topupUrl,
+    stripeWebhook,
+    billing,
+  };
+}
+
+async function listen(
+  server: Server,
+  stopping: AbortController,
+  { config, log, shutdown }: { config: Config; log: Log; shutdown: Shutdown },
+): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(config.API_PORT, config.HOST, resolve);
   });
   // A server that listens on TCP has an address with a port.
   log.info({ port: (server.address() as AddressInfo).port }, "listening");
-  // Searches under way are answered; connections that are idle, or become so, are closed.
+  // Waits for the requests under way. Connections are closed as soon as they are idle.
   shutdown.register("http server", async () => {
     stopping.abort();
-    const idle = setInterval(() => server.closeIdleConnections(), idleLookEveryMs);
+    const timer = setInterval(() => server.closeIdleConnections(), idleCloseIntervalMs);
     await new Promise((resolve) => server.close(resolve));
-    clearInterval(idle);
+    clearInterval(timer);
   });
 }

@@ -66,3 +66,12 @@ export function openRequestScope(
   });
   return scope;
 }
+
+/** A controller that aborts if the response closes before all of it was written: the caller has disconnected. */
+export function abortOnDisconnect(response: ServerResponse): AbortController {
+  const disconnect = new AbortController();
+  response.once("close", () => {
+    if (!response.writableFinished) disconnect.abort();
+  });
+  return disconnect;
+}

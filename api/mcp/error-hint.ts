@@ -1,32 +1,31 @@
-import type { Config } from "../../shared/config.ts";
 import type { CallerError } from "../../shared/errors.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
 
-/** One sentence or two for a model that was refused: what to do next, and whether the same call makes sense again. */
-export function errorHint({ TOPUP_URL }: Config, error: CallerError): string {
+/** What a model should do after an error, in one or two sentences, and whether a retry makes sense. */
+export function errorHint(error: CallerError, topupUrl: string): string {
   const { code, details } = error;
   switch (code) {
     case "bad_request":
       return details.reason === "idempotency_key_reused"
-        ? "This idempotency key belongs to another query: use a new one."
-        : "Mend the arguments that error.details names, then call again.";
+        ? "This idempotency key was used for another query. Use a new key."
+        : "Fix the fields listed in `error.details.issues`, then retry.";
     case "query_rejected":
-      return typeof details.field !== "string"
-        ? "Ask something else: this query is refused every time."
-        : `Leave out the field ${details.field} or give it another value, then call again.`;
+      return typeof details.field === "string"
+        ? `Omit or change the field \`${details.field}\`, then retry.`
+        : "Do not retry. Providers reject this query; use a different one.";
     case "not_implemented":
-      return "Call again with another engine: error.details.supported names them.";
+      return "Retry with one of the engines listed in `error.details.supported`.";
     case "plan_required":
-      return "Do not call again: tell the user that the organization's plan does not allow this now.";
+      return "Do not retry. Tell the user that the organization's plan does not allow searches now.";
     case "out_of_credits":
-      return `Tell the user to top up at ${TOPUP_URL}. Mils that are held come back or are charged when the searches in flight end.`;
+      return `Tell the user to top up at ${topupUrl}. Held mils are charged or released when the searches in flight end.`;
     case "rate_limited":
       return details.reason === "concurrency"
-        ? `Let one of the ${String(details.limit)} searches in flight end, then call again.`
-        : `Wait ${retryAfterSeconds(error)} s, then call again.`;
+        ? `Wait until one of the ${String(details.limit)} searches in flight ends, then retry.`
+        : `Wait ${retryAfterSeconds(error)} s, then retry.`;
     case "unavailable":
-      return `Nothing was charged. Wait ${retryAfterSeconds(error)} s, then call again.`;
+      return `Nothing was charged. Wait ${retryAfterSeconds(error)} s, then retry.`;
     default:
-      return "Nothing was charged. Call again; if it fails twice more, tell the user.";
+      return "Nothing was charged. Retry at most twice; if it still fails, tell the user.";
   }
 }

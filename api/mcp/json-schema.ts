@@ -1,20 +1,20 @@
 import { z } from "zod";
 
 /**
- * The JSON Schema (2020-12) of what a schema takes, or of what it gives, for whoever is told about the API. Without the
- * line that names the dialect, which is the one that is meant wherever it stands.
+ * The JSON Schema (2020-12) of what a zod schema accepts (`input`) or produces (`output`). Without `$schema`, because MCP
+ * uses this dialect by default.
  */
 export function jsonSchemaOf(schema: z.ZodType, io: "input" | "output"): Record<string, unknown> {
   const { $schema: _, ...json } = z.toJSONSchema(schema, {
     io,
     override: ({ zodSchema, jsonSchema }) => {
-      // What is turned into something else behind its default keeps it as told.
-      const told = z.globalRegistry.get(zodSchema)?.default;
-      if (told !== undefined) jsonSchema.default = told;
-      // Every integer of JavaScript has these bounds; they are none of ours.
+      // zod drops the default of a field that is transformed afterwards; its metadata has it.
+      const fallback = z.globalRegistry.get(zodSchema)?.default;
+      if (fallback !== undefined) jsonSchema.default = fallback;
+      // zod adds these bounds to every integer.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-      // That other properties may be anything goes without saying.
+      // An empty schema for additional properties is the default.
       const { additionalProperties: others } = jsonSchema;
       if (typeof others === "object" && Object.keys(others).length === 0) delete jsonSchema.additionalProperties;
     },

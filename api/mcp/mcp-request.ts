@@ -1,31 +1,29 @@
 import type { Request, Response } from "express";
 import type { Caller } from "../../shared/organizations/organizations.ts";
-import type { RequestScope } from "../http/request-scope.ts";
+import { abortOnDisconnect, type RequestScope } from "../http/request-scope.ts";
 
-/** One request to /mcp of a caller who is known: what the tools need of the HTTP around them. */
+/** One authenticated request to /mcp: what the tools need of the HTTP around a message. */
 export class McpRequest {
   readonly request: Request;
   readonly response: Response;
-  readonly exchange: RequestScope;
+  readonly scope: RequestScope;
   readonly caller: Caller;
-  readonly #gone = new AbortController();
+  readonly #abort: AbortController;
 
-  constructor(parts: { request: Request; response: Response; exchange: RequestScope; caller: Caller }) {
+  constructor(parts: { request: Request; response: Response; scope: RequestScope; caller: Caller }) {
     this.request = parts.request;
     this.response = parts.response;
-    this.exchange = parts.exchange;
+    this.scope = parts.scope;
     this.caller = parts.caller;
-    parts.response.once("close", () => {
-      if (!parts.response.writableFinished) this.cancel();
-    });
+    this.#abort = abortOnDisconnect(parts.response);
   }
 
-  /** Aborted when the caller hangs up or cancels: nobody waits for an answer any more. */
-  get gone(): AbortSignal {
-    return this.#gone.signal;
+  /** Aborted when the caller disconnects or cancels. */
+  get disconnected(): AbortSignal {
+    return this.#abort.signal;
   }
 
   cancel(): void {
-    this.#gone.abort();
+    this.#abort.abort();
   }
 }

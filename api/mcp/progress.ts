@@ -1,24 +1,24 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 
-const tellEveryMs = 1_000;
+const intervalMs = 1_000;
 
 /**
- * Tells once a second that a search still runs, to whoever asked for it; no longer than it has until its deadline.
- * @returns what ends it.
+ * Sends a progress notification every second until the deadline, if the client asked for progress.
+ * @returns a function that stops it.
  */
-export function sendProgress({ mcpReq }: ServerContext, deadlineMs: number): () => void {
+export function sendProgress({ mcpReq }: ServerContext, timeoutMs: number): () => void {
   const { _meta: meta } = mcpReq;
   const progressToken = meta?.progressToken;
   if (progressToken === undefined) return () => undefined;
-  const last = Math.ceil(deadlineMs / tellEveryMs);
+  const last = Math.ceil(timeoutMs / intervalMs);
   let progress = 0;
   const timer = setInterval(() => {
     progress += 1;
     const message = `Searching for ${progress} s, at most ${last} s.`;
     const params = { progressToken, progress, message };
-    // Whoever is gone needs no progress.
+    // A notification fails only if the client has disconnected.
     void mcpReq.notify({ method: "notifications/progress", params }).catch(() => undefined);
     if (progress >= last) clearInterval(timer);
-  }, tellEveryMs);
+  }, intervalMs);
   return () => clearInterval(timer);
 }

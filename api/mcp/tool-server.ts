@@ -6,129 +6,81 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
-import { CallerError, errorBody } from "../../shared/errors.ts";
-import { readQuery } from "../../shared/query/query.ts";
-import type { Admit } from "../search/admission.ts";
-import type { ApiContext } from "../context.ts";
+import { errorBody } from "../../shared/errors.ts";
+import type { Log } from "../../shared/log.ts";
+import type { Metrics } from "../../shared/metrics.ts";
 import { CallerDisconnected, recordError, toCallerError } from "../errors.ts";
-import { beginDelivery } from "../search/delivery.ts";
-import { isIdempotencyKey } from "../http/idempotency-key.ts";
-import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
-import { answerLogFields } from "../v1/search.ts";
-import { runSearch, timedOut } from "../search/search.ts";
-import { serializeUsage, toUsageError } from "../read-usage.ts";
 import { errorHint } from "./error-hint.ts";
-import { sendProgress } from "./progress.ts";
-import { isToolName, listTools, toolNames } from "./tools.ts";
 import type { McpRequest } from "./mcp-request.ts";
+import { callSearch, type SearchToolParts } from "./search-tool.ts";
+import { type ToolAnswer, toToolResult } from "./tool-result.ts";
+import { isToolName, listTools, toolNames } from "./tools.ts";
+import { callUsage, type UsageToolParts } from "./usage-tool.ts";
 
-const keyField = "serpmill/idempotencyKey";
-const replayedField = "serpmill/idempotencyReplayed";
-const listedMs = 300_000;
+const toolsListTtlMs = 300_000;
 
 const instructions =
-  "Searches Google for a fixed price per answer. Money is counted in mils: 1000 mils are 1 USD. Only answers are charged; " +
-  "errors and cancelled searches are not.";
+  "Searches Google for a fixed price per answer. Prices are in mils; 1000 mils are 1 USD. Only answers are charged; " +
+  "errors and cancelled searches are free.";
 
-// Nothing is ever validated by it here; one for all, because each would compile its own.
+// Required by the SDK but never used here. Shared, because each instance would compile its own schemas.
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
-/** The protocol's side of one visit: the tools' list, and their calls, by the same path as REST. */
-export function createToolServer(context: ApiContext, passGate: Admit, visit: McpRequest): Server {
+export interface ToolParts extends SearchToolParts, UsageToolParts {
+  metrics: Metrics;
+  log: Log;
+  topupUrl: string;
+}
+
+/** The MCP server object of one request: lists the tools and calls them, through the same modules as REST. */
+export function createToolServer(parts: ToolParts, mcpRequest: McpRequest): Server {
+  const { scope, caller, request } = mcpRequest;
   const server = new Server(
     { name: "serpmill", title: "Serpmill", version: "1" },
     {
       capabilities: { tools: {} },
       instructions,
       jsonSchemaValidator,
-      // The list names the price of the caller's plan.
-      cacheHints: { "tools/list": { ttlMs: listedMs, cacheScope: "private" } },
+      // Private: the list names the price of the caller's plan.
+      cacheHints: { "tools/list": { ttlMs: toolsListTtlMs, cacheScope: "private" } },
     },
   );
-  const plain = visit.request.query.names === "plain";
-  const { priceMils } = visit.caller.plan;
-  server.setRequestHandler("tools/list", () => ({ tools: listTools({ priceMils, plain }) }));
-  server.setRequestHandler("tools/call", async ({ params }, told) => {
+  const plain = request.query.names === "plain";
+  server.setRequestHandler("tools/list", () => ({ tools: listTools({ priceMils: caller.plan.priceMils, plain }) }));
+  server.setRequestHandler("tools/call", async ({ params }, serverContext) => {
     const { name } = params;
     if (!isToolName(name)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "There is no such tool.");
-    visit.exchange.logFields.tool = name;
-    const given = params.arguments ?? {};
-    const call = toolNames[name] === "search" ? search : callUsage;
-    const result = await call(context, visit, { given, told, passGate }).catch((error: unknown) => {
-      if (error instanceof CallerDisconnected) throw error;
-      return refusal(context, visit, error);
-    });
-    context.metrics.mcpCalls.inc({ tool: toolNames[name], outcome: String(visit.exchange.logFields.outcome) });
+    scope.logFields.tool = name;
+    const tool = toolNames[name];
+    const { outcome, result } = await callTool(parts, mcpRequest, tool, params.arguments ?? {}, serverContext);
+    parts.metrics.mcpCalls.inc({ tool, outcome });
     return result;
   });
   return server;
 }
 
-/** One call of a tool: its arguments, and what the protocol tells around them. */
-interface ToolCall {
-  given: Record<string, unknown>;
-  told: ServerContext;
-  passGate: Admit;
-}
-
-async function search(
-  context: ApiContext,
-  visit: McpRequest,
-  { given, told, passGate }: ToolCall,
-): Promise<CallToolResult> {
-  const { caller, exchange, gone, response } = visit;
-  const { requestId, receivedAtMs, logFields: notes } = exchange;
-  const idempotencyKey = readKey(told);
-  const call = { requestId, receivedAtMs, caller, query: readQuery(given), idempotencyKey, disconnected: gone };
-  const end = sendProgress(told, context.config.SEARCH_DEADLINE_MS);
-  const answer = await runSearch(context, passGate, call).finally(end);
-
-  Object.assign(notes, answerLogFields(answer));
-  if (!response.headersSent) {
-    response.setHeader("X-Request-Id", answer.requestId);
-    setRateLimitHeaders(response, caller.plan, answer.window);
+async function callTool(
+  parts: ToolParts,
+  mcpRequest: McpRequest,
+  tool: "search" | "usage",
+  args: Record<string, unknown>,
+  serverContext: ServerContext,
+): Promise<ToolAnswer> {
+  try {
+    if (tool === "usage") return await callUsage(parts, mcpRequest, args);
+    return await callSearch(parts, mcpRequest, args, serverContext);
+  } catch (error) {
+    if (error instanceof CallerDisconnected) throw error;
+    return toErrorAnswer(parts, mcpRequest, error);
   }
-  const begun = beginDelivery(context, call, response);
-  if (begun === "caller_gone") throw new CallerDisconnected();
-  if (begun === "too_late") throw timedOut(context);
-  const result = resultOf(answer.body.toString());
-  return answer.replayed ? { ...result, _meta: { [replayedField]: true } } : result;
 }
 
-function readKey({ mcpReq }: ServerContext): string | undefined {
-  const { _meta: meta } = mcpReq;
-  const key = meta?.[keyField];
-  if (key === undefined || (typeof key === "string" && isIdempotencyKey(key))) return key;
-  const message = "expected 1 to 255 visible ASCII characters";
-  throw new CallerError("bad_request", { issues: [{ path: `_meta.${keyField}`, message }] });
-}
-
-async function callUsage(context: ApiContext, visit: McpRequest, { given }: ToolCall): Promise<CallToolResult> {
-  const { caller, exchange, response } = visit;
-  const [surplus] = Object.keys(given);
-  if (surplus !== undefined) {
-    const message = "There is no such field. This tool has no arguments.";
-    throw new CallerError("bad_request", { issues: [{ path: surplus, message }] });
-  }
-  const usage = await context.readUsage(caller).catch((error: unknown) => {
-    throw toUsageError(context.log, exchange.requestId, error);
-  });
-  if (usage.window) setRateLimitHeaders(response, caller.plan, usage.window);
-  exchange.logFields.outcome = "answered";
-  return resultOf(serializeUsage(caller, usage));
-}
-
-/** A refusal as REST tells it, and what to do next. */
-function refusal(context: ApiContext, { exchange, response }: McpRequest, thrown: unknown): CallToolResult {
-  const { requestId } = exchange;
-  const error = toCallerError(context.log, requestId, thrown);
+/** An error as a tool result: the same body as in REST, and a hint for the model. */
+function toErrorAnswer({ log, topupUrl }: ToolParts, { scope, response }: McpRequest, thrown: unknown): ToolAnswer {
+  const { requestId } = scope;
+  const error = toCallerError(log, requestId, thrown);
   recordError(response, error);
-  const { content, ...result } = resultOf(JSON.stringify(errorBody(requestId, error.code, error.details)));
-  const advice = { type: "text" as const, text: errorHint(context.config, error) };
-  return { ...result, content: [...content, advice], isError: true };
-}
-
-/** A body of REST as a tool's result: parsed, and the same JSON as text for clients that read nothing else. */
-function resultOf(body: string): CallToolResult {
-  return { content: [{ type: "text", text: body }], structuredContent: JSON.parse(body) };
+  const { content, ...result } = toToolResult(JSON.stringify(errorBody(requestId, error.code, error.details)));
+  const hint: CallToolResult["content"][number] = { type: "text", text: errorHint(error, topupUrl) };
+  return { outcome: error.code, result: { ...result, content: [...content, hint], isError: true } };
 }

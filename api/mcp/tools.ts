@@ -6,7 +6,7 @@ import { searchResponseBody } from "../../shared/results.ts";
 import { jsonSchemaOf } from "./json-schema.ts";
 import { usageResponseBody } from "../read-usage.ts";
 
-/** What the tools are called. The second name of each is for clients that refuse a dot. */
+/** The tools by name. Each has a second name for clients that do not allow a dot. */
 export const toolNames = {
   "serp.search": "search",
   "usage.get": "usage",
@@ -28,10 +28,10 @@ const search: Definition = {
   outputSchema: objectSchema(z.union([searchResponseBody, errorBodySchema]), "output"),
   annotations: {
     title: "Search Google",
-    // It spends: a client that asks its user before it acts should ask before this, too.
+    // A search costs money: clients that ask their user before a tool acts should ask here too.
     readOnlyHint: false,
     destructiveHint: false,
-    // Each call is a search of its own, and is charged again.
+    // Each call is a new search with a new charge.
     idempotentHint: false,
     openWorldHint: true,
   },
@@ -40,8 +40,8 @@ const search: Definition = {
 const usage: Definition = {
   title: "Read the credit balance",
   description:
-    "Tells what the organization can still spend, in mils (1000 mils are 1 USD), and its plan. Costs nothing but one " +
-    "request of the rate window. Call it before many searches, or after a refusal for credits.",
+    "Returns the organization's available credit in mils (1000 mils are 1 USD) and its plan. Free, but counts as one " +
+    "request of the rate limit. Call it before a series of searches, or after an `out_of_credits` error.",
   inputSchema: objectSchema(z.strictObject({}), "input"),
   outputSchema: objectSchema(z.union([usageResponseBody, errorBodySchema]), "output"),
   annotations: {
@@ -53,7 +53,7 @@ const usage: Definition = {
   },
 };
 
-/** The list that a caller sees, for whom a search costs so many mils; with `plain`, without the names that have a dot. */
+/** The tools list of a caller whose plan has this price per search. With `plain` it has no names with a dot. */
 export function listTools({ priceMils, plain }: { priceMils: number; plain: boolean }): Tool[] {
   const priced = { ...search, description: describeSearch(priceMils) };
   return Object.entries(toolNames)
@@ -64,17 +64,17 @@ export function listTools({ priceMils, plain }: { priceMils: number; plain: bool
 function describeSearch(priceMils: number): string {
   return (
     "Searches Google and returns the results page as JSON: every element in rank order, with title, url, description and " +
-    "more. Use it for what is current, local, or has to be cited. " +
-    `A search costs ${priceMils} mils (1000 mils are 1 USD), whatever its depth, also where nothing is found; a call that ` +
-    "ends in an error, or is cancelled, costs nothing. " +
-    "Only the keyword is required. Name places with their country, as in `Austin, Texas, United States`. " +
-    "A keyword may contain the operators of the engine, such as quotes, `site:` and `-word`. " +
-    "Domains that end in `.example` are made up: then this server runs on its sandbox. " +
-    "On an error read error.code and error.details, and do what the last text of the result says."
+    "more. Use it for current or local information, and for facts that need a source. " +
+    `A search costs ${priceMils} mils (1000 mils are 1 USD) at any depth, even if nothing is found. Errors and cancelled ` +
+    "calls are free. " +
+    "Only `keyword` is required. It may contain search operators such as quotes, `site:` and `-word`. " +
+    "Write `location` with its country, for example `Austin, Texas, United States`. " +
+    "Domains that end in `.example` are sandbox data, not real sites. " +
+    "After an error, read `error.code` and `error.details`, and follow the last text of the result."
   );
 }
 
-/** The JSON Schema of what REST checks with. The root is an object, as the protocol wants, also where it is a choice. */
+/** The JSON Schema of the schema that REST validates with. The protocol requires an object at the root, even of a union. */
 function objectSchema(schema: z.ZodType, io: "input" | "output"): Tool["inputSchema"] {
   return { ...jsonSchemaOf(schema, io), type: "object" };
 }

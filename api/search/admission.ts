@@ -1,48 +1,89 @@
+import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { parseFailure } from "../../shared/queue/replies.ts";
-import { type Admission, admit, type IdempotencyState, storeBalance } from "../../shared/credits/holds.ts";
-import type { IdempotencyKey } from "../../shared/credits/idempotency-key.ts";
-import { readPaidKey, readBalance } from "../../shared/credits/ledger.ts";
+import { waitFor } from "../../shared/concurrency/with-timeout.ts";
+import { type Admission, admit, storeBalance } from "../../shared/credits/holds.ts";
+import { readBalance, readPaidKey } from "../../shared/credits/ledger.ts";
 import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";
+import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
-import type { ApiContext } from "../context.ts";
+import type { Log } from "../../shared/log.ts";
+import type { Metrics } from "../../shared/metrics.ts";
+import { parseFailure } from "../../shared/queue/replies.ts";
 import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
-import { withinDeadline, remainingMs, type SearchRequest } from "./search-request.ts";
+import type { IdempotencyWaiters } from "./idempotency-waiters.ts";
+import type { SearchRequest } from "./search-request.ts";
+import type { Shedding } from "./shedding.ts";
 
 /**
- * The gate of a search: plan, then everything else in one atomic step in Redis. What Redis cannot know alone is asked of
- * Postgres, and only then: a balance that Redis has no copy of, and a balance that is too low, because a top-up may have
- * been lost on its way or the key may have paid already.
+ * Admission of a search: the plan check in memory, then one atomic step in Redis (admit.lua), whose outcome decides:
+ *
+ *   held         a hold is placed; the search goes on
+ *   replayed     the Idempotency-Key has an answer; return it
+ *   waiting      the key's first request still runs; share its answer or error, or try again if it left neither
+ *   cold         Redis has no balance; copy it from Postgres and try again
+ *   short        the balance in Redis is too low; ask Postgres, since Redis may have missed a top-up or a payment under the
+ *                key, and try again if it did; otherwise 402
+ *   closed       shedding refuses new searches: 503 (only replays and waiting repeats pass)
+ *   key_reused   400      limited, crowded   429
+ *
+ * Postgres is read for `cold` and `short` only.
  */
 
-// A refused organization that hammers on costs one look at Postgres in this time, per process.
-const shortAskedEveryMs = 250;
-const shortAskedMax = 10_000;
+// An organization without credit that keeps retrying costs one balance query per interval and process.
+const balanceReadIntervalMs = 250;
+const balancesCachedMax = 10_000;
 
-export type Admitted =
-  | (Extract<Admission, { outcome: "held" }> & { priceMils: number })
-  | Extract<Admission, { outcome: "replayed" }>;
+export type Held = Extract<Admission, { outcome: "held" }> & { priceMils: number };
+export type Replayed = Extract<Admission, { outcome: "replayed" }>;
+type Short = Extract<Admission, { outcome: "short" }>;
 
-/** @throws {CallerError} the first refusal, in the contract's order; {@link CallerDisconnected} when nobody waits any more. */
-export type Admit = (call: SearchRequest, key: IdempotencyKey | undefined) => Promise<Admitted>;
+/** Redis did not answer the admission; whether it placed a hold may be unknown. */
+export class AdmissionFailed extends Error {
+  constructor(cause: unknown) {
+    super("admission failed", { cause });
+  }
+}
 
-export function openAdmission(context: ApiContext): Admit {
-  const balances = new LRUCache<string, { balance: VersionedBalance | undefined }>({
-    max: shortAskedMax,
-    ttl: shortAskedEveryMs,
-    fetchMethod: async (organizationId) => ({ balance: await readBalance(context.database, organizationId) }),
-  });
+export interface AdmissionParts {
+  redis: Redis;
+  database: Database;
+  shedding: Shedding;
+  waiters: IdempotencyWaiters;
+  metrics: Metrics;
+  log: Log;
+  /** Where a caller without credit is sent. */
+  topupUrl: string;
+}
 
-  return async (call, key) => {
-    requirePlan(call);
-    const { organizationId } = call.caller;
-    let priceMils = call.caller.plan.priceMils;
+export class AdmissionControl {
+  readonly #parts: AdmissionParts;
+  readonly #balances: LRUCache<string, { balance: VersionedBalance | undefined }>;
+
+  constructor(parts: AdmissionParts) {
+    this.#parts = parts;
+    this.#balances = new LRUCache({
+      max: balancesCachedMax,
+      ttl: balanceReadIntervalMs,
+      fetchMethod: async (organizationId) => ({ balance: await readBalance(parts.database, organizationId) }),
+    });
+  }
+
+  /**
+   * Admits a search, or returns the answer that its Idempotency-Key already has.
+   * @throws {CallerError} the first refusal, in the order of the contract.
+   * @throws {CallerDisconnected} if the caller disconnected while it waited for the key's first request.
+   * @throws {AdmissionFailed}
+   */
+  async admit(request: SearchRequest): Promise<Held | Replayed> {
+    const { caller, deadline } = request;
+    requirePlan(request);
+    let { priceMils } = caller.plan;
     for (;;) {
-      const refusal = context.shedding.refusal(remainingMs(context, call));
-      const admission = await askRedis(context, call, key, priceMils, refusal !== undefined);
+      const refusal = this.#parts.shedding.refusal(deadline.remainingMs());
+      const admission = await this.#askRedis(request, priceMils, refusal !== undefined);
       switch (admission.outcome) {
         case "held":
-          context.shedding.countAdmitted();
+          this.#parts.shedding.countAdmitted();
           return { ...admission, priceMils };
         case "replayed":
           return admission;
@@ -51,26 +92,101 @@ export function openAdmission(context: ApiContext): Admit {
         case "key_reused":
           throw keyReused();
         case "limited":
-          throw new RateLimited("window", call.caller.plan, admission.window);
+          throw new RateLimited("window", caller.plan, admission.window);
         case "crowded":
-          throw new RateLimited("concurrency", call.caller.plan, admission.window);
+          throw new RateLimited("concurrency", caller.plan, admission.window);
         case "cold":
-          await storeInRedis(
-            context,
-            call,
-            await fromPostgres(context, call, readBalance(context.database, organizationId)),
-          );
+          await this.#copyBalance(request);
           break;
         case "short":
-          priceMils = await reconsider(context, balances, call, key, priceMils, admission);
+          priceMils = await this.#reconsider(request, priceMils, admission);
           break;
         case "waiting": {
-          const shared = await awaitFirst(context, call, key);
-          if (shared) return { ...admission, outcome: "replayed", ...shared };
+          const answer = await this.#awaitFirst(request);
+          if (answer) return { ...admission, outcome: "replayed", ...answer };
         }
       }
     }
-  };
+  }
+
+  async #askRedis(request: SearchRequest, priceMils: number, closed: boolean): Promise<Admission> {
+    const { redis, metrics, log } = this.#parts;
+    const { requestId, caller, key, deadline } = request;
+    const budgetMs = deadline.remainingMs();
+    if (budgetMs <= 0) throw deadline.error();
+    const { organizationId, plan } = caller;
+    try {
+      const step = admit(redis, { organizationId, requestId, priceMils, budgetMs, plan, key, closed });
+      const admission = await deadline.limit(step);
+      metrics.admissions.inc({ outcome: admission.outcome });
+      return admission;
+    } catch (error) {
+      metrics.admissions.inc({ outcome: "unknown" });
+      log.warn({ err: error, requestId }, "admission failed");
+      throw new AdmissionFailed(error);
+    }
+  }
+
+  async #copyBalance(request: SearchRequest): Promise<void> {
+    const { organizationId } = request.caller;
+    const balance = await fromPostgres(request, readBalance(this.#parts.database, organizationId));
+    if (!balance) throw new Error(`the organization ${organizationId} has disappeared`);
+    await this.#storeBalance(request, balance);
+  }
+
+  /**
+   * Checks with Postgres before a search is refused for credits.
+   * @returns the price to try again with: 0 if the key has already paid.
+   * @throws {CallerError} `out_of_credits`
+   */
+  async #reconsider(request: SearchRequest, priceMils: number, short: Short): Promise<number> {
+    const { caller, key } = request;
+    const { organizationId } = caller;
+    if (key) {
+      const paid = await fromPostgres(request, readPaidKey(this.#parts.database, organizationId, key.hash));
+      if (paid === key.fingerprint) return 0;
+      if (paid !== undefined) throw keyReused();
+    }
+    const read = await fromPostgres(request, this.#balances.fetch(organizationId));
+    if (read?.balance && read.balance.version > short.version) {
+      await this.#storeBalance(request, read.balance);
+      return priceMils;
+    }
+    const { availableMils, heldMils } = short;
+    const topup = { action: "topup", topupUrl: this.#parts.topupUrl };
+    throw new CallerError("out_of_credits", { priceMils, availableMils, heldMils, ...topup });
+  }
+
+  async #storeBalance({ caller, deadline }: SearchRequest, balance: VersionedBalance): Promise<void> {
+    await deadline.limit(storeBalance(this.#parts.redis, caller.organizationId, balance)).catch(() => {
+      throw unavailable("redis_unreachable");
+    });
+  }
+
+  /**
+   * Waits for the key's first request. @returns its answer, or undefined if it ended without one: then try again.
+   * @throws {CallerError} the first request's error.
+   */
+  async #awaitFirst(request: SearchRequest): Promise<{ requestId: string; body: Buffer } | undefined> {
+    const { caller, key, deadline, disconnected: signal } = request;
+    if (!key) throw new Error("only a search with a key can wait for another");
+    const timeoutMs = deadline.remainingMs();
+    const ended = this.#parts.waiters
+      .ended(caller.organizationId, key.hash, performance.now() + timeoutMs)
+      .catch(() => {
+        throw unavailable("redis_unreachable");
+      });
+    const wait = await waitFor(ended, { timeoutMs, signal });
+    if (wait.ended === "timed_out") throw deadline.error();
+    if (wait.ended !== "done") throw new CallerDisconnected();
+    const state = wait.value;
+    if (state.outcome === "answered") return { requestId: state.requestId, body: state.body };
+    if (state.outcome === "failed") {
+      const { code, details } = parseFailure(state.failure);
+      throw new CallerError(code, details);
+    }
+    return undefined;
+  }
 }
 
 function requirePlan({ caller }: SearchRequest): void {
@@ -80,111 +196,8 @@ function requirePlan({ caller }: SearchRequest): void {
     throw new CallerError("plan_required", { plan, action: "upgrade" });
 }
 
-async function askRedis(
-  context: ApiContext,
-  call: SearchRequest,
-  key: IdempotencyKey | undefined,
-  priceMils: number,
-  closed: boolean,
-): Promise<Admission> {
-  const budgetMs = remainingMs(context, call);
-  if (budgetMs <= 0) throw new CallerError("engine_timeout", { timeoutMs: context.config.SEARCH_DEADLINE_MS });
-  const { organizationId, plan } = call.caller;
-  const { requestId } = call;
-  try {
-    const request = { organizationId, requestId, priceMils, budgetMs, plan, key, closed };
-    const admission = await withinDeadline(context, call, admit(context.redis, request));
-    context.metrics.admissions.inc({ outcome: admission.outcome });
-    return admission;
-  } catch (error) {
-    context.metrics.admissions.inc({ outcome: "unknown" });
-    context.log.warn({ err: error, requestId }, "admission failed");
-    throw new AdmissionFailed(error);
-  }
-}
-
-/** Redis did not answer the admission; whether a hold was placed may be unknown. */
-export class AdmissionFailed extends Error {
-  constructor(cause: unknown) {
-    super("admission failed", { cause });
-  }
-}
-
-/**
- * Too little to spend, by Redis. Postgres is asked before the caller is refused.
- * @returns the price to try again with: 0 where the key has paid already.
- */
-async function reconsider(
-  context: ApiContext,
-  balances: LRUCache<string, { balance: VersionedBalance | undefined }>,
-  call: SearchRequest,
-  key: IdempotencyKey | undefined,
-  priceMils: number,
-  short: Extract<Admission, { outcome: "short" }>,
-): Promise<number> {
-  const { organizationId } = call.caller;
-  if (key) {
-    const paid = await fromPostgres(context, call, readPaidKey(context.database, organizationId, key.hash));
-    if (paid === key.fingerprint) return 0;
-    if (paid !== undefined) throw keyReused();
-  }
-  const asked = await fromPostgres(context, call, balances.fetch(organizationId));
-  if (asked?.balance && asked.balance.version > short.version) {
-    await storeInRedis(context, call, asked.balance);
-    return priceMils;
-  }
-  throw new CallerError("out_of_credits", {
-    priceMils,
-    availableMils: short.availableMils,
-    heldMils: short.heldMils,
-    action: "topup",
-    topupUrl: context.config.TOPUP_URL,
-  });
-}
-
-async function storeInRedis(
-  context: ApiContext,
-  call: SearchRequest,
-  balance: VersionedBalance | undefined,
-): Promise<void> {
-  if (!balance) throw new Error(`the organization ${call.caller.organizationId} has disappeared`);
-  await withinDeadline(context, call, storeBalance(context.redis, call.caller.organizationId, balance)).catch(() => {
-    throw unavailable("redis_unreachable");
-  });
-}
-
-/** Waits for the request that holds the key. @returns its answer, or nothing where the gate should be tried again. */
-async function awaitFirst(context: ApiContext, call: SearchRequest, key: IdempotencyKey | undefined) {
-  if (!key) throw new Error("only a search with a key can wait for another");
-  const state = await firstEnd(context, call, key);
-  if (state.outcome === "answered") return { requestId: state.requestId, body: state.body };
-  if (state.outcome === "failed") {
-    const { code, details } = parseFailure(state.failure);
-    throw new CallerError(code, details);
-  }
-  return undefined;
-}
-
-async function firstEnd(context: ApiContext, call: SearchRequest, key: IdempotencyKey): Promise<IdempotencyState> {
-  const leftMs = remainingMs(context, call);
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const timeoutMs = context.config.SEARCH_DEADLINE_MS;
-    timer = setTimeout(() => reject(new CallerError("engine_timeout", { timeoutMs })), Math.max(0, leftMs));
-    call.disconnected.addEventListener("abort", () => reject(new CallerDisconnected()), { once: true });
-  });
-  const ended = context.keyWaits.ended(call.caller.organizationId, key.hash, performance.now() + leftMs).catch(() => {
-    throw unavailable("redis_unreachable");
-  });
-  try {
-    return await Promise.race([ended, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function fromPostgres<T>(context: ApiContext, call: SearchRequest, asked: Promise<T>): Promise<T> {
-  return withinDeadline(context, call, asked).catch(() => {
+function fromPostgres<T>({ deadline }: SearchRequest, step: Promise<T>): Promise<T> {
+  return deadline.limit(step).catch(() => {
     throw unavailable("postgres_unreachable");
   });
 }

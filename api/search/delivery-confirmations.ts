@@ -1,14 +1,17 @@
+import type { Redis } from "ioredis";
 import { Batcher } from "../../shared/concurrency/batcher.ts";
 import { retryUntil } from "../../shared/concurrency/retry.ts";
-import type { Context } from "../../shared/context.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
 import { confirmDelivered, type ReversalReason, reverseCharges } from "../../shared/credits/ledger.ts";
-import { throttledWarning } from "../../shared/log.ts";
+import type { Database } from "../../shared/database/pool.ts";
+import { type Log, throttledWarning } from "../../shared/log.ts";
+import type { Metrics } from "../../shared/metrics.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 
-const confirmedAtOnceMax = 1_000;
-// Nobody waits for a confirmation: fewer, larger statements. What a killed process had not confirmed yet is given back.
-const confirmEveryMs = 50;
+const batchSizeMax = 1_000;
+// No caller waits for a confirmation, so the pause makes fewer and larger statements. The reconciler reverses the charges
+// of a process that was killed before it confirmed them.
+const batchPauseMs = 50;
 const retryPauseMs = 100;
 
 interface Charge {
@@ -16,34 +19,38 @@ interface Charge {
   requestId: string;
 }
 
-/**
- * What is known of charged answers once they were written: delivered, then the charge is final; or not, then it is given
- * back. If the process dies before it says so, the reconciler gives back: in doubt the caller keeps the mils.
- */
+interface Parts {
+  database: Database;
+  redis: Redis;
+  metrics: Metrics;
+  log: Log;
+}
+
+/** Records in Postgres how the delivery of charged answers ended: confirmed, which makes the charge final, or reversed. */
 export class DeliveryConfirmations {
-  readonly #context: Context;
+  readonly #parts: Parts;
   readonly #confirmations: Batcher<string>;
   readonly #reversals = new Set<Promise<void>>();
   readonly #warn: (error: unknown) => void;
 
-  constructor(context: Context) {
-    this.#context = context;
-    this.#warn = throttledWarning(context.log, "a delivery was not recorded at once");
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#warn = throttledWarning(parts.log, "recording a delivery failed, will retry");
     this.#confirmations = new Batcher({
-      sizeMax: confirmedAtOnceMax,
+      sizeMax: batchSizeMax,
       concurrency: 1,
-      pauseMs: confirmEveryMs,
+      pauseMs: batchPauseMs,
       run: (requestIds) =>
-        this.#persist(protocolTimes.confirmationRetryMs, () => confirmDelivered(context.database, requestIds)),
+        this.#persist(protocolTimes.confirmationRetryMs, () => confirmDelivered(parts.database, requestIds)),
     });
   }
 
-  /** The answer's last byte is in the caller's socket. */
+  /** The answer's last byte was handed to the caller's socket. Runs in the background; {@link idle} waits for it. */
   confirm(requestId: string): void {
     this.#confirmations.add(requestId);
   }
 
-  /** The answer of an unkeyed search reached nobody. Runs on its own; {@link idle} waits for it. */
+  /** The answer of a search without a key was not delivered. Runs in the background; {@link idle} waits for it. */
   reverse(charge: Charge, reason: ReversalReason): void {
     const reversal = this.#persist(protocolTimes.reversalRetryMs, () => this.#giveBack(charge, reason));
     this.#reversals.add(reversal);
@@ -56,18 +63,19 @@ export class DeliveryConfirmations {
   }
 
   async #giveBack(charge: Charge, reason: ReversalReason): Promise<void> {
-    const { database, redis, metrics } = this.#context;
+    const { database, redis, metrics } = this.#parts;
     const [reversal] = await reverseCharges(database, [charge], reason);
     if (!reversal) return;
     metrics.reversals.inc({ reason }, reversal.requestIds.length);
     metrics.reversedMils.inc({ reason }, reversal.mils);
-    // Lost on the way it is made good by the next settlement of the organization, or by the reconciler.
+    // If Redis misses this, the organization's next settlement or the reconciler stores the balance.
     await settleHolds(redis, charge.organizationId, reversal.balance, [{ requestId: charge.requestId }]);
   }
 
+  /** Retries a step until it succeeds or `retryForMs` has passed. Never rejects. */
   async #persist(retryForMs: number, step: () => Promise<void>): Promise<void> {
     const onError = (error: unknown) => {
-      this.#context.metrics.backgroundErrors.inc({ where: "deliveries" });
+      this.#parts.metrics.backgroundErrors.inc({ where: "deliveries" });
       this.#warn(error);
     };
     await retryUntil({ giveUpAtMs: performance.now() + retryForMs, pauseMs: retryPauseMs, onError }, step);

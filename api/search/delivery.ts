@@ -1,60 +1,58 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { ApiContext } from "../context.ts";
+import type { ServerResponse } from "node:http";
+import type { Metrics } from "../../shared/metrics.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
-import { remainingMs, type SearchRequest } from "./search-request.ts";
-import { type DeliverableAnswer, timedOut } from "./search.ts";
-import { recordError } from "../errors.ts";
-import { sendError } from "../http/send-error.ts";
-import { sendJson } from "../http/send-json.ts";
-
-/** Hands an answer to the caller's socket as it is. */
-export function deliver(
-  context: ApiContext,
-  call: SearchRequest,
-  answer: DeliverableAnswer,
-  request: IncomingMessage,
-  response: ServerResponse,
-): void {
-  const begun = beginDelivery(context, call, response);
-  if (begun === "begun") return sendJson(request, response, 200, answer.body);
-  if (begun === "too_late") {
-    const error = timedOut(context);
-    recordError(response, error);
-    sendError(request, response, error);
-  }
-}
+import { CallerDisconnected } from "../errors.ts";
+import type { DeliveryConfirmations } from "./delivery-confirmations.ts";
+import type { SearchRequest } from "./search-request.ts";
 
 /**
- * Begins the delivery of a search's answer, in whatever form it is written to the response next, and records how that
- * went once the response is closed: delivered, where all of it was handed to the caller's socket. Only a charge made by
- * this very request without an Idempotency-Key can be given back; what was paid under a key is owed to the key.
- * @returns `begun`, or why the answer must not be written any more.
+ * Delivery of a search's answer. A charge is recorded as undelivered and ends in one of three states:
+ *
+ *   undelivered ── all bytes are handed to the caller's socket ──▶ delivered         the charge is final
+ *        ├── disconnected, too slow or too late, without a key ──▶ reversed          the mils are given back
+ *        └── the same, with an Idempotency-Key ─────────────────▶ owed to the key   the charge stands; a repeat of the
+ *                                                                                    request gets the answer for free
+ *
+ * If this process dies first, the reconciler reverses the charge: in doubt the caller keeps the mils.
  */
-export function beginDelivery(
-  context: ApiContext,
-  call: SearchRequest,
-  response: ServerResponse,
-): "begun" | "caller_gone" | "too_late" {
-  const reversible = call.idempotencyKey === undefined;
-  const charge = { organizationId: call.caller.organizationId, requestId: call.requestId };
-  const failed = (outcome: "caller_gone" | "too_late") => {
-    context.metrics.deliveries.inc({ outcome });
-    if (reversible) context.deliveries.reverse(charge, outcome === "too_late" ? "engine_timeout" : "caller_gone");
-    return outcome;
-  };
+export class Delivery {
+  readonly #confirmations: DeliveryConfirmations;
+  readonly #metrics: Metrics;
 
-  if (response.closed || response.destroyed || call.disconnected.aborted) return failed("caller_gone");
-  if (remainingMs(context, call) < -protocolTimes.deliveryFenceMs) return failed("too_late");
-  const slow = setTimeout(() => response.destroy(), protocolTimes.deliveryTimeoutMs);
-  response.once("close", () => {
-    clearTimeout(slow);
-    // Whoever cancelled a search is gone too, although its connection may live on.
-    if (!response.writableFinished || call.disconnected.aborted) {
-      failed("caller_gone");
-      return;
+  constructor(parts: { confirmations: DeliveryConfirmations; metrics: Metrics }) {
+    this.#confirmations = parts.confirmations;
+    this.#metrics = parts.metrics;
+  }
+
+  /**
+   * Begins the delivery of a request's answer, which the caller of this function writes to the response next. The charge
+   * is confirmed or reversed when the response closes.
+   * @throws {CallerError} `engine_timeout` if it is too late, {@link CallerDisconnected}: the answer must not be written.
+   */
+  begin(request: SearchRequest, response: ServerResponse): void {
+    const { deadline, disconnected } = request;
+    if (response.closed || response.destroyed || disconnected.aborted) {
+      this.#fail(request, "caller_gone");
+      throw new CallerDisconnected();
     }
-    context.metrics.deliveries.inc({ outcome: "delivered" });
-    if (reversible) context.deliveries.confirm(call.requestId);
-  });
-  return "begun";
+    if (deadline.remainingMs() < -protocolTimes.deliveryFenceMs) {
+      this.#fail(request, "too_late");
+      throw deadline.error();
+    }
+    const slow = setTimeout(() => response.destroy(), protocolTimes.deliveryTimeoutMs);
+    response.once("close", () => {
+      clearTimeout(slow);
+      // An MCP caller that cancelled does not get the answer, although its connection may live on.
+      if (!response.writableFinished || disconnected.aborted) return this.#fail(request, "caller_gone");
+      this.#metrics.deliveries.inc({ outcome: "delivered" });
+      if (!request.key) this.#confirmations.confirm(request.requestId);
+    });
+  }
+
+  #fail({ requestId, caller, key }: SearchRequest, outcome: "caller_gone" | "too_late"): void {
+    this.#metrics.deliveries.inc({ outcome });
+    if (key) return;
+    const reason = outcome === "too_late" ? "engine_timeout" : "caller_gone";
+    this.#confirmations.reverse({ organizationId: caller.organizationId, requestId }, reason);
+  }
 }

@@ -7,8 +7,14 @@ const firstPollMs = 10;
 const failuresMax = 20;
 
 /**
- * The waits of repeats whose first request still runs. However many wait on one key in this process, one poll asks for
- * all of them.
+ * Repeats that wait for the first request under their Idempotency-Key. The key's record in Redis has one of these states:
+ *
+ *   running    the first request holds the key; poll again
+ *   answered   the repeat gets the same bytes
+ *   failed     the repeat gets the same error
+ *   gone       there is no record (it expired, or was lost with Redis); the repeat tries to be admitted itself
+ *
+ * All repeats of one key in this process share one poll.
  */
 export class IdempotencyWaiters {
   readonly #redis: Redis;
@@ -18,7 +24,10 @@ export class IdempotencyWaiters {
     this.#redis = redis;
   }
 
-  /** Resolves once the request that holds the key has ended or is gone. @throws where Redis stays out of reach. */
+  /**
+   * Waits until the key's first request has left `running`, or `untilMs` (`performance.now()`) has passed.
+   * @throws if Redis stays unreachable.
+   */
   ended(organizationId: string, keyHash: string, untilMs: number): Promise<IdempotencyState> {
     const name = `${organizationId} ${keyHash}`;
     const running = this.#polls.get(name);

@@ -1,24 +1,26 @@
 import type { Redis } from "ioredis";
-import { replyInboxKey, type SearchOutcome, readReply, type SearchTrace } from "../../shared/queue/replies.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
-import type { Context } from "../../shared/context.ts";
+import type { Config } from "../../shared/config.ts";
 import { newId } from "../../shared/ids.ts";
-import { throttledWarning } from "../../shared/log.ts";
+import { type Log, throttledWarning } from "../../shared/log.ts";
+import type { Shutdown } from "../../shared/process/shutdown.ts";
+import { readReply, replyInboxKey, type SearchOutcome, type SearchTrace } from "../../shared/queue/replies.ts";
 import { openBlocking } from "../../shared/redis/connect.ts";
 
 const readMax = 256;
 const blockMs = 1_000;
 const trimEveryMs = 1_000;
 
+/** What a worker sends back for one search. */
 export interface Reply {
   outcome: SearchOutcome;
   trace: SearchTrace;
 }
 
-/** Where the answers for this API process arrive, each given to the one request that waits for it. */
+/** The Redis stream to which workers append the replies for this API process, and the requests that wait for them. */
 export class ReplyInbox {
   readonly key = replyInboxKey(newId("api"));
-  readonly #waiting = new Map<string, (arrival: Reply) => void>();
+  readonly #waiting = new Map<string, (reply: Reply) => void>();
   readonly #redis: Redis;
   readonly #warn: (error: unknown) => void;
   #lastId = "0";
@@ -29,32 +31,25 @@ export class ReplyInbox {
     this.#warn = warn;
   }
 
-  /** Begins to listen for a request's outcome; to be called before its job exists. */
+  /** Waits for a request's reply. Call it before the job is enqueued, and {@link forget} afterwards. */
   expect(requestId: string): Promise<Reply> {
     return new Promise((resolve) => this.#waiting.set(requestId, resolve));
   }
 
-  /** Ends the wait; an outcome that comes later is dropped, since its request has been answered another way. */
+  /** Ends the wait. A reply that comes later is dropped: the request has ended another way. */
   forget(requestId: string): void {
     this.#waiting.delete(requestId);
   }
 
-  /** Reads until the signal is given. A broken connection goes on behind the last entry that was read. */
+  /** Reads until `stop` is aborted. After a lost connection it continues behind the last entry that it has read. */
   async read(blocking: Redis, stop: AbortSignal): Promise<void> {
     while (!stop.aborted) {
       try {
-        const streams = await blocking.xreadBuffer(
-          "COUNT",
-          readMax,
-          "BLOCK",
-          blockMs,
-          "STREAMS",
-          this.key,
-          this.#lastId,
-        );
+        const from = ["STREAMS", this.key, this.#lastId] as const;
+        const streams = await blocking.xreadBuffer("COUNT", readMax, "BLOCK", blockMs, ...from);
         for (const [id, fields] of streams?.[0]?.[1] ?? []) {
           this.#lastId = id.toString();
-          this.#take(fields);
+          this.#dispatch(fields);
         }
         this.#trim();
       } catch (error) {
@@ -63,7 +58,7 @@ export class ReplyInbox {
     }
   }
 
-  #take(fields: readonly Buffer[]): void {
+  #dispatch(fields: readonly Buffer[]): void {
     try {
       const { requestId, outcome, trace } = readReply(fields);
       this.#waiting.get(requestId)?.({ outcome, trace });
@@ -73,23 +68,23 @@ export class ReplyInbox {
   }
 
   #trim(): void {
-    const now = performance.now();
-    if (now < this.#trimAtMs || this.#lastId === "0") return;
-    this.#trimAtMs = now + trimEveryMs;
+    const nowMs = performance.now();
+    if (nowMs < this.#trimAtMs || this.#lastId === "0") return;
+    this.#trimAtMs = nowMs + trimEveryMs;
     void this.#redis.xtrim(this.key, "MINID", this.#lastId).catch(this.#warn);
   }
 }
 
-export function openReplyInbox(context: Context): ReplyInbox {
-  const { config, log, shutdown } = context;
-  const inbox = new ReplyInbox(context.redis, throttledWarning(log, "the inbox has a problem"));
+export function openReplyInbox(parts: { config: Config; redis: Redis; log: Log; shutdown: Shutdown }): ReplyInbox {
+  const { config, redis, log, shutdown } = parts;
+  const inbox = new ReplyInbox(redis, throttledWarning(log, "reading the reply inbox failed"));
   const blocking = openBlocking({ url: config.REDIS_URL, name: "api-inbox", log, shutdown });
   const stop = new AbortController();
   const reading = inbox.read(blocking, stop.signal);
   shutdown.register("inbox", () => {
     stop.abort();
     blocking.disconnect();
-    // While Redis is away the read under way never ends; nothing is lost by not waiting for it.
+    // A read that is under way while Redis is unreachable never ends. Leaving it loses nothing.
     return waitFor(reading, { timeoutMs: blockMs });
   });
   return inbox;

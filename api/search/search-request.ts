@@ -1,30 +1,69 @@
+import { createHash } from "node:crypto";
 import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
-import type { Config } from "../../shared/config.ts";
+import type { IdempotencyKey } from "../../shared/credits/idempotency-key.ts";
+import type { CallerError } from "../../shared/errors.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
-import type { Query } from "../../shared/query/query.ts";
+import { type Query, queryFingerprint } from "../../shared/query/query.ts";
+import { engineTimeout } from "../errors.ts";
 
-/** One search as a caller asked for it, through whichever door. */
+/** One search as a caller asked for it, over REST or MCP. */
 export interface SearchRequest {
   requestId: string;
-  /** By this process' monotonic clock, `performance.now()`. */
-  receivedAtMs: number;
   caller: Caller;
   query: Query;
-  idempotencyKey: string | undefined;
-  /** Aborted when the caller hangs up. */
+  /** Undefined if the caller sent no Idempotency-Key. */
+  key: IdempotencyKey | undefined;
+  deadline: Deadline;
+  /** Aborted when the caller disconnects, or cancels over MCP. */
   disconnected: AbortSignal;
 }
 
-/** Milliseconds until the search's deadline. */
-export function remainingMs({ config }: { config: Config }, call: SearchRequest): number {
-  return call.receivedAtMs + config.SEARCH_DEADLINE_MS - performance.now();
+/**
+ * Builds a search request from what the caller sent. `receivedAtMs` is `performance.now()` at its arrival, and `timeoutMs`
+ * the time from then to the deadline.
+ */
+export function newSearchRequest(
+  sent: Pick<SearchRequest, "requestId" | "caller" | "query" | "disconnected"> & {
+    receivedAtMs: number;
+    timeoutMs: number;
+    idempotencyKey: string | undefined;
+  },
+): SearchRequest {
+  const { requestId, caller, query, disconnected, idempotencyKey } = sent;
+  const key =
+    idempotencyKey === undefined ? undefined : { hash: sha256(idempotencyKey), fingerprint: queryFingerprint(query) };
+  return { requestId, caller, query, key, deadline: new Deadline(sent.receivedAtMs, sent.timeoutMs), disconnected };
 }
 
-/**
- * Waits for one step of a search, but not for long behind its deadline, whatever Redis or Postgres are up to.
- * @throws {Error} where it takes longer; whether it was done is unknown then.
- */
-export function withinDeadline<T>(context: { config: Config }, call: SearchRequest, step: Promise<T>): Promise<T> {
-  return withTimeout(Math.max(0, remainingMs(context, call)) + protocolTimes.lateStepMs, step);
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+
+/** When a search must be answered, on this process's monotonic clock. */
+export class Deadline {
+  /** From the arrival of the request to its deadline. */
+  readonly timeoutMs: number;
+  readonly #atMs: number;
+
+  constructor(receivedAtMs: number, timeoutMs: number) {
+    this.timeoutMs = timeoutMs;
+    this.#atMs = receivedAtMs + timeoutMs;
+  }
+
+  /** Negative once the deadline has passed. */
+  remainingMs(): number {
+    return this.#atMs - performance.now();
+  }
+
+  /**
+   * Waits for one step of a search until shortly after the deadline, however slow Redis or Postgres are.
+   * @throws {Error} on the timeout; the step may still have taken effect, or may take effect later.
+   */
+  limit<T>(step: Promise<T>): Promise<T> {
+    return withTimeout(Math.max(0, this.remainingMs()) + protocolTimes.lateStepMs, step);
+  }
+
+  /** The error of a search that was not answered in time. */
+  error(): CallerError {
+    return engineTimeout(this.timeoutMs);
+  }
 }

@@ -1,22 +1,29 @@
 import type { Request, Response } from "express";
-import type { ApiContext } from "../context.ts";
-import { serializeUsage, toUsageError } from "../read-usage.ts";
-import { requestScopeOf } from "../http/request-scope.ts";
+import type { Log } from "../../shared/log.ts";
+import type { Authenticate } from "../authenticate.ts";
 import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
+import { requestScopeOf } from "../http/request-scope.ts";
 import { sendJson } from "../http/send-json.ts";
+import { type ReadUsage, serializeUsage, toUsageError } from "../read-usage.ts";
 
-/** GET /v1/usage: what can be spent now, and the plan. */
-export function handleUsage(context: ApiContext) {
+export interface UsageHandlerParts {
+  authenticate: Authenticate;
+  readUsage: ReadUsage;
+  log: Log;
+}
+
+/** GET /v1/usage */
+export function handleUsage({ authenticate, readUsage, log }: UsageHandlerParts) {
   return async (request: Request, response: Response) => {
-    const { requestId, logFields: notes } = requestScopeOf(response);
+    const { requestId, logFields } = requestScopeOf(response);
     try {
-      const caller = await context.authenticate(request);
-      notes.organizationId = caller.organizationId;
-      const usage = await context.readUsage(caller);
+      const caller = await authenticate(request);
+      logFields.organizationId = caller.organizationId;
+      const usage = await readUsage(caller);
       if (usage.window) setRateLimitHeaders(response, caller.plan, usage.window);
       sendJson(request, response, 200, serializeUsage(caller, usage));
     } catch (error) {
-      throw toUsageError(context.log, requestId, error);
+      throw toUsageError(log, requestId, error);
     }
   };
 }

@@ -17,7 +17,7 @@ afterAll(() => service.stop());
 // The type of the keys is that of the table.
 const both = Object.keys(revisions) as Revision[];
 
-/** Asks by both doors; what a tool says is an error of REST's, told as a result. @returns the advice. */
+/** Sends the same request over MCP and REST and expects the same error. @returns the hint of the tool's result. */
 async function refusedAlike(
   { token }: Organization,
   { query = { keyword: "a" }, tool = "serp.search", revision = "2026-07-28" }: Asked,
@@ -31,9 +31,9 @@ async function refusedAlike(
   expect(byAgent.isError).toBe(true);
   expect(byAgent.body.requestId).toMatch(/^req_/);
   expect(errorOf(byAgent)).toEqual(errorOf(byRest));
-  const [json = "", advice = ""] = byAgent.texts;
+  const [json = "", hint = ""] = byAgent.texts;
   expect(JSON.parse(json)).toEqual(byAgent.body);
-  return advice;
+  return hint;
 }
 
 interface Asked {
@@ -50,19 +50,29 @@ function errorOf({ body }: Told | Answer) {
 }
 
 const wrong = [
-  { status: 400, code: "bad_request", query: { keyword: "a", depth: 0, colour: "red" }, advice: "Mend the arguments" },
-  { status: 400, code: "bad_request", query: { keyword: "a", location: "Springfield" }, advice: "Mend the arguments" },
-  { status: 501, code: "not_implemented", query: { keyword: "a", engine: "bing" }, advice: "another engine" },
-  { status: 502, code: "engine_error", query: { keyword: "sandbox:error" }, advice: "Nothing was charged" },
-  { status: 502, code: "engine_error", query: { keyword: "sandbox:refused" }, advice: "Nothing was charged" },
-  { status: 502, code: "engine_error", query: { keyword: "sandbox:garbage" }, advice: "Nothing was charged" },
-  { status: 504, code: "engine_timeout", query: { keyword: "sandbox:timeout" }, advice: "Nothing was charged" },
+  {
+    status: 400,
+    code: "bad_request",
+    query: { keyword: "a", depth: 0, colour: "red" },
+    hint: "Fix the fields listed in `error.details.issues`",
+  },
+  {
+    status: 400,
+    code: "bad_request",
+    query: { keyword: "a", location: "Springfield" },
+    hint: "Fix the fields listed in `error.details.issues`",
+  },
+  { status: 501, code: "not_implemented", query: { keyword: "a", engine: "bing" }, hint: "error.details.supported" },
+  { status: 502, code: "engine_error", query: { keyword: "sandbox:error" }, hint: "Nothing was charged" },
+  { status: 502, code: "engine_error", query: { keyword: "sandbox:refused" }, hint: "Nothing was charged" },
+  { status: 502, code: "engine_error", query: { keyword: "sandbox:garbage" }, hint: "Nothing was charged" },
+  { status: 504, code: "engine_timeout", query: { keyword: "sandbox:timeout" }, hint: "Nothing was charged" },
 ];
 
 describe.each(both)("in %s", (revision) => {
-  test.each(wrong)("$status $code for $query", async ({ code, query, advice }) => {
+  test.each(wrong)("$status $code for $query", async ({ code, query, hint }) => {
     const organization = await service.organization({ creditMils: 100, terms: endlessWindow });
-    expect(await refusedAlike(organization, { query, revision })).toContain(advice);
+    expect(await refusedAlike(organization, { query, revision })).toContain(hint);
     await service.rest();
     const entries = (await service.ledgerOf(organization.organizationId)).slice(1);
     expect(entries.filter(({ kind, reason }) => kind !== "refund" || reason !== code)).toEqual([]);
@@ -71,7 +81,7 @@ describe.each(both)("in %s", (revision) => {
 
   test("402 plan_required and out_of_credits, with where to top up", async () => {
     const reader = await service.organization({ terms: { operations: ["usage.get"] } });
-    expect(await refusedAlike(reader, { revision })).toContain("Do not call again");
+    expect(await refusedAlike(reader, { revision })).toContain("Do not retry");
     const poor = await service.organization({ creditMils: 3 });
     expect(await refusedAlike(poor, { revision })).toContain("top up at https://serp.example/billing.");
   });
@@ -81,12 +91,12 @@ describe.each(both)("in %s", (revision) => {
     await service.usage(keen.token);
     for (const tool of ["serp.search", "usage.get"]) {
       const query = tool === "serp.search" ? { keyword: "a" } : {};
-      expect(await refusedAlike(keen, { tool, query, revision })).toMatch(/^Wait \d+ s, then call again\.$/);
+      expect(await refusedAlike(keen, { tool, query, revision })).toMatch(/^Wait \d+ s, then retry\.$/);
     }
     const crowded = await service.organization({ terms: { ...endlessWindow, concurrency: 1 } });
     const running = service.search(crowded.token, { keyword: "sandbox:slow=1500" });
     await service.until(async () => (await service.holdsOf(crowded.organizationId)).open === 1);
-    expect(await refusedAlike(crowded, { revision })).toContain("Let one of the 1 searches in flight end");
+    expect(await refusedAlike(crowded, { revision })).toContain("Wait until one of the 1 searches in flight ends");
     expect(await running).toMatchObject({ status: 200 });
   });
 
@@ -107,6 +117,6 @@ test("503 unavailable, where nobody runs searches", async () => {
   await Promise.all(service.workers.map((worker) => worker.stop()));
   await service.until(async () => (await service.search(organization.token, { keyword: "a" })).status === 503);
   for (const revision of both) {
-    expect(await refusedAlike(organization, { revision })).toBe("Nothing was charged. Wait 1 s, then call again.");
+    expect(await refusedAlike(organization, { revision })).toBe("Nothing was charged. Wait 1 s, then retry.");
   }
 });

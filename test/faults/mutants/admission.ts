@@ -73,6 +73,6 @@ export const admissionMutants: readonly Mutant[] = [
     name: "refused-without-postgres",
     what: "A search is refused for lack of credits by what Redis has, without a look at Postgres.",
     caughtBy: testFile("test/journeys/lost-memory.test.ts"),
-    edits: [inCode("reconsider", replace("balance.version > short.version", "balance.version < 0"))],
+    edits: [inCode("AdmissionControl.#reconsider", replace("balance.version > short.version", "balance.version < 0"))],
   },
 ];

@@ -33,7 +33,7 @@ export const deliveryMutants: readonly Mutant[] = [
     name: "delivery-never-confirmed",
     what: "The API does not confirm the answers that it delivered.",
     caughtBy: randomFaults("--seeds", "1"),
-    edits: [inCode("beginDelivery", replace(/if \(reversible\) [\w.]*\bconfirm\([^;]*;/, ""))],
+    edits: [inCode("Delivery.begin", replace(/if \(!request\.key\) [\w.#]*\bconfirm\([^;]*;/, ""))],
   },
   {
     name: "no-reconciler",

@@ -1,0 +1,55 @@
+import type { ServerContext } from "@modelcontextprotocol/server";
+import { CallerError } from "../../shared/errors.ts";
+import { readQuery } from "../../shared/query/query.ts";
+import { isIdempotencyKey } from "../http/idempotency-key.ts";
+import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
+import { answerLogFields } from "../search/deliverable-answer.ts";
+import type { Delivery } from "../search/delivery.ts";
+import type { Search } from "../search/search.ts";
+import { newSearchRequest } from "../search/search-request.ts";
+import type { McpRequest } from "./mcp-request.ts";
+import { sendProgress } from "./progress.ts";
+import { type ToolAnswer, toToolResult } from "./tool-result.ts";
+
+const keyField = "serpmill/idempotencyKey";
+const replayedField = "serpmill/idempotencyReplayed";
+
+export interface SearchToolParts {
+  search: Search;
+  delivery: Delivery;
+  searchTimeoutMs: number;
+}
+
+/** The search tool: the same search as `POST /v1/serp/search`. */
+export async function callSearch(
+  { search, delivery, searchTimeoutMs: timeoutMs }: SearchToolParts,
+  { scope, caller, response, disconnected }: McpRequest,
+  args: Record<string, unknown>,
+  serverContext: ServerContext,
+): Promise<ToolAnswer> {
+  const { requestId, receivedAtMs, logFields } = scope;
+  const idempotencyKey = readKey(serverContext);
+  const sent = { requestId, receivedAtMs, timeoutMs, caller, query: readQuery(args), idempotencyKey, disconnected };
+  const searchRequest = newSearchRequest(sent);
+  const stopProgress = sendProgress(serverContext, timeoutMs);
+  const answer = await search.run(searchRequest).finally(stopProgress);
+
+  Object.assign(logFields, answerLogFields(answer));
+  delivery.begin(searchRequest, response);
+  // With progress notifications the headers have been sent already.
+  if (!response.headersSent) {
+    response.setHeader("X-Request-Id", answer.requestId);
+    setRateLimitHeaders(response, caller.plan, answer.window);
+  }
+  const result = toToolResult(answer.body.toString());
+  if (!answer.replayed) return { outcome: "answered", result };
+  return { outcome: "replayed", result: { ...result, _meta: { [replayedField]: true } } };
+}
+
+function readKey({ mcpReq }: ServerContext): string | undefined {
+  const { _meta: meta } = mcpReq;
+  const key = meta?.[keyField];
+  if (key === undefined || (typeof key === "string" && isIdempotencyKey(key))) return key;
+  const message = "expected 1 to 255 visible ASCII characters";
+  throw new CallerError("bad_request", { issues: [{ path: `_meta.${keyField}`, message }] });
+}

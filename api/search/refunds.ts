@@ -1,0 +1,52 @@
+import type { Decision, RefundReason } from "../../shared/credits/ledger.ts";
+import type { Settlement } from "../../shared/credits/settlement.ts";
+import type { CallerError } from "../../shared/errors.ts";
+import type { Log } from "../../shared/log.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
+import type { DeliveryConfirmations } from "./delivery-confirmations.ts";
+import type { SearchRequest } from "./search-request.ts";
+
+/** The undo of a hold: Postgres gets the deciding entry, then Redis drops the hold. The worker may have charged before. */
+export class Refunds {
+  readonly #settlement: Settlement;
+  readonly #confirmations: DeliveryConfirmations;
+  readonly #log: Log;
+
+  constructor(parts: { settlement: Settlement; confirmations: DeliveryConfirmations; log: Log }) {
+    this.#settlement = parts.settlement;
+    this.#confirmations = parts.confirmations;
+    this.#log = parts.log;
+  }
+
+  /**
+   * Asks Postgres to refund a search. `error` is what repeats that wait on its Idempotency-Key get.
+   * @returns the decision, which is a charge if the worker was faster. Its hold then stays with the worker.
+   * @throws if Postgres stays unreachable for `undoRetryMs`.
+   */
+  async refund({ requestId, caller, key }: SearchRequest, reason: RefundReason, error: CallerError): Promise<Decision> {
+    const { decision } = await this.#settlement.settle({
+      request: { wanted: "refund", reason, key, organizationId: caller.organizationId, requestId },
+      retryForMs: protocolTimes.undoRetryMs,
+      ifCharged: "leave",
+      toOutcome: () => ({ kind: "failure", code: error.code, details: error.details }),
+    });
+    return decision;
+  }
+
+  /** Refunds a search whose caller has its error already or has disconnected. The sweeper does it if this fails. */
+  refundInBackground(request: SearchRequest, reason: RefundReason, error: CallerError): void {
+    void this.refund(request, reason, error)
+      .then((decision) => {
+        // The worker charged first, and its answer can no longer be delivered.
+        if (decision.kind === "charge") this.reverse(request, "caller_gone");
+      })
+      .catch((cause: unknown) => {
+        this.#log.warn({ err: cause, requestId: request.requestId }, "refund failed, left to the sweeper");
+      });
+  }
+
+  /** Reverses the charge of a search without a key. Under a key the charge stands: a repeat gets the answer. */
+  reverse({ requestId, caller, key }: SearchRequest, reason: "caller_gone" | "engine_timeout"): void {
+    if (!key) this.#confirmations.reverse({ organizationId: caller.organizationId, requestId }, reason);
+  }
+}
