@@ -2,7 +2,7 @@
 FROM node:24-bookworm-slim AS modules
 WORKDIR /app
 COPY package.json package-lock.json ./
-# No package gets to run a script, and only what runs in production is installed: tools stay outside.
+# Installs only what runs in production, and runs no install scripts of packages.
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund && chmod -R a+rX,go-w .
 
 FROM node:24-bookworm-slim AS source
@@ -11,7 +11,7 @@ COPY package.json ./
 COPY api api
 COPY worker worker
 COPY shared shared
-# Copies keep the modes of the checkout. One made under a strict umask must still be readable for user 10001.
+# Copies keep the file modes of the checkout. A checkout made under a strict umask must still be readable for user 10001.
 RUN chmod -R a+rX,go-w .
 
 FROM node:24-bookworm-slim
@@ -20,15 +20,15 @@ RUN groupadd --gid 10001 serpmill \
 WORKDIR /app
 COPY --from=modules /app/node_modules node_modules/
 COPY --from=source /app ./
-# Nothing but /tmp is ever written to, and that only to keep compiled code: run with --read-only --tmpfs /tmp.
+# Only /tmp is written to, and only to cache compiled code: run with --read-only --tmpfs /tmp.
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/tmp/node-compile-cache HOST=0.0.0.0
-# By number, so that an orchestrator can see that it is not root.
+# A number, so that an orchestrator can see that it is not root.
 USER 10001:10001
-# Alive is whoever answers on an ops port, API or worker. Readiness is for those who route: a missing Redis is no reason to
-# replace a container.
+# The container is alive if the API or the worker answers on its ops port. Readiness is for load balancers: an unreachable
+# Redis is no reason to replace a container.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "-e", "\
   const ports = [process.env.API_OPS_PORT || 3001, process.env.WORKER_OPS_PORT || 3002]; \
   const alive = async (port) => { if (!(await fetch('http://127.0.0.1:' + port + '/livez')).ok) throw new Error(); }; \
   Promise.any(ports.map(alive)).then(() => process.exit(0), () => process.exit(1));"]
-# Node itself, not npm, which would swallow the signals.
+# Node itself, not npm, which does not pass signals on.
 CMD ["node", "api/main.ts"]
