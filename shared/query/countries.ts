@@ -2,68 +2,69 @@ import territoryInfo from "cldr-core/supplemental/territoryInfo.json" with { typ
 import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
 import english from "i18n-iso-countries/langs/en.json" with { type: "json" };
 import { googleNames, additionalNames } from "./country-names.ts";
-import { foldName, removeSpaces } from "./fuzzy-match.ts";
+import { removeSpaces } from "./fold-name.ts";
+import { foldName } from "./fold-name.ts";
 
 const icuNames = new Intl.DisplayNames("en", { type: "region" });
 
-type Spoken = { _populationPercent: string; _officialStatus?: string };
-const territories: Record<string, { _gdp: string; languagePopulation?: Record<string, Spoken> }> =
+type LanguageUse = { _populationPercent: string; _officialStatus?: string };
+const territories: Record<string, { _gdp: string; languagePopulation?: Record<string, LanguageUse> }> =
   territoryInfo.supplemental.territoryInfo;
 
 /**
- * ICU has the names that people use (`Russia`, not `Russian Federation`), the package the other ones, official and
- * short. Both are read once; afterwards every question is one look-up.
+ * ICU has the names that people use (`Russia`, not `Russian Federation`); the package i18n-iso-countries has official and
+ * short ones. Both are read once, when this file is loaded. After that each read is one lookup.
  */
 const namesByCode = new Map(countryCodes.map(([code = ""]) => [code, canonicalName(code)]));
 const codesByName = new Map([...namesByCode].map(([code, name]) => [name, code]));
 const codesByAlias = new Map<string, string>();
 const namesByAlias = new Map<string, string>();
-/** `Virgin Islands, U.S.`: names that would be torn apart at their comma. */
+/** Names that contain a comma themselves: `Virgin Islands, U.S.`. */
 const codesByNameWithComma = new Map<string, string>();
-/** The aliases that were looked at, with null for those that belong to no country because two share them. */
-const claims = new Map<string, string | null>();
+/** The country of every alias seen so far; null for an alias that two countries share and that therefore belongs to neither. */
+const aliasOwners = new Map<string, string | null>();
 collectAliases();
 
 const article = "(?:the|la|le|les|el|los|las|il|der|die|das)";
 const adjective =
   "(?:arab|bolivarian|co operative|cooperative|democratic|federal|federated|federative|former|hashemite|independent|islamic|oriental|people s|plurinational|socialist|united|yugoslav)";
-const form = "(?:commonwealth|federation|grand duchy|kingdom|principality|republic|sultanate|union)";
-/** A mere `state of` stands in front of regions as well: of Niger, Mexico, Georgia, which are countries, too. */
+const stateForm = "(?:commonwealth|federation|grand duchy|kingdom|principality|republic|sultanate|union)";
+/** `state of` alone is also the prefix of regions: Niger, Mexico and Georgia are names of both a region and a country. */
 const state = `(?:(?:${adjective} )+states?|state(?= of (?:israel|kuwait|libya|palestine|qatar)$))`;
-/** What stands in front of a country's name, folded: an article, `kingdom of`, `people s democratic republic of`. */
-const inFront = new RegExp(`^(?:${article} )?(?:(?:(?:${adjective} )*${form}|${state}) of (?:the )?)*`);
-const articleInFront = new RegExp(`^${article} `);
-/** The same for who guesses what was meant: also `state of`, and where nothing stands behind it. */
-const looselyInFront = new RegExp(
-  `^(?:${article}(?: |$))?(?:(?:${adjective} )*(?:${form}|states?) of(?: the)?(?: |$))*`,
+/** The prefixes of a folded country name: an article, `kingdom of`, `people s democratic republic of`. */
+const prefixes = new RegExp(`^(?:${article} )?(?:(?:(?:${adjective} )*${stateForm}|${state}) of (?:the )?)*`);
+const articlePrefix = new RegExp(`^${article} `);
+/** The same for suggestions: also `state of`, and prefixes without a name after them. */
+const loosePrefixes = new RegExp(
+  `^(?:${article}(?: |$))?(?:(?:${adjective} )*(?:${stateForm}|states?) of(?: the)?(?: |$))*`,
 );
-/** What is no longer than this may be a code, and a code has nothing in front but `the`: `the UK`. */
+/** A name of at most this length may be a code. A code has no prefix except `the`: `the UK`. */
 const codeLengthMax = 3;
-/** `Gambia, The`, `Congo, the Democratic Republic of the`: what belongs in front stands behind. */
-const behind = /(?:^the| of(?: the)?)$/;
+/** The end of a prefix that was moved behind the name: `Gambia, The`, `Congo, the Democratic Republic of the`. */
+const movedPrefixEnd = /(?:^the| of(?: the)?)$/;
 
 /**
- * The code of a country by its name, long (`the Republic of Ireland`), usual or short, with another of its names in
- * brackets or without, or by its ISO 3166-1 code of two or three letters.
+ * The ISO 3166-1 alpha-2 code of a country by any of its names: official (`the Republic of Ireland`), usual or short, with or
+ * without another of its names in brackets; or by its code of two or three letters.
  */
 export function countryCodeByName(name: string): string | undefined {
   const [, before = "", remark = ""] = /^([^()]+)\(([^()]+)\)$/.exec(name.trim()) ?? [];
-  return countryCodeByFoldedName(foldName(name)) ?? codeOfRemarked(foldName(before), foldName(remark));
+  return countryCodeByFoldedName(foldName(name)) ?? codeOfNameWithRemark(foldName(before), foldName(remark));
 }
 
-/** The same for a name that is folded already, and without brackets. */
+/** The same for a folded name without brackets. */
 export function countryCodeByFoldedName(name: string): string | undefined {
-  // The longest that is known counts: without its form of state the Republic of China would be China.
+  // The longest known name wins: without its prefix, the Republic of China would be China.
   const code = codeOf(name) ?? codeOf(name.replace(/^the /, ""));
-  return code ?? codeOfName(name.replace(articleInFront, "")) ?? codeOfName(name.replace(inFront, ""));
+  return code ?? codeOfName(name.replace(articlePrefix, "")) ?? codeOfName(name.replace(prefixes, ""));
 }
 
-/** A folded text without what may stand in front of a country's name: `republic of ireland` → `ireland`, `state of` → ``. */
+/** A folded text without the prefixes of a country name: `republic of ireland` → `ireland`, `state of` → ``. */
 export function stripStateForm(folded: string): string {
-  return folded.replace(looselyInFront, "");
+  return folded.replace(loosePrefixes, "");
 }
 
-/** The code of a country by its canonical name, to the letter. */
+/** The code of a country by its exact canonical name. */
 export function countryCodeByCanonicalName(name: string): string | undefined {
   return codesByName.get(name);
 }
@@ -71,32 +72,32 @@ export function countryCodeByCanonicalName(name: string): string | undefined {
 /** The code of a country by the two folded parts of a name with a comma: `korea`, `republic of`. */
 export function countryCodeByCommaParts(name: string, rest: string): string | undefined {
   const known = codesByNameWithComma.get(removeSpaces(`${name} ${rest}`));
-  return known ?? (behind.test(rest) ? countryCodeByFoldedName(`${rest} ${name}`) : undefined);
+  return known ?? (movedPrefixEnd.test(rest) ? countryCodeByFoldedName(`${rest} ${name}`) : undefined);
 }
 
-/** The English name by which a country stands in answers, or undefined for no such code. */
+/** The canonical English name of a country, as used in answers; undefined for an unknown code. */
 export function countryName(code: string): string | undefined {
   return namesByCode.get(code);
 }
 
-/** The name by which Google's list of places, and with it every provider, knows a country. */
+/** The name of a country in Google's list of locations, which all providers use. */
 export function googleCountryName(code: string): string | undefined {
   return googleNames.get(code) ?? countryName(code);
 }
 
-/** Every folded name of every country, with its canonical one. */
+/** Every folded name of every country, with its canonical name. */
 export function countryNamesByAlias(): ReadonlyMap<string, string> {
   return namesByAlias;
 }
 
-/** What a country produces in a year, in USD: the larger, the likelier that a place without country is in it. */
+/** The yearly GDP of a country in USD. The larger it is, the more likely a location without a country is in it. */
 export function gdpUsd(code: string): number {
   const { _gdp: usd } = territories[code] ?? { _gdp: "0" };
   return Number(usd);
 }
 
-/** A remark counts that is the same country's: `Myanmar (Burma)`, but not `Samoa (American)`. */
-function codeOfRemarked(name: string, remark: string): string | undefined {
+/** A remark must be another name of the same country: `Myanmar (Burma)`, but not `Samoa (American)`. */
+function codeOfNameWithRemark(name: string, remark: string): string | undefined {
   const code = countryCodeByFoldedName(name);
   return code !== undefined && code === countryCodeByFoldedName(remark) ? code : countryCodeByCommaParts(name, remark);
 }
@@ -109,7 +110,7 @@ function codeOf(name: string): string | undefined {
   return codesByAlias.get(removeSpaces(name));
 }
 
-/** ICU's name, spelled out, unless it carries a remark (`Hong Kong SAR China`, `Congo - Kinshasa`): then the package's. */
+/** ICU's name without abbreviations, or the package's if ICU's contains a remark (`Hong Kong SAR China`, `Congo - Kinshasa`). */
 function canonicalName(code: string): string {
   const name = (icuNames.of(code) ?? code)
     .replaceAll("&", "and")
@@ -119,13 +120,13 @@ function canonicalName(code: string): string {
 }
 
 /**
- * Canonical names and codes come first, then our own list of usual names, then other English names, then the countries' own
- * names for themselves.
+ * In order of precedence: canonical names and codes, the names listed in country-names.ts, other English names, and the
+ * countries' names in their own languages.
  */
 function collectAliases(): void {
   for (const [code = "", alpha3 = ""] of countryCodes) {
     const name = namesByCode.get(code) ?? "";
-    for (const own of [name, code, alpha3]) codesByAlias.set(removeSpaces(foldName(own)), code);
+    for (const alias of [name, code, alpha3]) codesByAlias.set(removeSpaces(foldName(alias)), code);
     namesByAlias.set(foldName(name), name);
   }
   addAliases((code) => additionalNames.get(code) ?? []);
@@ -134,36 +135,36 @@ function collectAliases(): void {
     ...withoutRemark(icuNames.of(code) ?? ""),
     ...[googleNames.get(code) ?? []].flat(),
   ]);
-  addAliases(namesAtHome());
+  addAliases(namesInOwnLanguages());
 }
 
 /**
- * An alias that two countries share (`Congo`) belongs to neither, and is answered with both as suggestions. None takes
- * away what was given before.
+ * An alias that two countries share (`Congo`) belongs to neither: it is refused, with both as suggestions. An alias from an
+ * earlier call keeps its country.
  */
 function addAliases(aliasesOf: (code: string) => readonly string[]): void {
-  const before = new Set(claims.keys());
+  const earlierAliases = new Set(aliasOwners.keys());
   for (const [code, name] of namesByCode) {
     for (const alias of aliasesOf(code)) {
       if (alias.includes(",")) codesByNameWithComma.set(removeSpaces(foldName(alias)), code);
       for (const spelling of [alias, ...withoutRemark(alias).slice(0, 1)]) {
         const key = removeSpaces(foldName(spelling));
-        if (before.has(key)) continue;
-        claims.set(key, (claims.get(key) ?? code) === code && claims.get(key) !== null ? code : null);
+        if (earlierAliases.has(key)) continue;
+        aliasOwners.set(key, (aliasOwners.get(key) ?? code) === code && aliasOwners.get(key) !== null ? code : null);
         namesByAlias.set(foldName(spelling), name);
       }
     }
   }
-  for (const [key, code] of claims) if (code !== null && !codesByAlias.has(key)) codesByAlias.set(key, code);
+  for (const [key, code] of aliasOwners) if (code !== null && !codesByAlias.has(key)) codesByAlias.set(key, code);
 }
 
-/** `Deutschland`, `Belgique`, `日本`: each country's names in its official languages, the short ones too (`香港`). */
-function namesAtHome(): (code: string) => string[] {
+/** Each country's names in its official languages, short names included: `Deutschland`, `Belgique`, `日本`, `香港`. */
+function namesInOwnLanguages(): (code: string) => string[] {
   const styles = ["long", "short"] as const;
   const names = new Map<string, Intl.DisplayNames[]>();
   const namesIn = (language: string) => {
     const tag = language.replaceAll("_", "-");
-    // English where ICU does not know the language: it would take the machine's.
+    // English is the fallback for a language that ICU does not know. ICU's own fallback is the language of the machine.
     const known =
       names.get(tag) ?? styles.map((style) => new Intl.DisplayNames([tag, "en"], { type: "region", style }));
     names.set(tag, known);
@@ -173,7 +174,7 @@ function namesAtHome(): (code: string) => string[] {
     Object.entries(territories[code]?.languagePopulation ?? {})
       .filter(([, { _officialStatus: status }]) => status !== undefined)
       .flatMap(([language]) => namesIn(language).map((region) => region.of(code) ?? code))
-      // `DU` is Welsh for UK, but nobody takes it for that abroad.
+      // `DU` is Welsh for UK, but unknown elsewhere.
       .filter((name) => !/^[A-Z]{1,3}$/.test(name));
 }
 

@@ -1,5 +1,5 @@
 /**
- * What Google's list of places calls countries where we say it otherwise. It is the list that the providers look places up in
+ * Country names in Google's list of locations that differ from the canonical names. The providers look up locations in this list
  * (developers.google.com/google-ads/api/data/geotargets; DataForSEO: GET /v3/serp/google/locations, both as of 2025).
  */
 export const googleNames: ReadonlyMap<string, string> = new Map([
@@ -23,7 +23,7 @@ export const googleNames: ReadonlyMap<string, string> = new Map([
   ["VC", "Saint Vincent and the Grenadines"],
 ]);
 
-/** Usual and older English names that neither ICU nor the package has. */
+/** Usual and older English names that neither ICU nor the package i18n-iso-countries has. */
 export const additionalNames: ReadonlyMap<string, readonly string[]> = new Map([
   ["BA", ["Bosnia"]],
   ["CD", ["DRC", "DR Congo", "Democratic Republic of Congo", "Congo DRC", "Congo-Kinshasa", "Zaire"]],
@@ -39,7 +39,7 @@ export const additionalNames: ReadonlyMap<string, readonly string[]> = new Map([
   ["SA", ["KSA"]],
   ["SZ", ["Swaziland"]],
   ["TL", ["East Timor"]],
-  // Else it would be read as a long name of China.
+  // Otherwise it would be read as a long name of China.
   ["TW", ["Republic of China", "Taiwan, Republic of China"]],
   ["VA", ["Vatican"]],
 ]);

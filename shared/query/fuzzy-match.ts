@@ -1,45 +1,29 @@
 export const suggestionsMax = 3;
-/** Longer words get no suggestions: comparing costs letters times letters, and no name is that long. */
+/** A longer word gets no suggestions: comparing two words costs the product of their lengths, and no name is longer. */
 const lettersComparedMax = 30;
-/** More slips than that are another word. It also keeps a refusal cheap, which no rate window does. */
-const slipsMax = 3;
-const lettersPerSlip = 6;
-/** Where not even the first letter is right, it takes a single slip: `Noland` may be meant to be `Poland`, `Xoyland` not. */
-const slipsWithAnotherInitialMax = 1;
-/** From this many letters on, a name that contains the word counts as close to it (`Korea`, `Congo`). */
+/** With more typos it is a different word. The limit also keeps a refusal cheap, which no rate limit does. */
+const typosMax = 3;
+const lettersPerTypo = 6;
+/** With a wrong first letter, at most one typo is allowed: `Noland` may mean `Poland`, but `Xoyland` does not. */
+const typosWithOtherInitialMax = 1;
+/** A word with at least this many letters matches every name that contains it (`Korea`, `Congo`). */
 const lettersContainedMin = 4;
-/** Two rows of the table of distances, the same ones for every pair of words. */
+/** Two rows of the table of distances, reused for every pair of words. */
 const rows: [Uint8Array, Uint8Array] = [
-  new Uint8Array(lettersComparedMax + slipsMax + 1),
-  new Uint8Array(lettersComparedMax + slipsMax + 1),
+  new Uint8Array(lettersComparedMax + typosMax + 1),
+  new Uint8Array(lettersComparedMax + typosMax + 1),
 ];
 
-/** The letters and digits of a name, so that case, accents, dots and dashes do not matter: `Côte d’Ivoire` → `cote d ivoire`. */
-export function foldName(text: string): string {
-  return text
-    .normalize("NFKD")
-    .replace(/[\u0300-\u036f]/g, "")
-    .toLowerCase()
-    .replaceAll("&", " and ")
-    .replace(/[^\p{L}\p{M}\p{N}]+/gu, " ")
-    .trim();
-}
-
-/** Blanks do not matter either in the names of countries and regions: `Viet Nam`, `U. S. A.`, `HongKong`. */
-export function removeSpaces(folded: string): string {
-  return folded.replaceAll(" ", "").replace(/^saint/, "st");
-}
-
-/** Up to three of the names that a folded word may have been meant to be, closest first; none if nothing is near. */
+/** Up to three names that a folded word may be a misspelling of, closest first. `names` maps folded to displayed names. */
 export function closestNames(word: string, names: ReadonlyMap<string, string>): string[] {
   if (word === "" || word.length > lettersComparedMax) return [];
-  const distanceMax = Math.min(slipsMax, 1 + Math.floor(word.length / lettersPerSlip));
+  const distanceMax = Math.min(typosMax, 1 + Math.floor(word.length / lettersPerTypo));
   const distances = new Map<string, number>();
   for (const [folded, name] of names) {
-    const contained = word.length >= lettersContainedMin && folded.includes(word);
-    const distance = contained ? 1 : editDistance(word, folded, distanceMax);
-    const slipsAllowed = word[0] === folded[0] ? distanceMax : slipsWithAnotherInitialMax;
-    if (distance <= slipsAllowed) distances.set(name, Math.min(distance, distances.get(name) ?? distance));
+    const isContained = word.length >= lettersContainedMin && folded.includes(word);
+    const distance = isContained ? 1 : editDistance(word, folded, distanceMax);
+    const typosAllowed = word[0] === folded[0] ? distanceMax : typosWithOtherInitialMax;
+    if (distance <= typosAllowed) distances.set(name, Math.min(distance, distances.get(name) ?? distance));
   }
   return [...distances]
     .toSorted(([, a], [, b]) => a - b)
@@ -47,26 +31,17 @@ export function closestNames(word: string, names: ReadonlyMap<string, string>): 
     .map(([name]) => name);
 }
 
-/** The beginning of a text, cut between two code points, as far as a message may repeat what was sent. */
-export function truncate(text: string, charactersMax = 64): string {
-  let cut = 0;
-  let characters = 0;
-  for (const character of text) {
-    if (characters === charactersMax) break;
-    cut += character.length;
-    characters += 1;
-  }
-  return text.slice(0, cut).toWellFormed();
+/** ` Did you mean "A", "B" or "C"?`, to be appended to a sentence; "" without names. */
+export function didYouMean(names: readonly string[]): string {
+  if (names.length === 0) return "";
+  return ` Did you mean ${listOfAlternatives.format(names.map((name) => `"${name}"`))}?`;
 }
 
-/** The quoted names as the end of a sentence, or nothing. */
-export function didYouMean(names: readonly string[]): string {
-  return names.length === 0 ? "" : ` Close to it: ${names.map((name) => `"${name}"`).join(", ")}.`;
-}
+const listOfAlternatives = new Intl.ListFormat("en-GB", { type: "disjunction" });
 
 /**
- * Letters to insert, delete or replace on the way from one word to the other; Infinity where it is over the maximum.
- * Further from the diagonal than the maximum every way is too long, so there is nothing to compute.
+ * The Levenshtein distance of two words; Infinity above the maximum. Cells farther from the diagonal than the maximum cannot
+ * be part of a short enough path, so they are not computed.
  */
 function editDistance(from: string, to: string, distanceMax: number): number {
   if (Math.abs(from.length - to.length) > distanceMax) return Infinity;

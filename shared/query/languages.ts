@@ -1,32 +1,34 @@
 import iso6391 from "iso-639-1";
 import { iso6392 } from "iso-639-2/2.js";
 import { countryCodeByName, countryName } from "./countries.ts";
-import { truncate, closestNames, didYouMean, foldName } from "./fuzzy-match.ts";
+import { closestNames, didYouMean } from "./fuzzy-match.ts";
+import { truncate } from "./truncate.ts";
+import { foldName } from "./fold-name.ts";
 
-/** Longer than any name of a language, with script and region. */
+/** Longer than any language name with script and region. */
 const nameCharactersMax = 120;
-/** Longer than any tag of language, script and region. */
+/** Longer than any BCP 47 tag of language, script and region. */
 const tagCharactersMax = 16;
 
 const latinAmerica = { code: "419", name: "Latin America", names: ["latin america", "latinoamerica"] };
-/** Usual names that none of the lists has. */
-const unlisted = [
+/** Usual names that ICU, iso-639-1 and iso-639-2 lack. */
+const additionalNames = [
   ["Farsi", "fa"],
   ["Mandarin", "zh"],
 ] as const;
-/** Languages without a code of two letters that people search in; their names come from ICU. */
+/** Languages without a two-letter code that people search in. Their names come from ICU. */
 const threeLetterCodes =
   "ach ast bem bho ceb chr ckb crs fil fur gaa gsw haw hmn ilo kab kok kri loz lua luo mai mfe mni nds nso nyn pap pcm scn srn sco tum war yue";
-/** Scripts that a language is told by in words, `Chinese (Traditional)`; others go by their code, `Serbian (Glag)`. */
-const usualScripts = ["Arab", "Cyrl", "Deva", "Hans", "Hant", "Latn"];
-/** Tags for which people have a name of their own: `Brazilian Portuguese`, `Simplified Chinese`. The names come from ICU. */
+/** Scripts written by name, as in `Chinese (Traditional)`. All others are written by code: `Serbian (Glag)`. */
+const namedScripts = ["Arab", "Cyrl", "Deva", "Hans", "Hant", "Latn"];
+/** Tags with a name of their own: `Brazilian Portuguese`, `Simplified Chinese`. The names come from ICU. */
 const dialects =
   "de-AT de-CH en-AU en-CA en-GB en-US es-419 es-ES es-MX fa-AF fr-CA fr-CH nl-BE pt-BR pt-PT zh-Hans zh-Hant".split(
     " ",
   );
 
 const icuNames = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
-/** `UK English` where the long name is `British English`. */
+/** `UK English` instead of `British English`. */
 const icuShortNames = new Intl.DisplayNames("en", { type: "language", style: "short" });
 const icuScripts = new Intl.DisplayNames("en", { type: "script", fallback: "none" });
 
@@ -35,7 +37,7 @@ const namesByCode = new Map<string, string>();
 const codesByName = new Map<string, string>();
 const codesByAlias = new Map<string, string>(codes.map((code) => [code, code]));
 const namesByAlias = new Map<string, string>();
-const scriptsByName = new Map(usualScripts.map((code) => [foldName(scriptName(code)), code]));
+const scriptsByName = new Map(namedScripts.map((code) => [foldName(scriptName(code)), code]));
 collectNames();
 collectAliases();
 
@@ -43,8 +45,8 @@ export type Language = { name: string; code: string };
 
 /**
  * Reads a language by its English name, its own name or its BCP 47 code: `Deutsch` → `{name: "German", code: "de"}`,
- * `pt-BR` → `{name: "Portuguese (Brazil)", code: "pt-BR"}`. A name that it returns always reads as the same language.
- * Where it cannot be read, a sentence that says what was expected.
+ * `pt-BR` → `{name: "Portuguese (Brazil)", code: "pt-BR"}`. Reading a returned name gives the same language again.
+ * For an unknown language, returns a sentence for the caller that says what was expected.
  */
 export function readLanguage(text: string): Language | { problem: string } {
   const known = codesByName.get(text);
@@ -58,11 +60,11 @@ export function readLanguage(text: string): Language | { problem: string } {
 /** The BCP 47 code of a canonical language name, as in a Query. */
 export function languageCodeOf(name: string): string {
   const language = readLanguage(name);
-  if ("problem" in language) throw new Error("The language of a query is canonical, but this one is unknown.");
+  if ("problem" in language) throw new Error("The language of a query must be canonical, but this one is unknown.");
   return language.code;
 }
 
-/** `ak` and `tw` are both Akan to ICU, and `Ga` would read as the code of Irish: the first name that is free is taken. */
+/** Each language gets its first name that is not taken: ICU calls both `ak` and `tw` Akan, and `Ga` is also the code of Irish. */
 function collectNames(): void {
   for (const code of codes) {
     const candidates = [icuNames.of(code) ?? "", iso6391.getName(code), code];
@@ -76,7 +78,7 @@ function collectNames(): void {
   }
 }
 
-/** Other English names come before own names, and a name that two languages share (`isiNdebele`) belongs to neither. */
+/** Other English names take precedence over own names. A name that two languages share (`isiNdebele`) belongs to neither. */
 function collectAliases(): void {
   const twoLetterCodes = iso6391.getAllCodes().map((code) => [code, canonicalTag(code) ?? code] as const);
   addAliases([
@@ -88,18 +90,18 @@ function collectAliases(): void {
       const tag = canonicalTag(two ?? three) ?? "";
       return namesByCode.has(tag) ? name.split(";").map((part) => [part, tag] as const) : [];
     }),
-    ...unlisted,
+    ...additionalNames,
     ...dialects.map((tag) => [icuShortNames.of(tag) ?? "", tag] as const),
   ]);
   addAliases([
     ...twoLetterCodes.map(([code, tag]) => [iso6391.getNativeName(code), tag] as const),
     ...codes.map((code) => [nameIn(code, code), code] as const),
-    // `简体中文` in itself, `繁体中文` as the other script's readers write it.
+    // `简体中文` in its own script, and `繁体中文` as readers of the other script write it.
     ...dialects.flatMap((tag) => [tag, tag.slice(0, 2)].map((reader) => [nameIn(reader, tag), tag] as const)),
   ]);
 }
 
-/** English where ICU does not know the reader's language: it would take the machine's. */
+/** English is the fallback if ICU does not know the reader's language. ICU's own fallback is the language of the machine. */
 function nameIn(reader: string, code: string): string {
   return new Intl.DisplayNames([reader, "en"], { type: "language" }).of(code) ?? "";
 }
@@ -114,9 +116,9 @@ function addAliases(aliases: readonly (readonly [name: string, tag: string])[]):
   }
 }
 
-/** The canonical form of a tag of a known language, script and region; extensions and variants mean nothing to a search. */
+/** The canonical form of a tag of known language, script and region. Tags with extensions or variants are refused: a search cannot use them. */
 function codeOfTag(text: string): string | undefined {
-  // `pt_BR` is how POSIX and Java write it.
+  // POSIX and Java write `pt_BR`.
   const tag = text.length <= tagCharactersMax ? canonicalTag(text.replaceAll("_", "-")) : undefined;
   if (tag === undefined) return undefined;
   const { language, script, region } = new Intl.Locale(tag);
@@ -148,7 +150,7 @@ function qualifiedName(tag: string): string {
 }
 
 function scriptName(code: string): string {
-  return usualScripts.includes(code) ? (icuScripts.of(code) ?? code) : code;
+  return namedScripts.includes(code) ? (icuScripts.of(code) ?? code) : code;
 }
 
 function scriptCode(text: string): string | undefined {
@@ -168,11 +170,11 @@ function canonicalTag(text: string): string | undefined {
   try {
     return Intl.getCanonicalLocales(text)[0];
   } catch {
-    return undefined; // It throws on what is no tag, as on most words that a person types.
+    return undefined; // Intl throws for anything but a tag, which includes most words that a person types.
   }
 }
 
 function unknownLanguage(text: string): string {
-  const close = didYouMean(closestNames(foldName(truncate(text)), namesByAlias));
-  return `Expected a language, as in "German", "Deutsch" or "de"; "${truncate(text)}" is none that we know.${close}`;
+  const suggestion = didYouMean(closestNames(foldName(truncate(text)), namesByAlias));
+  return `Unknown language "${truncate(text)}". Expected a language such as "German", "Deutsch" or "de".${suggestion}`;
 }

@@ -7,18 +7,20 @@ import {
   countryNamesByAlias,
   stripStateForm,
 } from "./countries.ts";
-import { truncate, closestNames, didYouMean, foldName, suggestionsMax } from "./fuzzy-match.ts";
+import { closestNames, didYouMean, suggestionsMax } from "./fuzzy-match.ts";
+import { truncate } from "./truncate.ts";
+import { foldName } from "./fold-name.ts";
 import { subdivisionNamesWithInitial, subdivisionsByName, subdivisionsByCode } from "./subdivisions.ts";
 
-/** A country or region of more words is not looked for at the end of a text without commas. */
-const wordsMax = 6;
+/** The most words of a country or region at the end of a text without commas. */
+const regionWordsMax = 6;
 
 export type Location = { location: string; countryCode: string };
 
 /**
- * Reads a place as a person writes it: `austin, Texas, usa` → `{location: "austin,Texas,United States", countryCode: "US"}`.
- * Only the country is checked, and spelled as everybody else would find it; city and region stay as typed.
- * Where it cannot be read, a sentence that says what was expected, and what would be close.
+ * Reads a location as a person writes it: `austin, Texas, usa` → `{location: "austin,Texas,United States", countryCode: "US"}`.
+ * Only the country is checked, and replaced by its canonical name. City and region stay as typed.
+ * For an unreadable location, returns a sentence for the caller that says what was expected, with suggestions.
  */
 export function readLocation(text: string): Location | { problem: string } {
   const known = countryCodeByCanonicalName(text);
@@ -27,64 +29,64 @@ export function readLocation(text: string): Location | { problem: string } {
   const folded = parts.map(foldName);
   if (folded.includes("")) {
     return {
-      problem: 'Expected a place as in "Austin, Texas, United States", with something before and after each comma.',
+      problem: 'Expected a location such as "Austin, Texas, United States", without empty parts between commas.',
     };
   }
   const withComma = countryCodeByCommaParts(folded.at(-2) ?? "", folded.at(-1) ?? "");
   const countryCode = withComma ?? countryCodeByName(parts.at(-1) ?? "");
   if (countryCode === undefined) return { problem: unknownCountry(parts) };
-  const finer = parts.slice(0, withComma === undefined ? -1 : -2);
-  return { location: [...finer, countryName(countryCode) ?? ""].join(","), countryCode };
+  const cityAndRegion = parts.slice(0, withComma === undefined ? -1 : -2);
+  return { location: [...cityAndRegion, countryName(countryCode) ?? ""].join(","), countryCode };
 }
 
 /** The ISO 3166-1 alpha-2 code of a canonical location's country, in upper case. */
 export function countryOf(location: string): string {
   const code = countryCodeByCanonicalName(location.slice(location.lastIndexOf(",") + 1));
-  if (code === undefined) throw new Error("The location of a query is canonical, but this one ends in no country.");
+  if (code === undefined)
+    throw new Error("The location of a query must be canonical, but this one does not end with a country.");
   return code;
 }
 
-/** Whether a canonical location names a city or region, and not only a country. */
+/** Whether a canonical location names a city or region in addition to the country. */
 export function isFinerThanCountry(location: string): boolean {
   return location.includes(",");
 }
 
 function unknownCountry(parts: readonly string[]): string {
   const last = parts.at(-1) ?? "";
-  const close =
-    truncate(last) === last && stripStateForm(foldName(last)) !== ""
-      ? didYouMean(placesCloseTo(parts.slice(0, -1), last))
-      : "";
-  return `Expected a place that ends in a country, as in "Austin, Texas, United States"; "${truncate(last)}" is no country that we know.${close}`;
+  const isSuggestable = truncate(last) === last && stripStateForm(foldName(last)) !== "";
+  const suggestion = isSuggestable ? didYouMean(suggestLocations(parts.slice(0, -1), last)) : "";
+  return `Unknown country "${truncate(last)}". Expected a location that ends with a country, such as "Austin, Texas, United States".${suggestion}`;
 }
 
 /**
- * Up to three whole places, each of which would be taken. Mostly the country was left out (`Austin, TX`), or a comma
- * (`London UK`); a postcode behind them says nothing. Only else it may be a slip of the pen.
+ * Up to three complete locations, each of which would be accepted. Most often the country is missing (`Austin, TX`), or a comma
+ * (`London UK`); a postcode after them is ignored. Only if neither applies is the text compared as a misspelling.
  */
-function placesCloseTo(finer: readonly string[], last: string): string[] {
+function suggestLocations(typedParts: readonly string[], last: string): string[] {
   const words = last.split(/[\s/;|]+/);
   while (words.length > 1 && /\d/.test(words.at(-1) ?? "")) words.pop();
-  for (let start = Math.max(0, words.length - wordsMax); start < words.length; start += 1) {
-    const ends = placesCalled(foldName(words.slice(start).join(" ")), start === 0);
-    if (ends.length > 0) return completed([...finer, words.slice(0, start).join(" ")], ends);
+  for (let start = Math.max(0, words.length - regionWordsMax); start < words.length; start += 1) {
+    const regions = regionsNamed(foldName(words.slice(start).join(" ")), start === 0);
+    if (regions.length > 0) return completeLocations([...typedParts, words.slice(0, start).join(" ")], regions);
   }
   const word = stripStateForm(foldName(words.join(" ")));
   const countries = closestNames(word, countryNamesByAlias());
-  return completed(finer, countries.length > 0 ? countries : closestNames(word, subdivisionNamesWithInitial(word)));
+  const similar = countries.length > 0 ? countries : closestNames(word, subdivisionNamesWithInitial(word));
+  return completeLocations(typedParts, similar);
 }
 
-/** The country of a folded name, and regions of that name; or else regions of that code. */
-function placesCalled(text: string, isWhole: boolean): string[] {
-  const country = countryName(countryCodeByFoldedName(text) ?? "");
-  const named = [...(country === undefined ? [] : [country]), ...subdivisionsByName(text)];
-  // Behind other words, three letters are more often a word (`Hong Kong SAR`) than a code.
-  return named.length === 0 && (isWhole || text.length === 2) ? subdivisionsByCode(text) : named;
+/** The country with a folded name and the regions with that name, or else the regions with that code. */
+function regionsNamed(folded: string, isWholeText: boolean): string[] {
+  const country = countryName(countryCodeByFoldedName(folded) ?? "");
+  const named = [...(country === undefined ? [] : [country]), ...subdivisionsByName(folded)];
+  // After other words, three letters are more often a word (`Hong Kong SAR`) than a code.
+  return named.length === 0 && (isWholeText || folded.length === 2) ? subdivisionsByCode(folded) : named;
 }
 
-/** Puts what was typed before the ends, unless that is more than a message may repeat. */
-function completed(finer: readonly string[], ends: readonly string[]): string[] {
-  const typed = finer.filter((part) => stripStateForm(foldName(part)) !== "").join(", ");
+/** Puts the typed parts before each region, unless they are longer than a message may repeat. */
+function completeLocations(typedParts: readonly string[], regions: readonly string[]): string[] {
+  const typed = typedParts.filter((part) => stripStateForm(foldName(part)) !== "").join(", ");
   const repeated = truncate(typed) === typed && typed !== "" ? [typed] : [];
-  return ends.slice(0, suggestionsMax).map((end) => [...repeated, end].join(", "));
+  return regions.slice(0, suggestionsMax).map((region) => [...repeated, region].join(", "));
 }

@@ -1,46 +1,47 @@
 import english from "cldr-subdivisions-full/subdivisions/en/en.json" with { type: "json" };
 import { iso31662 } from "iso-3166/2.js";
 import { countryName, gdpUsd } from "./countries.ts";
-import { foldName, removeSpaces } from "./fuzzy-match.ts";
+import { removeSpaces } from "./fold-name.ts";
+import { foldName } from "./fold-name.ts";
 
-/** States, provinces and other parts of countries, each written with its country: `Texas, United States`. */
+/** States, provinces and other subdivisions of countries, each with its country: `Texas, United States`. */
 type Subdivisions = {
-  /** Squeezed names, with one place for each country. */
+  /** By folded name without spaces; one subdivision per country. */
   byName: Map<string, Map<string, string>>;
-  /** Folded codes: `us tx`, `tx`. */
+  /** By folded code, `us tx` or `tx`; one subdivision per country. */
   byCode: Map<string, Map<string, string>>;
-  /** Folded names with what they are names of, by their first letter. */
-  byLetter: Map<string, Map<string, string>>;
+  /** By first letter: folded names and their subdivisions. */
+  byInitial: Map<string, Map<string, string>>;
 };
 
-let read: Subdivisions | undefined;
+let cached: Subdivisions | undefined;
 
-/** The subdivisions that a folded text is a name of, with their countries, those of larger economies first. */
+/** The subdivisions with a folded name, those of larger economies first. */
 export function subdivisionsByName(text: string): string[] {
   return [...(subdivisions().byName.get(removeSpaces(text))?.values() ?? [])];
 }
 
-/** The same by ISO 3166-2 code, with or without the country's: `wa` → `Washington, United States`, `Western Australia, Australia`, … */
+/** The subdivisions with a folded ISO 3166-2 code, with or without its country: `wa` → `Washington, United States`, `Western Australia, Australia`, … */
 export function subdivisionsByCode(text: string): string[] {
   const { byCode } = subdivisions();
   return [...(byCode.get(text) ?? byCode.get(removeSpaces(text)) ?? new Map<string, string>()).values()];
 }
 
-/** Folded names of subdivisions that begin with the same letter as a folded text. */
+/** Folded and displayed names of the subdivisions that begin with the same letter as a folded text. */
 export function subdivisionNamesWithInitial(text: string): ReadonlyMap<string, string> {
-  return subdivisions().byLetter.get(text.charAt(0)) ?? new Map();
+  return subdivisions().byInitial.get(text.charAt(0)) ?? new Map();
 }
 
-/** Read when a place is first refused, so never in a worker. */
+/** Read when a location is refused for the first time, so never in a worker. */
 function subdivisions(): Subdivisions {
-  read ??= readSubdivisions();
-  return read;
+  cached ??= readSubdivisions();
+  return cached;
 }
 
-/** CLDR has the names in English (`Bavaria`), the package the country's own (`Bayern`). A code stands for the English one. */
+/** CLDR has English names (`Bavaria`), the package iso-3166 the country's own (`Bayern`). A code stands for the English name. */
 function readSubdivisions(): Subdivisions {
   const ownNames = new Map(iso31662.map(({ code, name }) => [code.replace("-", "").toLowerCase(), name]));
-  const found: Subdivisions = { byName: new Map(), byCode: new Map(), byLetter: new Map() };
+  const subdivisionIndex: Subdivisions = { byName: new Map(), byCode: new Map(), byInitial: new Map() };
   const largestFirst = Object.entries(english.subdivisions.localeDisplayNames.subdivisions)
     .map(([id, name]) => ({ id, name, countryCode: id.slice(0, 2).toUpperCase() }))
     .map((subdivision) => ({ ...subdivision, usd: gdpUsd(subdivision.countryCode) }))
@@ -50,20 +51,20 @@ function readSubdivisions(): Subdivisions {
     if (country === undefined) continue;
     for (const spelling of new Set([name, ownNames.get(id) ?? name].flatMap(spellings))) {
       const folded = foldName(spelling);
-      const place = `${spelling}, ${country}`;
-      add(found.byName, removeSpaces(folded), countryCode, place);
-      add(found.byLetter, folded.charAt(0), folded, place);
+      const location = `${spelling}, ${country}`;
+      add(subdivisionIndex.byName, removeSpaces(folded), countryCode, location);
+      add(subdivisionIndex.byInitial, folded.charAt(0), folded, location);
     }
-    const place = `${spellings(name)[0] ?? name}, ${country}`;
+    const location = `${spellings(name)[0] ?? name}, ${country}`;
     const code = id.slice(2);
-    add(found.byCode, `${id.slice(0, 2)} ${code}`, countryCode, place);
-    // A number or a letter alone is too little to go by.
-    if (/^[a-z]{2,}$/.test(code)) add(found.byCode, code, countryCode, place);
+    add(subdivisionIndex.byCode, `${id.slice(0, 2)} ${code}`, countryCode, location);
+    // A number or a single letter is ambiguous without the country.
+    if (/^[a-z]{2,}$/.test(code)) add(subdivisionIndex.byCode, code, countryCode, location);
   }
-  return found;
+  return subdivisionIndex;
 }
 
-/** `Asturias, Principado de` → `Asturias`, `Principado de Asturias`; remarks in brackets and a footnote's number are dropped. */
+/** `Asturias, Principado de` → `Asturias`, `Principado de Asturias`, without remarks in brackets and footnote numbers. */
 function spellings(name: string): string[] {
   const [first = "", ...rest] = name
     .replace(/\(.*?\)|[²³]/g, "")
@@ -72,9 +73,9 @@ function spellings(name: string): string[] {
   return rest.length === 0 ? [first] : [first, `${rest.join(" ")} ${first}`];
 }
 
-/** The first one stays: of one name in one country, the English spelling. */
-function add(groups: Map<string, Map<string, string>>, group: string, key: string, place: string): void {
-  const places = groups.get(group) ?? new Map<string, string>();
-  if (!places.has(key)) places.set(key, place);
-  groups.set(group, places);
+/** Keeps the first location of each key: for one name in one country, that is the English spelling. */
+function add(groups: Map<string, Map<string, string>>, group: string, key: string, location: string): void {
+  const locations = groups.get(group) ?? new Map<string, string>();
+  if (!locations.has(key)) locations.set(key, location);
+  groups.set(group, locations);
 }

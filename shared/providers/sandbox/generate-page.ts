@@ -1,5 +1,5 @@
 import type { ResultType, SiteLink } from "../../results.ts";
-import { truncate } from "../../query/fuzzy-match.ts";
+import { truncate } from "../../query/truncate.ts";
 import type { Element, Page } from "../provider.ts";
 import { plainText } from "../sanitize.ts";
 

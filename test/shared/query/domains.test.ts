@@ -9,7 +9,7 @@ test.each([
   ["www.com", "www.com"],
   ["例え.テスト", "xn--r8jz45g.xn--zckzah"],
   [`${"a.".repeat(120)}example`, `${"a.".repeat(120)}example`],
-])("%s means %s", (typed, domain) => {
+])("the target domain %s is read as %s", (typed, domain) => {
   expect(readQuery({ keyword: "a", targetDomain: typed }).targetDomain).toBe(domain);
 });
 
@@ -30,6 +30,6 @@ test.each([
   "ftp://example.com",
   `${"a".repeat(64)}.example`,
   `${"a.".repeat(126)}example`,
-])("%s is no host name", (typed) => {
+])("%s is refused as a target domain", (typed) => {
   expect(issuesOf({ keyword: "a", targetDomain: typed })).toMatchObject([{ path: "targetDomain" }]);
 });

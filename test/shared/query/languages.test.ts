@@ -27,12 +27,12 @@ test.each([
   ["English (the UK)", "English (United Kingdom)", "en-GB"],
   ["Deutsch (Österreich)", "German (Austria)", "de-AT"],
   ["español (Latinoamérica)", "Spanish (Latin America)", "es-419"],
-])("%s is read as %s, with the code %s", (typed, name, code) => {
+])("the language %s is read as %s, with the code %s", (typed, name, code) => {
   const query = readQuery({ keyword: "a", language: typed });
   expect([query.language, languageCodeOf(query.language)]).toEqual([name, code]);
 });
 
-test("the name that is echoed always means the same language again", () => {
+test("reading the name or code of a language again gives the same language", () => {
   const tags = iso6391.getAllCodes().flatMap((code) => [code, `${code}-GB`, `${code}-Latn`, `${code}-Cyrl-419`]);
   const english = countries.map(({ code }) => `en-${code}`);
   for (const tag of [...tags, ...english, "fil", "haw", "gaa", "yue", "ckb", "sr-Glag"]) {
@@ -44,12 +44,12 @@ test("the name that is echoed always means the same language again", () => {
 });
 
 test.each(["Klingon", "xx", "und", "de-1996", "en-u-ca-buddhist", "en-ZZ", "English (Mars)", "-", "1".repeat(5000)])(
-  "%s is refused",
+  "%s is refused as a language",
   (language) => {
     expect(issuesOf({ keyword: "a", language })).toMatchObject([{ path: "language" }]);
   },
 );
 
-test("a slip of the pen is answered with what was meant", () => {
-  expect(issuesOf({ keyword: "a", language: "Portugese" })[0]?.message).toContain('"Portuguese"');
+test("a misspelled language is refused with a suggestion", () => {
+  expect(issuesOf({ keyword: "a", language: "Portugese" })[0]?.message).toContain('Did you mean "Portuguese"?');
 });

@@ -2,14 +2,14 @@ import { describe, expect, test } from "vitest";
 import { queryFingerprint, readQuery } from "../../../shared/query/query.ts";
 import { issuesOf, refusalOf } from "../../harness/fixtures/queries.ts";
 
-describe("what a caller sends", () => {
-  test("a keyword alone is a complete search, with its fields in the order of the contract", () => {
+describe("a request body", () => {
+  test("a keyword alone is a complete search: all other fields have defaults, in the contract's order", () => {
     expect(JSON.stringify(readQuery({ keyword: "garden pump" }))).toBe(
       '{"keyword":"garden pump","engine":"google","location":"United States","language":"English","device":"desktop","depth":10}',
     );
   });
 
-  test("every field is echoed as it will be executed", () => {
+  test("every field is returned in canonical form, as it will be executed", () => {
     const query = readQuery({
       targetDomain: "https://www.Bücher.example/neu?x=1",
       depth: 35,
@@ -24,7 +24,7 @@ describe("what a caller sends", () => {
     );
   });
 
-  test("what was echoed can be sent again and means the same", () => {
+  test("a returned query can be sent again and means the same search", () => {
     const query = readQuery({
       keyword: "pump",
       location: "Lyon, FR",
@@ -35,16 +35,16 @@ describe("what a caller sends", () => {
     expect(queryFingerprint(readQuery(query))).toBe(queryFingerprint(query));
   });
 
-  test.each([null, [], "pump", 7, undefined])("a body that is no object is refused as a whole: %j", (body) => {
+  test.each([null, [], "pump", 7, undefined])("a body that is not an object is refused as a whole: %j", (body) => {
     expect(issuesOf(body)).toEqual([{ path: "", message: "Expected a JSON object." }]);
   });
 
-  test("fields that do not exist are refused by name, those that JavaScript treats as special too", () => {
+  test("unknown fields are refused by name, `__proto__` and `constructor` included", () => {
     const body: unknown = JSON.parse('{"keyword":"a","__proto__":{"depth":5},"constructor":1,"Keyword":"b"}');
     expect(issuesOf(body).map(({ path }) => path)).toEqual(["__proto__", "constructor", "Keyword"]);
   });
 
-  test("at most twenty issues come back, and at most 64 characters of any name", () => {
+  test("a refusal lists at most 20 issues, with at most 64 characters of a field name", () => {
     const fields = Object.fromEntries(Array.from({ length: 50 }, (_, row) => [`${"é".repeat(100)}${row}`, 1]));
     const issues = issuesOf({ keyword: "a", ...fields });
     expect(issues).toHaveLength(20);
@@ -63,7 +63,7 @@ describe("what a caller sends", () => {
     ["depth", 101],
     ["depth", 1.5],
     ["targetDomain", null],
-  ])("nothing is coerced: %s as %j is refused", (field, value) => {
+  ])("no value is coerced: %s as %j is refused", (field, value) => {
     expect(issuesOf({ keyword: "pump", [field]: value })).toEqual([
       { path: field, message: expect.stringMatching(/\.$/) },
     ]);
@@ -71,7 +71,7 @@ describe("what a caller sends", () => {
 });
 
 describe("texts", () => {
-  test("a keyword may have 700 characters, counted as people do and not as code units", () => {
+  test("a keyword has at most 700 code points", () => {
     expect(readQuery({ keyword: "😀".repeat(700) }).keyword).toBe("😀".repeat(700));
     expect(issuesOf({ keyword: "😀".repeat(701) })).toEqual([
       { path: "keyword", message: "Expected at most 700 characters." },
@@ -90,12 +90,12 @@ describe("texts", () => {
     "   ",
     "\u200b\u2060\ufeff\u00ad",
     "\u3164\u2800",
-  ])("%j is no keyword", (keyword) => {
+  ])("%j is refused as a keyword", (keyword) => {
     expect(issuesOf({ keyword })).toHaveLength(1);
   });
 
   test.each(["שלום\u200f!", "a\u200eb", "می\u200cخواهم", "👩\u200d🚒", "--", "%00 & <b>"])(
-    "%j is a keyword, kept as typed",
+    "%j is accepted as a keyword, unchanged",
     (keyword) => {
       expect(readQuery({ keyword }).keyword).toBe(keyword);
     },
@@ -103,7 +103,7 @@ describe("texts", () => {
 });
 
 describe("engine", () => {
-  test("an engine that we do not have is told only when all else is valid", () => {
+  test("an unknown engine is reported only if all other fields are valid", () => {
     expect(refusalOf({ keyword: "a", engine: "bing" })).toMatchObject({
       code: "not_implemented",
       details: { engine: "bing", supported: ["google"] },
@@ -115,7 +115,7 @@ describe("engine", () => {
 });
 
 describe("fingerprint", () => {
-  test("queries that mean the same share it, and all others differ", () => {
+  test("equal searches have the same fingerprint, different searches different ones", () => {
     expect(fingerprint({})).toMatch(/^[0-9a-f]{64}$/);
     expect(fingerprint({ language: "en", location: "USA", keyword: " pump " })).toBe(fingerprint({}));
     const others = [
@@ -128,7 +128,7 @@ describe("fingerprint", () => {
     expect(new Set([{}, ...others].map(fingerprint)).size).toBe(others.length + 1);
   });
 
-  test("the order of a query's fields does not change it", () => {
+  test("the order of a query's fields does not change its fingerprint", () => {
     const query = readQuery({ keyword: "pump", targetDomain: "a.example" });
     const reversed = Object.fromEntries(Object.entries(query).toReversed());
     expect(queryFingerprint({ ...query, ...reversed })).toBe(queryFingerprint(query));
