@@ -1,6 +1,8 @@
 import { InvalidArgumentError } from "commander";
 
-/** A whole number of an option or argument, within bounds. @throws {InvalidArgumentError} telling what was expected. */
+/** Parsers for commander's arguments and options. Each throws an {@link InvalidArgumentError} that says what it expects. */
+
+/** Parses a whole number from `min` to `max`, written in digits. */
 export function parseWholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
   return (text: string): number => {
     const value = Number(text);
@@ -9,7 +11,7 @@ export function parseWholeNumber(min: number, max: number = Number.MAX_SAFE_INTE
   };
 }
 
-/** An id of the given kind. @throws {InvalidArgumentError} telling what was expected. */
+/** Parses the id of an organization (`org_…`) or token (`tok_…`). */
 export function parseId(prefix: "org" | "tok") {
   return (text: string): string => {
     if (new RegExp(`^${prefix}_[0-7][0-9a-z]{25}$`).test(text)) return text;
@@ -17,11 +19,11 @@ export function parseId(prefix: "org" | "tok") {
   };
 }
 
-/** A text that says something. @throws {InvalidArgumentError} telling what was expected. */
+/** Parses a text that is not blank. */
 export function parseText(lengthMax: number) {
-  return (given: string): string => {
-    const length = given.trim().length;
-    if (length >= 1 && length <= lengthMax) return given;
+  return (text: string): string => {
+    const { length } = text.trim();
+    if (length >= 1 && length <= lengthMax) return text;
     throw new InvalidArgumentError(`expected 1 to ${lengthMax} characters`);
   };
 }

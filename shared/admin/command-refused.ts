@@ -1,2 +1,2 @@
-/** The command cannot be carried out; the message is the sentence that the operator reads. */
+/** The command was refused. The message is the sentence that the operator gets, without a stack. */
 export class CommandRefused extends Error {}

@@ -1,4 +1,4 @@
-/** Rows under their titles, lined up for people; it is also Markdown. A row has a cell for each title. */
+/** Formats rows as a Markdown table with aligned columns. Each row has a cell for each title. */
 export function formatTable(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = titles.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) =>

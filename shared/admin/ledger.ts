@@ -1,22 +1,23 @@
 import type { Command } from "commander";
 import { verifyLedger } from "../credits/verify.ts";
 import { whenReady } from "../redis/connect.ts";
-import { runCommand } from "./run-command.ts";
+import type { RunCommand } from "./run-command.ts";
 
-const redisReadyMs = 2_000;
+const redisTimeoutMs = 2_000;
 
-export function addLedgerCommands(program: Command): void {
+export function addLedgerCommands(program: Command, run: RunCommand): void {
   program
     .command("ledger")
-    .description("the ledger: every mil that moved")
+    .description("the ledger: every mil that was granted, charged or credited back")
     .command("verify")
-    .description("check every invariant over all organizations, while the service runs; exit 1 where one is broken")
+    .description("check every invariant of all organizations, while the service runs; exit 1 if one is broken")
     .action(() =>
-      runCommand(async ({ database, redis }) => {
-        const reachable = await whenReady(redis, redisReadyMs);
-        const verdict = await verifyLedger(database, reachable ? redis : undefined);
-        if (!verdict.ok) process.exitCode = 1;
-        return verdict;
-      }),
+      run(
+        async ({ database, redis }) => {
+          const isReachable = await whenReady(redis, redisTimeoutMs);
+          return verifyLedger(database, isReachable ? redis : undefined);
+        },
+        ({ ok }) => !ok,
+      ),
     );
 }

@@ -2,10 +2,11 @@ import type { Command } from "commander";
 import { readEngineConfig } from "../config.ts";
 import type { Capabilities, ProviderHealth } from "../providers/health-check.ts";
 import { formatTable } from "./format-table.ts";
+import type { Terminal } from "./terminal.ts";
 
 const titles = ["provider", "reachable", "credentials", "balance", "latency (ms)", "can"];
 
-export function addProviderCommands(program: Command): void {
+export function addProviderCommands(program: Command, terminal: Terminal): void {
   program
     .command("providers")
     .description("providers: the upstreams that the workers call")
@@ -20,19 +21,19 @@ export function addProviderCommands(program: Command): void {
       "\nNeeds the settings of the providers, but neither DATABASE_URL nor REDIS_URL. Exits with 1 if a provider is unhealthy.",
     )
     .showHelpAfterError("(add --help for the arguments)")
-    .action(checkProviders);
+    .action((options: { json?: boolean }) => checkProviders(terminal, options));
 }
 
-async function checkProviders({ json = false }: { json?: boolean }): Promise<void> {
-  const config = readEngineConfig();
+async function checkProviders(terminal: Terminal, { json = false }: { json?: boolean }): Promise<void> {
+  const config = readEngineConfig(terminal.environment);
   // Loaded on demand: the providers and their HTTP client would add to the start of every other command.
   const { checkProvidersHealth } = await import("../providers/health-check.ts");
   const providers = await checkProvidersHealth(config);
   const unhealthy = providers.filter(({ problem }) => problem !== null);
   const ok = unhealthy.length === 0;
-  process.stdout.write(json ? `${JSON.stringify({ ok, providers })}\n` : formatTable(titles, providers.map(cellsOf)));
-  for (const { provider, problem } of unhealthy) process.stderr.write(`${provider} ${problem}.\n`);
-  process.exitCode = ok ? 0 : 1;
+  terminal.stdout(json ? `${JSON.stringify({ ok, providers })}\n` : formatTable(titles, providers.map(cellsOf)));
+  for (const { provider, problem } of unhealthy) terminal.stderr(`${provider} ${problem}.\n`);
+  if (!ok) terminal.exitCode = 1;
 }
 
 function cellsOf({ provider, reachable, credentials, balance, latencyMs, can }: ProviderHealth): string[] {

@@ -1,28 +1,30 @@
-import type { Redis } from "ioredis";
-import type { VersionedBalance } from "../credits/versioned-balance.ts";
 import { storeBalance } from "../credits/holds.ts";
+import type { VersionedBalance } from "../credits/versioned-balance.ts";
 import { publishIdentityChange } from "../organizations/organizations.ts";
 import { whenReady } from "../redis/connect.ts";
+import type { CommandContext } from "./run-command.ts";
 
 /**
- * What a command publishes to Redis after Postgres has it. Both are best effort: a command succeeds without Redis, warns on
- * stderr, and the running processes read Postgres later.
+ * What a command publishes in Redis once Postgres has the change. Both are best effort: without Redis the command still
+ * succeeds and warns, and the running processes pick the change up from Postgres.
  */
 
-const redisReadyMs = 2_000;
+const redisTimeoutMs = 2_000;
+const warning = "Redis is unreachable: the change is saved in Postgres, and the API picks it up by itself.";
 
-/** Stores a new balance in Redis. Without Redis, the next search that needs it or the reconciler reads it from Postgres. */
-export async function announceBalance(redis: Redis, organizationId: string, balance: VersionedBalance): Promise<void> {
-  if (await whenReady(redis, redisReadyMs)) await storeBalance(redis, organizationId, balance).catch(warn);
-  else warn();
+/** Stores a new balance in Redis. Otherwise the next search that needs it, or the reconciler, reads it from Postgres. */
+export async function announceBalance(
+  { redis, warn }: Pick<CommandContext, "redis" | "warn">,
+  organizationId: string,
+  balance: VersionedBalance,
+): Promise<void> {
+  if (await whenReady(redis, redisTimeoutMs))
+    await storeBalance(redis, organizationId, balance).catch(() => warn(warning));
+  else warn(warning);
 }
 
-/** Makes every API drop its cache of tokens, plans and organizations. Without Redis the entries expire within 2 s. */
-export async function announceIdentityChange(redis: Redis): Promise<void> {
-  if (await whenReady(redis, redisReadyMs)) await publishIdentityChange(redis).catch(warn);
-  else warn();
-}
-
-function warn(): void {
-  process.stderr.write("Redis is unreachable: the change is saved in Postgres, and the API picks it up by itself.\n");
+/** Makes every API drop its cache of tokens, plans and organizations. Otherwise the entries expire within 2 s. */
+export async function announceIdentityChange({ redis, warn }: Pick<CommandContext, "redis" | "warn">): Promise<void> {
+  if (await whenReady(redis, redisTimeoutMs)) await publishIdentityChange(redis).catch(() => warn(warning));
+  else warn(warning);
 }

@@ -2,15 +2,35 @@ import { pino } from "pino";
 import { readConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
 import { describeError } from "../log.ts";
+import type { Terminal } from "./terminal.ts";
 
-/** Runs one command with Postgres and Redis open, prints what it returns as one line of JSON, and closes both. */
-export async function runCommand(command: (context: Context) => Promise<object>): Promise<void> {
-  // Only errors are logged, and on stderr, so that stdout stays one line of JSON.
-  const log = pino({ level: "error", serializers: { err: describeError } }, pino.destination(2));
-  const context = openContext({ config: readConfig(), name: "admin", databaseSizeMax: 1, log });
-  try {
-    process.stdout.write(`${JSON.stringify(await command(context))}\n`);
-  } finally {
-    await context.shutdown.run(log);
-  }
+/** What a command may use. */
+export interface CommandContext extends Pick<Context, "config" | "database" | "redis" | "log" | "metrics"> {
+  /** Writes a sentence to stderr. */
+  warn: (sentence: string) => void;
+}
+
+/**
+ * Runs one command with Postgres and Redis open, prints its result as one line of JSON, and closes both.
+ * @param isFailure whether the result means exit code 1, although the command itself ran.
+ */
+export type RunCommand = <Result extends object>(
+  command: (context: CommandContext) => Promise<Result>,
+  isFailure?: (result: Result) => boolean,
+) => Promise<void>;
+
+export function openRunCommand(terminal: Terminal): RunCommand {
+  return async (command, isFailure) => {
+    // Only errors are logged, and on stderr, so that stdout stays one line of JSON.
+    const log = pino({ level: "error", serializers: { err: describeError } }, { write: terminal.stderr });
+    const config = readConfig(terminal.environment);
+    const context = openContext({ config, name: "admin", databaseSizeMax: 1, log });
+    try {
+      const result = await command({ ...context, warn: (sentence) => terminal.stderr(`${sentence}\n`) });
+      terminal.stdout(`${JSON.stringify(result)}\n`);
+      if (isFailure?.(result)) terminal.exitCode = 1;
+    } finally {
+      await context.shutdown.run(log);
+    }
+  };
 }

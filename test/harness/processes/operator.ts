@@ -1,38 +1,39 @@
 import { expect } from "vitest";
 import { z } from "zod";
-import { type Ended, run } from "./run.ts";
+import { type CommandResult, readLine, runAdminHere } from "../clients/admin.ts";
+import { run } from "./run.ts";
 import type { Service } from "./service.ts";
 
-/** An operator at the service's data, who has nothing but the commands. */
+/** An operator of the service, who has nothing but the commands. */
 export class Operator {
   readonly #environment: Record<string, string>;
 
-  /** `settings` are the operator's own, in place of the service's. */
+  /** @param settings override the service's. */
   constructor(service: Service, settings: Record<string, string> = {}) {
     this.#environment = { DATABASE_URL: service.databaseUrl, REDIS_URL: service.redisServer.url, ...settings };
   }
 
-  try(...args: string[]): Promise<Ended> {
+  /** Runs a command in this process. */
+  try(...args: string[]): Promise<CommandResult> {
+    return runAdminHere(args, this.#environment);
+  }
+
+  /** Runs a command in a process of its own, as an operator does. */
+  tryAsProcess(...args: string[]): Promise<CommandResult> {
     return run("shared/admin.ts", args, this.#environment);
   }
 
-  /** Runs a command that succeeds and says nothing else. @returns its one line of JSON. */
+  /** Runs a command that succeeds and writes nothing to stderr. @returns its one line of JSON. */
   async run(...args: string[]): Promise<unknown> {
     const { exitCode, stdout, stderr } = await this.try(...args);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
     return readLine(stdout);
   }
 
-  /** An organization as a person makes one. */
+  /** Creates an organization by the command. */
   async create(plan: string, ...options: string[]) {
     return created.parse(await this.run("org", "create", "--name", "Acme", "--plan", plan, ...options));
   }
-}
-
-/** The one line of JSON on stdout. */
-export function readLine(stdout: string): unknown {
-  expect(stdout).toMatch(/^[^\n]+\n$/);
-  return JSON.parse(stdout);
 }
 
 const created = z.strictObject({

@@ -2,7 +2,8 @@ import type { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { keysOf } from "../../../shared/credits/holds.ts";
-import { Operator, readLine } from "../../harness/processes/operator.ts";
+import { readLine } from "../../harness/clients/admin.ts";
+import { Operator } from "../../harness/processes/operator.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 

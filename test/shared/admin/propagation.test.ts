@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Operator } from "../../harness/processes/operator.ts";
 import { type Answer, Service } from "../../harness/processes/service.ts";
 
-/** What an operator changes is followed by a running API. No worker is needed: plan and credits are asked before. */
+/** A running API applies what an operator changes. No worker is needed: plan and credit are checked before the queue. */
 
-const followedMsMax = 2_000;
+const propagationMs = 2_000;
 
 let service: Service;
 let operator: Operator;
@@ -15,10 +15,10 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 const search = (token: string) => service.search(token, { keyword: "tea" });
-const within2s = (isTrue: () => Promise<boolean>) => service.until(isTrue, followedMsMax);
+const within2s = (isTrue: () => Promise<boolean>) => service.until(isTrue, propagationMs);
 const codeOf = ({ body }: Answer): string => body.error?.code;
 
-test("a new token is known at once, and refused within two seconds of its revocation", async () => {
+test("a new token works at once, and is refused within two seconds of its revocation", async () => {
   const { orgId, token, tokenId } = await operator.create("free");
   expect((await service.usage(token)).body).toEqual({ creditBalanceMils: 1_000, plan: "free" });
   await operator.run("token", "revoke", tokenId);
@@ -28,7 +28,7 @@ test("a new token is known at once, and refused within two seconds of its revoca
   expect(await operator.run("token", "list", orgId)).toMatchObject({ tokens: [{ tokenId, ...times }] });
 });
 
-test("a suspended organization is refused its searches within two seconds, reads its usage, and can be resumed", async () => {
+test("a suspended organization's searches are refused within two seconds; it reads its usage and can be resumed", async () => {
   const { orgId, token } = await operator.create("free");
   expect(codeOf(await search(token))).toBe("unavailable");
   await operator.run("org", "suspend", orgId);
@@ -40,7 +40,7 @@ test("a suspended organization is refused its searches within two seconds, reads
   await within2s(async () => codeOf(await search(token)) === "unavailable");
 });
 
-test("changed terms of a plan hold within two seconds: its window, and what it includes", async () => {
+test("changed terms of a plan apply within two seconds: its rate window and its operations", async () => {
   const terms = (limit: string) => ["--price", "5", "--limit", limit, "--window", "3600", "--concurrency", "2"];
   await operator.run("plan", "set", "trial", ...terms("900"));
   const { token } = await operator.create("trial", "--credit", "50");
@@ -54,14 +54,14 @@ test("changed terms of a plan hold within two seconds: its window, and what it i
   });
 });
 
-test("granted credit can be spent at once, also by an organization that had none", async () => {
+test("granted credit can be spent at once, even by an organization that had none", async () => {
   const { orgId, token } = await operator.create("payg");
   expect((await service.usage(token)).body.creditBalanceMils).toBe(0);
   await operator.run("credit", "grant", orgId, "250");
   expect((await service.usage(token)).body.creditBalanceMils).toBe(250);
 });
 
-test("even an operator who does not reach Redis is followed within two seconds", async () => {
+test("a change by an operator who cannot reach Redis applies within two seconds", async () => {
   const cutOff = new Operator(service, { REDIS_URL: "redis://127.0.0.1:1" });
   const { token, tokenId } = await operator.create("free");
   expect((await service.usage(token)).status).toBe(200);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readLine } from "../../harness/processes/operator.ts";
+import { readLine } from "../../harness/clients/admin.ts";
 import { run } from "../../harness/processes/run.ts";
 import { type ProviderStubs, reply, startProviderStubs } from "../providers/provider-stubs.ts";
 

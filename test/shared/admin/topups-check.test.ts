@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
-import { Operator, readLine } from "../../harness/processes/operator.ts";
+import { readLine } from "../../harness/clients/admin.ts";
+import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { hangUp, refusal, stripeKey, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
@@ -33,7 +34,7 @@ const nothing = {
 };
 const daysAgo = (days: number) => Math.floor(Date.now() / 1_000) - days * 86_400;
 
-test("a top-up of which no event ever came is found at Stripe and credited, once", async () => {
+test("a top-up whose event never arrived is found at Stripe and credited once", async () => {
   const { organizationId, token } = await service.organization({ plan: "free", creditMils: 0 });
   await service.usage(token);
   stub.paid(organizationId, 1_000);
@@ -41,16 +42,16 @@ test("a top-up of which no event ever came is found at Stripe and credited, once
   stub.paid(organizationId, 9_900, { created: daysAgo(15) });
   stub.paid(organizationId, 9_900, { payment_status: "unpaid" });
   stub.paid(organizationId, 9_900, { metadata: {} });
-  const told = { ...nothing, days: 14, sessions: 4, unpaid: 1, foreign: 1 };
-  expect(await operator.run("credit", "topups-check")).toEqual({ ...told, credited: 2, creditedMils: 35_000 });
-  expect(await operator.run("credit", "topups-check")).toEqual({ ...told, repeated: 2 });
+  const counts = { ...nothing, days: 14, sessions: 4, unpaid: 1, foreign: 1 };
+  expect(await operator.run("credit", "topups-check")).toEqual({ ...counts, credited: 2, creditedMils: 35_000 });
+  expect(await operator.run("credit", "topups-check")).toEqual({ ...counts, repeated: 2 });
   await expect
     .poll(async () => (await service.usage(token)).body, { timeout: 10_000 })
     .toEqual({ creditBalanceMils: 35_000, plan: "payg" });
   expect(await operator.run("credit", "topups-check", "--days", "16")).toMatchObject({ credited: 1, repeated: 2 });
 });
 
-test("what was paid back in full at Stripe is not credited any more, and what was credited before stays", async () => {
+test("a top-up that was refunded in full at Stripe is not credited, and earlier credit stays", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   const credited = stub.paid(organizationId, 1_000);
   await operator.run("credit", "topups-check");
@@ -58,12 +59,12 @@ test("what was paid back in full at Stripe is not credited any more, and what wa
   stub.paid(organizationId, 3_000);
   const foreign = stub.paid(organizationId, 4_000, { metadata: {} });
   for (const { id } of [credited, early, foreign]) stub.refunded.add(id);
-  const told = { ...nothing, days: 14, sessions: 4, refunded: 2, foreign: 1 };
-  expect(await operator.run("credit", "topups-check")).toEqual({ ...told, credited: 1, creditedMils: 30_000 });
+  const counts = { ...nothing, days: 14, sessions: 4, refunded: 2, foreign: 1 };
+  expect(await operator.run("credit", "topups-check")).toEqual({ ...counts, credited: 1, creditedMils: 30_000 });
   expect(await service.ledgerOf(organizationId)).toMatchObject([{ mils: 10_000 }, { mils: 30_000 }]);
 });
 
-test("every page of a long list is looked at, also where one has to be asked for twice", async () => {
+test("every page of a long list is read, even if one has to be requested twice", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   for (let at = 0; at < 230; at += 1) stub.paid(organizationId, 100);
   stub.calls.length = 0;
@@ -73,7 +74,7 @@ test("every page of a long list is looked at, also where one has to be asked for
   expect(stub.calls).toHaveLength(4);
 });
 
-test("what cannot be credited is told with its session, all others are, and the exit code is 1", async () => {
+test("a session that cannot be credited is logged, the others are credited, and the exit code is 1", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   stub.paid(organizationId, 100);
   const lost = stub.paid(newId("org"), 100);
@@ -84,7 +85,7 @@ test("what cannot be credited is told with its session, all others are, and the 
   expect(readLine(stderr)).toMatchObject({ sessionId: lost.id, outcome: "unknown_organization" });
 });
 
-test("a session that the ledger refuses is told with the reason, and those behind it are credited", async () => {
+test("a session that the ledger refuses is logged with the reason, and the sessions after it are credited", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   const full = await service.organization({ creditMils: Number.MAX_SAFE_INTEGER });
   const other = await service.organization({ creditMils: 0 });
@@ -96,25 +97,25 @@ test("a session that the ledger refuses is told with the reason, and those behin
   const { exitCode, stdout, stderr } = await operator.try("credit", "topups-check");
   expect(exitCode).toBe(1);
   expect(readLine(stdout)).toMatchObject({ sessions: 4, credited: 2, creditedMils: 2_000, notCredited: 2 });
-  const told = stderr
+  const counts = stderr
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
-  expect(told).toMatchObject([
+  expect(counts).toMatchObject([
     { sessionId: above.id, outcome: "unusable", reason: expect.stringContaining("A balance is at most") },
     { sessionId: taken.id, outcome: "unusable", reason: "This grant id was used for another organization." },
   ]);
 });
 
-test("without a key, and where Stripe refuses it, a sentence says so and tells no secret", async () => {
+test("without a key, or if Stripe refuses it, a sentence says so without the key", async () => {
   const without = await new Operator(service).try("credit", "topups-check");
   expect(without).toMatchObject({
     exitCode: 1,
-    stderr: "STRIPE_SECRET_KEY is not set: there are no top-ups to check.\n",
+    stderr: "STRIPE_SECRET_KEY is not set, so there are no top-ups to check.\n",
   });
   stub.faults.push(refusal(401, "invalid_request_error", `Invalid API Key provided: ${stripeKey}`));
   const refused = await operator.try("credit", "topups-check");
   expect(refused.exitCode).toBe(1);
-  expect(refused.stderr).toMatch(/^Stripe did not tell its sessions: .*401/);
+  expect(refused.stderr).toMatch(/^Stripe did not list its sessions: .*401/);
   expect(refused.stdout + refused.stderr).not.toContain("canary");
 });

@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { runAdminHere } from "../../harness/clients/admin.ts";
+
+/** What the commands say before they open anything: refused arguments and help. */
+
+const unknownId = `org_${"0".repeat(26)}`;
+const badNumber = /is invalid.* expected a whole number from/;
+const badId = /is invalid.* expected an id that begins with org_/;
+const free = ["--name", "Acme", "--plan", "free"];
+const terms = ["--price", "5", "--limit", "1", "--window", "1", "--concurrency", "1"];
+
+test.each([
+  { args: ["org", "create", "--plan", "free"], says: /required option '--name <name>' not specified/ },
+  { args: ["org", "create", "--name", " ", "--plan", "free"], says: /'--name <name>'.* expected 1 to 200 characters/ },
+  { args: ["org", "create", ...free, "--credit", "-5"], says: badNumber },
+  { args: ["org", "create", ...free, "--credit", "1.5"], says: badNumber },
+  { args: ["org", "create", ...free, "--credit", "9007199254740992"], says: badNumber },
+  { args: ["org", "create", ...free, "more"], says: /too many arguments/ },
+  { args: ["org", "create", ...free, "--credits", "5"], says: /unknown option '--credits'/ },
+  { args: ["org", "show", "org_1"], says: badId },
+  { args: ["credit", "grant", unknownId, "0"], says: badNumber },
+  { args: ["credit", "grant", unknownId, "5", "--id", ""], says: /'--id <grant>'.* expected 1 to 500 characters/ },
+  { args: ["credit", "grant", unknownId], says: /missing required argument 'mils'/ },
+  { args: ["token", "issue", unknownId, "--expires", "0"], says: badNumber },
+  { args: ["token", "revoke", unknownId], says: /expected an id that begins with tok_/ },
+  { args: ["plan", "set", "gold", "--price", "5"], says: /required option '--limit <n>' not specified/ },
+  { args: ["plan", "set", "gold", ...terms, "--limit", "0"], says: badNumber },
+  {
+    args: ["plan", "set", "gold", ...terms, "--operations", "fly"],
+    says: /expected a comma list of serp.search, usage.get/,
+  },
+  { args: ["ledger", "repair"], says: /unknown command 'repair'/ },
+  { args: ["fly"], says: /unknown command 'fly'/ },
+  { args: [], says: /Usage: admin/ },
+])("wrong arguments are refused with a sentence and exit code 1: $args", async ({ args, says }) => {
+  const { exitCode, stdout, stderr } = await runAdminHere(args, {});
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
+  expect(stderr).toMatch(says);
+  expect(stderr).not.toMatch(/^\s+at |\{/m);
+});
+
+test("without its settings a command says which are missing", async () => {
+  const { exitCode, stdout, stderr } = await runAdminHere(["plan", "list"], {});
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
+  expect(stderr).toMatch(/^These settings are missing or wrong:\n {2}DATABASE_URL: .*\n {2}REDIS_URL: .*\n$/);
+});
+
+test.each([
+  { args: [], lists: ["org", "credit", "token", "plan", "providers", "ledger"] },
+  { args: ["org"], lists: ["create", "show", "suspend", "resume"] },
+  { args: ["org", "create"], lists: ["--name", "--plan", "--credit"] },
+  { args: ["credit", "grant"], lists: ["<org>", "<mils>", "--id", "--reason"] },
+  { args: ["credit", "topups-check"], lists: ["--days"] },
+  { args: ["token"], lists: ["issue", "list", "revoke"] },
+  { args: ["token", "issue"], lists: ["<org>", "--expires"] },
+  { args: ["plan", "set"], lists: ["<code>", "--price", "--limit", "--window", "--concurrency", "--operations"] },
+  { args: ["plan", "assign"], lists: ["<org>", "<code>"] },
+  { args: ["ledger", "verify"], lists: ["every invariant"] },
+])("--help lists commands, arguments and options: $args", async ({ args, lists }) => {
+  const { exitCode, stdout, stderr } = await runAdminHere([...args, "--help"], {});
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  for (const part of lists) expect(stdout).toContain(part);
+});
