@@ -97,11 +97,11 @@ test("a session that the ledger refuses is logged with the reason, and the sessi
   const { exitCode, stdout, stderr } = await operator.try("credit", "topups-check");
   expect(exitCode).toBe(1);
   expect(readLine(stdout)).toMatchObject({ sessions: 4, credited: 2, creditedMils: 2_000, notCredited: 2 });
-  const counts = stderr
+  const logged = stderr
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
-  expect(counts).toMatchObject([
+  expect(logged).toMatchObject([
     { sessionId: above.id, outcome: "unusable", reason: expect.stringContaining("A balance is at most") },
     { sessionId: taken.id, outcome: "unusable", reason: "This grant id was used for another organization." },
   ]);
