@@ -16,7 +16,6 @@ const startsProcesses = new Set(["shared/local/guarded-process.ts", "test/harnes
 const slow: Record<string, string> = {
   "test/api/slow-readers.test.ts": "waits until the server closes connections that take nothing",
   "test/shared/providers/policies/provider-attempt.test.ts": "waits for a provider's timeout of ten seconds",
-  "test/shared/query/subdivisions.test.ts": "compares every subdivision of every country with all others",
 };
 
 /** The test files of each project, as paths from the root of the checkout. */
