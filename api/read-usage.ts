@@ -19,15 +19,15 @@ export const usageResponseBody = z
     creditBalanceMils: z
       .int()
       .min(0)
-      .meta({ description: "What can be spent now, in mils: the balance less what is held." }),
+      .meta({ description: "The available credit in mils: the balance minus what is held." }),
     plan: z.string().meta({ description: "The organization's plan." }),
   })
-  .meta({ description: "What can be spent now, and the plan." });
+  .meta({ description: "The available credit and the plan." });
 export type UsageResponseBody = z.infer<typeof usageResponseBody>;
 
 /** An organization's credit. `window` and `creditState` are undefined if Redis did not answer. */
 export interface Usage {
-  /** The balance less what is held, in mils. */
+  /** The balance minus what is held, in mils. */
   creditBalanceMils: number;
   window: RateWindow | undefined;
   creditState: CreditState | undefined;

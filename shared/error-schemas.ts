@@ -3,9 +3,9 @@ import { type ErrorCode, errors } from "./errors.ts";
 import { requestId } from "./ids.ts";
 import { issuesMax } from "./query/query.ts";
 
-/** The shape of every error as its caller gets it: what `details` tells for each code, and the bodies by status. */
+/** The schemas of all errors: `details` by code, and response bodies by status. */
 
-/** Why a request is no valid one, where that is not a matter of its fields. */
+/** Reasons for `bad_request` that do not concern a single field. */
 const badRequestReasons = [
   "body_missing",
   "body_not_json",
@@ -48,138 +48,139 @@ const milliseconds = (description: string) =>
     .min(0)
     .meta({ description: `${description}, in milliseconds.` });
 const planCode = z.string().meta({ description: "The organization's plan." });
-const nothing = z.strictObject({}).meta({ description: "Nothing more is told." });
+const noDetails = z.strictObject({}).meta({ description: "No details." });
 
 const issue = z
   .strictObject({
     path: z.string().meta({ description: 'The field or header; `""` for the body as a whole.' }),
     message: z.string().meta({ description: "What was expected." }),
   })
-  .meta({ description: "One thing that is wrong with the request." });
+  .meta({ description: "One invalid field or header." });
 
-const told = <Code extends ErrorCode, Details extends z.ZodType>(code: Code, details: Details) =>
+const errorSchema = <Code extends ErrorCode, Details extends z.ZodType>(code: Code, details: Details) =>
   z
     .strictObject({
-      code: z.literal(code).meta({ description: "What to switch on." }),
-      message: z.string().meta({ description: "For people. It may change.", examples: [errors[code].says] }),
+      code: z.literal(code).meta({ description: "The error code, for programs." }),
+      message: z
+        .string()
+        .meta({ description: "A message for people. It may change.", examples: [errors[code].message] }),
       details,
     })
-    .meta({ description: errors[code].says });
+    .meta({ description: errors[code].message });
 
-/** What stands under `error`, by code. */
+/** The object under `error`, by code. */
 export const errorDefinitions = {
-  bad_request: told(
+  bad_request: errorSchema(
     "bad_request",
     z
       .strictObject({
-        issues: z.array(issue).max(issuesMax).exactOptional().meta({ description: "Each field that is wrong." }),
-        reason: z.enum(badRequestReasons).exactOptional().meta({ description: "What is wrong beside the fields." }),
+        issues: z.array(issue).max(issuesMax).exactOptional().meta({ description: "The invalid fields." }),
+        reason: z.enum(badRequestReasons).exactOptional().meta({ description: "What is wrong, if it is not a field." }),
       })
       .meta({ description: "Either `issues` or `reason`." }),
   ),
-  query_rejected: told(
+  query_rejected: errorSchema(
     "query_rejected",
     z
       .strictObject({
         reason: z.enum(["unsupported", "refused_by_provider"]).meta({
           description:
-            "`unsupported`: no configured provider can honour the field. `refused_by_provider`: one refused it.",
+            "`unsupported`: no configured provider supports the field. `refused_by_provider`: a provider rejected it.",
         }),
         field: z.enum(["keyword", "location", "language", "device"]).meta({ description: "The field to change." }),
       })
-      .meta({ description: "What to change." }),
+      .meta({ description: "Which field to change, and why." }),
   ),
-  unauthenticated: told("unauthenticated", nothing),
-  plan_required: told(
+  unauthenticated: errorSchema("unauthenticated", noDetails),
+  plan_required: errorSchema(
     "plan_required",
     z
       .strictObject({
         plan: planCode,
-        action: z.literal("upgrade").meta({ description: "What would help." }),
+        action: z.literal("upgrade").meta({ description: "What the organization can do." }),
         reason: z
           .literal("suspended")
           .exactOptional()
-          .meta({ description: "There where the organization is suspended; then its operator has to act." }),
+          .meta({ description: "Present if the operator has suspended the organization." }),
       })
-      .meta({ description: "The plan that is not enough." }),
+      .meta({ description: "The plan, and what would help." }),
   ),
-  out_of_credits: told(
+  out_of_credits: errorSchema(
     "out_of_credits",
     z
       .strictObject({
         priceMils: mils("The price of the search"),
-        availableMils: mils("What can be spent now"),
-        heldMils: mils("What searches in flight hold; it may come back"),
-        action: z.literal("topup").meta({ description: "What would help." }),
+        availableMils: mils("The available credit"),
+        heldMils: mils("The amount held by searches in flight, which is released if they fail"),
+        action: z.literal("topup").meta({ description: "What the organization can do." }),
         topupUrl: z.string().meta({ description: "Where to top up: a URL, or a path on this host." }),
       })
-      .meta({ description: "An empty balance is told from one that is tied up in flight by `heldMils`." }),
+      .meta({
+        description: "The price and the available credit. If `heldMils` is not 0, credit may be released soon.",
+      }),
   ),
-  not_found: told("not_found", nothing),
-  method_not_allowed: told("method_not_allowed", nothing),
-  rate_limited: told(
+  not_found: errorSchema("not_found", noDetails),
+  method_not_allowed: errorSchema("method_not_allowed", noDetails),
+  rate_limited: errorSchema(
     "rate_limited",
     z
       .strictObject({
         reason: z.enum(["window", "concurrency"]).meta({
-          description: "`window`: no room in the rate window. `concurrency`: too many searches in flight.",
+          description: "`window`: the rate window is full. `concurrency`: too many searches in flight.",
         }),
-        retryAfterMs: milliseconds("When to come back"),
-        limit: z
-          .int()
-          .min(0)
-          .meta({ description: "Requests in a window, or searches in flight, that the plan allows." }),
+        retryAfterMs: milliseconds("When to retry"),
+        limit: z.int().min(0).meta({ description: "The plan's limit: requests per window, or searches in flight." }),
         windowSeconds: z
           .int()
           .min(1)
           .exactOptional()
-          .meta({ description: "How long a window is, in seconds; only for `window`." }),
+          .meta({ description: "The length of the window, in seconds; only for `window`." }),
       })
-      .meta({ description: "Which limit was met, and when to come back." }),
+      .meta({ description: "Which limit was reached, and when to retry." }),
   ),
-  internal_error: told("internal_error", nothing),
-  not_implemented: told(
+  internal_error: errorSchema("internal_error", noDetails),
+  not_implemented: errorSchema(
     "not_implemented",
     z
       .strictObject({
-        engine: z.string().meta({ description: "The engine that was asked for." }),
-        supported: z.array(z.string()).meta({ description: "The engines that there are." }),
+        engine: z.string().meta({ description: "The requested engine." }),
+        supported: z.array(z.string()).meta({ description: "The supported engines." }),
       })
-      .meta({ description: "Which engines there are." }),
+      .meta({ description: "The requested engine and the supported ones." }),
   ),
-  engine_error: told(
+  engine_error: errorSchema(
     "engine_error",
     z
       .strictObject({
         reason: z.enum(["provider_unavailable", "provider_refused", "unreadable_answer"]).meta({
           description:
-            "`provider_unavailable`: down or overrun. `provider_refused`: the operator's account or our request was refused. " +
-            "`unreadable_answer`: its answer could not be read.",
+            "`provider_unavailable`: down or overloaded. `provider_refused`: it rejected the operator's account or the request. " +
+            "`unreadable_answer`: its answer could not be parsed.",
         }),
       })
       .meta({ description: "How the last provider failed." }),
   ),
-  unavailable: told(
+  unavailable: errorSchema(
     "unavailable",
     z
       .strictObject({
-        reason: z.enum(unavailableReasons).meta({ description: "What is missing." }),
-        retryAfterMs: milliseconds("When to come back"),
+        reason: z.enum(unavailableReasons).meta({ description: "Why the service cannot take the request." }),
+        retryAfterMs: milliseconds("When to retry"),
       })
-      .meta({ description: "What is missing, and when to come back." }),
+      .meta({ description: "Why, and when to retry." }),
   ),
-  engine_timeout: told(
+  engine_timeout: errorSchema(
     "engine_timeout",
     z
-      .strictObject({ timeoutMs: milliseconds("The deadline that passed") })
-      .meta({ description: "The deadline of a search." }),
+      .strictObject({ timeoutMs: milliseconds("The deadline that has passed") })
+      .meta({ description: "The deadline of the search." }),
   ),
 } satisfies Record<ErrorCode, z.ZodType>;
 
-const body = <Told extends z.ZodType>(error: Told) =>
-  z.strictObject({ requestId, error }).meta({ description: "What went wrong." });
+const body = <ErrorSchema extends z.ZodType>(error: ErrorSchema) =>
+  z.strictObject({ requestId, error }).meta({ description: "The error." });
 
-/** The body of an error of an operation, by status. */
+/** The response body of an error, by status. */
 export const errorBodySchemas = {
   400: body(z.discriminatedUnion("code", [errorDefinitions.bad_request, errorDefinitions.query_rejected])),
   401: body(errorDefinitions.unauthenticated),

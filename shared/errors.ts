@@ -1,60 +1,66 @@
 import { z } from "zod";
 
 /**
- * Every error that a caller can meet: its status, whether the same request may be sent again, and the sentence for
- * people. Callers switch on the code; what varies stands in `details`.
+ * The catalogue of errors: HTTP status, whether a retry of the same request can succeed, and a message for people.
+ * Callers switch on the code; `details` carries what varies.
  */
 export const errors = {
-  bad_request: { status: 400, retry: false, says: "The request is not valid; details tells what was expected." },
-  query_rejected: { status: 400, retry: false, says: "No configured provider can answer this query as it is asked." },
-  unauthenticated: { status: 401, retry: false, says: "A valid bearer token is required." },
-  plan_required: { status: 402, retry: false, says: "The organization's plan does not include this operation." },
-  out_of_credits: { status: 402, retry: false, says: "The organization has too few credits for this search." },
-  not_found: { status: 404, retry: false, says: "There is nothing at this path." },
-  method_not_allowed: { status: 405, retry: false, says: "This path does not take that method." },
-  rate_limited: { status: 429, retry: true, says: "Too many requests; try again after the given time." },
-  internal_error: { status: 500, retry: true, says: "Something went wrong on our side; nothing was charged." },
-  not_implemented: { status: 501, retry: false, says: "This engine is not implemented." },
-  engine_error: { status: 502, retry: true, says: "The search provider failed; nothing was charged." },
-  unavailable: { status: 503, retry: true, says: "The service cannot take this request right now; try again soon." },
+  bad_request: { status: 400, retry: false, message: "The request is not valid; see details." },
+  query_rejected: { status: 400, retry: false, message: "No configured provider can run this query as requested." },
+  unauthenticated: { status: 401, retry: false, message: "A valid bearer token is required." },
+  plan_required: { status: 402, retry: false, message: "The organization's plan does not include this operation." },
+  out_of_credits: {
+    status: 402,
+    retry: false,
+    message: "The organization does not have enough credit for this search.",
+  },
+  not_found: { status: 404, retry: false, message: "There is no such path." },
+  method_not_allowed: { status: 405, retry: false, message: "This path does not support that method." },
+  rate_limited: { status: 429, retry: true, message: "Too many requests. Retry after the given time." },
+  internal_error: { status: 500, retry: true, message: "Internal error. Nothing was charged." },
+  not_implemented: { status: 501, retry: false, message: "This engine is not implemented." },
+  engine_error: { status: 502, retry: true, message: "The search provider failed. Nothing was charged." },
+  unavailable: {
+    status: 503,
+    retry: true,
+    message: "The service cannot take this request right now. Retry after the given time.",
+  },
   engine_timeout: {
     status: 504,
     retry: true,
-    says: "No answer came within the deadline; nothing was charged, or the answer is kept under the Idempotency-Key.",
+    message: "No answer before the deadline. Nothing was charged, or the answer is kept under the Idempotency-Key.",
   },
 } as const;
 
 export type ErrorCode = keyof typeof errors;
 
-/** What is told beside the code: JSON of the contract's `details` for that code. */
+/** The `details` of an error. Their fields depend on the code; error-schemas.ts has them. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
 
-/** A refusal or failure that the caller is told about, whichever door the request came through. */
+/** An error that goes to the caller, over REST, MCP or the billing page. */
 export class CallerError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
-    super(errors[code].says);
+    super(errors[code].message);
     this.name = "CallerError";
     this.code = code;
     this.details = details;
   }
 }
 
-/** What {@link errorBody} writes. */
+/** The schema of {@link errorBody}. */
 export const errorBodySchema = z.strictObject({
   requestId: z.string(),
   error: z.strictObject({
-    code: z.string().meta({ description: "What to switch on." }),
-    message: z.string().meta({ description: "For people." }),
-    details: z
-      .record(z.string(), z.unknown())
-      .meta({ description: "What varies, by code: field, reason, time to wait." }),
+    code: z.string().meta({ description: "The error code, for programs." }),
+    message: z.string().meta({ description: "A message for people." }),
+    details: z.record(z.string(), z.unknown()).meta({ description: "Fields that depend on the code." }),
   }),
 });
 
 /** The body of every error: `{requestId, error: {code, message, details}}`. */
 export function errorBody(requestId: string, code: ErrorCode, details: ErrorDetails = {}) {
-  return { requestId, error: { code, message: errors[code].says, details } };
+  return { requestId, error: { code, message: errors[code].message, details } };
 }

@@ -7,30 +7,30 @@ import { result, searchResponseBody, siteLink } from "../../shared/results.ts";
 import { idempotencyKey } from "../http/idempotency-key.ts";
 import { usageResponseBody } from "../read-usage.ts";
 
-/** A part of the document. */
+/** Any JSON object of the document. */
 export type Json = { [key: string]: unknown };
 
 export const refTo = (kind: "schemas" | "responses" | "headers" | "parameters" | "examples", name: string) => ({
   $ref: `#/components/${kind}/${name}`,
 });
 
-/** The statuses in which an operation can fail, in ascending order. */
-export const errorStatuses = Object.keys(errorBodySchemas).map(Number) as ErrorStatus[]; // Object.keys forgets what they are.
+/** All error statuses of the operations, ascending. */
+export const errorStatuses = Object.keys(errorBodySchemas).map(Number) as ErrorStatus[]; // Object.keys returns strings.
 
-/** The codes that a status can have. */
+/** The error codes of a status. */
 export function codesOf(status: ErrorStatus): ErrorCode[] {
-  const codes = Object.keys(errors) as ErrorCode[]; // Object.keys forgets what they are.
+  const codes = Object.keys(errors) as ErrorCode[]; // Object.keys returns strings.
   return codes.filter((code) => errors[code].status === status);
 }
 
 /** `query_rejected` → `QueryRejected`. */
 const nameOf = (code: ErrorCode) => code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** What callers send. */
-const sent = { SearchRequest: searchRequestBody, IdempotencyKey: idempotencyKey };
+/** Schemas of requests. */
+const requestSchemas = { SearchRequest: searchRequestBody, IdempotencyKey: idempotencyKey };
 
-/** What they get. */
-const received = {
+/** Schemas of responses. */
+const responseSchemas = {
   RequestId: requestId,
   SearchAnswer: searchResponseBody,
   Query: querySchema,
@@ -42,40 +42,40 @@ const received = {
 };
 
 /**
- * The schemas that requests are validated with and that tests hold responses to, as JSON Schema, each under the name
- * that a generated client will have for it.
+ * The schemas that validate requests, and responses in the tests, as JSON Schema. Their names become the type names of
+ * generated clients.
  */
 export function schemas(): Json {
-  return { ...jsonSchemas(sent, "input"), ...jsonSchemas(received, "output") };
+  return { ...jsonSchemas(requestSchemas, "input"), ...jsonSchemas(responseSchemas, "output") };
 }
 
 function jsonSchemas(named: Record<string, z.ZodType>, io: "input" | "output"): Json {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
-  const made = z.toJSONSchema(registry, {
+  const converted = z.toJSONSchema(registry, {
     io,
     uri: (id) => refTo("schemas", id).$ref,
-    override: ({ zodSchema, jsonSchema }) => complete(zodSchema, jsonSchema, io),
+    override: ({ zodSchema, jsonSchema }) => addMetadata(zodSchema, jsonSchema, io),
   });
-  const parts = Object.entries(made.schemas).map(([id, { $schema: _dialect, $id: _address, ...schema }]) => [
+  const parts = Object.entries(converted.schemas).map(([id, { $schema: _dialect, $id: _address, ...schema }]) => [
     id,
     schema,
   ]);
   return Object.fromEntries(parts);
 }
 
-function complete(from: z.core.$ZodType, schema: z.core.JSONSchema.BaseSchema, io: "input" | "output"): void {
-  // zod leaves both out where a text is transformed afterwards; here they are meant for what is sent.
-  const { default: absent, examples } = z.globalRegistry.get(from) ?? {};
-  if (absent !== undefined) Object.assign(schema, { default: absent });
+function addMetadata(from: z.core.$ZodType, schema: z.core.JSONSchema.BaseSchema, io: "input" | "output"): void {
+  // zod drops both if a value is transformed afterwards; in requests they are for the value before that.
+  const { default: fallback, examples } = z.globalRegistry.get(from) ?? {};
+  if (fallback !== undefined) Object.assign(schema, { default: fallback });
   if (examples !== undefined) Object.assign(schema, { examples });
-  // An addition is no breaking change: callers have to let pass what they do not know.
+  // New fields are not a breaking change, so clients must ignore unknown ones.
   if (io === "output") delete schema.additionalProperties;
   if (schema.type === "integer") schema.format = (schema.maximum ?? Infinity) < 2 ** 31 ? "int32" : "int64";
   if (schema.oneOf) Object.assign(schema, { discriminator: discriminatorOf(schema.oneOf) });
 }
 
-/** Which of the errors of one status it is, by its code. */
+/** Tells the errors of one status apart by their code. */
 function discriminatorOf(variants: readonly { $ref?: string | undefined }[]): Json {
   const refs = new Set(variants.map(({ $ref }) => $ref));
   const mapping = errorStatuses

@@ -5,19 +5,19 @@ import type { searchRequestBody } from "../../shared/query/query.ts";
 import type { SearchResponseBody } from "../../shared/results.ts";
 import type { UsageResponseBody } from "../read-usage.ts";
 
-/** One answer or request as it can really be; `summary` is its title. */
+/** A realistic request or response body; `summary` is its title. */
 export interface Example<Value = unknown> {
   summary: string;
   value: Value;
 }
 
-/** Named examples; the names are for links and generated code. */
+/** Examples by name. The names appear in links and in generated code. */
 export type Examples<Value = unknown> = Record<string, Example<Value>>;
 
 const requestId = "req_01m7xxzmpjesk91yh1thm39tg3";
 
 export const requestExamples: Examples<z.input<typeof searchRequestBody>> = {
-  keywordAlone: { summary: "A keyword, and defaults for the rest", value: { keyword: "best coffee beans" } },
+  keywordAlone: { summary: "Only a keyword", value: { keyword: "best coffee beans" } },
   allFields: {
     summary: "Every field",
     value: {
@@ -31,7 +31,7 @@ export const requestExamples: Examples<z.input<typeof searchRequestBody>> = {
     },
   },
   sandboxFailure: {
-    summary: "A failure of the sandbox's choice: 502",
+    summary: "A sandbox keyword that fails with 502",
     value: { keyword: "sandbox:error" },
   },
 };
@@ -77,7 +77,7 @@ export const answerExamples: Examples<SearchResponseBody> = {
     },
   },
   nothingFound: {
-    summary: "Nothing found: an answer too, and charged",
+    summary: "Nothing found, which is charged too",
     value: {
       requestId,
       query: { ...query, keyword: "sandbox:empty", targetDomain: "example.com" },
@@ -90,7 +90,7 @@ export const answerExamples: Examples<SearchResponseBody> = {
 };
 
 export const usageExamples: Examples<UsageResponseBody> = {
-  balance: { summary: "What is left after one search", value: { creditBalanceMils: 995, plan: "free" } },
+  balance: { summary: "The balance after one search", value: { creditBalanceMils: 995, plan: "free" } },
 };
 
 const failed = (code: ErrorCode, summary: string, details: ErrorDetails = {}): Example => ({
@@ -98,14 +98,14 @@ const failed = (code: ErrorCode, summary: string, details: ErrorDetails = {}): E
   value: errorBody(requestId, code, details),
 });
 
-/** Examples for every status. The same details come from the code that throws them; a test holds these to the schemas. */
+/** Error examples by status. A test validates them with the schemas. */
 export const errorExamples: Record<ErrorStatus, Examples> = {
   400: {
     outOfRange: failed("bad_request", "A field is out of range", {
       issues: [{ path: "depth", message: "Expected a whole number from 1 to 100." }],
     }),
     notJson: failed("bad_request", "The body is not JSON", { reason: "body_not_json" }),
-    keyReused: failed("bad_request", "The Idempotency-Key came with another query before", {
+    keyReused: failed("bad_request", "The Idempotency-Key was used for another query", {
       reason: "idempotency_key_reused",
     }),
     unsupported: failed("query_rejected", "No configured provider searches as a mobile device", {
@@ -113,23 +113,23 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
       field: "device",
     }),
   },
-  401: { noToken: failed("unauthenticated", "No token, or none that is valid") },
+  401: { noToken: failed("unauthenticated", "No token, or an invalid one") },
   402: {
-    outOfCredits: failed("out_of_credits", "Too little is left", {
+    outOfCredits: failed("out_of_credits", "Not enough credit", {
       priceMils: 5,
       availableMils: 3,
       heldMils: 0,
       action: "topup",
       topupUrl: "/billing",
     }),
-    tiedUp: failed("out_of_credits", "What is left is held by a search in flight", {
+    tiedUp: failed("out_of_credits", "The credit is held by a search in flight", {
       priceMils: 5,
       availableMils: 0,
       heldMils: 5,
       action: "topup",
       topupUrl: "/billing",
     }),
-    planRequired: failed("plan_required", "The plan has no searches", { plan: "reader", action: "upgrade" }),
+    planRequired: failed("plan_required", "The plan does not include searches", { plan: "reader", action: "upgrade" }),
     suspended: failed("plan_required", "The organization is suspended", {
       plan: "free",
       action: "upgrade",
@@ -137,7 +137,7 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
     }),
   },
   429: {
-    window: failed("rate_limited", "The window is full", {
+    window: failed("rate_limited", "The rate window is full", {
       reason: "window",
       retryAfterMs: 41_250,
       limit: 60,
@@ -149,15 +149,17 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
       limit: 5,
     }),
   },
-  500: { defect: failed("internal_error", "A defect of the service") },
-  501: { bing: failed("not_implemented", "Another engine", { engine: "bing", supported: ["google"] }) },
+  500: { defect: failed("internal_error", "An internal error") },
+  501: {
+    bing: failed("not_implemented", "An engine that is not implemented", { engine: "bing", supported: ["google"] }),
+  },
   502: {
     down: failed("engine_error", "Every provider failed", { reason: "provider_unavailable" }),
-    refused: failed("engine_error", "The provider refused the operator's account", { reason: "provider_refused" }),
-    unreadable: failed("engine_error", "The answer could not be read", { reason: "unreadable_answer" }),
+    refused: failed("engine_error", "The provider rejected the operator's account", { reason: "provider_refused" }),
+    unreadable: failed("engine_error", "The provider's answer could not be parsed", { reason: "unreadable_answer" }),
   },
   503: {
-    noWorkers: failed("unavailable", "Nobody runs searches", { reason: "no_workers", retryAfterMs: 1_000 }),
+    noWorkers: failed("unavailable", "No worker is running", { reason: "no_workers", retryAfterMs: 1_000 }),
     queueTooLong: failed("unavailable", "The queue is too long", { reason: "queue_too_long", retryAfterMs: 30_000 }),
   },
   504: { late: failed("engine_timeout", "The deadline passed", { timeoutMs: 30_000 }) },

@@ -1,7 +1,7 @@
 import type { Request, Response } from "express";
 import { openApiDocument } from "./openapi-document.ts";
 
-/** GET /openapi.json: the same for everybody, so that it may be kept for a while; made once. */
+/** GET /openapi.json: built once. It is the same for all callers, so caches may keep it. */
 export function handleOpenApiDocument() {
   const body = Buffer.from(JSON.stringify(openApiDocument()));
   return (_request: Request, response: Response) => {

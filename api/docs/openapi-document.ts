@@ -4,13 +4,13 @@ import { requestExamples } from "./examples.ts";
 import { aboutIdempotencyKey, aboutSearch, aboutTheApi, aboutTokens, aboutUsage } from "./openapi-descriptions.ts";
 import { headerComponents, jsonContent, responses } from "./responses.ts";
 
-/** The version of the contract under /v1: the second number grows with additions, the third with better words. */
+/** The version of the contract under /v1. The minor number grows with additions, the patch number with wording. */
 const version = "1.0.0";
 
-/** Usage has three errors: a defect is told as the last of them. */
+/** Usage never answers 500: a defect is a 503. */
 const usageErrors: ErrorStatus[] = [401, 429, 503];
 
-/** The OpenAPI 3.1 document, made of the schemas that requests are validated with and that tests hold responses to. */
+/** Builds the OpenAPI 3.1 document from the schemas that validate requests, and responses in the tests. */
 export function openApiDocument(): Json {
   return {
     openapi: "3.1.1",
@@ -25,7 +25,7 @@ export function openApiDocument(): Json {
     servers: [{ url: "/", description: "This service." }],
     tags: [
       { name: "Search", description: "Ranked results for a keyword." },
-      { name: "Usage", description: "What is left to spend." },
+      { name: "Usage", description: "The available credit." },
     ],
     security: [{ token: [] }],
     paths: { "/v1/serp/search": { post: search() }, "/v1/usage": { get: usage() } },
@@ -61,7 +61,7 @@ function search(): Json {
       description: "What to search for.",
       content: jsonContent("SearchRequest", requestExamples),
     },
-    responses: answered("Search", errorStatuses),
+    responses: operationResponses("Search", errorStatuses),
   };
 }
 
@@ -71,11 +71,11 @@ function usage(): Json {
     tags: ["Usage"],
     summary: "Read the balance",
     description: aboutUsage,
-    responses: answered("Usage", usageErrors),
+    responses: operationResponses("Usage", usageErrors),
   };
 }
 
-function answered(name: string, failures: readonly ErrorStatus[]): Json {
+function operationResponses(name: string, failures: readonly ErrorStatus[]): Json {
   const statuses = failures.map((status) => [status, refTo("responses", `Error${status}`)]);
   return { 200: refTo("responses", name), ...Object.fromEntries(statuses) };
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
 
-/** The reference to read and try: Swagger UI from its npm package, and a page of ours around it. */
+/** The interactive API reference at /docs: Swagger UI from its npm package, inside a page of our own. */
 
 const read = (address: string) => readFileSync(new URL(address, import.meta.url));
 
@@ -9,8 +9,8 @@ const css = "text/css; charset=utf-8";
 const script = "text/javascript; charset=utf-8";
 
 /**
- * Nothing but our own files and the API itself. Swagger UI draws its icons from `data:` addresses; it sets styles only
- * through the object model, which is no inline style.
+ * Allows only our own files and calls to this API. Swagger UI needs `data:` for its icons; it sets styles through the DOM,
+ * which `style-src` does not restrict.
  */
 const policy = [
   "default-src 'none'",
@@ -23,7 +23,7 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** What the browser may do with what is in /docs. */
+/** Security headers of all files under /docs. */
 export const docsHeaders = {
   "Content-Security-Policy": policy,
   "Cross-Origin-Opener-Policy": "same-origin",
@@ -34,7 +34,7 @@ export const docsHeaders = {
   "X-Frame-Options": "DENY",
 };
 
-/** Reads the files of /docs: the page itself, which names the others with their version, and those. */
+/** Reads the files of /docs: the page, which refers to the others by versioned addresses, and the others. */
 export function readPage(): StaticFile[] {
   const files = [
     staticFile("/docs/swagger-ui.css", css, read(import.meta.resolve("swagger-ui-dist/swagger-ui.css"))),

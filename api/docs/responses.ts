@@ -7,51 +7,51 @@ interface Header {
   description: string;
   schema: Json;
   example: unknown;
-  /** Whether every response that names it has it. */
+  /** Whether a response that lists the header always has it. */
   required: boolean;
 }
 
 const headers = {
   "X-Request-Id": {
-    description: "The id of the request. A replay has that of the request that it repeats.",
+    description: "The id of the request. A replay has the id of the first request.",
     schema: { type: "string", pattern: "^req_[0-7][0-9a-hjkmnp-tv-z]{25}$", minLength: 30, maxLength: 30 },
     example: "req_01m7xxzmpjesk91yh1thm39tg3",
     required: true,
   },
   "Cache-Control": {
-    description: "No answer is to be stored.",
+    description: "Responses must not be stored.",
     schema: { type: "string", const: "no-store" },
     example: "no-store",
     required: true,
   },
   "RateLimit-Policy": {
-    description: "The organization's window: `q` requests in `w` seconds. Missing where the window could not be read.",
+    description: "The organization's window: `q` requests in `w` seconds. Missing if the window could not be read.",
     schema: { type: "string", pattern: '^"default";q=\\d+;w=\\d+$', maxLength: 64 },
     example: '"default";q=60;w=60',
     required: false,
   },
   RateLimit: {
     description:
-      "Where the window stands: `r` requests left, `t` seconds to the next one. Missing where it could not be read.",
+      "The state of the window: `r` requests left, `t` seconds until it resets. Missing if it could not be read.",
     schema: { type: "string", pattern: '^"default";r=\\d+;t=\\d+$', maxLength: 64 },
     example: '"default";r=59;t=42',
     required: false,
   },
   "Idempotency-Replayed": {
     description:
-      "There where the answer is that of an earlier request under the same Idempotency-Key. Nothing was charged.",
+      "Present if this is the answer of an earlier request with the same Idempotency-Key. Nothing was charged.",
     schema: { type: "string", const: "true" },
     example: "true",
     required: false,
   },
   "Retry-After": {
-    description: "Seconds after which to come back, rounded up.",
+    description: "Seconds until a retry makes sense, rounded up.",
     schema: { type: "integer", format: "int32", minimum: 1, maximum: 2 ** 31 - 1 },
     example: 42,
     required: true,
   },
   "WWW-Authenticate": {
-    description: 'How to identify yourself; with `error="invalid_token"` where a token was sent.',
+    description: 'How to authenticate; with `error="invalid_token"` if a token was sent.',
     schema: { type: "string", enum: ["Bearer", 'Bearer error="invalid_token"'] },
     example: "Bearer",
     required: true,
@@ -63,22 +63,22 @@ type HeaderName = keyof typeof headers;
 const always: HeaderName[] = ["X-Request-Id", "Cache-Control"];
 const rateLimit: HeaderName[] = ["RateLimit-Policy", "RateLimit"];
 
-const further: Partial<Record<ErrorStatus, HeaderName[]>> = {
+const errorHeaders: Partial<Record<ErrorStatus, HeaderName[]>> = {
   401: ["WWW-Authenticate"],
   429: ["Retry-After", ...rateLimit],
   503: ["Retry-After"],
 };
 
-/** Every response by its name: `Search`, `Usage`, and the errors by their status. */
+/** All responses by name: `Search`, `Usage`, and `Error` with the status. */
 export function responses(): Json {
   return {
     Search: {
-      description: "The results. Charged once all bytes were handed to your socket.",
+      description: "The results. Charged once all bytes were written to your socket.",
       headers: named([...always, ...rateLimit, "Idempotency-Replayed"]),
       content: jsonContent("SearchAnswer", answerExamples),
     },
     Usage: {
-      description: "What can be spent now. Costs nothing.",
+      description: "The available credit. Free.",
       headers: named([...always, ...rateLimit]),
       content: jsonContent("Usage", usageExamples),
     },
@@ -88,17 +88,17 @@ export function responses(): Json {
 
 function errorResponse(status: ErrorStatus): Json {
   const codes = codesOf(status).map((code) => {
-    const { says, retry } = errors[code];
-    return `\`${code}\`: ${says} ${retry ? "The same request may be sent again." : "Sending the same again will not help."}`;
+    const { message, retry } = errors[code];
+    return `\`${code}\`: ${message} ${retry ? "A retry can succeed." : "A retry of the same request fails again."}`;
   });
   return {
     description: codes.join("\n\n"),
-    headers: named([...always, ...(further[status] ?? [])]),
+    headers: named([...always, ...(errorHeaders[status] ?? [])]),
     content: jsonContent(`Error${status}`, errorExamples[status]),
   };
 }
 
-/** A body of JSON with its schema and its examples. */
+/** A JSON body with its schema and examples. */
 export function jsonContent(schema: string, examples: Examples): Json {
   return { "application/json": { schema: refTo("schemas", schema), examples } };
 }

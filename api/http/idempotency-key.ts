@@ -11,12 +11,12 @@ export const idempotencyKey = z
 
 export const isIdempotencyKey = (text: string) => idempotencyKey.safeParse(text).success;
 
-/** The Idempotency-Key of a request, if it has one. @throws {CallerError} `bad_request` for a malformed or second one. */
+/** The Idempotency-Key of a request, if any. @throws {CallerError} `bad_request` if it is malformed or sent twice. */
 export function readIdempotencyKey(request: IncomingMessage): string | undefined {
-  const given = request.headersDistinct["idempotency-key"];
-  if (given === undefined) return undefined;
-  const [key = ""] = given;
-  if (given.length === 1 && isIdempotencyKey(key)) return key;
+  const headers = request.headersDistinct["idempotency-key"];
+  if (headers === undefined) return undefined;
+  const [key = ""] = headers;
+  if (headers.length === 1 && isIdempotencyKey(key)) return key;
   const message = "expected one header of 1 to 255 visible ASCII characters";
   throw new CallerError("bad_request", { issues: [{ path: "Idempotency-Key", message }] });
 }

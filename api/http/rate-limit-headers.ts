@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { RateWindow } from "../../shared/credits/holds.ts";
 import type { Plan } from "../../shared/credits/plans.ts";
 
-/** Tells where the rate window stands (draft-ietf-httpapi-ratelimit-headers: q requests in w seconds, r left, t to reset). */
+/** Sets the RateLimit headers (draft-ietf-httpapi-ratelimit-headers: q requests in w seconds, r left, t seconds to reset). */
 export function setRateLimitHeaders(response: ServerResponse, plan: Plan, window: RateWindow): void {
   const left = Math.max(0, plan.windowLimit - window.used);
   response.setHeader("RateLimit-Policy", `"default";q=${plan.windowLimit};w=${plan.windowSeconds}`);

@@ -6,16 +6,16 @@ import { rawError } from "./send-error.ts";
 
 const headBytesMax = 8 * 1024;
 const headMsMax = 5_000;
-// Head and body together; the time that a search takes is not part of it.
+// For head and body together. The time of the search itself does not count.
 const requestMsMax = 8_000;
-// Longer than load balancers keep idle connections, so that they are the ones who close.
+// Longer than load balancers keep idle connections, so that the load balancer closes first and never reuses a closed one.
 const idleMsMax = 75_000;
-// Where some bytes were still taken Node waits once more for the rest: a minute at most.
+// If the reader took some bytes in this time, Node waits once more, so a stalled reader is disconnected after a minute.
 const stallMsMax = 30_000;
 
 /**
- * The public server: Node's own refusals answer in the API's shape, and no sender or reader can be slower than its bounds.
- * Whoever takes nothing of what waits for them for `stallMs` is gone; while nothing waits, as in a quiet stream, none is slow.
+ * The public HTTP server. Requests that Node itself rejects get an error body like all others, and slow senders and readers
+ * are disconnected: a reader that takes none of the waiting bytes for `stallMs`. A stream without waiting bytes may be idle.
  */
 export function createHttpServer(listener: RequestListener, stallMs = stallMsMax): Server {
   const server = createServer(
@@ -25,40 +25,40 @@ export function createHttpServer(listener: RequestListener, stallMs = stallMsMax
       requestTimeout: requestMsMax,
       keepAliveTimeout: idleMsMax,
       connectionsCheckingInterval: 500,
-      requireHostHeader: false, // Asked for by us: Node would refuse without a body.
+      requireHostHeader: false, // Checked by rejectUnsafeHeaders: Node would answer without a body.
     },
     listener,
   );
-  server.maxHeadersCount = 0; // Counted by us: Node would drop what is over silently.
+  server.maxHeadersCount = 0; // Checked by rejectUnsafeHeaders: Node would silently drop headers.
   server.prependListener("request", (_request, response) => {
     response.setTimeout(stallMs, () => {
       if (response.socket?.writableLength) response.destroy();
     });
   });
-  server.on("clientError", refuse);
-  server.on("checkExpectation", refuseExpectation);
+  server.on("clientError", rejectMalformed);
+  server.on("checkExpectation", rejectExpectation);
   return server;
 }
 
-const refusals: Record<string, [status: number, phrase: string, reason: string]> = {
+const rejections: Record<string, [status: number, phrase: string, reason: string]> = {
   HPE_HEADER_OVERFLOW: [431, "Request Header Fields Too Large", "headers_too_large"],
   ERR_HTTP_REQUEST_TIMEOUT: [408, "Request Timeout", "request_too_slow"],
 };
 
-function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (error.code === "ECONNRESET" || !socket.writable || hasAnswered(socket)) return void socket.destroy();
-  const [status, phrase, reason] = refusals[error.code ?? ""] ?? [400, "Bad Request", "malformed_http"];
+function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === "ECONNRESET" || !socket.writable || hasResponse(socket)) return void socket.destroy();
+  const [status, phrase, reason] = rejections[error.code ?? ""] ?? [400, "Bad Request", "malformed_http"];
   socket.end(rawError(newId("req"), status, phrase, "bad_request", { reason }));
 }
 
-/** Whether an answer is on its way on this connection already; a second head would corrupt it. */
-function hasAnswered(socket: Duplex): boolean {
-  // Node keeps the response in progress on its socket under this name; there is no public way to it.
+/** Whether a response has begun on this connection. A second head would corrupt it. */
+function hasResponse(socket: Duplex): boolean {
+  // Node keeps the current response on its socket under this name. There is no public API for it.
   const { _httpMessage } = socket as Duplex & { _httpMessage?: ServerResponse | null };
   return _httpMessage?.headersSent ?? false;
 }
 
-function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
+function rejectExpectation(_request: IncomingMessage, response: ServerResponse): void {
   const requestId = newId("req");
   const body = JSON.stringify(errorBody(requestId, "bad_request", { reason: "expectation_unknown" }));
   response
