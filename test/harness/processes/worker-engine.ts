@@ -1,25 +1,22 @@
 import { onTestFinished } from "vitest";
 import { openContext } from "../../../shared/context.ts";
 import { openLog } from "../../../shared/log.ts";
-import { type Engine, openSingleFlight } from "../../../worker/engine/single-flight.ts";
+import type { EngineAnswer } from "../../../worker/engine/engine-answer.ts";
 import { defineLeaseScripts } from "../../../worker/engine/flight-leases.ts";
-import { openGoogleEngine } from "../../../worker/engine/google-engine.ts";
-import { engineConfig, query } from "../fixtures/queries.ts";
+import type { GoogleEngine } from "../../../worker/engine/google-engine.ts";
+import { type Engine, openSingleFlight } from "../../../worker/engine/single-flight.ts";
 import { eventually } from "../assertions/eventually.ts";
+import { engineConfig, query } from "../fixtures/queries.ts";
 
-const remainingMs = 10_000;
+const remainingMs = 60_000;
 const log = openLog({ name: "test", level: "silent" });
 
-/** What one worker has of the engine, over Serper, with connections of its own. It closes with the test. */
-export async function openWorkerEngine(settings: {
-  REDIS_URL: string;
-  SERPER_BASE_URL: string;
-  [name: string]: string;
-}) {
-  const config = engineConfig({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "secret", ...settings });
-  const context = openContext({ config, name: "worker", databaseSizeMax: 1, log });
-  const google = openGoogleEngine(context);
-  context.shutdown.register("google", () => google.close());
+/** The single-flight engine of one worker over this engine, with a Redis connection of its own. It closes with the test. */
+export async function openWorkerEngine(
+  google: Pick<GoogleEngine, "search">,
+  settings: { REDIS_URL: string; [name: string]: string },
+) {
+  const context = openContext({ config: engineConfig(settings), name: "worker", databaseSizeMax: 1, log });
   onTestFinished(() => context.shutdown.run(log));
   defineLeaseScripts(context.redis);
   await eventually(async () => context.redis.status === "ready");
@@ -28,8 +25,57 @@ export async function openWorkerEngine(settings: {
   const search = (fields: object = {}, options: Partial<Parameters<Engine["search"]>[0]> = {}) =>
     engine.search({ query: query(fields), remainingMs, enqueuedAtMs: context.clock.nowMs(), ...options });
   const metric = async (series: string) => {
-    const line = (await context.metrics.registry.metrics()).split("\n").find((told) => told.startsWith(`${series} `));
+    const line = (await context.metrics.registry.metrics()).split("\n").find((each) => each.startsWith(`${series} `));
     return Number(line?.split(" ").at(-1));
   };
   return { ...context, search, metric };
+}
+
+const trace = () => ({ provider: "fake", calls: [], costMicroUsd: 1_000 });
+
+/** One result, at a cost of 1000 millionths of a USD. */
+export function answerOf(title = "A pump"): EngineAnswer {
+  const texts = { title, url: "https://pumps.example/", domain: "pumps.example", breadcrumb: "", description: "" };
+  const result = { type: "organic" as const, rank: 1, ...texts, richSnippet: { top: [], bottom: [] }, siteLinks: [] };
+  return { ok: true, results: [result], totalResultsCount: 1, trace: trace() };
+}
+
+export const refused: EngineAnswer = {
+  ok: false,
+  code: "engine_error",
+  details: { reason: "provider_refused" },
+  trace: trace(),
+};
+
+export const outOfTime: EngineAnswer = {
+  ok: false,
+  code: "engine_timeout",
+  details: {},
+  trace: trace(),
+  outOfTime: true,
+};
+
+/** An engine for several workers, which answers at once, or holds its searches until the test answers them. */
+export class FakeGoogle {
+  readonly searches: { answer: (answer: EngineAnswer) => void }[] = [];
+  /** Set to undefined to hold further searches. */
+  otherwise: EngineAnswer | undefined = answerOf();
+
+  readonly search = (): Promise<EngineAnswer> => {
+    const { promise, resolve } = Promise.withResolvers<EngineAnswer>();
+    this.searches.push({ answer: resolve });
+    if (this.otherwise) resolve(this.otherwise);
+    return promise;
+  };
+
+  /** Waits until so many searches have arrived since the beginning. */
+  async hasSearches(count: number): Promise<void> {
+    await eventually(async () => this.searches.length === count);
+  }
+
+  answer(index: number, answer: EngineAnswer): void {
+    const search = this.searches[index];
+    if (!search) throw new Error(`There are only ${this.searches.length} searches.`);
+    search.answer(answer);
+  }
 }

@@ -1,21 +1,20 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { hasCacheHeadroom } from "../../../worker/engine/cache-headroom.ts";
-import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
-import { freshRedis } from "../../harness/servers/servers.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
-import { openWorkerEngine } from "../../harness/processes/worker-engine.ts";
+import { answerOf, FakeGoogle, openWorkerEngine, refused } from "../../harness/processes/worker-engine.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
 
 let redisServer: LocalServer;
-let stub: SerperStub;
+let google: FakeGoogle;
 
 beforeEach(async () => {
-  [redisServer, stub] = await Promise.all([freshRedis(), startSerperStub()]);
+  redisServer = await freshRedis();
+  google = new FakeGoogle();
 });
-afterEach(() => Promise.all([redisServer.stop(), stub.close()]));
+afterEach(() => redisServer.stop());
 
-const openEngine = () =>
-  openWorkerEngine({ REDIS_URL: redisServer.url, SERPER_BASE_URL: stub.url, SEARCH_CACHE_SECONDS: "60" });
+const openEngine = () => openWorkerEngine(google, { REDIS_URL: redisServer.url, SEARCH_CACHE_SECONDS: "60" });
 
 const isCached = (redis: Awaited<ReturnType<typeof openEngine>>["redis"]) =>
   eventually(async () => (await redis.hexists((await redis.keys("asked:*"))[0] ?? "", "answer")) === 1);
@@ -26,10 +25,10 @@ describe("SEARCH_CACHE_SECONDS", () => {
     const first = await one.search();
     await isCached(one.redis);
     const later = await other.search();
-    expect(later).toMatchObject({ from: "cache", trace: { provider: "serper", calls: [], costMicroUsd: 0 } });
+    expect(later).toMatchObject({ from: "cache", trace: { provider: "fake", calls: [], costMicroUsd: 0 } });
     expect(later.ok && first.ok && later.results).toEqual(first.ok && first.results);
     expect(await other.metric('provider_cost_saved_micro_usd_total{from="cache"}')).toBe(1_000);
-    expect(stub.requests).toHaveLength(1);
+    expect(google.searches).toHaveLength(1);
     expect(await one.redis.pttl((await one.redis.keys("asked:*"))[0] ?? "")).toBeGreaterThan(50_000);
 
     const inAMinute = { enqueuedAtMs: other.clock.nowMs() + 61_000 };
@@ -38,9 +37,9 @@ describe("SEARCH_CACHE_SECONDS", () => {
 
   test("does not cache failures", async () => {
     const worker = await openEngine();
-    stub.otherwise = refusal(403, "Unauthorized.");
+    google.otherwise = refused;
     expect(await worker.search()).toMatchObject({ ok: false });
-    stub.otherwise = tenOrganic;
+    google.otherwise = answerOf();
     expect(await worker.search()).toMatchObject({ ok: true, from: "provider" });
   });
 

@@ -1,0 +1,150 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { answerOf, FakeGoogle, openWorkerEngine, outOfTime, refused } from "../../harness/processes/worker-engine.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
+
+let redisServer: LocalServer;
+let google: FakeGoogle;
+
+beforeEach(async () => {
+  redisServer = await freshRedis();
+  google = new FakeGoogle();
+  google.otherwise = undefined;
+});
+afterEach(() => redisServer.stop());
+
+const openEngine = () => openWorkerEngine(google, { REDIS_URL: redisServer.url });
+const openTwo = () => Promise.all([openEngine(), openEngine()]);
+type Worker = Awaited<ReturnType<typeof openEngine>>;
+
+/** The key of the only flight. */
+async function flightKey({ redis }: Worker): Promise<string> {
+  const [key] = await redis.keys("asked:*");
+  if (key === undefined) throw new Error("There is no flight.");
+  return key;
+}
+
+const hasField = (worker: Worker, field: string) =>
+  eventually(async () => (await worker.redis.hexists(await flightKey(worker), field)) === 1);
+/** Waits until one worker searches and the other one waits for it. */
+async function oneFlight(worker: Worker): Promise<void> {
+  await google.hasSearches(1);
+  await hasField(worker, "awaited");
+}
+
+describe("equal searches of several workers", () => {
+  test("call the provider once, and all get its results", async () => {
+    const [one, other] = await openTwo();
+    const searches = Array.from({ length: 20 }, () => [one.search(), other.search()]).flat();
+    await oneFlight(one);
+    google.answer(0, answerOf("shared"));
+    const answers = await Promise.all(searches);
+    expect(answers.every((answer) => answer.ok && answer.results[0]?.title === "shared")).toBe(true);
+    expect(answers.filter(({ from }) => from === "provider")).toHaveLength(1);
+    expect(answers.filter(({ from }) => from === "shared")).toHaveLength(39);
+    expect(google.searches).toHaveLength(1);
+  });
+
+  test("share an answer that came after they were enqueued, and never an older one", async () => {
+    const [one, other] = await openTwo();
+    const enqueuedAtMs = one.clock.nowMs();
+    const both = [one.search(), other.search()];
+    await oneFlight(one);
+    google.answer(0, answerOf("first"));
+    await Promise.all(both);
+    await hasField(one, "answer");
+    expect(await other.search({}, { enqueuedAtMs })).toMatchObject({ from: "shared" });
+    google.otherwise = answerOf("second");
+    expect(await other.search()).toMatchObject({ from: "provider", results: [{ title: "second" }] });
+  });
+
+  test("share the failure of the flight that they waited for, and later ones call the provider again", async () => {
+    const [one, other] = await openTwo();
+    const both = [one.search(), other.search()];
+    await oneFlight(one);
+    google.answer(0, refused);
+    for (const answer of await Promise.all(both)) {
+      expect(answer).toMatchObject({ ok: false, code: "engine_error", details: { reason: "provider_refused" } });
+    }
+    expect(google.searches).toHaveLength(1);
+    google.otherwise = answerOf();
+    expect(await other.search()).toMatchObject({ ok: true, from: "provider" });
+  });
+
+  test("do not share a failure for lack of time: a waiting worker takes over", async () => {
+    const [one, other] = await openTwo();
+    const short = one.search({}, { remainingMs: 10_000 });
+    await google.hasSearches(1);
+    const long = other.search();
+    await oneFlight(one);
+    google.answer(0, outOfTime);
+    expect(await short).toMatchObject({ ok: false, code: "engine_timeout" });
+    await google.hasSearches(2);
+    google.answer(1, answerOf());
+    expect(await long).toMatchObject({ ok: true, from: "provider" });
+  });
+
+  test("end at their own deadline, however long the flight takes that they wait for", async () => {
+    const [one, other] = await openTwo();
+    const first = one.search();
+    await google.hasSearches(1);
+    expect(await other.search({}, { remainingMs: 50 })).toMatchObject({ code: "engine_timeout" });
+    google.answer(0, answerOf());
+    expect(await first).toMatchObject({ ok: true });
+    expect(google.searches).toHaveLength(1);
+  });
+});
+
+describe("if a worker or Redis fails", () => {
+  test("the lease of a worker that disconnects expires within 2 s, and a waiting worker takes over", async () => {
+    const [dead, alive] = await openTwo();
+    void dead.search();
+    await google.hasSearches(1);
+    dead.redis.disconnect();
+    const waiting = alive.search();
+    await oneFlight(alive);
+    const key = await flightKey(alive);
+    expect(await alive.redis.pttl(key)).toBeLessThanOrEqual(2_000);
+    // The lease expires now, and not in two seconds.
+    await alive.redis.pexpire(key, 1);
+    await google.hasSearches(2);
+    google.answer(1, answerOf());
+    expect(await waiting).toMatchObject({ ok: true, from: "provider" });
+  });
+
+  test("a worker keeps its lease for as long as its search takes", async () => {
+    const worker = await openEngine();
+    const search = worker.search();
+    await google.hasSearches(1);
+    const key = await flightKey(worker);
+    await worker.redis.pexpire(key, 1_500);
+    await eventually(async () => (await worker.redis.pttl(key)) > 1_500);
+    google.answer(0, answerOf());
+    await search;
+  });
+
+  test("a search is answered without Redis", async () => {
+    const worker = await openEngine();
+    google.otherwise = answerOf();
+    await redisServer.stop();
+    expect(await worker.search()).toMatchObject({ ok: true, from: "provider" });
+    redisServer = await freshRedis();
+  });
+
+  test("a record that is not a valid answer is ignored", async () => {
+    const worker = await openEngine();
+    const { redis } = worker;
+    const search = worker.search();
+    await google.hasSearches(1);
+    const key = await flightKey(worker);
+    google.answer(0, answerOf());
+    await search;
+    await eventually(async () => (await redis.exists(key)) === 0);
+    google.otherwise = answerOf();
+    for (const answer of ['{"ok":true}', "<html>"]) {
+      await redis.hset(key, { answer, at: "9999999999999" });
+      expect(await worker.search()).toMatchObject({ ok: true, from: "provider" });
+    }
+  });
+});

@@ -1,0 +1,109 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import {
+  acquireLease,
+  defineLeaseScripts,
+  publishResult,
+  releaseLease,
+  releaseWithoutResult,
+} from "../../../worker/engine/flight-leases.ts";
+import { answerOf, refused } from "../../harness/processes/worker-engine.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
+
+const flight = "fingerprint";
+const publishedMs = 5_000;
+
+let redisServer: LocalServer;
+let redis: Redis;
+
+beforeAll(async () => {
+  redisServer = await freshRedis();
+  redis = new Redis(redisServer.url);
+  defineLeaseScripts(redis);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await redisServer.stop();
+});
+beforeEach(() => redis.flushall());
+
+const acquireAs = (token: string, { sinceMs = 0, awaited = "" } = {}) =>
+  acquireLease(redis, flight, { token, sinceMs, awaited, timeoutMs: 20_000 });
+const publish = (token: string, answer = answerOf(), { atMs = 1_000, keepMs = 0 } = {}) =>
+  publishResult(redis, flight, { answer, atMs, token, keepMs });
+const ttl = () => redis.pttl(`asked:${flight}`);
+/** An answer as other workers get it: the calls belong to the search that made them. */
+const published = (answer: object, atMs = 1_000) => ({ kind: "published", answer, atMs });
+
+test("one worker acquires the lease, and the others learn who holds it", async () => {
+  expect(await acquireAs("one")).toEqual({ kind: "acquired" });
+  expect(await acquireAs("other")).toEqual({ kind: "held", holder: "one" });
+  expect(await ttl()).toBeGreaterThan(0);
+  expect(await ttl()).toBeLessThanOrEqual(2_000);
+});
+
+test("a lease that no other worker waits for is deleted on release", async () => {
+  await acquireAs("one");
+  expect(await releaseLease(redis, flight, "one")).toBe("released");
+  expect(await redis.dbsize()).toBe(0);
+});
+
+test("a lease whose result is awaited stays held on release", async () => {
+  await acquireAs("one");
+  await acquireAs("other");
+  expect(await releaseLease(redis, flight, "one")).toBe("awaited");
+  expect(await acquireAs("third")).toEqual({ kind: "held", holder: "one" });
+});
+
+test("a worker that lost its lease cannot release that of the next holder", async () => {
+  await acquireAs("one");
+  await redis.del(`asked:${flight}`);
+  expect(await releaseLease(redis, flight, "one")).toBe("lost");
+  await acquireAs("other");
+  expect(await releaseLease(redis, flight, "one")).toBe("lost");
+  expect(await acquireAs("third")).toEqual({ kind: "held", holder: "other" });
+});
+
+test("after a release without a result, the next holder still knows that workers wait", async () => {
+  await acquireAs("one");
+  await acquireAs("waiting");
+  await releaseWithoutResult(redis, flight);
+  expect(await acquireAs("next")).toEqual({ kind: "acquired" });
+  expect(await releaseLease(redis, flight, "next")).toBe("awaited");
+});
+
+test("a published answer is for every search that accepts its age", async () => {
+  await acquireAs("one");
+  await publish("one");
+  expect(await acquireAs("other", { sinceMs: 1_000 })).toEqual(published(answerOf()));
+  expect(await acquireAs("later", { sinceMs: 1_001 })).toEqual({ kind: "acquired" });
+});
+
+test("a published failure is only for the workers that waited for this lease", async () => {
+  await acquireAs("one");
+  await acquireAs("waiting");
+  await publish("one", refused);
+  expect(await acquireAs("waiting", { awaited: "one" })).toEqual(published(refused));
+  expect(await acquireAs("other")).toEqual({ kind: "acquired" });
+});
+
+test("results stay for five seconds, and cached answers for as long as the cache keeps them", async () => {
+  for (const answer of [answerOf(), refused]) {
+    await publish("one", answer);
+    expect(await ttl()).toBeGreaterThan(2_000);
+    expect(await ttl()).toBeLessThanOrEqual(publishedMs);
+  }
+  await publish("one", answerOf(), { keepMs: 60_000 });
+  expect(await ttl()).toBeGreaterThan(publishedMs);
+});
+
+test("a Redis that does not reply in time is an error", async () => {
+  const blocked = new Redis(redisServer.url);
+  defineLeaseScripts(blocked);
+  // Commands that follow on this connection wait for ever.
+  blocked.blpop("never", 0).catch(() => undefined);
+  const acquiring = acquireLease(blocked, flight, { token: "one", sinceMs: 0, timeoutMs: 20 });
+  await expect(acquiring).rejects.toThrow("20 ms");
+  blocked.disconnect();
+});
