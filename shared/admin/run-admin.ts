@@ -22,7 +22,8 @@ export async function runAdmin(args: readonly string[], terminal: Terminal): Pro
   }
 }
 
-function createProgram(terminal: Terminal): Command {
+/** All commands. Nothing runs before the program parses arguments. */
+export function createProgram(terminal: Terminal): Command {
   const program = new Command("admin")
     .description(
       "The operator's commands. Each prints one line of JSON (providers check prints a table). A command that is refused prints the reason and exits with 1.",
