@@ -1,4 +1,4 @@
-import { isTransient } from "../shared/database/failures.ts";
+import { isTransient } from "../shared/database/transient-errors.ts";
 import { unavailable } from "./errors.ts";
 
 /** Turns every failure of a Redis command into a 503. @throws {CallerError} `unavailable`, reason `redis_unreachable`. */

@@ -1,11 +1,7 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
-import {
-  type CreditState,
-  type RateWindow,
-  readUsage as readUsageInRedis,
-  storeBalance,
-} from "../shared/credits/holds.ts";
+import { type CreditState, type RateWindow, readUsage as readUsageInRedis } from "../shared/credits/holds.ts";
+import { storeBalance } from "../shared/credits/stored-balances.ts";
 import { readBalance } from "../shared/credits/ledger.ts";
 import type { Database } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { answerSources } from "./queue/replies.ts";
-import { refundReasons, reversalReasons } from "./credits/ledger.ts";
+import { refundReasons } from "./credits/ledger.ts";
+import { reversalReasons } from "./credits/deliveries.ts";
 
 const admissionOutcomes = [
   "held",

@@ -1,26 +1,30 @@
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
-import { writeHeartbeat, removeHeartbeat } from "../shared/queue/worker-heartbeats.ts";
+import type { Context } from "../shared/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import type { WorkerContext } from "./context.ts";
+import { removeHeartbeat, writeHeartbeat } from "../shared/queue/worker-heartbeats.ts";
 import type { AverageRunTime } from "./take-jobs.ts";
 
 /**
- * Tells the APIs every second that this worker takes jobs, and how fast; withdrawn when it stops, before its last jobs
- * end, so that nothing is enqueued on its account.
- * @returns a question that rejects until the first report is written.
+ * Writes every second that this worker takes jobs, and how fast. A worker that stops removes its heartbeat before its last
+ * jobs end, so that the APIs do not count on its capacity.
+ * @returns a readiness check that rejects until the first heartbeat is written.
  */
-export function startHeartbeat(context: WorkerContext, workerId: string, pace: AverageRunTime): () => Promise<void> {
-  const { clock, config, redis, shutdown, log, metrics } = context;
-  let reported = false;
+export function startHeartbeat(
+  { clock, config, redis, shutdown, log, metrics }: Context,
+  workerId: string,
+  average: AverageRunTime,
+): () => Promise<void> {
+  let written = false;
   const run = async () => {
     await clock.read(redis);
-    const own = { concurrency: config.WORKER_CONCURRENCY, runMs: pace.runMs, atMs: clock.nowMs() };
+    const own = { concurrency: config.WORKER_CONCURRENCY, runMs: average.runMs, atMs: clock.nowMs() };
     await writeHeartbeat(redis, workerId, own);
-    reported = true;
+    written = true;
   };
-  shutdown.register("worker's report", () => removeHeartbeat(redis, workerId));
-  runPeriodically({ name: "report", pauseMs: protocolTimes.heartbeatIntervalMs, run, log, metrics, shutdown });
+  shutdown.register("heartbeat", () => removeHeartbeat(redis, workerId));
+  const pauseMs = protocolTimes.heartbeatIntervalMs;
+  runPeriodically({ name: "report", pauseMs, run, log, metrics, shutdown });
   return async () => {
-    if (!reported) throw new Error("not reported yet");
+    if (!written) throw new Error("no heartbeat yet");
   };
 }

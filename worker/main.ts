@@ -3,31 +3,34 @@ import { openSettlement } from "../shared/credits/settlement.ts";
 import { newId } from "../shared/ids.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
 import { startProcess } from "../shared/process/start-process.ts";
-import { startMaintenance } from "./maintenance.ts";
-import type { WorkerContext } from "./context.ts";
-import { openSingleFlight } from "./engine/single-flight.ts";
 import { defineLeaseScripts } from "./engine/flight-leases.ts";
 import { openGoogleEngine } from "./engine/google-engine.ts";
+import { type Engine, openSingleFlight } from "./engine/single-flight.ts";
 import { startHeartbeat } from "./heartbeat.ts";
+import { startMaintenance } from "./maintenance.ts";
 import { takeJobs } from "./take-jobs.ts";
 
 await startProcess({ name: "worker", databaseSizeMax: 4, open: openWorker });
 
-async function openWorker(shared: Context): Promise<void> {
-  const { shutdown, config, database, redis } = shared;
+async function openWorker(context: Context): Promise<void> {
+  const { config, database, redis, shutdown } = context;
   const workerId = newId("worker");
-  const google = openGoogleEngine(shared);
-  shutdown.register("engine", () => google.close());
-  defineLeaseScripts(redis);
-  const engine = openSingleFlight(shared, google);
-  const settlement = openSettlement(shared);
+  const engine = openEngine(context);
+  const settlement = openSettlement(context);
   shutdown.register("settlements", () => settlement.idle());
-  const context: WorkerContext = { ...shared, engine, settlement };
 
-  startMaintenance(context, workerId);
-  const reported = startHeartbeat(context, workerId, takeJobs(context));
+  startMaintenance({ ...context, settlement }, workerId);
+  const averageRunTime = takeJobs({ ...context, engine, settlement });
+  const heartbeat = startHeartbeat(context, workerId, averageRunTime);
   await startOpsServer(context, {
     port: config.WORKER_OPS_PORT,
-    checks: { redis: () => redis.ping(), postgres: () => database.query("select 1"), reported },
+    checks: { redis: () => redis.ping(), postgres: () => database.query("select 1"), reported: heartbeat },
   });
+}
+
+function openEngine(context: Context): Engine {
+  const google = openGoogleEngine(context);
+  context.shutdown.register("engine", () => google.close());
+  defineLeaseScripts(context.redis);
+  return openSingleFlight(context, google);
 }

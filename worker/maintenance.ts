@@ -1,87 +1,67 @@
-import { listRecentlyActive } from "../shared/organizations/organizations.ts";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
-import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
+import type { Context } from "../shared/context.ts";
+import { deleteExpiredKeys } from "../shared/credits/paid-keys.ts";
+import type { Settlement } from "../shared/credits/settlement.ts";
+import { listOrganizationIds, listRecentlyActive } from "../shared/organizations/organizations.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import type { WorkerContext } from "./context.ts";
-import {
-  forgetExpiredKeys,
-  listIds,
-  type Rotation,
-  reverseUndelivered,
-  reconcileNextPage,
-  storeAllBalances,
-} from "./reconcile.ts";
+import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
+import { acquireLeadership, readRedisRunId, resignLeadership } from "./leadership.ts";
+import { reconcileNextPage, reverseUndelivered, type Rotation, storeAllBalances } from "./reconcile.ts";
 import { sweepHolds } from "./sweep-holds.ts";
 
+const slowStepsEvery = 5; // runs
+const recentlyActiveSeconds = 15 * 60;
+const organizationsPerPage = 1_000;
+const expiredKeysPerRunMax = 5_000;
+
+type Maintaining = Context & { settlement: Settlement };
+
 /**
- * Sweeping and reconciling, done by one worker at a time: whoever holds the lease. The lease only saves work; two
- * caretakers at once do no harm.
+ * Sweeps holds and reconciles about once a second, in the one worker that leads. A new leader begins with a full resync,
+ * and so does the leader when Redis was restarted.
  */
-
-const leaseKey = "caretaker";
-const slowEvery = 5; // rounds
-const latelySeconds = 15 * 60;
-
-export function startMaintenance(context: WorkerContext, workerId: string): void {
-  const { redis, metrics, log, shutdown } = context;
+export function startMaintenance(context: Maintaining, workerId: string): void {
+  const { database, redis, clock, metrics, log, shutdown } = context;
   const measured = [metrics.holdsOpen, metrics.heldMils, metrics.ledgerDriftMils];
   let rotation: Rotation = { after: "", driftMils: 0 };
-  let rounds = 0;
-  let knownRunId = "";
+  let runs = 0;
+  let syncedRunId = "";
 
   const run = async () => {
-    if (!(await acquireLeadership(context, workerId))) {
-      // Only one worker tells these; a stale figure of another would be added to it.
+    if (!(await acquireLeadership(redis, workerId))) {
+      // Only the leader exports these gauges: an old value of another worker would be added to the leader's.
       for (const gauge of measured) gauge.remove();
-      knownRunId = "";
+      syncedRunId = "";
       return;
     }
-    const runId = await readRunId(context);
-    if (runId !== knownRunId) await fullResync(context);
-    knownRunId = runId;
+    const runId = await readRedisRunId(redis);
+    if (runId !== syncedRunId) await fullResync(context);
+    syncedRunId = runId;
 
-    const seen = await sweepHolds(context, await listRecentlyActive(context.database, latelySeconds));
+    const seen = await sweepHolds(context, await listRecentlyActive(database, recentlyActiveSeconds));
     metrics.holdsOpen.set(seen.open);
     metrics.heldMils.set(seen.heldMils);
     rotation = await reconcileNextPage(context, rotation);
-    rounds += 1;
-    if (rounds % slowEvery !== 1) return;
-    await removeStaleHeartbeats(redis, context.clock.nowMs());
+    runs += 1;
+    if (runs % slowStepsEvery !== 1) return;
+    await removeStaleHeartbeats(redis, clock.nowMs());
     await reverseUndelivered(context);
-    await forgetExpiredKeys(context);
+    await deleteExpiredKeys(database, expiredKeysPerRunMax);
   };
-  shutdown.register("caretaker's lease", async () => {
-    if ((await redis.get(leaseKey)) === workerId) await redis.del(leaseKey);
-  });
-  runPeriodically({
-    name: "caretaker",
-    pauseMs: protocolTimes.maintenanceIntervalMs,
-    run,
-    measured,
-    log,
-    metrics,
-    shutdown,
-  });
+  shutdown.register("leadership", () => resignLeadership(redis, workerId));
+  const pauseMs = protocolTimes.maintenanceIntervalMs;
+  runPeriodically({ name: "caretaker", pauseMs, run, measured, log, metrics, shutdown });
 }
 
 /**
- * Nobody may have looked for a while, or Redis is another one or back in the past: then any organization can have an old
- * balance or holds of searches that are long over, also one that nobody has used lately.
+ * Stores all balances and sweeps all organizations, not only the recently active ones. Without a leader for a while, or
+ * with a Redis that was restarted from an old state, any organization may have an old balance or overdue holds.
  */
-async function fullResync(context: WorkerContext): Promise<void> {
+async function fullResync(context: Maintaining): Promise<void> {
   await storeAllBalances(context);
-  for (let ids = await listIds(context, ""); ids.length > 0; ids = await listIds(context, ids.at(-1) ?? ""))
+  for (let after: string | undefined = ""; after !== undefined; ) {
+    const ids = await listOrganizationIds(context.database, after, organizationsPerPage);
     await sweepHolds(context, ids);
-}
-
-async function acquireLeadership({ redis }: WorkerContext, workerId: string): Promise<boolean> {
-  if (await redis.set(leaseKey, workerId, "PX", protocolTimes.leaderLeaseMs, "NX")) return true;
-  if ((await redis.get(leaseKey)) !== workerId) return false;
-  await redis.pexpire(leaseKey, protocolTimes.leaderLeaseMs);
-  return true;
-}
-
-/** Which run of Redis this is: another one may have forgotten, or be back in the past. */
-async function readRunId({ redis }: WorkerContext): Promise<string> {
-  return /^run_id:(\w+)/m.exec(await redis.info("server"))?.[1] ?? "";
+    after = ids.at(-1);
+  }
 }

@@ -1,22 +1,28 @@
-import { type SearchOutcome, type SearchTrace, serializeAnswer } from "../shared/queue/replies.ts";
+import type { Context } from "../shared/context.ts";
 import { type Decision, type SettlementRequest, isCharged } from "../shared/credits/ledger.ts";
-import { isTransient } from "../shared/database/failures.ts";
+import type { Settlement } from "../shared/credits/settlement.ts";
+import { isTransient } from "../shared/database/transient-errors.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { isSameOrSubdomain } from "../shared/query/domains.ts";
+import { type SearchOutcome, type SearchTrace, serializeAnswer } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import type { Result } from "../shared/results.ts";
-import type { WorkerContext } from "./context.ts";
-import type { SourcedAnswer } from "./engine/single-flight.ts";
+import type { Engine, SourcedAnswer } from "./engine/single-flight.ts";
 import type { EngineAnswer } from "./engine/engine-answer.ts";
 
 /**
- * The one job of a worker: ask the engine within the deadline, settle, answer. It may run twice, after a crash or when a
- * lock was lost: Postgres decides once, and the second run repeats only what has no effect twice.
+ * The worker's job: asks the engine within the deadline, settles, replies. A job may run twice, after a crash or a lost
+ * lock: Postgres decides a search once, and all that the second run repeats has no further effect.
  */
+
+export type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics"> & {
+  engine: Engine;
+  settlement: Settlement;
+};
 
 const notAsked = { provider: "none", calls: [], costMicroUsd: 0 };
 
-export async function runSearchJob(context: WorkerContext, job: SearchJob): Promise<void> {
+export async function runSearchJob(context: RunningSearches, job: SearchJob): Promise<void> {
   const { clock, metrics, settlement } = context;
   const startedAtMs = clock.nowMs();
   const queueMs = Math.max(0, startedAtMs - job.enqueuedAtMs);
@@ -31,20 +37,20 @@ export async function runSearchJob(context: WorkerContext, job: SearchJob): Prom
 
   try {
     await settlement.settle({
-      request: endingOf(job, answer),
+      request: settlementRequest(job, answer),
       retryForMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs,
-      toOutcome: (decided) => conclude(context, job, answer, decided),
+      toOutcome: (decision) => conclude(context, job, answer, decision),
       reply: { inbox: job.inbox, trace },
-      ifCharged: "end",
+      ifCharged: "end_hold",
     });
   } catch (error) {
-    // Postgres was away until behind the deadline. Whoever waits was told 504; the rest is made good once it is back.
+    // Postgres was unreachable until after the deadline, and the API has answered 504.
     if (!isTransient(error)) throw error;
-    context.log.warn({ err: error, requestId: job.requestId }, "a search is left to the sweeper and the reconciler");
+    context.log.warn({ err: error, requestId: job.requestId }, "the sweeper or the reconciler will end a search");
   }
 }
 
-async function ask(context: WorkerContext, job: SearchJob, leftMs: number): Promise<SourcedAnswer> {
+async function ask(context: RunningSearches, job: SearchJob, leftMs: number): Promise<SourcedAnswer> {
   if (leftMs > 0) {
     const { query, enqueuedAtMs } = job;
     return context.engine.search({ query, remainingMs: leftMs, enqueuedAtMs });
@@ -52,15 +58,15 @@ async function ask(context: WorkerContext, job: SearchJob, leftMs: number): Prom
   return { ok: false, code: "engine_timeout", details: {}, trace: notAsked, from: "provider" };
 }
 
-function endingOf(job: SearchJob, answer: EngineAnswer): SettlementRequest {
+function settlementRequest(job: SearchJob, answer: EngineAnswer): SettlementRequest {
   const { requestId, organizationId, key, priceMils } = job;
   if (answer.ok) return { requestId, organizationId, key, wanted: "charge", priceMils };
   const reason = answer.trace === notAsked ? "deadline_passed" : answer.code;
   return { requestId, organizationId, key, wanted: "refund", reason };
 }
 
-/** What the caller is told, now that it is decided who pays. */
-function conclude(context: WorkerContext, job: SearchJob, answer: EngineAnswer, decision: Decision): SearchOutcome {
+/** The answer or the error for the caller, once Postgres has decided who pays. */
+function conclude(context: RunningSearches, job: SearchJob, answer: EngineAnswer, decision: Decision): SearchOutcome {
   const { timeoutMs } = job;
   if (!answer.ok) {
     const details = answer.code === "engine_timeout" ? { timeoutMs } : answer.details;
@@ -75,7 +81,7 @@ function conclude(context: WorkerContext, job: SearchJob, answer: EngineAnswer, 
     case "idempotency_key_reused":
       return { kind: "failure", code: "bad_request", details: { reason: decision.reason } };
     default:
-      // Somebody else gave the search up before this run had its answer.
+      // The API or the sweeper refunded the search before this run had its answer.
       return { kind: "failure", code: "engine_timeout", details: { timeoutMs } };
   }
 }
@@ -92,23 +98,22 @@ function answered(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, c
   return { kind: "answer", requestId: job.requestId, body, chargedMils };
 }
 
-/** Only what lies on the target domain or its subdomains, with the ranks of the whole page. */
+/** The results on the target domain or its subdomains. They keep their ranks on the whole page. */
 function onTarget(results: Result[], targetDomain: string | undefined): Result[] {
   return targetDomain === undefined ? results : results.filter(({ domain }) => isSameOrSubdomain(domain, targetDomain));
 }
 
-function outOfCredits(context: WorkerContext, job: SearchJob, { balance }: Decision) {
-  const { priceMils } = job;
+function outOfCredits({ config }: RunningSearches, { priceMils }: SearchJob, { balance }: Decision) {
   return {
     priceMils,
     availableMils: balance.balanceMils,
     heldMils: 0,
     action: "topup",
-    topupUrl: context.config.TOPUP_URL,
+    topupUrl: config.TOPUP_URL,
   };
 }
 
-function countCalls({ metrics }: WorkerContext, { calls }: SearchTrace): void {
+function countCalls({ metrics }: RunningSearches, { calls }: SearchTrace): void {
   for (const call of calls) {
     metrics.providerCalls.inc({ provider: call.provider, outcome: call.outcome });
     metrics.providerSeconds.observe({ provider: call.provider }, call.ms / 1_000);

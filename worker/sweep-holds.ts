@@ -1,43 +1,48 @@
+import type { Context } from "../shared/context.ts";
 import { findOverdueHolds, type OverdueHold, readOverdueHolds } from "../shared/credits/holds.ts";
+import type { Settlement } from "../shared/credits/settlement.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import type { WorkerContext } from "./context.ts";
+import { execPipeline } from "../shared/redis/pipeline.ts";
 
 const organizationsPerPipeline = 500;
-const endPatienceMs = 2_000;
+const refundRetryMs = 2_000;
+
+type Sweeping = Pick<Context, "config" | "redis" | "metrics" | "log"> & { settlement: Settlement };
 
 /**
- * Ends the holds of organizations that nobody ended in time: a process died, or its message was lost. Safe in several
- * workers at once and at any time, since Postgres decides each search once.
- * @returns the open holds that were seen, and the mils they hold.
+ * Ends the holds that are open 2 s after their deadline, because a process died or a message was lost. Several workers
+ * may sweep at once, since Postgres decides each search once.
+ * @returns the open holds that it saw, and the mils they hold.
  */
-export async function sweepHolds(context: WorkerContext, organizationIds: readonly string[]) {
+export async function sweepHolds(context: Sweeping, organizationIds: readonly string[]) {
   const seen = { open: 0, heldMils: 0 };
   for (let at = 0; at < organizationIds.length; at += organizationsPerPipeline) {
-    const chunk = organizationIds.slice(at, at + organizationsPerPipeline);
+    const page = organizationIds.slice(at, at + organizationsPerPipeline);
     const pipeline = context.redis.pipeline();
-    for (const organizationId of chunk) findOverdueHolds(pipeline, organizationId, protocolTimes.sweepGraceMs);
-    const replies = (await pipeline.exec()) ?? [];
-    for (const [place, [error, reply]] of replies.entries()) {
-      if (error) throw error;
+    for (const organizationId of page) findOverdueHolds(pipeline, organizationId, protocolTimes.sweepGraceMs);
+    const replies = await execPipeline(pipeline);
+    for (const [place, reply] of replies.entries()) {
       const { open, heldMils, overdue } = readOverdueHolds(reply);
       seen.open += open;
       seen.heldMils += heldMils;
-      await Promise.all(overdue.map((hold) => end(context, chunk[place] ?? "", hold)));
+      await Promise.all(overdue.map((hold) => refund(context, page[place] ?? "", hold)));
     }
   }
   return seen;
 }
 
-async function end(context: WorkerContext, organizationId: string, { requestId, keyHash }: OverdueHold): Promise<void> {
-  // Its record is only freed here, never filled, so the query's fingerprint is not needed.
+/** Refunds the search of a hold. If it was charged after all, the charge stays and only the hold ends. */
+async function refund(context: Sweeping, organizationId: string, { requestId, keyHash }: OverdueHold): Promise<void> {
+  const { config, settlement, metrics, log } = context;
+  // The key's record is only freed here, never filled, so the fingerprint of its query is not needed.
   const key = keyHash ? { hash: keyHash, fingerprint: "" } : undefined;
-  const timeoutMs = context.config.SEARCH_DEADLINE_MS;
-  await context.settlement.settle({
+  const timeoutMs = config.SEARCH_DEADLINE_MS;
+  await settlement.settle({
     request: { organizationId, requestId, key, wanted: "refund", reason: "abandoned" },
-    retryForMs: endPatienceMs,
+    retryForMs: refundRetryMs,
     toOutcome: () => ({ kind: "failure", code: "engine_timeout", details: { timeoutMs } }),
-    ifCharged: "end",
+    ifCharged: "end_hold",
   });
-  context.metrics.holdsSwept.inc();
-  context.log.warn({ requestId, organizationId }, "swept a hold that nobody had ended");
+  metrics.holdsSwept.inc();
+  log.warn({ requestId, organizationId }, "swept an overdue hold");
 }

@@ -1,8 +1,8 @@
+import type { Context } from "../shared/context.ts";
 import { isCharged } from "../shared/credits/ledger.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import { openSearchWorker } from "../shared/queue/search-queue.ts";
-import type { WorkerContext } from "./context.ts";
-import { runSearchJob } from "./run-search.ts";
+import { type RunningSearches, runSearchJob } from "./run-search.ts";
 
 // The assumption until the first search has run.
 const initialRunMs = 100;
@@ -28,7 +28,7 @@ export class AverageRunTime {
 }
 
 /** Takes searches from the queue until the process stops. */
-export function takeJobs(context: WorkerContext): AverageRunTime {
+export function takeJobs(context: Context & RunningSearches): AverageRunTime {
   const average = new AverageRunTime();
   const run = async (job: SearchJob) => {
     const startedAtMs = performance.now();
@@ -47,7 +47,7 @@ export function takeJobs(context: WorkerContext): AverageRunTime {
 }
 
 /** Refunds a search that threw, which is a bug, or that killed one worker after the other, and answers its caller. */
-async function refundFailed(context: WorkerContext, job: SearchJob): Promise<void> {
+async function refundFailed(context: RunningSearches, job: SearchJob): Promise<void> {
   const { requestId, organizationId, key, inbox } = job;
   const trace = { provider: "none", from: "provider" as const, calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };
   await context.settlement
@@ -58,7 +58,7 @@ async function refundFailed(context: WorkerContext, job: SearchJob): Promise<voi
         return { kind: "failure", code: "internal_error", details: {}, charged: isCharged(decision) };
       },
       reply: { inbox, trace },
-      ifCharged: "end",
+      ifCharged: "end_hold",
     })
     .catch((cause: unknown) => context.log.warn({ err: cause, requestId }, "the sweeper will refund a failed search"));
 }

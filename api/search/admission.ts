@@ -1,8 +1,10 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
-import { type Admission, admit, storeBalance } from "../../shared/credits/holds.ts";
-import { readBalance, readPaidKey } from "../../shared/credits/ledger.ts";
+import { type Admission, admit } from "../../shared/credits/holds.ts";
+import { storeBalance } from "../../shared/credits/stored-balances.ts";
+import { readBalance } from "../../shared/credits/ledger.ts";
+import { readPaidKey } from "../../shared/credits/paid-keys.ts";
 import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";

@@ -23,14 +23,13 @@ export class Refunds {
    * @returns the decision, which is a charge if the worker was faster. Its hold then stays with the worker.
    * @throws if Postgres stays unreachable for `undoRetryMs`.
    */
-  async refund({ requestId, caller, key }: SearchRequest, reason: RefundReason, error: CallerError): Promise<Decision> {
-    const { decision } = await this.#settlement.settle({
+  refund({ requestId, caller, key }: SearchRequest, reason: RefundReason, error: CallerError): Promise<Decision> {
+    return this.#settlement.settle({
       request: { wanted: "refund", reason, key, organizationId: caller.organizationId, requestId },
       retryForMs: protocolTimes.undoRetryMs,
-      ifCharged: "leave",
+      ifCharged: "keep_hold",
       toOutcome: () => ({ kind: "failure", code: error.code, details: error.details }),
     });
-    return decision;
   }
 
   /** Refunds a search whose caller has its error already or has disconnected. The sweeper does it if this fails. */

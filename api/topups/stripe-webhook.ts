@@ -1,7 +1,7 @@
 import type { Request, Response } from "express";
 import { z } from "zod";
 import type { Context } from "../../shared/context.ts";
-import { storeBalance } from "../../shared/credits/holds.ts";
+import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { type CheckoutOutcome, creditCheckoutSession, organizationOf } from "../../shared/topups/checkout.ts";

@@ -1,4 +1,4 @@
-import { storeBalance } from "../credits/holds.ts";
+import { storeBalance } from "../credits/stored-balances.ts";
 import type { VersionedBalance } from "../credits/versioned-balance.ts";
 import { publishIdentityChange } from "../organizations/organizations.ts";
 import { whenReady } from "../redis/connect.ts";

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import { type RefundReason, type ReversalReason, refundReasons, reversalReasons } from "./ledger.ts";
+import { type RefundReason, refundReasons } from "./ledger.ts";
+import type { ReversalReason } from "./deliveries.ts";
+import { reversalReasons } from "./deliveries.ts";
 
 /**
  * The ledger as people read it: one row per search, with how it ended and whether its charge was given back later, and one

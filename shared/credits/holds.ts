@@ -148,10 +148,6 @@ export function settleHolds(
   );
 }
 
-/** Stores an organization's balance in Redis, unless Redis has that version or a newer one. Ends no hold. */
-export const storeBalance = (on: Redis | ChainableCommander, organizationId: string, balance: VersionedBalance) =>
-  settleHolds(on, organizationId, balance, []);
-
 /** For each end, in order: the bytes that another run had left under the key before, and whose they are; else nothing. */
 export function readRemembered(reply: unknown): ({ body: Buffer; requestId: string } | undefined)[] {
   const told = z.array(z.string()).parse(reply);

@@ -1,17 +1,16 @@
 import { z } from "zod";
-import { sqlStateOf } from "../database/failures.ts";
+import { sqlStateOf } from "../database/transient-errors.ts";
 import type { Database } from "../database/pool.ts";
-import { protocolTimes } from "../protocol-times.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
 import type { VersionedBalance } from "./versioned-balance.ts";
 
 /**
- * The truth about money. Every search whose end reached Postgres has one deciding entry, a charge or a refund; whoever
- * inserts it first has decided, and everybody else obeys. All writing goes through the functions of the database
- * (`settle`, `reverse_charges`, `grant_credit`, and `topup` around it), which lock the organization's row first.
+ * The ledger in Postgres, which is the truth about money. Every search whose end reached Postgres has one deciding entry,
+ * a charge or a refund. The first process that inserts it decides, and all others follow. Only the functions of the
+ * database write (`settle`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
  */
 
-/** Why nothing was charged. The first five are found while settling; the rest are what the search met. */
+/** Why a search was not charged. `settle()` finds the first three; the others come from the process that settles. */
 export const refundReasons = [
   "out_of_credits",
   "already_paid",
@@ -28,18 +27,14 @@ export const refundReasons = [
 ] as const;
 export type RefundReason = (typeof refundReasons)[number];
 
-/** Why a charge was given back. `undelivered` ones were found later, so whether their answer arrived is in doubt. */
-export const reversalReasons = ["caller_gone", "engine_timeout", "undelivered"] as const;
-export type ReversalReason = (typeof reversalReasons)[number];
-
-/** How somebody wants a search to end. */
+/** How a process wants a search to end. */
 export type SettlementRequest = {
   requestId: string;
   organizationId: string;
   key?: IdempotencyKey | undefined;
 } & ({ wanted: "charge"; priceMils: number } | { wanted: "refund"; reason: RefundReason });
 
-/** How the search has ended: by this call if `fresh`, else by whoever was first. */
+/** How a search has ended: by this call if `isNew`, otherwise by an earlier one. */
 export interface Decision {
   requestId: string;
   organizationId: string;
@@ -51,7 +46,7 @@ export interface Decision {
   balance: VersionedBalance;
 }
 
-/** Whether a search is charged as things are: it was, and nobody has given it back. */
+/** Whether a search was charged and the charge was not reversed. */
 export const isCharged = ({ kind, reversed }: Decision) => kind === "charge" && !reversed;
 
 const decisionRow = z.object({
@@ -67,24 +62,25 @@ const decisionRow = z.object({
 });
 
 /**
- * Decides a batch of searches in one round trip, each exactly once; the order within an organization is kept. A search of
- * an unknown organization has no decision in the result.
+ * Decides a batch of searches in one round trip, each exactly once, in their order within an organization. Running it
+ * again returns the same decisions.
+ * @returns by request id; a search of an unknown organization has no decision.
  */
-export async function decideEndings(
+export async function decideSettlements(
   database: Database,
-  endings: readonly SettlementRequest[],
+  requests: readonly SettlementRequest[],
 ): Promise<Map<string, Decision>> {
   const { rows } = await database.query({
     name: "settle",
     text: "select * from settle($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[])",
     values: [
-      endings.map((ending) => ending.requestId),
-      endings.map((ending) => ending.organizationId),
-      endings.map((ending) => ending.wanted),
-      endings.map((ending) => (ending.wanted === "charge" ? ending.priceMils : 0)),
-      endings.map((ending) => (ending.wanted === "refund" ? ending.reason : null)),
-      endings.map((ending) => ending.key?.hash ?? null),
-      endings.map((ending) => ending.key?.fingerprint ?? null),
+      requests.map((request) => request.requestId),
+      requests.map((request) => request.organizationId),
+      requests.map((request) => request.wanted),
+      requests.map((request) => (request.wanted === "charge" ? request.priceMils : 0)),
+      requests.map((request) => (request.wanted === "refund" ? request.reason : null)),
+      requests.map((request) => request.key?.hash ?? null),
+      requests.map((request) => request.key?.fingerprint ?? null),
     ],
   });
   return new Map(
@@ -105,77 +101,11 @@ function readDecision(row: z.infer<typeof decisionRow>): Decision {
   };
 }
 
-const reversalRow = z.object({
-  organization_id: z.string(),
-  reversed: z.array(z.string()),
-  reversed_mils: z.number(),
-  balance_mils: z.number(),
-  version: z.number(),
-});
-
-export interface Reversal {
-  organizationId: string;
-  requestIds: string[];
-  /** What these were charged, together. */
-  mils: number;
-  balance: VersionedBalance;
-}
-
-/**
- * Gives back unkeyed charges that nobody has confirmed as delivered. One that was confirmed, reversed before or made
- * under a key stays as it is. Returns per organization what was reversed, and its newest balance.
- */
-export async function reverseCharges(
-  database: Database,
-  charges: readonly { organizationId: string; requestId: string }[],
-  reason: ReversalReason,
-): Promise<Reversal[]> {
-  const { rows } = await database.query({
-    name: "reverse_charges",
-    // This statement sees what was there when it began: the charges, which whoever reverses has seen, not yet the reversals.
-    text: `select r.*, (select coalesce(-sum(l.amount_mils), 0)::bigint from ledger_entries l
-                        where l.request_id = any(r.reversed) and l.kind = 'charge') as reversed_mils
-           from reverse_charges($1, $2, $3) r`,
-    values: [charges.map((charge) => charge.organizationId), charges.map((charge) => charge.requestId), reason],
-  });
-  return rows
-    .map((row) => reversalRow.parse(row))
-    .map((row) => ({
-      organizationId: row.organization_id,
-      requestIds: row.reversed,
-      mils: row.reversed_mils,
-      balance: { balanceMils: row.balance_mils, version: row.version },
-    }));
-}
-
-/** Confirms that the answers of these searches were delivered; from then on their charges cannot be reversed. */
-export async function confirmDelivered(database: Database, requestIds: readonly string[]): Promise<void> {
-  await database.query({
-    name: "confirm_delivered",
-    text: "delete from undelivered where request_id = any($1)",
-    values: [requestIds],
-  });
-}
-
-const undeliveredRow = z.object({ request_id: z.string(), organization_id: z.string() });
-
-/** Charges older than the age that nobody has confirmed, oldest first. */
-export async function listUndelivered(database: Database, ageMs: number, limit: number) {
-  const { rows } = await database.query(
-    `select request_id, organization_id from undelivered where charged_at < now() - make_interval(secs => $1)
-     order by charged_at limit $2`,
-    [ageMs / 1_000, limit],
-  );
-  return rows
-    .map((row) => undeliveredRow.parse(row))
-    .map((row) => ({ requestId: row.request_id, organizationId: row.organization_id }));
-}
-
 const grantRow = z.object({ fresh: z.boolean(), balance_mils: z.number(), version: z.number() });
 
 /**
- * Adds credit. A grant counts once however often it is sent with the same id.
- * @returns undefined where the organization does not exist.
+ * Adds credit. A grant counts once, however often it is sent with the same id.
+ * @returns undefined if the organization does not exist.
  */
 export async function grantCredit(
   database: Database,
@@ -192,23 +122,23 @@ export async function grantCredit(
   return { fresh: row.fresh, balanceMils: row.balance_mils, version: row.version };
 }
 
-// By the SQLSTATEs of a violated check and of a violated unique index.
+// By the SQLSTATEs of a violated check and a violated unique index.
 const grantRefusals: Record<string, string> = {
   "23514": `A balance is at most ${Number.MAX_SAFE_INTEGER} mils.`,
   "23505": "This grant id was used for another organization.",
 };
 
-/** Why the ledger took no such grant or top-up, as a sentence; undefined where something else went wrong. */
+/** Why the ledger refused a grant or top-up, as a sentence; undefined for any other error. */
 export function grantRefusal(error: unknown): string | undefined {
   return grantRefusals[sqlStateOf(error) ?? ""];
 }
 
 const balanceRow = z.object({ balance_mils: z.number(), version: z.number() });
 
-/** An organization's current balance, or undefined where there is no such organization. */
+/** Reads an organization's current balance. @returns undefined if the organization does not exist. */
 export async function readBalance(database: Database, organizationId: string): Promise<VersionedBalance | undefined> {
   const { rows } = await database.query({
-    name: "read_pair",
+    name: "read_balance",
     text: "select balance_mils, version from organizations where id = $1",
     values: [organizationId],
   });
@@ -217,22 +147,28 @@ export async function readBalance(database: Database, organizationId: string): P
   return { balanceMils: row.balance_mils, version: row.version };
 }
 
-const paidRow = z.object({ fingerprint: z.string() });
+const comparedRow = balanceRow.extend({ id: z.string(), ledger_mils: z.number() });
 
-/**
- * The fingerprint of the query that a key has paid for, or undefined where it has not paid, or where its 24 hours end
- * before a search that begins now would: admitted for nothing, that one would pay nothing for another 24 hours.
- */
-export async function readPaidKey(
-  database: Database,
-  organizationId: string,
-  keyHash: string,
-): Promise<string | undefined> {
-  const { rows } = await database.query({
-    name: "read_paid_key",
-    text: `select fingerprint from paid_keys
-           where organization_id = $1 and key_hash = $2 and expires_at > now() + make_interval(secs => $3)`,
-    values: [organizationId, keyHash, protocolTimes.paidKeyMarginMs / 1_000],
-  });
-  return rows[0] ? paidRow.parse(rows[0]).fingerprint : undefined;
+/** An organization's balance, and what its newest ledger entry says that the balance is. They differ only by a bug. */
+export interface ComparedBalance {
+  organizationId: string;
+  balance: VersionedBalance;
+  ledgerMils: number;
+}
+
+/** Lists organizations with their balances in the order of their ids, from the first id after `after`. */
+export async function listBalances(database: Database, after: string, limit: number): Promise<ComparedBalance[]> {
+  const { rows } = await database.query(
+    `select o.id, o.balance_mils, o.version, coalesce(l.balance_after_mils, 0) as ledger_mils
+     from organizations o left join ledger_entries l on l.organization_id = o.id and l.version = o.version
+     where o.id > $1 order by o.id limit $2`,
+    [after, limit],
+  );
+  return rows
+    .map((row) => comparedRow.parse(row))
+    .map((row) => ({
+      organizationId: row.id,
+      balance: { balanceMils: row.balance_mils, version: row.version },
+      ledgerMils: row.ledger_mils,
+    }));
 }

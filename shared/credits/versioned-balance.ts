@@ -3,3 +3,7 @@ export interface VersionedBalance {
   balanceMils: number;
   version: number;
 }
+
+/** @throws {TypeError} if there is none. */
+export const newestBalance = (balances: readonly VersionedBalance[]): VersionedBalance =>
+  balances.reduce((newest, balance) => (balance.version > newest.version ? balance : newest));

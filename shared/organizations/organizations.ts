@@ -105,6 +105,15 @@ export async function assignPlan(database: Database, organizationId: string, pla
 
 const idRow = z.object({ id: z.string() });
 
+/** Lists all organizations in the order of their ids, from the first id after `after`. */
+export async function listOrganizationIds(database: Database, after: string, limit: number): Promise<string[]> {
+  const { rows } = await database.query("select id from organizations where id > $1 order by id limit $2", [
+    after,
+    limit,
+  ]);
+  return rows.map((row) => idRow.parse(row).id);
+}
+
 /** Organizations whose tokens were used within the age: the only ones that can have young holds. */
 export async function listRecentlyActive(database: Database, ageSeconds: number): Promise<string[]> {
   const { rows } = await database.query({

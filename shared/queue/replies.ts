@@ -4,24 +4,24 @@ import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
 import type { SearchResponseBody } from "../results.ts";
 
 /**
- * The way back. Each API process has an inbox, a stream in Redis, that its jobs name; the worker appends the finished
- * answer there as the very bytes that the API will send. A reader that lost its connection goes on where it stopped. What
- * is lost all the same ends as a time-out, and its charge is given back.
+ * The replies from the workers to the API. Each API process has an inbox, a stream in Redis, which its jobs name. The
+ * worker appends the finished answer there as the bytes that the API will send. A reader that lost its connection
+ * continues where it stopped. If a reply is lost all the same, the search times out and its charge is reversed.
  */
 
-// The reader trims what it has read; these bounds are for a reader that is gone.
+// The reader trims what it has read; these limits are for an inbox whose API has died.
 const inboxLengthMax = 10_000;
-const inboxMs = 120_000;
+const inboxTtlMs = 120_000;
 
 export const replyInboxKey = (apiId: string) => `inbox:${apiId}`;
 
 export const answerSources = ["provider", "shared", "cache"] as const;
 export type AnswerSource = (typeof answerSources)[number];
 
-/** What the search cost and took, for the one log line that the API writes about it. */
+/** How long the search took and what it cost, for the API's log line. */
 export const searchTrace = z.object({
   provider: z.string(),
-  /** A provider, an equal search of the same moment, or the cache. */
+  /** A provider, a concurrent identical search, or the cache. */
   from: z.enum(answerSources).default("provider"),
   calls: z.array(
     z.object({ provider: z.string(), outcome: z.string(), ms: z.number(), costMicroUsd: z.number().default(0) }),
@@ -33,20 +33,20 @@ export const searchTrace = z.object({
 export type SearchTrace = z.infer<typeof searchTrace>;
 
 /**
- * How a search ended: its answer's bytes, charged or free, or the error that the caller is told. A failure is `charged`
- * where an earlier run had charged and its answer was lost; the API that waits knows whether it had that answer all the
- * same, so the API alone gives back.
+ * How a search ended: the bytes of its answer, or the error for the caller. A failure is `charged` if an earlier run
+ * charged and its answer was lost. Only the API that waits knows whether it has that answer after all, so only the API
+ * reverses the charge.
  */
 export type SearchOutcome =
   | { kind: "answer"; requestId: string; body: Buffer; chargedMils: number }
   | { kind: "failure"; code: ErrorCode; details: ErrorDetails; charged?: boolean };
 
-/** The body of a 200, serialised once, by the worker, and from then on only bytes. */
+/** The body of a 200. The worker serializes it once; from then on it is only bytes. */
 export function serializeAnswer(answer: SearchResponseBody): Buffer {
   return Buffer.from(JSON.stringify(answer));
 }
 
-/** A failure as it stands under an Idempotency-Key for the repeats that wait, and in an inbox. */
+/** A failure as an inbox holds it, and an Idempotency-Key for the repeats that wait. */
 export function serializeFailure(code: ErrorCode, details: ErrorDetails): string {
   return JSON.stringify({ code, details });
 }
@@ -65,34 +65,29 @@ const entryHead = z.object({
   trace: searchTrace,
   /** Absent for a failure. */
   answer: z.object({ requestId: z.string(), chargedMils: z.number() }).optional(),
-  /** Of a failure: whether a charge stands all the same. */
+  /** Of a failure: whether there is a charge nevertheless. */
   charged: z.boolean().optional(),
 });
 
 /**
- * Appends an outcome for the request that waits at this inbox. Appending twice is harmless: the first one read counts.
- * {@link extendInboxTtl} belongs behind it, once for all that a pipeline appends to an inbox.
+ * Sends replies to their inboxes. Sending one twice is harmless: the reader takes the first. An inbox whose API has died
+ * expires.
  */
-export function appendReply(
+export function appendReplies(
   on: Redis | ChainableCommander,
-  inbox: string,
-  requestId: string,
-  outcome: SearchOutcome,
-  trace: SearchTrace,
+  replies: readonly { inbox: string; requestId: string; outcome: SearchOutcome; trace: SearchTrace }[],
 ): void {
-  const head: z.infer<typeof entryHead> = { requestId, trace };
-  if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
-  else if (outcome.charged) head.charged = true;
-  const payload = outcome.kind === "answer" ? outcome.body : serializeFailure(outcome.code, outcome.details);
-  void on.xadd(inbox, "MAXLEN", "~", inboxLengthMax, "*", "head", JSON.stringify(head), "payload", payload);
+  for (const { inbox, requestId, outcome, trace } of replies) {
+    const head: z.infer<typeof entryHead> = { requestId, trace };
+    if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
+    else if (outcome.charged) head.charged = true;
+    const payload = outcome.kind === "answer" ? outcome.body : serializeFailure(outcome.code, outcome.details);
+    void on.xadd(inbox, "MAXLEN", "~", inboxLengthMax, "*", "head", JSON.stringify(head), "payload", payload);
+  }
+  for (const inbox of new Set(replies.map((reply) => reply.inbox))) void on.pexpire(inbox, inboxTtlMs);
 }
 
-/** Lets an inbox live on for a while; without its reader it goes away by itself. */
-export function extendInboxTtl(on: Redis | ChainableCommander, inbox: string): void {
-  void on.pexpire(inbox, inboxMs);
-}
-
-/** One entry of an inbox: names and values in turn, as written above. @throws where the entry is not one of ours. */
+/** Reads one entry of an inbox: field names and values in turn. @throws if it is not an entry of {@link appendReplies}. */
 export function readReply(fields: readonly Buffer[]): {
   requestId: string;
   outcome: SearchOutcome;

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
-import { admit, keysOf, storeBalance } from "../../shared/credits/holds.ts";
+import { admit, keysOf } from "../../shared/credits/holds.ts";
+import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 

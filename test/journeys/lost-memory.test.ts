@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { keysOf, storeBalance } from "../../shared/credits/holds.ts";
+import { keysOf } from "../../shared/credits/holds.ts";
+import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { grantCredit, readBalance } from "../../shared/credits/ledger.ts";
 import { Service } from "../harness/processes/service.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readReply } from "../../shared/queue/replies.ts";
 import { keysOf } from "../../shared/credits/holds.ts";
-import { decideEndings } from "../../shared/credits/ledger.ts";
+import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { createQueue } from "../../shared/queue/search-queue.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
@@ -65,7 +65,7 @@ test("a charge whose answer was lost is given back by its API as soon as the sec
   await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
   const fields = await service.redis.hkeys(keysOf(organizationId).holds);
   const requestId = fields.find((field) => field !== "held") ?? "";
-  await decideEndings(service.database, [{ requestId, organizationId, wanted: "charge", priceMils: 5 }]);
+  await decideSettlements(service.database, [{ requestId, organizationId, wanted: "charge", priceMils: 5 }]);
 
   expect(await search).toMatchObject({ status: 504, body: { requestId } });
   await service.rest();

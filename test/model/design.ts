@@ -31,7 +31,7 @@ export interface Design {
   exitConfirms: boolean;
   /** No 200 is begun behind the fence. */
   fences: boolean;
-  /** An API's refund that meets a charge leaves hold and record to whoever charged (ifCharged "leave"). */
+  /** An API's refund that meets a charge leaves hold and record to whoever charged (ifCharged "keep_hold"). */
   apiLeavesCharges: boolean;
   /** Postgres is asked before a caller is refused for credits. */
   asksBeforeRefusing: boolean;

@@ -1,5 +1,6 @@
 import type { HistoryFilter } from "../../../shared/credits/history.ts";
-import type { RefundReason, ReversalReason } from "../../../shared/credits/ledger.ts";
+import type { RefundReason } from "../../../shared/credits/ledger.ts";
+import type { ReversalReason } from "../../../shared/credits/deliveries.ts";
 
 /** The ledger's reasons and filters in words for the people who pay. */
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { storeBalance } from "../../../shared/credits/holds.ts";
+import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { readBalance } from "../../../shared/credits/ledger.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
 import { environmentFor } from "../../harness/processes/supervised-process.ts";

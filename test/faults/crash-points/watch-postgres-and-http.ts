@@ -6,7 +6,7 @@ import type { Step } from "./points.ts";
 
 const stepsOfStatements: Record<string, Step> = {
   find_caller: "identity",
-  read_pair: "seed",
+  read_balance: "seed",
   settle: "settle",
   reverse_charges: "reverse",
   confirm_delivered: "confirm",

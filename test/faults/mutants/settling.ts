@@ -15,10 +15,11 @@ export const settlingMutants: readonly Mutant[] = [
         "runSearchJob",
         replace(
           "try {",
-          `if (answer.ok) appendReply(context.redis, job.inbox, job.requestId, answered(job, answer, job.priceMils), trace);
+          `if (answer.ok)
+             appendReplies((context as unknown as Context).redis, [{ inbox: job.inbox, requestId: job.requestId, outcome: answered(job, answer, job.priceMils), trace }]);
            try {`,
         ),
-        ["appendReply"],
+        ["appendReplies"],
       ),
     ],
   },
@@ -27,7 +28,7 @@ export const settlingMutants: readonly Mutant[] = [
     what: "The worker charges a search whatever the engine answers, and does not report that the charge stands.",
     caughtBy: randomFaults("300", "--only", "provider fails"),
     edits: [
-      inCode("endingOf", replace("if (answer.ok) return", "if (answer.ok || requestId !== '') return")),
+      inCode("settlementRequest", replace("if (answer.ok) return", "if (answer.ok || requestId !== '') return")),
       inCode("conclude", replace("charged: isCharged(decision)", "charged: false")),
     ],
   },
@@ -111,11 +112,11 @@ export const settlingMutants: readonly Mutant[] = [
       inCode(
         "decideAll",
         replace(
-          "await sleep(retryPauseMs);",
+          "open = rejectExpired(open, error);",
           `for (const { request: { organizationId, ...wish } } of open)
              if (wish.wanted === "charge")
-               await grantCredit(database, { organizationId, grantId: newId("grant"), mils: wish.priceMils, reason: "refund" });
-           await sleep(retryPauseMs);`,
+               void grantCredit(database, { organizationId, grantId: newId("grant"), mils: wish.priceMils, reason: "refund" }).catch(() => undefined);
+           open = rejectExpired(open, error);`,
         ),
         ["grantCredit", "newId"],
       ),
@@ -129,12 +130,12 @@ export const settlingMutants: readonly Mutant[] = [
       inCode(
         "runSearchJob",
         both(
-          replace("await settlement.settle({", "const { decision, outcome } = await settlement.settle({"),
+          replace("await settlement.settle({", "const decision = await settlement.settle({"),
           replace(
-            'ifCharged: "end", });',
-            `ifCharged: "end", });
-             if (decision.kind === "charge" && outcome.kind === "failure" && !job.key)
-               await reverseCharges(context.database, [job], "engine_timeout");`,
+            'ifCharged: "end_hold", });',
+            `ifCharged: "end_hold", });
+             if (decision.kind === "charge" && conclude(context, job, answer, decision).kind === "failure" && !job.key)
+               await reverseCharges((context as unknown as Context).database, [job], "engine_timeout");`,
           ),
         ),
         ["reverseCharges"],

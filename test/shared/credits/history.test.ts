@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Shutdown } from "../../../shared/process/shutdown.ts";
 import { type DayFigures, readDays } from "../../../shared/credits/days.ts";
 import { type HistoryFilter, historyFilters, readHistory } from "../../../shared/credits/history.ts";
-import { reverseCharges, decideEndings, grantCredit } from "../../../shared/credits/ledger.ts";
+import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
+import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
@@ -98,7 +99,7 @@ test.each(["Europe/Berlin", "America/New_York"])("days are UTC's where Postgres'
 test("the ledger's own functions write what the days are counted from", async () => {
   const { organizationId } = await service.organization({ creditMils: 1_000 });
   const [charged, reversed, refunded] = [newId("req"), newId("req"), newId("req")];
-  await decideEndings(service.database, [
+  await decideSettlements(service.database, [
     { requestId: charged, organizationId, wanted: "charge", priceMils: 5 },
     { requestId: reversed, organizationId, wanted: "charge", priceMils: 7 },
     { requestId: refunded, organizationId, wanted: "refund", reason: "engine_error" },

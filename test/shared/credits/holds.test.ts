@@ -11,8 +11,8 @@ import {
   readRemembered,
   readUsage,
   settleHolds,
-  storeBalance,
 } from "../../../shared/credits/holds.ts";
+import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";

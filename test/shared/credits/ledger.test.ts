@@ -1,15 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  confirmDelivered,
-  decideEndings,
-  type SettlementRequest,
-  grantCredit,
-  listUndelivered,
-  readPaidKey,
-  readBalance,
-  reverseCharges,
-} from "../../../shared/credits/ledger.ts";
+import { decideSettlements, type SettlementRequest, grantCredit, readBalance } from "../../../shared/credits/ledger.ts";
+import { readPaidKey } from "../../../shared/credits/paid-keys.ts";
+import { listUndelivered } from "../../../shared/credits/deliveries.ts";
+import { confirmDelivered } from "../../../shared/credits/deliveries.ts";
+import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { verifyLedger } from "../../../shared/credits/verify.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
@@ -52,7 +47,8 @@ const refund = (organizationId: string, requestId: string): SettlementRequest =>
   wanted: "refund",
   reason: "engine_timeout",
 });
-const decideOne = async (ending: SettlementRequest) => (await decideEndings(database, [ending])).get(ending.requestId);
+const decideOne = async (ending: SettlementRequest) =>
+  (await decideSettlements(database, [ending])).get(ending.requestId);
 
 test("whoever decides a search first has decided it; everyone else is told so", async () => {
   const organizationId = await organizationWith(100);
@@ -69,15 +65,15 @@ test("whoever decides a search first has decided it; everyone else is told so", 
 test("a batch that is sent again, in part and in another order, decides nothing a second time", async () => {
   const organizationId = await organizationWith(100);
   const batch = Array.from({ length: 6 }, () => charge(organizationId));
-  await decideEndings(database, batch);
-  const again = await decideEndings(database, [...batch.slice(2).toReversed(), charge(organizationId)]);
+  await decideSettlements(database, batch);
+  const again = await decideSettlements(database, [...batch.slice(2).toReversed(), charge(organizationId)]);
   expect([...again.values()].filter(({ isNew }) => isNew)).toHaveLength(1);
   expect(await readBalance(database, organizationId)).toEqual({ balanceMils: 100 - 7 * priceMils, version: 8 });
 });
 
 test("a batch never takes more than the balance, and names what it refused", async () => {
   const organizationId = await organizationWith(3 * priceMils);
-  const decisions = await decideEndings(
+  const decisions = await decideSettlements(
     database,
     Array.from({ length: 5 }, () => charge(organizationId)),
   );
@@ -95,7 +91,7 @@ test("batches that race over the same searches and organizations charge each onc
     racing
       .flatMap((order) => [order.slice(0, 45), order.slice(45)])
       .map((half) =>
-        decideEndings(
+        decideSettlements(
           database,
           half.map(({ search }) => search),
         ),
@@ -110,7 +106,7 @@ test("batches that race over the same searches and organizations charge each onc
 test("under one key only the first charge pays, in one batch as in many; the others are free", async () => {
   const organizationId = await organizationWith(100);
   const key = { hash: "one key", fingerprint: "one query" };
-  const first = await decideEndings(
+  const first = await decideSettlements(
     database,
     [1, 2, 3].map(() => charge(organizationId, newId("req"), key)),
   );
@@ -131,7 +127,7 @@ test("a paid key is honoured even with nothing left, and a key without cover pay
   await decideOne(charge(organizationId, newId("req"), key));
   expect(await decideOne(charge(organizationId, newId("req"), key))).toMatchObject({ reason: "already_paid" });
   const poor = { hash: "poor", fingerprint: "q" };
-  const refused = await decideEndings(
+  const refused = await decideSettlements(
     database,
     [1, 2].map(() => charge(organizationId, newId("req"), poor)),
   );
@@ -142,7 +138,7 @@ test("an undelivered charge is reversed once; a delivered one and a keyed one ne
   const organizationId = await organizationWith(100);
   const [lost, delivered, keyed] = [newId("req"), newId("req"), newId("req")];
   const key = { hash: "k", fingerprint: "q" };
-  await decideEndings(database, [
+  await decideSettlements(database, [
     charge(organizationId, lost),
     charge(organizationId, delivered),
     charge(organizationId, keyed, key),
@@ -163,7 +159,7 @@ test("an undelivered charge is reversed once; a delivered one and a keyed one ne
 test("a confirmation and a reversal that race agree on one of them", async () => {
   const organizationId = await organizationWith(500);
   const requests = Array.from({ length: 40 }, () => newId("req"));
-  await decideEndings(
+  await decideSettlements(
     database,
     requests.map((requestId) => charge(organizationId, requestId)),
   );
@@ -196,14 +192,14 @@ test("a grant counts once however often it is sent, also at the same time", asyn
 test("a search of an unknown organization has no decision and does not hinder the others", async () => {
   const organizationId = await organizationWith(100);
   const [good, lost] = [charge(organizationId), charge(newId("org"))];
-  const decisions = await decideEndings(database, [lost, good]);
+  const decisions = await decideSettlements(database, [lost, good]);
   expect([...decisions.keys()]).toEqual([good.requestId]);
 });
 
 test("a key whose day ends before a search would end has not paid for it", async () => {
   const organizationId = await organizationWith(100);
   const key = { hash: "h", fingerprint: "f" };
-  await decideEndings(database, [{ requestId: newId("req"), organizationId, key, wanted: "charge", priceMils }]);
+  await decideSettlements(database, [{ requestId: newId("req"), organizationId, key, wanted: "charge", priceMils }]);
   expect(await readPaidKey(database, organizationId, key.hash)).toBe(key.fingerprint);
 
   await database.query("update paid_keys set expires_at = now() + interval '2 minutes' where organization_id = $1", [

@@ -1,4 +1,5 @@
-import type { Decision, SettlementRequest, RefundReason, Reversal } from "../../../../shared/credits/ledger.ts";
+import type { Decision, SettlementRequest, RefundReason } from "../../../../shared/credits/ledger.ts";
+import type { Reversal } from "../../../../shared/credits/deliveries.ts";
 import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 
 /** What Postgres should hold, computed one search after the other with the simplest words there are. */

@@ -8,7 +8,8 @@ import {
   readUsage,
   settleHolds,
 } from "../../../../shared/credits/holds.ts";
-import { readBalance, readPaidKey } from "../../../../shared/credits/ledger.ts";
+import { readBalance } from "../../../../shared/credits/ledger.ts";
+import { readPaidKey } from "../../../../shared/credits/paid-keys.ts";
 import { keyOf, balanceOf } from "./books.ts";
 import { admitInGate, emptyGate, heldMilsOf, type Message, settleInGate } from "./gate.ts";
 import { decideCall, type WantedEnding } from "./ledger-calls.ts";
@@ -132,7 +133,7 @@ export async function sweepOne(money: Money, real: Real, organizationId: string,
   if (overdue.length === 0) return;
   const endings = overdue.map(({ requestId, keyHash }): WantedEnding => {
     const key = keyHash ? { hash: keyHash, fingerprint: "" } : undefined;
-    return { organizationId, requestId, key, wanted: "refund", reason: "abandoned", ifCharged: "end" };
+    return { organizationId, requestId, key, wanted: "refund", reason: "abandoned", ifCharged: "end_hold" };
   });
   await callAlone(money, real, decideCall(endings));
   money.story.push(`swept ${organizationId}`);

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import {
-  confirmDelivered,
   type Decision,
-  decideEndings,
+  decideSettlements,
   type SettlementRequest,
   grantCredit,
-  reverseCharges,
 } from "../../../../shared/credits/ledger.ts";
+import { confirmDelivered } from "../../../../shared/credits/deliveries.ts";
+import { reverseCharges } from "../../../../shared/credits/deliveries.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
 import { type Books, decideInBooks, type Granted, grantInBooks, type Reversed, reverseInBooks } from "./books.ts";
 import { grantsMax, type Search } from "./cast.ts";
@@ -24,7 +24,7 @@ export interface LedgerCall {
   follow: (money: Money) => void;
 }
 
-export type WantedEnding = SettlementRequest & { ifCharged: "end" | "leave" };
+export type WantedEnding = SettlementRequest & { ifCharged: "end_hold" | "keep_hold" };
 
 const byRequest = (decisions: Iterable<Decision>) =>
   [...decisions].toSorted((one, other) => (one.requestId < other.requestId ? -1 : 1));
@@ -43,7 +43,7 @@ export function decideCall(endings: readonly WantedEnding[]): LedgerCall {
       decisions = byRequest(decideInBooks(books, endings));
       return decisions;
     },
-    make: async (database) => byRequest((await decideEndings(database, endings)).values()),
+    make: async (database) => byRequest((await decideSettlements(database, endings)).values()),
     follow: (money) => {
       money.bag.push(...messagesOf(money, decisions, endings));
       // As long as Redis forgets nothing, whoever was admitted can pay.
@@ -113,7 +113,7 @@ const endingWish = fc.record({
   search: searchWish,
   wanted: fc.constantFrom("charge" as const, "charge" as const, "refund" as const),
   reason: fc.constantFrom("engine_error" as const, "caller_gone" as const, "admission_unknown" as const),
-  ifCharged: fc.constantFrom("end" as const, "leave" as const),
+  ifCharged: fc.constantFrom("end_hold" as const, "keep_hold" as const),
 });
 
 /** What a command asks of Postgres, before it is known how things stand. */

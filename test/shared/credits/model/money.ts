@@ -111,7 +111,7 @@ export const newsOf = (organizationId: string, { balanceMils, version }: Version
 export function messagesOf(
   money: Money,
   decisions: readonly Decision[],
-  endings: readonly (SettlementRequest & { ifCharged: "end" | "leave" })[],
+  endings: readonly (SettlementRequest & { ifCharged: "end_hold" | "keep_hold" })[],
 ): Message[] {
   const messages = new Map<string, Message>();
   for (const ending of endings) {
@@ -125,7 +125,7 @@ export function messagesOf(
     if (wanted === "charge" && paid && !decision.reversed)
       message.ends.push({ requestId, key, answer: Buffer.from(`answer ${money.answers} of ${requestId}`) });
     else if (!paid) message.ends.push({ requestId, key, failure: `failure ${money.answers} of ${requestId}` });
-    else if (ending.ifCharged === "end") message.ends.push({ requestId, key });
+    else if (ending.ifCharged === "end_hold") message.ends.push({ requestId, key });
   }
   return [...messages.values()];
 }

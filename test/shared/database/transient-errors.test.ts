@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isTransient } from "../../../shared/database/failures.ts";
+import { isTransient } from "../../../shared/database/transient-errors.ts";
 
 test.each([
   "ECONNREFUSED",

@@ -1,0 +1,87 @@
+import { z } from "zod";
+import type { Database } from "../database/pool.ts";
+import type { VersionedBalance } from "./versioned-balance.ts";
+
+/**
+ * What happens to a charge after it was made. Its row in `undelivered` is the right to reverse it.
+ *
+ *   undelivered  entered by a charge without an Idempotency-Key: `settle()` inserts the row with the charge.
+ *     ├─▶ delivered  the API deletes the row once the last byte of the answer is in the caller's socket. Final.
+ *     └─▶ reversed   `reverse_charges()` deletes the row and inserts the reversal in one transaction. Final. Done by the
+ *                    API that waits for the answer, or after five minutes without a confirmation by the reconciler.
+ *   owed         entered by a charge under a key, which has no row: it cannot be reversed. The answer stays retrievable
+ *                for 24 hours, and a repeat that finds it lost is searched again without a charge (paid-keys.ts).
+ *
+ * Delivery and reversal need the same row, so they exclude each other. If the API dies between the last byte and the
+ * delete, the reconciler reverses a delivered answer: in doubt, the caller keeps the mils.
+ */
+
+/** Why a charge was reversed. For `undelivered` it is unknown whether the answer arrived. */
+export const reversalReasons = ["caller_gone", "engine_timeout", "undelivered"] as const;
+export type ReversalReason = (typeof reversalReasons)[number];
+
+const reversalRow = z.object({
+  organization_id: z.string(),
+  reversed: z.array(z.string()),
+  reversed_mils: z.number(),
+  balance_mils: z.number(),
+  version: z.number(),
+});
+
+export interface Reversal {
+  organizationId: string;
+  requestIds: string[];
+  /** The sum of what these searches were charged. */
+  mils: number;
+  balance: VersionedBalance;
+}
+
+/**
+ * Reverses the charges that are still undelivered; all others stay as they are.
+ * @returns for each organization named what was reversed, and its newest balance.
+ */
+export async function reverseCharges(
+  database: Database,
+  charges: readonly { organizationId: string; requestId: string }[],
+  reason: ReversalReason,
+): Promise<Reversal[]> {
+  const { rows } = await database.query({
+    name: "reverse_charges",
+    // The statement's snapshot has the charges, but not the reversals that the function inserts.
+    text: `select r.*, (select coalesce(-sum(l.amount_mils), 0)::bigint from ledger_entries l
+                        where l.request_id = any(r.reversed) and l.kind = 'charge') as reversed_mils
+           from reverse_charges($1, $2, $3) r`,
+    values: [charges.map((charge) => charge.organizationId), charges.map((charge) => charge.requestId), reason],
+  });
+  return rows
+    .map((row) => reversalRow.parse(row))
+    .map((row) => ({
+      organizationId: row.organization_id,
+      requestIds: row.reversed,
+      mils: row.reversed_mils,
+      balance: { balanceMils: row.balance_mils, version: row.version },
+    }));
+}
+
+/** Confirms that the answers of these searches were delivered. From then on their charges cannot be reversed. */
+export async function confirmDelivered(database: Database, requestIds: readonly string[]): Promise<void> {
+  await database.query({
+    name: "confirm_delivered",
+    text: "delete from undelivered where request_id = any($1)",
+    values: [requestIds],
+  });
+}
+
+const undeliveredRow = z.object({ request_id: z.string(), organization_id: z.string() });
+
+/** Lists undelivered charges that are older than `ageMs`, oldest first. */
+export async function listUndelivered(database: Database, ageMs: number, limit: number) {
+  const { rows } = await database.query(
+    `select request_id, organization_id from undelivered where charged_at < now() - make_interval(secs => $1)
+     order by charged_at limit $2`,
+    [ageMs / 1_000, limit],
+  );
+  return rows
+    .map((row) => undeliveredRow.parse(row))
+    .map((row) => ({ requestId: row.request_id, organizationId: row.organization_id }));
+}
