@@ -3,10 +3,10 @@ import type { PoolClient } from "pg";
 import { z } from "zod";
 import { protocolTimes } from "../protocol-times.ts";
 import { keysOf } from "./holds.ts";
-import type { Ask, Violation } from "./verify.ts";
+import { queryAll, type Violation } from "./violation.ts";
 
 /**
- * What Redis keeps, held against Postgres and against itself, while the service runs: a copy may be older than the truth,
+ * Compares Redis with Postgres and with itself, while the service runs: a copy of a balance may be older than Postgres,
  * but never newer; a hold may be open, but never long after its deadline.
  */
 
@@ -19,14 +19,14 @@ const overdueRule = "a hold ends with its deadline and its grace";
 const idRow = z.object({ id: z.string() });
 const balanceRow = z.object({ id: z.string(), balance_mils: z.number(), version: z.number() });
 
-export async function verifyRedis(ask: Ask, client: PoolClient, redis: Redis): Promise<Violation[]> {
+export async function verifyRedis(client: PoolClient, redis: Redis): Promise<Violation[]> {
   const found: Violation[] = [];
   for (let after = ""; ; ) {
     const text = "select id from organizations where id > $1 order by id limit $2";
-    const page = await ask(client, text, [after, organizationsPerPage]);
+    const page = await queryAll(client, text, [after, organizationsPerPage]);
     const ids = page.rows.map((row) => idRow.parse(row).id);
     if (ids.length === 0) return found;
-    found.push(...(await brokenHolds(redis, ids)), ...(await impossibleCopies(ask, client, redis, ids)));
+    found.push(...(await brokenHolds(redis, ids)), ...(await impossibleCopies(client, redis, ids)));
     after = ids.at(-1) ?? "";
   }
 }
@@ -35,14 +35,14 @@ async function brokenHolds(redis: Redis, ids: readonly string[]): Promise<Violat
   const [seconds] = await redis.time();
   const latestMs = Number(seconds) * 1_000 - protocolTimes.overdueViolationAfterMs;
   const hashes = await Promise.all(ids.map((id) => redis.hgetall(keysOf(id).holds)));
-  return hashes.flatMap((hash, place): Violation[] => {
+  return hashes.flatMap((hash, at): Violation[] => {
     const { held = "0", ...holds } = hash;
     const open = Object.entries(holds).map(([requestId, hold]) => {
       const [mils = "", deadlineMs = ""] = hold.split(":");
       return { requestId, mils: Number(mils), deadlineMs: Number(deadlineMs) };
     });
     const sum = open.reduce((mils, hold) => mils + hold.mils, 0);
-    const wrongSum = { rule: sumRule, subject: ids[place] ?? "", found: `${held} held, holds sum to ${sum}` };
+    const wrongSum = { rule: sumRule, subject: ids[at] ?? "", found: `${held} held, holds sum to ${sum}` };
     const overdue = open
       .filter((hold) => hold.deadlineMs < latestMs)
       .map(({ requestId, deadlineMs }) => {
@@ -54,10 +54,10 @@ async function brokenHolds(redis: Redis, ids: readonly string[]): Promise<Violat
 }
 
 /** Redis is read before Postgres, so a copy that is newer than Postgres was never true. */
-async function impossibleCopies(ask: Ask, client: PoolClient, redis: Redis, ids: string[]): Promise<Violation[]> {
+async function impossibleCopies(client: PoolClient, redis: Redis, ids: string[]): Promise<Violation[]> {
   const copies = await Promise.all(ids.map((id) => redis.hmget(keysOf(id).balance, "balance", "version")));
   const text = "select id, balance_mils, version from organizations where id = any($1) order by id";
-  const { rows } = await ask(client, text, [ids]);
+  const { rows } = await queryAll(client, text, [ids]);
   return rows.flatMap((row, at): Violation[] => {
     const truth = balanceRow.parse(row);
     const [balance, version] = copies[at] ?? [];

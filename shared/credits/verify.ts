@@ -4,16 +4,16 @@ import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 import { protocolTimes } from "../protocol-times.ts";
 import { verifyRedis } from "./verify-redis.ts";
+import { queryAll, verifyStatementTimeoutMs, type Violation } from "./violation.ts";
 
 /**
- * The invariants of the money, checked over everything. All questions to Postgres are asked of one snapshot, so that the
- * service may run meanwhile without a false alarm.
+ * The invariants of the money, checked over all data. All statements read one snapshot of Postgres, so the service may
+ * run meanwhile without a false alarm.
  */
 
 const shownMax = 20;
-const statementMsMax = 600_000;
 
-/** Each is a rule and the question that finds its violations: rows of `subject` and `found`. */
+/** Each rule with the query that finds its violations, as rows of `subject` and `found`. */
 const rules: Record<string, string> = {
   "a balance is the sum of its organization's ledger entries": `
     select o.id as subject, format('balance %s, entries sum to %s', o.balance_mils, coalesce(sum(l.amount_mils), 0)) as found
@@ -56,18 +56,11 @@ const rules: Record<string, string> = {
     where c.request_id is null or c.organization_id <> k.organization_id`,
 };
 
-export interface Violation {
-  rule: string;
-  /** The organization or request that breaks it. */
-  subject: string;
-  found: string;
-}
-
 export interface VerificationReport {
   ok: boolean;
   organizations: number;
   entries: number;
-  /** False where Redis was out of reach, and only Postgres was checked. */
+  /** False if Redis was unreachable and only Postgres was checked. */
   redisChecked: boolean;
   violations: Violation[];
 }
@@ -75,35 +68,28 @@ export interface VerificationReport {
 const countsRow = z.object({ organizations: z.number(), entries: z.number() });
 const violationRow = z.object({ subject: z.string(), found: z.string() });
 
-/** Checks every invariant; at most twenty violations of each are listed. */
+/** Checks every invariant and lists at most twenty violations of each. */
 export async function verifyLedger(database: Database, redis: Redis | undefined): Promise<VerificationReport> {
   const client = await database.connect();
   try {
     await client.query("begin transaction isolation level repeatable read read only");
-    await client.query(`set local statement_timeout = ${statementMsMax}`);
-    const { rows } = await ask(
+    await client.query(`set local statement_timeout = ${verifyStatementTimeoutMs}`);
+    const { rows } = await queryAll(
       client,
       "select (select count(*) from organizations) as organizations, (select count(*) from ledger_entries) as entries",
     );
     const counts = countsRow.parse(rows[0]);
     const violations: Violation[] = [];
-    for (const [rule, question] of Object.entries(rules))
-      violations.push(...(await violationsOf(client, rule, question)));
+    for (const [rule, query] of Object.entries(rules)) violations.push(...(await violationsOf(client, rule, query)));
     await client.query("rollback");
-    if (redis) violations.push(...(await verifyRedis(ask, client, redis)));
+    if (redis) violations.push(...(await verifyRedis(client, redis)));
     return { ok: violations.length === 0, ...counts, redisChecked: redis !== undefined, violations };
   } finally {
     client.release();
   }
 }
 
-export type Ask = typeof ask;
-
-// The pool's bound is for statements on the path of a search; these read everything. Its type does not know the field.
-const ask = (client: PoolClient, text: string, values: unknown[] = []) =>
-  client.query({ text, values, query_timeout: statementMsMax } as { text: string; values: unknown[] });
-
-async function violationsOf(client: PoolClient, rule: string, question: string): Promise<Violation[]> {
-  const { rows } = await ask(client, `${question} limit ${shownMax}`);
+async function violationsOf(client: PoolClient, rule: string, query: string): Promise<Violation[]> {
+  const { rows } = await queryAll(client, `${query} limit ${shownMax}`);
   return rows.map((row) => ({ rule, ...violationRow.parse(row) }));
 }

@@ -1,6 +1,6 @@
 import { ok } from "node:assert/strict";
 import type { Money } from "./money.ts";
-import type { SeenBooks, SeenGate } from "./watch.ts";
+import type { SeenBooks, SeenGate } from "./seen.ts";
 
 /**
  * What must be true of the money whatever happened, read from Postgres and Redis alone: should the model share a mistake

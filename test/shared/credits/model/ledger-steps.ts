@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { callOf, type LedgerCall, ledgerWish } from "./ledger-calls.ts";
 import type { Money, Real } from "./money.ts";
-import { readBooks, toldBooks } from "./watch.ts";
+import { readBooks } from "./seen.ts";
+import { expectedBooks } from "./watch.ts";
 import { steps } from "./step.ts";
 
 // Long enough for the calls to arrive and queue up behind the lock.
@@ -38,12 +39,17 @@ export const race = steps(
     const calls = wishes.flatMap((wished) => callOf(money, wished) ?? []);
     money.story.push(calls.map((call) => call.told).join(" || "));
     const answers = await together(real, calls, behindLock);
-    const after = await readBooks(money, real);
+    const after = await readBooks(money.cast, real.database);
     real.books = after;
     const tried = ordersOf(calls).map((order) => {
       const books = structuredClone(money.books);
       const foreseen = new Map(order.map((call) => [call, call.foresee(books)]));
-      return { order, books, answers: calls.map((call) => foreseen.get(call)), after: toldBooks(money.cast, books) };
+      return {
+        order,
+        books,
+        answers: calls.map((call) => foreseen.get(call)),
+        after: expectedBooks(money.cast, books),
+      };
     });
     const found = tried.find((one) => isDeepStrictEqual([one.answers, one.after], [answers, after]));
     // No order explains it: show the difference to one of them.

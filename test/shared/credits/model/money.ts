@@ -7,7 +7,7 @@ import type { Database } from "../../../../shared/database/pool.ts";
 import { type Books, grantInBooks } from "./books.ts";
 import { type Cast, keyHashes, readable, type Search, searchesMax } from "./cast.ts";
 import { emptyGate, type Gate, type Message } from "./gate.ts";
-import type { SeenBooks, SeenGate } from "./watch.ts";
+import type { SeenBooks, SeenGate } from "./seen.ts";
 
 /** All that the model believes. The real counterparts are in Postgres and Redis; the messages are on their way. */
 export interface Money {
