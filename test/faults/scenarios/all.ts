@@ -6,9 +6,9 @@ import { lastCredits } from "./last-credits.ts";
 import { oneKey } from "./one-key.ts";
 import { overload } from "./overload.ts";
 import { rollingRestart } from "./rolling-restart.ts";
-import type { Scenario } from "./scenario.ts";
+import type { Scenario } from "./scenario-stack.ts";
 
-/** Every figure that is promised, in the order in which they are measured. */
+/** Every scenario, in the order in which they run. */
 export const scenarios: readonly Scenario[] = [
   lastCredits,
   oneKey,

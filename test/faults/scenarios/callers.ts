@@ -1,9 +1,9 @@
 import { type Dispatcher, Pool } from "undici";
 
-// Longer than any deadline that a scenario sets: nobody hangs up on the service.
+// Longer than any deadline that a scenario sets, so no caller hangs up.
 const answerMsMax = 60_000;
 
-/** An answer as a caller saw it; status 0 is a connection that failed, with the reason as its text. */
+/** An answer as a caller saw it. Status 0 is a connection that failed, with the reason as its text. */
 export interface CallerAnswer {
   status: number;
   text: string;
@@ -15,7 +15,7 @@ export interface CallerAnswer {
   ms: number;
 }
 
-/** Callers with connections that are kept, light enough to load a service from beside it. Nothing is ever sent twice. */
+/** Callers with kept connections, light enough to load a service on the same machine. They never retry. */
 export class Callers {
   readonly #pools = new Map<string, Pool>();
 
@@ -64,31 +64,39 @@ export class Callers {
   }
 }
 
-/** Keeps this many calls in flight until one says that it was the last. A call answers whether there is to be another. */
-export async function keepInFlight(inFlight: number, call: (place: number) => Promise<boolean>): Promise<void> {
-  const goOn = async (place: number) => {
-    while (await call(place));
+/** Keeps this many calls in flight. Each caller goes on until its call returns false. */
+export async function keepInFlight(inFlight: number, call: (caller: number) => Promise<boolean>): Promise<void> {
+  const goOn = async (caller: number) => {
+    while (await call(caller));
   };
-  await Promise.all(Array.from({ length: inFlight }, (_, place) => goOn(place)));
+  await Promise.all(Array.from({ length: inFlight }, (_, caller) => goOn(caller)));
 }
 
 const tickMs = 5;
 
 /**
- * Begins calls at a rate, whether or not earlier ones were answered, as callers do who know nothing of each other.
- * @returns once the time is over and the last call has ended.
+ * Begins calls at a rate, whether or not earlier ones have been answered, as independent callers do.
+ * @returns how long calls were begun, in milliseconds, once the last of them has ended.
  */
-export async function arriveAt(perSecond: number, forMs: number, call: (count: number) => Promise<void>) {
+export async function arriveAt(options: {
+  perSecond: number;
+  forMs: number;
+  /** Ends the arrivals early. */
+  isEnough: () => boolean;
+  call: (count: number) => Promise<void>;
+}): Promise<number> {
+  const { perSecond, forMs, isEnough, call } = options;
   const beganAtMs = performance.now();
   const calls: Promise<void>[] = [];
-  await new Promise<void>((resolve) => {
+  const lastedMs = await new Promise<number>((resolve) => {
     const ticking = setInterval(() => {
       const passedMs = Math.min(performance.now() - beganAtMs, forMs);
       while (calls.length < (passedMs * perSecond) / 1_000) calls.push(call(calls.length));
-      if (passedMs < forMs) return;
+      if (passedMs < forMs && !isEnough()) return;
       clearInterval(ticking);
-      resolve();
+      resolve(passedMs);
     }, tickMs);
   });
   await Promise.all(calls);
+  return lastedMs;
 }

@@ -1,117 +1,108 @@
-import { contractCases } from "../../shared/providers/contract-cases.ts";
 import { hang, refusal, type Reply, reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
+import { contractCases } from "../../shared/providers/contract-cases.ts";
 import type { Row } from "../report.ts";
-import { keepInFlight, type CallerAnswer } from "./callers.ts";
-import { withStack, quantile, type Scenario, type ScenarioStack, type ScenarioServers, tally } from "./scenario.ts";
+import { type CallerAnswer, keepInFlight } from "./callers.ts";
+import { type Scenario, type ScenarioServers, type ScenarioStack, withStack } from "./scenario-stack.ts";
+import { quantile, tally } from "./statistics.ts";
 
-/** Two providers, of which the preferred one is lost at noon, in each of the ways in which one can be lost. */
+/** Two providers, and the preferred one fails under load, in each of the ways in which it can. */
 
 const providerMs = 50;
+const searches = 3_000;
+const inFlight = 16;
 
-export interface DeadProviderSize {
-  searches: number;
-  inFlight: number;
-}
-
-/** What callers saw while the preferred provider was as `how` tells. */
-export interface Loss {
-  how: string;
+/** What callers saw while the preferred provider was in this state. */
+interface Phase {
+  state: string;
   answers: CallerAnswer[];
-  /** Calls that reached the preferred provider. */
   callsToPreferred: number;
 }
 
 export const deadProvider: Scenario = {
   name: "dead-provider",
-  run: async (surroundings) => {
-    const size = { searches: 3_000, inFlight: 16 };
-    const unhedged = await measureDeadProvider(surroundings, size, {});
-    const hedged = await measureDeadProvider(surroundings, size, { SERP_HEDGE_AFTER_MS: "250" });
+  run: async (servers) => {
+    const unhedged = await measure(servers, {});
+    const hedged = await measure(servers, { SERP_HEDGE_AFTER_MS: "250" });
     return [...rowsOf(unhedged, ""), ...rowsOf(hedged, ", hedged after 250 ms")];
   },
 };
 
-export async function measureDeadProvider(
-  surroundings: ScenarioServers,
-  size: DeadProviderSize,
-  settings: Record<string, string>,
-): Promise<Loss[]> {
+async function measure(servers: ScenarioServers, settings: Record<string, string>): Promise<Phase[]> {
   const second = await startSerperStub();
-  second.otherwise = slowly(reply(200, contractCases.dataforseo.page));
-  const environment = {
+  second.otherwise = afterLatency(reply(200, contractCases.dataforseo.page));
+  const providers = {
     SERP_PROVIDERS: "serper,dataforseo",
     DATAFORSEO_LOGIN: "stub",
     DATAFORSEO_PASSWORD: "stub",
     DATAFORSEO_BASE_URL: second.url,
-    ...settings,
   };
   try {
-    return await withStack(surroundings, { apis: 1, workers: 1, providerMs, environment }, (scene) =>
-      play(scene, size),
-    );
+    return await withStack(servers, { apis: 1, workers: 1, settings: { ...providers, ...settings } }, goThroughStates);
   } finally {
     await second.close();
   }
 }
 
-async function play(scene: ScenarioStack, size: DeadProviderSize): Promise<Loss[]> {
-  const { service, provider } = scene;
+async function goThroughStates(stack: ScenarioStack): Promise<Phase[]> {
+  const { service, provider } = stack;
+  stack.answerAfter(providerMs);
   const terms = { windowLimit: 10_000_000, concurrency: 1_000 };
   const { token } = await service.organization({ creditMils: 100_000_000, terms });
-  const well = provider.otherwise;
-  const losses: Loss[] = [await search(scene, token, size, "alive")];
+  const answering = provider.otherwise;
+  const phases: Phase[] = [await search(stack, token, "answering")];
   provider.otherwise = refusal(500, "Internal server error");
-  losses.push(await search(scene, token, size, "answering 500"));
-  await recover(scene, token, well);
+  phases.push(await search(stack, token, "answering 500"));
+  await recover(stack, token, answering);
   provider.otherwise = hang;
-  losses.push(await search(scene, token, size, "hanging"));
-  await recover(scene, token, well);
+  phases.push(await search(stack, token, "hanging"));
+  await recover(stack, token, answering);
   await provider.close();
-  losses.push(await search(scene, token, size, "gone"));
-  return losses;
+  phases.push(await search(stack, token, "not listening"));
+  return phases;
 }
 
-async function search(scene: ScenarioStack, token: string, size: DeadProviderSize, how: string): Promise<Loss> {
-  const before = scene.provider.requests.length;
+async function search(stack: ScenarioStack, token: string, state: string): Promise<Phase> {
+  const before = stack.provider.requests.length;
   const answers: CallerAnswer[] = [];
-  let begun = 0;
-  await keepInFlight(size.inFlight, async () => {
-    begun += 1;
-    answers.push(await scene.callers.search(scene.service.apis[0]?.url ?? "", token, `${how} ${begun}`));
-    return begun < size.searches;
+  let sent = 0;
+  await keepInFlight(inFlight, async () => {
+    sent += 1;
+    answers.push(await stack.callers.search(stack.apiUrl(0), token, `${state} ${sent}`));
+    return sent < searches;
   });
-  scene.say(`preferred provider ${how}: ${tally(answers.map(({ status }) => status))}`);
-  return { how, answers, callsToPreferred: scene.provider.requests.length - before };
+  stack.say(`preferred provider ${state}: ${tally(answers.map(({ status }) => status))}`);
+  return { state, answers, callsToPreferred: stack.provider.requests.length - before };
 }
 
-/** Until the preferred one is asked again: one search in ten seconds tries whether it is well. */
-async function recover({ service, callers, provider }: ScenarioStack, token: string, well: SerperStub["otherwise"]) {
-  provider.otherwise = well;
+/** Searches until the preferred provider is called again: its circuit half-opens from time to time. */
+async function recover(stack: ScenarioStack, token: string, answering: SerperStub["otherwise"]): Promise<void> {
+  const { service, callers, provider } = stack;
+  provider.otherwise = answering;
   let tries = 0;
   await service.until(async () => {
     const before = provider.requests.length;
     tries += 1;
-    await callers.search(service.apis[0]?.url ?? "", token, `recover ${before} ${tries}`);
+    await callers.search(stack.apiUrl(0), token, `recover ${before} ${tries}`);
     return provider.requests.length > before;
   });
 }
 
-function slowly(answer: Reply): Reply {
+function afterLatency(answer: Reply): Reply {
   return (request, response) => setTimeout(answer, providerMs, request, response);
 }
 
-function rowsOf([alive, ...losses]: readonly Loss[], remark: string): Row[] {
-  const timesOf = (loss: Loss | undefined) => loss?.answers.map(({ ms }) => ms) ?? [];
-  const usual = quantile(timesOf(alive), 0.99);
-  return losses.map((loss) => {
-    const p99 = quantile(timesOf(loss), 0.99);
-    const seen = tally(loss.answers.map(({ status }) => status));
-    const share = `${loss.callsToPreferred} calls to it`;
+function rowsOf([usual, ...failing]: readonly Phase[], remark: string): Row[] {
+  const timesOf = (phase: Phase | undefined) => phase?.answers.map(({ ms }) => ms) ?? [];
+  const usualMs = quantile(timesOf(usual), 0.99);
+  return failing.map((phase) => {
+    const p99Ms = quantile(timesOf(phase), 0.99);
+    const statuses = tally(phase.answers.map(({ status }) => status));
+    const longestMs = Math.max(...timesOf(phase));
     return {
-      what: `the preferred of two providers ${loss.how}${remark}, ${loss.answers.length} searches`,
-      promised: "none fails",
-      seen: `${seen}; p99 ${p99.toFixed(0)} ms, ${usual.toFixed(0)} ms while it lived; at most ${Math.max(...timesOf(loss)).toFixed(0)} ms; ${share}`,
-      held: loss.answers.every(({ status }) => status === 200),
+      what: `the preferred of two providers ${phase.state}${remark}, ${phase.answers.length} searches`,
+      promised: "no search fails",
+      seen: `${statuses}; p99 ${p99Ms.toFixed(0)} ms, ${usualMs.toFixed(0)} ms while it answered; longest ${longestMs.toFixed(0)} ms; ${phase.callsToPreferred} calls to it`,
+      held: phase.answers.every(({ status }) => status === 200),
     };
   });
 }

@@ -1,15 +1,16 @@
+import { readBacklog } from "../../harness/assertions/backlog.ts";
 import type { Row } from "../report.ts";
-import { withStack, type Scenario, type ScenarioServers, tally } from "./scenario.ts";
+import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
+import { tally } from "./statistics.ts";
 
-/** The same search a hundred times at once, by as many callers, none of whom knows of the others. */
+/** A hundred callers send the same search at once, each for itself. */
 
-const providerMs = 200;
 const atOnce = 100;
 const rounds = 20;
 
 export const equalSearches: Scenario = {
   name: "equal-searches",
-  run: async (surroundings) => [rowOf(await measureEqualSearches(surroundings))],
+  run: (servers) => withStack(servers, { apis: 2, workers: 2 }, async (stack) => [rowOf(await measure(stack))]),
 };
 
 interface Round {
@@ -18,29 +19,37 @@ interface Round {
   charges: number;
 }
 
-async function measureEqualSearches(surroundings: ScenarioServers): Promise<Round[]> {
-  return withStack(surroundings, { apis: 2, workers: 2, providerMs }, async ({ service, callers, provider, say }) => {
-    const { organizationId, token } = await service.organization({ creditMils: 1_000_000, terms: {} });
-    const chargesOf = async () =>
-      (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length;
-    const seen: Round[] = [];
-    for (let round = 0; round < rounds; round += 1) {
-      const [callsBefore, chargesBefore] = [provider.requests.length, await chargesOf()];
-      const answers = await Promise.all(
-        Array.from({ length: atOnce }, (_, n) =>
-          callers.search(service.apis[n % 2]?.url ?? "", token, `equal ${round}`),
-        ),
-      );
-      await service.rest();
-      seen.push({
-        statuses: answers.map(({ status }) => status),
-        calls: provider.requests.length - callsBefore,
-        charges: (await chargesOf()) - chargesBefore,
-      });
-    }
-    say(`equal searches: ${rounds} rounds of ${atOnce} at once`);
-    return seen;
+async function measure(stack: ScenarioStack): Promise<Round[]> {
+  const { service, provider, say } = stack;
+  const { organizationId, token } = await service.organization({ creditMils: 1_000_000, terms: {} });
+  const countCharges = async () =>
+    (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length;
+  const seen: Round[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const [callsBefore, chargesBefore] = [provider.requests.length, await countCharges()];
+    const statuses = await searchAtOnce(stack, token, `equal ${round}`);
+    await service.rest();
+    seen.push({
+      statuses,
+      calls: provider.requests.length - callsBefore,
+      charges: (await countCharges()) - chargesBefore,
+    });
+  }
+  say(`equal searches: ${rounds} rounds of ${atOnce} at once`);
+  return seen;
+}
+
+/** A search that is enqueued after the answer may not use it, so the provider answers once all are enqueued. */
+async function searchAtOnce(stack: ScenarioStack, token: string, keyword: string): Promise<number[]> {
+  const { service, callers, provider } = stack;
+  const release = provider.hold();
+  const searches = Array.from({ length: atOnce }, (_, n) => callers.search(stack.apiUrl(n), token, keyword));
+  await service.until(async () => {
+    const { waiting, running } = await readBacklog(service.redis);
+    return waiting + running === atOnce;
   });
+  release();
+  return (await Promise.all(searches)).map(({ status }) => status);
 }
 
 function rowOf(seen: readonly Round[]): Row {

@@ -1,104 +1,102 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { eventually } from "../../harness/assertions/eventually.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
+import { ledgerViolations } from "../audit/audit.ts";
 import type { Row } from "../report.ts";
 import { keepInFlight } from "./callers.ts";
-import { seedOrganizations, type SeededOrganization } from "./seed-organizations.ts";
-import { withStack, type Scenario, type ScenarioStack, type ScenarioServers, tally } from "./scenario.ts";
 import { OrganizationTraffic } from "./organization-traffic.ts";
-import { type Asked, warm } from "./request-sequence.ts";
+import { type CheckedAnswer, warmUp } from "./request-sequence.ts";
+import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
+import { type SeededOrganization, seedOrganizations } from "./seed-organizations.ts";
+import { tally } from "./statistics.ts";
 
-/** Redis loses everything, flushed or killed, while many organizations ask for all kinds of things. */
+/** Redis loses everything, flushed or killed, while many organizations send requests of all kinds. */
 
 const providerMs = 10;
 const inFlight = 32;
 const readyMsMax = 5_000;
-// Visits before the memory is lost, so that it is lost in the middle of some.
-const beforeMs = 1_000;
-const storedMsMax = 30_000;
-const storedLookEveryMs = 20;
+const storedTimeoutMs = 60_000;
+const answeredTimeoutMs = 60_000;
 
 export interface FlushedSize {
   organizations: number;
-  /** How long the visits go on after the loss, at least; in any case until everybody was visited. */
+  /** How long the traffic goes on after the loss, at least; in any case until searches are answered again. */
   afterMs: number;
-  /** Of a search. What was under way when Redis forgot it may take this long to end. */
-  deadlineMs: number;
 }
 
-/** Redis lost everything. All times are by `performance.now()`, all durations in milliseconds. */
+/** Redis lost everything. Instants are by `performance.now()`, durations in milliseconds. */
 export interface Loss {
   how: "flushed" | "killed and restarted empty";
   /** When nothing was left in Redis, and when it took commands again. */
   lostAtMs: number;
   backAtMs: number;
-  /** What was asked after the loss. */
-  asked: Asked[];
-  /** What was under way when it happened. */
-  underWay: Asked[];
-  /** From Redis' return until everybody had been visited since the loss. */
-  allVisitedMs: number;
-  /** From Redis' return until the reconciler had stored every pair; where it does. */
+  traffic: OrganizationTraffic;
+  /** From Redis' return until the reconciler had stored every balance; where it does. */
   storedMs: number | undefined;
 }
 
 export interface FlushedFigures {
-  size: FlushedSize;
   losses: Loss[];
-  verified: boolean;
+  broken: string[];
 }
 
 export const flushed: Scenario = {
   name: "flushed",
-  run: async (surroundings) =>
-    rowsOf(await measureFlushed(surroundings, { organizations: 10_000, afterMs: 6_000, deadlineMs: 10_000 })),
+  run: (servers) =>
+    withStack(servers, { apis: 2, workers: 2, settings: { SEARCH_DEADLINE_MS: "10000" } }, async (stack) => {
+      const size = { organizations: 10_000, afterMs: 6_000 };
+      return rowsOf(size, await measureFlushed(stack, size));
+    }),
 };
 
-export async function measureFlushed(surroundings: ScenarioServers, size: FlushedSize): Promise<FlushedFigures> {
-  const environment = { SEARCH_DEADLINE_MS: String(size.deadlineMs) };
-  return withStack(surroundings, { apis: 2, workers: 2, providerMs, environment }, async (scene) => {
-    const { service, say } = scene;
-    const crowd = await seedOrganizations(service, size.organizations);
-    await warmUp(scene, crowd);
-    say(`flushed: Redis knows ${crowd.length} organizations`);
-    const losses = [await tourDuring(scene, size, crowd, "flushed")];
-    losses.push(await tourDuring(scene, size, crowd, "killed and restarted empty"));
-    await service.rest();
-    return { size, losses, verified: (await service.verify()).ok };
-  });
+export async function measureFlushed(stack: ScenarioStack, size: FlushedSize): Promise<FlushedFigures> {
+  const { service, say } = stack;
+  stack.answerAfter(providerMs);
+  const organizations = await seedOrganizations(service, size.organizations);
+  await warmUpAll(stack, organizations);
+  say(`flushed: Redis has ${organizations.length} organizations`);
+  const losses = [await loseDuringTraffic(stack, size, organizations, "flushed")];
+  losses.push(await loseDuringTraffic(stack, size, organizations, "killed and restarted empty"));
+  await service.rest();
+  return { losses, broken: await ledgerViolations(service) };
 }
 
-async function warmUp(scene: ScenarioStack, crowd: readonly SeededOrganization[]): Promise<void> {
+async function warmUpAll(stack: ScenarioStack, organizations: readonly SeededOrganization[]): Promise<void> {
   let next = 0;
   await keepInFlight(inFlight, async () => {
     const count = next++;
-    const member = crowd[count];
-    if (!member) return false;
-    const wrong = (await warm(scene, member, count)).find(({ verdict }) => verdict !== "right");
-    if (wrong) throw new Error(`wrong even before the loss: ${wrong.told.status} ${wrong.told.text}`);
+    const organization = organizations[count];
+    if (!organization) return false;
+    const wrong = (await warmUp(stack, organization, count)).find(({ verdict }) => verdict !== "right");
+    if (wrong) throw new Error(`wrong before the loss: ${wrong.answer.status} ${wrong.answer.text}`);
     return true;
   });
 }
 
-async function tourDuring(
-  scene: ScenarioStack,
+async function loseDuringTraffic(
+  stack: ScenarioStack,
   size: FlushedSize,
-  crowd: SeededOrganization[],
+  organizations: SeededOrganization[],
   how: Loss["how"],
 ): Promise<Loss> {
-  const tour = new OrganizationTraffic(scene, crowd);
+  const traffic = new OrganizationTraffic(stack, organizations);
   let backAtMs = Number.POSITIVE_INFINITY;
-  const going = tour.go(inFlight, () => performance.now() > backAtMs + size.afterMs);
-  await sleep(beforeMs);
-  const storedBefore = await storedPairs(scene);
-  tour.beginLoss();
-  await lose[how](scene, () => tour.endLoss());
+  const isEnough = () => {
+    const sinceMs = performance.now() - backAtMs;
+    return sinceMs > size.afterMs && (traffic.hasAnsweredSearch || sinceMs > size.afterMs + answeredTimeoutMs);
+  };
+  const running = traffic.run(inFlight, isEnough);
+  // The loss comes in the middle of some sequences.
+  await traffic.untilBegun(2 * inFlight);
+  const storedBefore = await storedBalances(stack);
+  traffic.beginLoss();
+  await lose[how](stack, () => traffic.endLoss());
   backAtMs = performance.now();
-  const storedMs = how === "flushed" ? undefined : await allStored(scene, storedBefore, size.organizations, backAtMs);
-  await going;
-  crowd.splice(0, crowd.length, ...crowd.filter((member) => !tour.doubted.has(member)));
-  const { asked, underWay, lostAtMs } = tour;
-  scene.say(`${how}: ${asked.length} requests, ${tally(asked.map(({ verdict }) => verdict))}`);
-  return { how, asked, underWay, lostAtMs, backAtMs, allVisitedMs: tour.allVisitedAtMs - backAtMs, storedMs };
+  const storedMs =
+    how === "flushed" ? undefined : await untilAllStored(stack, storedBefore, size.organizations, backAtMs);
+  await running;
+  organizations.splice(0, organizations.length, ...organizations.filter((one) => !traffic.doubtful.has(one)));
+  stack.say(`${how}: ${traffic.afterLoss.length} requests, ${tally(traffic.afterLoss.map(({ verdict }) => verdict))}`);
+  return { how, traffic, lostAtMs: traffic.lostAtMs, backAtMs, storedMs };
 }
 
 const lose = {
@@ -109,69 +107,72 @@ const lose = {
   "killed and restarted empty": async ({ service }: ScenarioStack, endLoss: () => void) => {
     const { port } = service.redisServer;
     service.redisServer.kill("SIGKILL");
-    await service.redisServer.stop(); // It is gone already; this takes its folder away.
+    await service.redisServer.stop(); // It has ended; this removes its folder.
     endLoss();
     await service.restartRedis(port);
   },
 };
 
-/** Pairs that each worker has stored because Redis was restarted. */
-async function storedPairs({ service }: ScenarioStack): Promise<number[]> {
-  const metrics = await Promise.all(service.workers.map((worker) => Exposition.of(worker)));
-  return metrics.map((told) => told.value('pairs_stored_total{why="redis_restarted"}') ?? 0);
+/** Balances that each worker has stored because Redis was restarted. */
+async function storedBalances({ workers }: ScenarioStack): Promise<number[]> {
+  const expositions = await Promise.all(workers.map(({ opsUrl = "" }) => Exposition.of({ opsUrl })));
+  return expositions.map((exposition) => exposition.value('pairs_stored_total{why="redis_restarted"}') ?? 0);
 }
 
-async function allStored(
-  scene: ScenarioStack,
-  before: number[],
-  pairs: number,
+async function untilAllStored(
+  stack: ScenarioStack,
+  before: readonly number[],
+  balances: number,
   backAtMs: number,
-): Promise<number | undefined> {
-  while (performance.now() - backAtMs < storedMsMax) {
-    // Either worker may be the one that stores them all.
-    const stored = await storedPairs(scene);
-    if (stored.some((now, place) => now - (before[place] ?? 0) >= pairs)) return performance.now() - backAtMs;
-    await sleep(storedLookEveryMs);
-  }
-  return undefined;
+): Promise<number> {
+  // Either worker may be the one that stores all of them.
+  const isStored = async () =>
+    (await storedBalances(stack)).some((now, worker) => now - (before[worker] ?? 0) >= balances);
+  await eventually(isStored, storedTimeoutMs);
+  return performance.now() - backAtMs;
 }
 
-function rowsOf({ size, losses, verified }: FlushedFigures): Row[] {
+function rowsOf(size: FlushedSize, { losses, broken }: FlushedFigures): Row[] {
   const rows = losses.flatMap((loss) => rowsOfLoss(size, loss));
-  const seen = verified ? "verified" : "broken";
-  return [...rows, { what: "the ledger, after both", promised: "every invariant holds", seen, held: verified }];
+  const seen = broken.join("; ") || "so";
+  return [
+    ...rows,
+    { what: "the ledger, after both", promised: "every invariant holds", seen, held: broken.length === 0 },
+  ];
 }
 
 function rowsOfLoss({ organizations }: FlushedSize, loss: Loss): Row[] {
   const what = `Redis ${loss.how} with ${organizations} organizations in it`;
-  const { asked, backAtMs, lostAtMs, storedMs } = loss;
-  const wrong = asked.filter(({ verdict }) => verdict === "wrong");
-  const inTime = asked.filter(({ told }) => told.beganAtMs < backAtMs + readyMsMax).length;
-  const readyMs = readyAfter(loss);
+  const { backAtMs, lostAtMs, storedMs, traffic } = loss;
+  const checked = traffic.afterLoss;
+  const isWrong = checked.some(({ verdict }) => verdict === "wrong");
+  const soon = checked.filter(({ answer }) => answer.beganAtMs < backAtMs + readyMsMax).length;
+  const { firstSearchMs, lastRefusalMs } = readyAfter(loss);
+  const servedSeconds = ((traffic.allServedAtMs - backAtMs) / 1_000).toFixed(1);
   const rows = [
     {
       what,
       promised: "no wrong answer: what each has to the mil, or 503",
-      seen: `${asked.length} requests, ${inTime} of them in the first ${readyMsMax / 1_000} s: ${tally(asked.map(({ told, verdict }) => `${told.status} ${verdict}`))}; under way: ${tally(loss.underWay.map(({ told }) => told.status))}`,
-      held: wrong.length === 0 && inTime > 0,
+      seen: `${checked.length} requests, ${soon} of them in the first ${readyMsMax / 1_000} s: ${tally(checked.map(({ answer, verdict }) => `${answer.status} ${verdict}`))}; in flight at the loss: ${tally(traffic.inFlight.map(({ answer }) => answer.status))}`,
+      held: !isWrong && soon > 0,
     },
     {
       what: `${what}, away ${(backAtMs - lostAtMs).toFixed(0)} ms`,
       promised: `ready within ${readyMsMax / 1_000} s`,
-      seen: `a search answered after ${readyMs.firstSearch.toFixed(0)} ms, the last 503 after ${readyMs.lastRefusal.toFixed(0)} ms, everybody asked after ${(loss.allVisitedMs / 1_000).toFixed(1)} s`,
-      held: readyMs.firstSearch <= readyMsMax && readyMs.lastRefusal <= readyMsMax,
+      seen: `first search answered after ${firstSearchMs.toFixed(0)} ms, last 503 after ${lastRefusalMs.toFixed(0)} ms, every organization served after ${servedSeconds} s`,
+      held: firstSearchMs <= readyMsMax && lastRefusalMs <= readyMsMax,
     },
   ];
-  if (loss.how === "flushed") return rows;
-  const seen = storedMs === undefined ? "not seen" : `${storedMs.toFixed(0)} ms after Redis' return`;
-  const held = storedMs !== undefined && storedMs <= readyMsMax;
-  return [...rows, { what, promised: `every balance is in Redis again within ${readyMsMax / 1_000} s`, seen, held }];
+  if (storedMs === undefined) return rows;
+  const promised = `every balance is in Redis again within ${readyMsMax / 1_000} s`;
+  return [...rows, { what, promised, seen: `${storedMs.toFixed(0)} ms`, held: storedMs <= readyMsMax }];
 }
 
 /** Milliseconds from Redis' return to the first answered search, and to the last refusal (0 without any). */
-export function readyAfter({ asked, backAtMs }: Pick<Loss, "asked" | "backAtMs">) {
-  const endMs = ({ told }: Asked) => told.beganAtMs + told.ms - backAtMs;
-  const searches = asked.filter(({ what, told }) => what === "search" && told.status === 200).map(endMs);
-  const refusals = asked.filter(({ verdict }) => verdict === "refused").map(endMs);
-  return { firstSearch: Math.min(...searches), lastRefusal: Math.max(0, ...refusals) };
+function readyAfter({ traffic, backAtMs }: Loss) {
+  const endMs = ({ answer }: CheckedAnswer) => answer.beganAtMs + answer.ms - backAtMs;
+  const checked = traffic.afterLoss;
+  const searches = checked.filter(({ what, answer }) => what === "search" && answer.status === 200).map(endMs);
+  const refusals = checked.filter(({ verdict }) => verdict === "refused").map(endMs);
+  return { firstSearchMs: Math.min(...searches), lastRefusalMs: Math.max(0, ...refusals) };
 }

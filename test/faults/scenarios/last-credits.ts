@@ -1,98 +1,86 @@
 import { keysOf } from "../../../shared/credits/holds.ts";
 import { readBalance } from "../../../shared/credits/ledger.ts";
+import { auditCharges } from "../audit/audit.ts";
+import { priceMils } from "../audit/evidence.ts";
 import type { Row } from "../report.ts";
-import { keepInFlight, type CallerAnswer } from "./callers.ts";
-import { withStack, type Scenario, type ScenarioStack, type ScenarioServers, tally } from "./scenario.ts";
+import { type CallerAnswer, keepInFlight } from "./callers.ts";
+import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
+import { tally } from "./statistics.ts";
 
-/** Many callers, two APIs, and credit for some of the searches only. */
+/** Many callers at two APIs, and credit for some of the searches only. */
 
-const priceMils = 5;
 const providerMs = 20;
-const lookEveryMs = 25;
+const pollMs = 25;
+const attempts = 5_000;
+const affordable = 1_000;
+const inFlight = 96;
 
-export interface LastCreditsSize {
-  attempts: number;
-  affordable: number;
-  inFlight: number;
-}
-
-export interface LastCreditsFigures {
-  size: LastCreditsSize;
+interface Figures {
   answers: CallerAnswer[];
   providerCalls: number;
-  /** The balance at the end, as each of them tells it. */
+  /** The balance at the end, as each source says it. */
   balances: { rest: unknown; redis: number; postgres: number | undefined };
-  charges: number;
-  /** The least that was left in Redis at any look while they raced: balance less held. */
+  /** The least that could be spent by Redis at any poll while the callers raced: balance less held. */
   leastMils: number;
-  verified: boolean;
+  broken: string[];
 }
 
 export const lastCredits: Scenario = {
   name: "last-credits",
-  run: async (surroundings) =>
-    rowsOf(await measureLastCredits(surroundings, { attempts: 5_000, affordable: 1_000, inFlight: 96 })),
+  run: (servers) => withStack(servers, { apis: 2, workers: 2 }, async (stack) => rowsOf(await measure(stack))),
 };
 
-export async function measureLastCredits(
-  surroundings: ScenarioServers,
-  size: LastCreditsSize,
-): Promise<LastCreditsFigures> {
-  return withStack(surroundings, { apis: 2, workers: 2, providerMs }, async (scene) => {
-    const { service, callers, provider, say } = scene;
-    const creditMils = size.affordable * priceMils;
-    const { organizationId, token } = await service.organization({ creditMils, terms: { priceMils } });
-    const answers: CallerAnswer[] = [];
-    const least = watchLeast(scene, organizationId);
-    let begun = 0;
-    await keepInFlight(size.inFlight, async () => {
-      if (begun === size.attempts) return false;
-      begun += 1;
-      const { url } = service.apis[begun % 2] ?? { url: "" };
-      answers.push(await callers.search(url, token, `last credits ${begun}`));
-      return true;
-    });
-    const leastMils = await least.stop();
-    say(`last credits: ${answers.length} attempts, ${tally(answers.map(({ status }) => status))}`);
-    await service.rest();
-    const copy = await service.redis.hget(keysOf(organizationId).balance, "balance");
-    return {
-      size,
-      answers,
-      providerCalls: provider.requests.length,
-      balances: {
-        rest: (await service.usage(token)).body.creditBalanceMils,
-        redis: Number(copy),
-        postgres: (await readBalance(service.database, organizationId))?.balanceMils,
-      },
-      charges: (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length,
-      leastMils,
-      verified: (await service.verify()).ok,
-    };
+async function measure(stack: ScenarioStack): Promise<Figures> {
+  const { service, callers, provider, say } = stack;
+  stack.answerAfter(providerMs);
+  const organization = await service.organization({ creditMils: affordable * priceMils, terms: { priceMils } });
+  const { organizationId, token } = organization;
+  const answers: CallerAnswer[] = [];
+  const least = pollLeast(stack, organizationId);
+  let sent = 0;
+  await keepInFlight(inFlight, async () => {
+    if (sent === attempts) return false;
+    sent += 1;
+    answers.push(await callers.search(stack.apiUrl(sent), token, `last credits ${sent}`));
+    return true;
   });
+  const leastMils = await least.stop();
+  say(`last credits: ${answers.length} attempts, ${tally(answers.map(({ status }) => status))}`);
+  await service.rest();
+  const usage: unknown = JSON.parse((await callers.usage(stack.apiUrl(0), token)).text);
+  return {
+    answers,
+    providerCalls: provider.requests.length,
+    balances: {
+      rest: Object(usage).creditBalanceMils,
+      redis: Number(await service.redis.hget(keysOf(organizationId).balance, "balance")),
+      postgres: (await readBalance(service.database, organizationId))?.balanceMils,
+    },
+    leastMils,
+    broken: await auditCharges(service, organizationId, affordable),
+  };
 }
 
-/** Looks all the time at what is left; Postgres itself refuses a balance below 0, Redis has no such rule. */
-function watchLeast({ service }: ScenarioStack, organizationId: string) {
+/** Polls what can be spent. Postgres itself refuses a balance below 0; Redis has no such rule. */
+function pollLeast({ service }: ScenarioStack, organizationId: string) {
   const keys = keysOf(organizationId);
   let leastMils = Number.POSITIVE_INFINITY;
-  const look = async () => {
+  const poll = async () => {
     const replies = await service.redis.multi().hget(keys.balance, "balance").hget(keys.holds, "held").exec();
     const [balance, held] = (replies ?? []).map(([, reply]) => reply);
     if (typeof balance === "string") leastMils = Math.min(leastMils, Number(balance) - Number(held ?? 0));
   };
-  const looking = setInterval(() => void look(), lookEveryMs);
+  const polling = setInterval(() => void poll(), pollMs);
   return {
     stop: async () => {
-      clearInterval(looking);
-      await look();
+      clearInterval(polling);
+      await poll();
       return leastMils;
     },
   };
 }
 
-function rowsOf({ size, answers, providerCalls, balances, charges, leastMils, verified }: LastCreditsFigures): Row[] {
-  const { attempts, affordable, inFlight } = size;
+function rowsOf({ answers, providerCalls, balances, leastMils, broken }: Figures): Row[] {
   const what = `${attempts} searches, ${inFlight} at once over 2 APIs, credit for ${affordable}`;
   const count = (status: number) => answers.filter((answer) => answer.status === status).length;
   const { rest, redis, postgres } = balances;
@@ -100,14 +88,14 @@ function rowsOf({ size, answers, providerCalls, balances, charges, leastMils, ve
     {
       what,
       promised: `${affordable} answered, ${attempts - affordable} refused with 402`,
-      seen: `${tally(answers.map(({ status }) => status))}; the provider was asked ${providerCalls} times`,
+      seen: `${tally(answers.map(({ status }) => status))}; ${providerCalls} provider calls`,
       held: count(200) === affordable && count(402) === attempts - affordable && providerCalls === affordable,
     },
     {
       what,
       promised: `${affordable} charges, balance 0 in REST, Redis and Postgres`,
-      seen: `${charges} charges; ${String(rest)}, ${redis}, ${String(postgres)} mils; ledger ${verified ? "verified" : "broken"}`,
-      held: charges === affordable && rest === 0 && redis === 0 && postgres === 0 && verified,
+      seen: [`${String(rest)}, ${redis}, ${String(postgres)} mils`, ...broken].join("; "),
+      held: rest === 0 && redis === 0 && postgres === 0 && broken.length === 0,
     },
     { what, promised: "never below 0", seen: `${leastMils} mils at the least`, held: leastMils >= 0 },
   ];

@@ -1,71 +1,82 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { keepInFlight } from "./callers.ts";
+import { type CheckedAnswer, sendSequence } from "./request-sequence.ts";
+import type { ScenarioStack } from "./scenario-stack.ts";
 import type { SeededOrganization } from "./seed-organizations.ts";
-import type { ScenarioStack } from "./scenario.ts";
-import { type Asked, sendSequence } from "./request-sequence.ts";
 
-/** Visits everybody in turn, again and again, while Redis loses what it knows. */
+/** Sends sequences for every organization in turn, again and again, while Redis loses its data. */
 export class OrganizationTraffic {
-  /** What was asked since the loss. */
-  readonly asked: Asked[] = [];
-  /** What was asked by visits that were under way when it happened. */
-  readonly underWay: Asked[] = [];
-  /** Who was being visited meanwhile: what they have is not known to the mil any more, so they are not visited again. */
-  readonly doubted = new Set<SeededOrganization>();
-  /** When nothing of what Redis knew was left. By `performance.now()`, like all times here. */
+  /** Answers of sequences that began after the loss. */
+  readonly afterLoss: CheckedAnswer[] = [];
+  /** Answers of sequences that were in flight when it happened. */
+  readonly inFlight: CheckedAnswer[] = [];
+  /** The organizations of those: what they have is no longer known to the mil, so they get no further sequence. */
+  readonly doubtful = new Set<SeededOrganization>();
+  /** When nothing of Redis' data was left. By `performance.now()`, like all instants here. */
   lostAtMs = Number.POSITIVE_INFINITY;
-  /** When everybody had been visited since the loss. */
-  allVisitedAtMs = Number.POSITIVE_INFINITY;
-  readonly #scene: ScenarioStack;
+  /** When every organization had had a sequence since the loss. */
+  allServedAtMs = Number.POSITIVE_INFINITY;
+  readonly #stack: ScenarioStack;
   readonly #waiting: SeededOrganization[];
   #phase: "before" | "losing" | "after" = "before";
-  readonly #visited = new Set<SeededOrganization>();
-  /** Who is being visited since before the loss. */
-  readonly #inside = new Set<SeededOrganization>();
+  readonly #served = new Set<SeededOrganization>();
+  /** Organizations with a sequence that began before the loss. */
+  readonly #active = new Set<SeededOrganization>();
   readonly #size: number;
   #count = 0;
 
-  constructor(scene: ScenarioStack, crowd: readonly SeededOrganization[]) {
-    this.#scene = scene;
-    this.#waiting = [...crowd];
-    this.#size = crowd.length;
+  constructor(stack: ScenarioStack, organizations: readonly SeededOrganization[]) {
+    this.#stack = stack;
+    this.#waiting = [...organizations];
+    this.#size = organizations.length;
   }
 
-  /** Goes on until everybody was visited since the loss, and it is enough. */
-  async go(inFlight: number, isEnough: () => boolean): Promise<void> {
+  /** Runs until every organization had a sequence since the loss, and it is enough. */
+  async run(inFlight: number, isEnough: () => boolean): Promise<void> {
     await keepInFlight(inFlight, async () => {
-      const member = this.#waiting.shift();
-      if (!member) return false;
-      await this.#visit(member);
-      return !(performance.now() > this.allVisitedAtMs && isEnough());
+      const organization = this.#waiting.shift();
+      if (!organization) return false;
+      await this.#serve(organization);
+      return !(performance.now() > this.allServedAtMs && isEnough());
     });
   }
 
-  /** Redis is about to lose what it knows. */
+  /** Whether a search was answered since the loss. */
+  get hasAnsweredSearch(): boolean {
+    return this.afterLoss.some(({ what, answer }) => what === "search" && answer.status === 200);
+  }
+
+  /** Resolves once so many sequences have begun. */
+  async untilBegun(count: number): Promise<void> {
+    while (this.#count < count) await sleep(10);
+  }
+
+  /** Redis is about to lose its data. */
   beginLoss(): void {
     this.#phase = "losing";
   }
 
-  /** From now on nothing of what Redis knew is left. */
+  /** Nothing of Redis' data is left. */
   endLoss(): void {
     this.#phase = "after";
     this.lostAtMs = performance.now();
   }
 
-  async #visit(member: SeededOrganization): Promise<void> {
+  async #serve(organization: SeededOrganization): Promise<void> {
     const began = this.#phase;
-    if (began !== "after") this.#inside.add(member);
-    const asked = await sendSequence(this.#scene, member, this.#count++);
-    this.#inside.delete(member);
+    if (began !== "after") this.#active.add(organization);
+    const checked = await sendSequence(this.#stack, organization, this.#count++);
+    this.#active.delete(organization);
     if (began !== "after" && this.#phase !== "before") {
-      this.doubted.add(member);
-      this.underWay.push(...asked);
+      this.doubtful.add(organization);
+      this.inFlight.push(...checked);
     } else {
-      this.#waiting.push(member);
+      this.#waiting.push(organization);
     }
     if (began !== "after") return;
-    this.asked.push(...asked);
-    this.#visited.add(member);
-    if (this.#visited.size + this.doubted.size + this.#inside.size < this.#size) return;
-    this.allVisitedAtMs = Math.min(this.allVisitedAtMs, performance.now());
+    this.afterLoss.push(...checked);
+    this.#served.add(organization);
+    if (this.#served.size + this.doubtful.size + this.#active.size < this.#size) return;
+    this.allServedAtMs = Math.min(this.allServedAtMs, performance.now());
   }
 }

@@ -1,18 +1,19 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
+import { priceMils } from "../audit/evidence.ts";
 import type { CallerAnswer } from "./callers.ts";
-import { type SeededOrganization, poorMils, priceMils } from "./seed-organizations.ts";
-import type { ScenarioStack } from "./scenario.ts";
+import type { ScenarioStack } from "./scenario-stack.ts";
+import { poorMils, type SeededOrganization } from "./seed-organizations.ts";
 
 /**
- * What members of a crowd ask, one after the other, and whether each answer is right: only one visitor is with a member
- * at a time, so what it truly has is known to the mil.
+ * Sequences of requests of one organization, and whether each answer is right. One sequence runs per organization at a
+ * time, so what the organization really has is known to the mil.
  */
 
-/** One request of a visit. */
-export interface Asked {
+/** One request of a sequence. */
+export interface CheckedAnswer {
   what: "usage" | "search";
-  told: CallerAnswer;
+  answer: CallerAnswer;
   verdict: "right" | "refused" | "wrong";
 }
 
@@ -22,106 +23,114 @@ const shortBody = z.object({
   error: z.object({ code: z.literal("out_of_credits"), details: z.object({ availableMils: z.literal(poorMils) }) }),
 });
 
-type Kind = (visit: RequestSequence) => Promise<void>;
-
-/** Visits a member: which kind of visit it is goes in turn with the count. */
-export async function sendSequence(scene: ScenarioStack, member: SeededOrganization, count: number): Promise<Asked[]> {
-  const visiting = new RequestSequence(scene, member, count);
-  const kind = kinds[count % kinds.length];
-  await kind?.(visiting);
-  return visiting.asked;
+/** Sends the sequence whose turn it is by the count. */
+export async function sendSequence(
+  stack: ScenarioStack,
+  organization: SeededOrganization,
+  count: number,
+): Promise<CheckedAnswer[]> {
+  const sequence = new RequestSequence(stack, organization, count);
+  await kinds[count % kinds.length]?.(sequence);
+  return sequence.checked;
 }
 
-/** A member's first visit, while all is well: its balance is read, and some pay under a key. */
-export async function warm(scene: ScenarioStack, member: SeededOrganization, count: number): Promise<Asked[]> {
-  const visiting = new RequestSequence(scene, member, count);
-  await visiting.usage();
-  if (count % 4 === 0) await visiting.searchWithKey();
-  return visiting.asked;
+/** The first sequence of an organization, while all is well: its balance is read, and some pay under a key. */
+export async function warmUp(
+  stack: ScenarioStack,
+  organization: SeededOrganization,
+  count: number,
+): Promise<CheckedAnswer[]> {
+  const sequence = new RequestSequence(stack, organization, count);
+  await sequence.usage();
+  if (count % 4 === 0) await sequence.searchWithKey();
+  return sequence.checked;
 }
 
-const kinds: Kind[] = [
-  (visiting) => visiting.usage(),
-  async (visiting) => {
-    await visiting.search();
-    await visiting.usage();
+const kinds: ((sequence: RequestSequence) => Promise<void>)[] = [
+  (sequence) => sequence.usage(),
+  async (sequence) => {
+    await sequence.search();
+    await sequence.usage();
   },
-  async (visiting) => {
-    await visiting.searchWithKey();
-    await visiting.repeat();
-    await visiting.usage();
+  async (sequence) => {
+    await sequence.searchWithKey();
+    await sequence.repeat();
+    await sequence.usage();
   },
-  async (visiting) => {
-    await visiting.repeat();
-    await visiting.usage();
+  async (sequence) => {
+    await sequence.repeat();
+    await sequence.usage();
   },
 ];
 
 class RequestSequence {
-  readonly asked: Asked[] = [];
-  readonly #scene: ScenarioStack;
-  readonly #member: SeededOrganization;
+  readonly checked: CheckedAnswer[] = [];
+  readonly #stack: ScenarioStack;
+  readonly #organization: SeededOrganization;
   readonly #apiUrl: string;
   #mayBeHeldMils = 0;
 
-  constructor(scene: ScenarioStack, member: SeededOrganization, count: number) {
-    const { apis } = scene.service;
-    this.#scene = scene;
-    this.#member = member;
+  constructor(stack: ScenarioStack, organization: SeededOrganization, count: number) {
+    this.#stack = stack;
+    this.#organization = organization;
     // Not in step with the kinds, so that each API gets all of them.
-    this.#apiUrl = apis[Math.floor(count / kinds.length) % apis.length]?.url ?? "";
+    this.#apiUrl = stack.apiUrl(Math.floor(count / kinds.length));
   }
 
   async usage(): Promise<void> {
-    const told = await this.#scene.callers.usage(this.#apiUrl, this.#member.token);
-    const isRight = () => this.#isRight(usageBody.parse(JSON.parse(told.text)).creditBalanceMils);
-    this.#note("usage", told, told.status === 200 && isRight());
+    const answer = await this.#stack.callers.usage(this.#apiUrl, this.#organization.token);
+    const isRight = () => this.#isRight(usageBody.parse(JSON.parse(answer.text)).creditBalanceMils);
+    this.#record("usage", answer, answer.status === 200 && isRight());
   }
 
   async search(): Promise<void> {
-    this.#judge(await this.#scene.callers.search(this.#apiUrl, this.#member.token, "a visit"), priceMils);
+    this.#check(await this.#send(), priceMils);
   }
 
   /** A search under a key of its own. */
   async searchWithKey(): Promise<void> {
     const key = randomUUID();
-    const told = await this.#scene.callers.search(this.#apiUrl, this.#member.token, "a visit", key);
-    this.#judge(told, priceMils);
-    if (told.status === 200) this.#member.paid = { key, text: told.text };
+    const answer = await this.#send(key);
+    this.#check(answer, priceMils);
+    if (answer.status === 200) this.#organization.paid = { key, text: answer.text };
   }
 
-  /** The same again under a key that was paid: the same bytes; or searched anew, for nothing, and then the same bytes. */
+  /** Repeats a key that has paid: the same bytes; or, after Redis lost the record, a new search that costs nothing. */
   async repeat(): Promise<void> {
-    const { paid, token } = this.#member;
+    const { paid } = this.#organization;
     if (!paid) return this.search();
-    const told = await this.#scene.callers.search(this.#apiUrl, token, "a visit", paid.key);
-    if (told.status === 200 && told.replayed) return this.#note("search", told, told.text === paid.text);
-    this.#judge(told, 0);
-    if (told.status === 200) this.#member.paid = { ...paid, text: told.text };
+    const answer = await this.#send(paid.key);
+    if (answer.status === 200 && answer.replayed) return this.#record("search", answer, answer.text === paid.text);
+    this.#check(answer, 0);
+    if (answer.status === 200) this.#organization.paid = { ...paid, text: answer.text };
   }
 
-  /** A search that runs, for this price. */
-  #judge(told: CallerAnswer, chargedMils: number): void {
-    if (this.#member.isPoor && told.status !== 200) {
-      const isRight = told.status === 402 && shortBody.safeParse(JSON.parse(told.text)).success;
-      return this.#note("search", told, isRight);
+  #send(key?: string): Promise<CallerAnswer> {
+    return this.#stack.callers.search(this.#apiUrl, this.#organization.token, "a sequence", key);
+  }
+
+  /** Checks the answer to a search that has this price. */
+  #check(answer: CallerAnswer, chargedMils: number): void {
+    if (this.#organization.isPoor && answer.status !== 200) {
+      const isRight = answer.status === 402 && shortBody.safeParse(JSON.parse(answer.text)).success;
+      return this.#record("search", answer, isRight);
     }
-    if (told.status !== 200) return this.#note("search", told, false);
-    const body = answerBody.parse(JSON.parse(told.text));
-    this.#member.balanceMils -= body.creditsCharged;
+    if (answer.status !== 200) return this.#record("search", answer, false);
+    const body = answerBody.parse(JSON.parse(answer.text));
+    this.#organization.balanceMils -= body.creditsCharged;
     const isRight = body.creditsCharged === chargedMils && this.#isRight(body.creditsRemaining);
-    this.#note("search", told, isRight && !this.#member.isPoor);
+    this.#record("search", answer, isRight && !this.#organization.isPoor);
   }
 
-  /** To the mil: its balance, less holds of its own refused searches that may not be given back yet. */
+  /** To the mil: the balance, less holds of its own refused searches that may not be given back yet. */
   #isRight(availableMils: number): boolean {
-    const heldMils = this.#member.balanceMils - availableMils;
+    const heldMils = this.#organization.balanceMils - availableMils;
     return heldMils >= 0 && heldMils <= this.#mayBeHeldMils && heldMils % priceMils === 0;
   }
 
-  #note(what: Asked["what"], told: CallerAnswer, isRight: boolean): void {
-    this.asked.push({ what, told, verdict: isRight ? "right" : told.status === 503 ? "refused" : "wrong" });
-    // Its hold is given back while its caller is told already.
-    if (what === "search" && told.status === 503) this.#mayBeHeldMils += priceMils;
+  #record(what: CheckedAnswer["what"], answer: CallerAnswer, isRight: boolean): void {
+    this.checked.push({ what, answer, verdict: isRight ? "right" : answer.status === 503 ? "refused" : "wrong" });
+    // A hold is given back after its caller got the refusal.
+    if (what === "search" && answer.status === 503) this.#mayBeHeldMils += priceMils;
   }
 }

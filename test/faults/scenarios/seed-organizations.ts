@@ -2,28 +2,28 @@ import type { Client } from "pg";
 import { setPlan } from "../../../shared/credits/plans.ts";
 import { newId } from "../../../shared/ids.ts";
 import { hashToken, newToken } from "../../../shared/organizations/tokens.ts";
+import { priceMils } from "../audit/evidence.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Service } from "../../harness/processes/service.ts";
 
-export const priceMils = 5;
 /** What a poor organization has: too little for a search. */
 export const poorMils = priceMils - 1;
 const poorEvery = 50;
 const richMils = 1_000;
 
-/** An organization of many, with what it truly has: each has another balance, so that a mixed-up answer shows. */
+/** One of many organizations, and what it really has. Each has a different balance, so a mixed-up answer shows. */
 export interface SeededOrganization {
   organizationId: string;
   token: string;
   balanceMils: number;
   isPoor: boolean;
-  /** An Idempotency-Key that it has paid under, and the answer's bytes. */
+  /** An Idempotency-Key that has paid, and the answer's bytes. */
   paid: { key: string; text: string } | undefined;
 }
 
-/** Makes organizations with tokens and credit, all at once; every fiftieth is too poor to search. */
+/** Inserts organizations with tokens and credit in bulk. Every fiftieth is too poor to search. */
 export async function seedOrganizations(service: Service, size: number): Promise<SeededOrganization[]> {
-  const planCode = "crowd";
+  const planCode = "many";
   await setPlan(service.database, {
     code: planCode,
     priceMils,
@@ -32,30 +32,35 @@ export async function seedOrganizations(service: Service, size: number): Promise
     concurrency: 100,
     operations: ["serp.search", "usage.get"],
   });
-  const crowd = Array.from({ length: size }, (_, place): SeededOrganization => {
-    const isPoor = place % poorEvery === poorEvery - 1;
-    const balanceMils = isPoor ? poorMils : richMils + place;
+  const organizations = Array.from({ length: size }, (_, at): SeededOrganization => {
+    const isPoor = at % poorEvery === poorEvery - 1;
+    const balanceMils = isPoor ? poorMils : richMils + at;
     return { organizationId: newId("org"), token: newToken(), balanceMils, isPoor, paid: undefined };
   });
-  await asOwner(service.databaseUrl, (client) => insert(client, planCode, crowd));
-  return crowd;
+  await asOwner(service.databaseUrl, (client) => insert(client, planCode, organizations));
+  return organizations;
 }
 
-async function insert(client: Client, planCode: string, crowd: readonly SeededOrganization[]): Promise<void> {
-  const ids = crowd.map(({ organizationId }) => organizationId);
+async function insert(client: Client, planCode: string, organizations: readonly SeededOrganization[]): Promise<void> {
+  const ids = organizations.map(({ organizationId }) => organizationId);
   await client.query(
-    "insert into organizations (id, name, plan_code) select id, 'Crowd', $2 from unnest($1::text[]) as o (id)",
+    "insert into organizations (id, name, plan_code) select id, 'Many', $2 from unnest($1::text[]) as o (id)",
     [ids, planCode],
   );
   await client.query(
     `insert into tokens (id, organization_id, hash, last4)
      select t.id, t.organization_id, t.hash, t.last4
      from unnest($1::text[], $2::text[], $3::bytea[], $4::text[]) as t (id, organization_id, hash, last4)`,
-    [ids.map(() => newId("tok")), ids, crowd.map((m) => hashToken(m.token)), crowd.map((m) => m.token.slice(-4))],
+    [
+      ids.map(() => newId("tok")),
+      ids,
+      organizations.map((m) => hashToken(m.token)),
+      organizations.map((m) => m.token.slice(-4)),
+    ],
   );
   await client.query(
-    `select grant_credit(g.id, g.grant_id, g.mils, 'figures')
+    `select grant_credit(g.id, g.grant_id, g.mils, 'scenario')
      from unnest($1::text[], $2::text[], $3::bigint[]) as g (id, grant_id, mils)`,
-    [ids, ids.map(() => newId("grant")), crowd.map(({ balanceMils }) => balanceMils)],
+    [ids, ids.map(() => newId("grant")), organizations.map(({ balanceMils }) => balanceMils)],
   );
 }

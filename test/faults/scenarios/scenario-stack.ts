@@ -1,0 +1,101 @@
+import { startRedis } from "../../../shared/local/redis.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { environmentFor, SupervisedProcess } from "../../harness/processes/supervised-process.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
+import { type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import type { Row, Say } from "../report.ts";
+import { Callers } from "./callers.ts";
+
+/** The servers in which a scenario runs. */
+export interface ScenarioServers {
+  /** A running Postgres, in which the scenario makes a database of its own. */
+  postgresUrl: string;
+  say: Say;
+  /** An empty Redis of its own; by default a process is started. */
+  startRedis?: () => Promise<LocalServer>;
+}
+
+/** A figure that is promised, measured anew each time. */
+export interface Scenario {
+  name: string;
+  run: (servers: ScenarioServers) => Promise<Row[]>;
+}
+
+export interface ScenarioStackOptions {
+  apis: number;
+  workers: number;
+  /** Settings of every process, besides those that lead to the servers. */
+  settings?: Record<string, string>;
+}
+
+/** The whole service as real processes, the provider as a stub, and callers with connections of their own. */
+export class ScenarioStack {
+  readonly service: Service;
+  readonly provider: SerperStub;
+  readonly callers = new Callers();
+  readonly apis: readonly SupervisedProcess[];
+  readonly workers: readonly SupervisedProcess[];
+  readonly say: Say;
+
+  private constructor(service: Service, provider: SerperStub, options: ScenarioStackOptions, say: Say) {
+    this.service = service;
+    this.provider = provider;
+    this.say = say;
+    const environment = environmentFor(
+      { databaseUrl: service.databaseUrl, redisUrl: service.redisServer.url },
+      { ...provider.settings, ...options.settings },
+    );
+    const processes = (kind: "api" | "worker", count: number) =>
+      Array.from({ length: count }, (_, number) => new SupervisedProcess({ kind, number, environment }));
+    this.apis = processes("api", options.apis);
+    this.workers = processes("worker", options.workers);
+  }
+
+  static async open(servers: ScenarioServers, options: ScenarioStackOptions): Promise<ScenarioStack> {
+    const { postgresUrl, say, startRedis: start = startRedis } = servers;
+    const [database, redis, provider] = await Promise.all([freshDatabaseIn(postgresUrl), start(), startSerperStub()]);
+    const service = await Service.start({ apis: 0, workers: 0, servers: { database, redis } });
+    const stack = new ScenarioStack(service, provider, options, say);
+    try {
+      await Promise.all([...stack.apis, ...stack.workers].map((process) => process.ready()));
+      return stack;
+    } catch (error) {
+      await stack.close();
+      throw error;
+    }
+  }
+
+  /** Where callers reach the n-th API, counted around. */
+  apiUrl(n: number): string {
+    const url = this.apis[n % this.apis.length]?.url;
+    if (url === undefined) throw new Error(`API ${n % this.apis.length} does not run`);
+    return url;
+  }
+
+  /** From now on the provider answers each call after this time. */
+  answerAfter(providerMs: number): void {
+    this.provider.otherwise = (request, response) => setTimeout(tenOrganic, providerMs, request, response);
+  }
+
+  async close(): Promise<void> {
+    await this.callers.close();
+    await Promise.all([...this.apis, ...this.workers].map((process) => process.close()));
+    await this.service.stop();
+    await this.provider.close();
+  }
+}
+
+/** Opens a stack, uses it, and closes it whatever happens. */
+export async function withStack<T>(
+  servers: ScenarioServers,
+  options: ScenarioStackOptions,
+  use: (stack: ScenarioStack) => Promise<T>,
+): Promise<T> {
+  const stack = await ScenarioStack.open(servers, options);
+  try {
+    return await use(stack);
+  } finally {
+    await stack.close();
+  }
+}
