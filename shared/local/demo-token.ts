@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { z } from "zod";
 
 const creditMils = 1_000;
-const balanceMilsMin = 100; // A few searches on any plan that an operator is likely to try.
+const balanceMilsMin = 100; // Enough for a few searches on any likely plan.
 const commandTimeoutMs = 30_000;
 const requestTimeoutMs = 5_000;
 const adminFile = join(import.meta.dirname, "..", "admin.ts");
@@ -15,18 +15,18 @@ const created = z.object({ token: z.string() });
 const usage = z.object({ creditBalanceMils: z.number() });
 
 /**
- * The token kept in `tokenFile`, if it still works with this database and has credits left; else that of a new
- * organization with credits, which is kept instead. So a second start prints the same line, and the line always works.
+ * Returns the token in `tokenFile` if it works with this database and has credit left. Otherwise it creates an organization
+ * with credit and stores its token there. So a second start prints the same curl line, and the line always works.
  */
 export async function ensureDemoToken(
   apiUrl: string,
   tokenFile: string,
   environment: NodeJS.ProcessEnv,
 ): Promise<{ token: string; isNew: boolean }> {
-  const kept = (await readFile(tokenFile, "utf8").catch(() => "")).trim();
-  if (kept !== "" && (await canSearch(apiUrl, kept))) return { token: kept, isNew: false };
+  const stored = (await readFile(tokenFile, "utf8").catch(() => "")).trim();
+  if (stored !== "" && (await canSearch(apiUrl, stored))) return { token: stored, isNew: false };
   const { token } = await createOrganization(environment);
-  await rm(tokenFile, { force: true }); // A file made anew has the mode below, whatever the old one had.
+  await rm(tokenFile, { force: true }); // A new file gets the mode below, whatever the old one had.
   await writeFile(tokenFile, `${token}\n`, { mode: 0o600 });
   return { token, isNew: true };
 }
@@ -36,7 +36,7 @@ async function canSearch(apiUrl: string, token: string): Promise<boolean> {
   const answer = await fetch(`${apiUrl}/v1/usage`, { headers, signal: AbortSignal.timeout(requestTimeoutMs) });
   if (answer.ok) return usage.parse(await answer.json()).creditBalanceMils >= balanceMilsMin;
   if (answer.status === 401) return false;
-  if (answer.status === 429) return true; // Asked too often, which only a token that works can be.
+  if (answer.status === 429) return true; // Only a valid token is rate limited.
   throw new Error(`GET /v1/usage answered ${answer.status}: ${await answer.text()}`);
 }
 

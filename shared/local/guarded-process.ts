@@ -1,34 +1,34 @@
 /**
- * Processes that we start and that must never outlive us. Each leads a process group of its own, so Ctrl-C in the
- * terminal reaches only us and we stop them in order. Should we die without a word (kill -9, a killed test worker),
- * the guard beside each child notices by the end of a pipe that only we hold, and stops it for us.
+ * Processes that must never outlive the process that started them. Each leads its own process group, so that Ctrl-C in the
+ * terminal reaches only the parent, which stops them in order. If the parent dies (kill -9, a killed test worker), a guard
+ * process per child sees the end of a pipe that only the parent held open, and stops the child.
  */
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { Socket } from "node:net";
 
-const stopTimeoutMs = 5_000; // A child that has not stopped by then is killed.
+const stopTimeoutMs = 5_000; // A process that is still running then is killed.
 
 export interface GuardedProcess {
   readonly pid: number;
   readonly process: ChildProcess;
-  /** Resolves when the process has ended, with the reason as words: "exit code 1", "signal SIGKILL". */
+  /** Resolves with the reason when the process has ended: "exit code 1" or "signal SIGKILL". */
   readonly exited: Promise<string>;
-  /** Asks the process to stop, kills it if it does not in time, and returns when it is gone. A second call waits too. */
+  /** Sends the stop signal, kills the process after 5 s, and returns when it has ended. It may be called again. */
   readonly stop: () => Promise<void>;
   readonly kill: (signal: NodeJS.Signals) => void;
 }
 
 export interface GuardedProcessOptions extends SpawnOptions {
-  /** What asks it to stop: SIGTERM by default. */
+  /** The signal that asks it to stop: SIGTERM by default. */
   stopSignal?: NodeJS.Signals;
-  /** A folder that goes away with the child if we die before stopping it. */
+  /** A folder that the guard deletes if the parent dies before it stops the process. */
   throwawayFolder?: string | undefined;
 }
 
 /**
- * Starts a process that is stopped by `stop()`, or by its guard when we are gone.
- * @throws when the program cannot be started at all.
+ * Starts a process that runs until it ends, until `stop()`, or until the parent dies.
+ * @throws if the program cannot be started.
  */
 export async function startGuardedProcess(
   command: string,

@@ -15,28 +15,28 @@ import { freePort } from "./ports.ts";
 
 const readyTimeoutMs = 60_000; // Long enough for a recovery after a crash on a slow disk.
 const pollMs = 10;
-const releaseTimeoutMs = 8_000; // A guard gives a server 5 s to stop; then it is killed.
-const releaseWhileOwnedTimeoutMs = 500; // A server whose owner lives is only waited for if it is just going down.
+const releaseTimeoutMs = 8_000; // A guard kills its server after 5 s.
+const releaseWhileOwnedTimeoutMs = 500; // If the owner of a server is alive, the server may only be in the middle of its stop.
 const startsMax = 10;
 const logLinesInError = 8;
 
-/** A real server of our own on the loopback interface. */
+/** A Postgres or Redis process on the loopback interface. */
 export interface LocalServer extends Pick<GuardedProcess, "exited" | "kill"> {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** Where its data is. Start another on this folder and port, and it is the same server again. */
+  /** Where its data is. Another start with this folder and port is the same server again. */
   readonly folder: string;
-  /** Stops it in order, and removes its folder if it was started without one. */
+  /** Stops it in order, and deletes its folder if it was started without one. */
   readonly stop: () => Promise<void>;
 }
 
 export interface LocalServerOptions {
-  /** Where the data is kept. Without one it is kept in a new folder that `stop()` removes. */
+  /** Where the data is. Without it the data is in a new folder, which `stop()` deletes. */
   folder?: string;
-  /** Without one a free port is chosen. */
+  /** Without it a free port is chosen. */
   port?: number;
-  /** True: what was acknowledged survives a power cut. False (the default) is faster; only `kill` is survived. */
+  /** Whether acknowledged writes survive a power cut. By default they only survive `kill`, which is faster. */
   durable?: boolean;
 }
 
@@ -44,12 +44,12 @@ export interface ServerProgram extends GuardedProcessOptions {
   name: string;
   command: string;
   args: (port: number) => string[];
-  /** The server writes this line to its log when it takes connections. */
+  /** The line that the server logs when it accepts connections. */
   readyLine: string;
   folder: string;
-  /** The file with its process id, which stays behind when it is killed. */
+  /** The file with its process id. It stays behind if the server is killed. */
   pidFile: string;
-  /** The folder that the server works in, by which its process is known. */
+  /** The working folder of the server, by which its process is recognised. */
   workFolder: string;
 }
 
@@ -57,8 +57,9 @@ export interface ServerProgram extends GuardedProcessOptions {
 export class ServerNotStarted extends Error {}
 
 /**
- * Starts the program and waits until it takes connections. A chosen port that somebody takes first is chosen again.
- * @throws {ServerNotStarted} when it ends before that, or is not ready in time.
+ * Starts the program and waits until it accepts connections. If another program takes a chosen port first, it retries with
+ * another port.
+ * @throws {ServerNotStarted} if it ends before that, or is not ready after 60 s.
  */
 export async function startServer(
   program: ServerProgram,
@@ -73,7 +74,7 @@ export async function startServer(
     if (portTaken && fixedPort !== undefined) {
       throw new ServerNotStarted(`${program.name} cannot start: another program uses port ${port} of 127.0.0.1.`);
     }
-    // Postgres' children need a moment to notice that their parent was killed.
+    // The children of a killed Postgres need a moment to notice and release its memory.
     const parentJustDied = log.includes("is still in use");
     if (!(portTaken || parentJustDied) || starts === startsMax) {
       const lastLines = log.trimEnd().split("\n").slice(-logLinesInError).join("\n");
@@ -83,16 +84,16 @@ export async function startServer(
   }
 }
 
-// A server that lost its parent is being stopped by its guard; two servers on one folder would ruin it. A process id
-// file that was left behind by a killed server is removed, because its number may belong to anybody by now.
+// Waits until no server uses the folder, because two servers on one folder would ruin the data: a server whose parent died
+// is still being stopped by its guard. A process id file of a killed server is deleted, because the id may be reused by now.
 async function waitForRelease(program: ServerProgram): Promise<void> {
   const ownerFile = join(program.folder, "owner.pid");
   const timeoutMs = isAlive(pidIn(ownerFile)) ? releaseWhileOwnedTimeoutMs : releaseTimeoutMs;
   const giveUpAt = Date.now() + timeoutMs;
-  for (let pid = holderOf(program); pid !== undefined; pid = holderOf(program)) {
+  for (let pid = serverUsingFolder(program); pid !== undefined; pid = serverUsingFolder(program)) {
     if (Date.now() > giveUpAt) {
-      const advice = "Is it started twice from this folder? Stop the other one first.";
-      throw new ServerNotStarted(`${program.name} is running on ${program.workFolder} as process ${pid}. ${advice}`);
+      const advice = "Was it started twice from this folder? Stop the other one first.";
+      throw new ServerNotStarted(`${program.name} already runs on ${program.workFolder} as process ${pid}. ${advice}`);
     }
     await sleep(pollMs);
   }
@@ -100,14 +101,14 @@ async function waitForRelease(program: ServerProgram): Promise<void> {
   writeFileSync(ownerFile, `${process.pid}\n`);
 }
 
-function holderOf({ pidFile, workFolder }: ServerProgram): number | undefined {
+function serverUsingFolder({ pidFile, workFolder }: ServerProgram): number | undefined {
   const pid = pidIn(pidFile);
   if (pid === undefined || !existsSync("/proc/self/cwd")) return isAlive(pid) ? pid : undefined;
   try {
-    // The number alone is no evidence, so where there is a /proc the process must also work in our folder.
+    // A process id alone is no evidence. With /proc, the process must also have our working folder.
     return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(workFolder) ? pid : undefined;
   } catch {
-    return undefined; // Gone, or of a user whose processes we may not look at, so not ours.
+    return undefined; // It has ended, or belongs to a user whose processes we cannot inspect, so it is not ours.
   }
 }
 
@@ -139,9 +140,9 @@ async function startOnce(program: ServerProgram, port: number): Promise<{ child?
   const logFile = openSync(logPath, "w", 0o600);
   const child = await startGuardedProcess(command, args(port), { ...options, stdio: ["ignore", logFile, logFile] });
   closeSync(logFile);
-  const { process: started } = child;
+  const { process: running } = child;
   const giveUpAt = Date.now() + readyTimeoutMs;
-  while (started.exitCode === null && started.signalCode === null && Date.now() < giveUpAt) {
+  while (running.exitCode === null && running.signalCode === null && Date.now() < giveUpAt) {
     if (readFileSync(logPath, "utf8").includes(readyLine)) return { child, log: "" };
     await sleep(pollMs);
   }

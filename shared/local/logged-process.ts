@@ -16,7 +16,7 @@ const lastLinesMax = 5;
 
 export interface LoggedProcess extends GuardedProcess {
   name: string;
-  /** Its last lines, for the reason when it ends by itself. */
+  /** The last lines of its log, for the message if it ends by itself. */
   lastLines: string[];
 }
 
@@ -32,7 +32,7 @@ export interface LoggedProcessOptions {
   say: (line: string) => void;
 }
 
-/** Starts `node <mainFile>`. It is asked to stop by SIGTERM, and killed when that takes too long. */
+/** Starts `node <mainFile>`. `stop()` sends SIGTERM, and kills it if it takes too long. */
 export async function startLoggedProcess(options: LoggedProcessOptions): Promise<LoggedProcess> {
   const { name, mainFile, environment, logPath, watched = [], format, say } = options;
   const watch = watched.length > 0 ? ["--watch", "--watch-preserve-output"] : [];
@@ -41,7 +41,7 @@ export async function startLoggedProcess(options: LoggedProcessOptions): Promise
     env: environment,
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const closed = once(child.process, "close"); // Later than the exit: its last lines have been read by then.
+  const closed = once(child.process, "close"); // It comes after the exit, when the last lines have been read.
   const log = createWriteStream(logPath, { mode: 0o600 });
   const lastLines: string[] = [];
   for (const output of [child.process.stdout, child.process.stderr]) {
@@ -63,11 +63,11 @@ export async function startLoggedProcess(options: LoggedProcessOptions): Promise
 
 /**
  * Waits until the process answers 200 on `/readyz` at its ops port.
- * @throws {Error} when it ends before that or takes too long; the message has its last lines.
+ * @throws {Error} if it ends before that or is not ready after 30 s. The message has the last lines of its log.
  */
 export async function waitUntilReady(started: LoggedProcess, opsUrl: string): Promise<void> {
-  const giveUpAt = Date.now() + readyTimeoutMs;
-  while (Date.now() < giveUpAt) {
+  const deadlineAtMs = Date.now() + readyTimeoutMs;
+  while (Date.now() < deadlineAtMs) {
     if (await answersReady(opsUrl)) return;
     const ended = await Promise.race([started.exited, sleep(pollMs)]);
     if (typeof ended === "string") throw new Error(exitMessage(started, ended));
@@ -75,7 +75,7 @@ export async function waitUntilReady(started: LoggedProcess, opsUrl: string): Pr
   throw new Error(`${started.name} was not ready in ${readyTimeoutMs / 1000} s.\n${started.lastLines.join("\n")}`);
 }
 
-/** The sentence for a process that ended although nobody stopped it. */
+/** The message for a process that ended by itself. */
 export function exitMessage({ name, lastLines }: LoggedProcess, reason: string): string {
   return [`${name} ended by itself (${reason}). Its last lines:`, ...lastLines].join("\n");
 }
@@ -90,7 +90,7 @@ async function answersReady(opsUrl: string): Promise<boolean> {
   }
 }
 
-// What is not a line of the log's own form (a crash before the log is open) is worth showing too.
+// A line that is not a log entry, such as a crash before the log is open, counts as a warning.
 function isWarning(line: string): boolean {
   try {
     const entry: unknown = JSON.parse(line);

@@ -2,14 +2,14 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-// Below the range from which systems take the ports of outgoing connections. So a server that is started again finds
-// its port free, and a client that tries to reach it meanwhile cannot connect to itself.
+// Below the range of ephemeral ports. So a restarted server finds its port free, and a client that connects to the port
+// meanwhile cannot be given the same port and connect to itself.
 const portMin = 20_000;
 const portMax = 29_999;
 const triesMax = 100;
 const portHighest = 65_535;
 
-/** A free port on the loopback interface. Somebody may take it before it is used, so be ready to ask again. */
+/** A free port on the loopback interface. Another program may take it before it is used, so the caller has to retry. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries += 1) {
     const port = portMin + Math.floor(Math.random() * (portMax - portMin + 1));
@@ -19,9 +19,9 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * The first port from `wanted` upwards that is free and that no other `npm start` has claimed. The claim is the UDP
- * port of the same number, held until this process ends: taken in one step, so that two checkouts started at the same
- * moment never choose the same port, although each uses its own only seconds later.
+ * The first port from `wanted` upwards that is free and that no other `npm start` has claimed. The claim is the UDP port of
+ * the same number, which stays bound until this process ends. Binding is atomic, so two checkouts that start at the same
+ * time never choose the same port, although each listens on it only seconds later.
  */
 export async function claimPort(wanted: number, host: string): Promise<number> {
   for (let port = wanted; port <= portHighest; port += 1) {

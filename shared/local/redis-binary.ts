@@ -1,4 +1,4 @@
-/** Finds a Redis to run: on the PATH, downloaded earlier, or now, from the machine's own Debian or Ubuntu archive. */
+/** Finds a Redis to run: on the PATH, in an earlier download, or in the archive of this Debian or Ubuntu, downloaded now. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
@@ -9,14 +9,14 @@ const versionMin = 7;
 const versionTimeoutMs = 10_000;
 const downloadTimeoutMs = 180_000;
 const outputBytesMax = 16 * 1024 * 1024;
-const programNames = ["redis-server", "valkey-server"];
+const binaryNames = ["redis-server", "valkey-server"];
 const downloadFolder = join(import.meta.dirname, "..", "..", ".serpmill", "redis-program");
 
 const run = promisify(execFile);
 
 export interface RedisBinary {
   command: string;
-  /** The environment to run it in. Without one it runs in ours. */
+  /** The environment to run it in; by default that of this process. */
   env?: NodeJS.ProcessEnv;
 }
 
@@ -28,22 +28,20 @@ export async function findRedisBinary(
   folder = downloadFolder,
   say: (line: string) => void = () => {},
 ): Promise<RedisBinary> {
-  for (const command of programNames) if (await isRecent({ command })) return { command };
+  for (const command of binaryNames) if (await isRecent({ command })) return { command };
   if (!existsSync(folder)) {
     say(`No Redis ${versionMin} or newer on the PATH: downloading one into ${folder}`);
     await download(folder).catch((error: Error) => {
       const reason = error.message.trim().split("\n").at(-1);
-      throw new RedisBinaryNotFound(`${whatToInstall}\n(Downloading it was tried: ${reason})`, { cause: error });
+      throw new RedisBinaryNotFound(`${installHint}\n(The download failed: ${reason})`, { cause: error });
     });
   }
-  const downloaded = await programIn(folder);
+  const downloaded = await binaryIn(folder);
   if (await isRecent(downloaded)) return downloaded;
-  throw new RedisBinaryNotFound(
-    `${whatToInstall}\n(What the system's archive has, in ${folder}, is older or does not run.)`,
-  );
+  throw new RedisBinaryNotFound(`${installHint}\n(The downloaded one in ${folder} is older or does not run.)`);
 }
 
-const whatToInstall =
+const installHint =
   `Redis ${versionMin} or newer is needed and was not found. Install redis-server or valkey-server, for example with ` +
   '"apt-get install redis-server", "dnf install valkey" or "brew install valkey", or set REDIS_URL.';
 
@@ -57,8 +55,8 @@ async function isRecent({ command, env }: RedisBinary): Promise<boolean> {
   }
 }
 
-// First with the machine's own package lists; if that fails, they may be old or absent (as in container images) and
-// only root may renew them, so with lists of our own.
+// Tries the machine's package lists first. They may be outdated or absent, as in container images, and only root may update
+// them, so the second try uses its own lists.
 async function download(folder: string): Promise<void> {
   await mkdir(dirname(folder), { recursive: true });
   const unfinished = await mkdtemp(`${folder}-unfinished-`);
@@ -75,7 +73,7 @@ async function download(folder: string): Promise<void> {
       }
     });
     await rename(unfinished, folder).catch((error: unknown) => {
-      if (!existsSync(folder)) throw error; // Else another process has downloaded the same in the meantime.
+      if (!existsSync(folder)) throw error; // Otherwise another process has finished the same download.
     });
   } finally {
     await rm(unfinished, { recursive: true, force: true });
@@ -91,7 +89,7 @@ async function fetchPackages(folder: string, aptOptions: string[]): Promise<void
     "redis-server",
   ]);
   const missing = [...plan.matchAll(/^Inst ((?:lib|lua-)\S+)/gm)].flatMap(([, name]) => name ?? []);
-  // The machine's own C library stays: another beside it would not fit the loader.
+  // The C library is left out: a second one would not match the machine's loader.
   const libraries = missing.filter((name) => !/^libc6?(-|$)/.test(name));
   await aptGet(folder, [...aptOptions, "download", "redis-server", "redis-tools", ...libraries]);
   for (const file of await readdir(folder)) {
@@ -103,12 +101,12 @@ async function fetchPackages(folder: string, aptOptions: string[]): Promise<void
 
 async function aptGet(folder: string, args: string[]): Promise<string> {
   const started = { cwd: folder, timeout: downloadTimeoutMs, maxBuffer: outputBytesMax };
-  // As root apt hands downloads to a user of its own, who may be unable to write here.
+  // As root, apt downloads as its own user, which may be unable to write to this folder.
   const { stdout } = await run("apt-get", ["-q", "-o", "APT::Sandbox::User=root", ...args], started);
   return stdout;
 }
 
-async function programIn(folder: string): Promise<RedisBinary> {
+async function binaryIn(folder: string): Promise<RedisBinary> {
   const libraryFolders: string[] = [];
   for (const parent of [join(folder, "usr", "lib"), join(folder, "lib")]) {
     const names = existsSync(parent) ? await readdir(parent) : [];

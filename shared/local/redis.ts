@@ -5,19 +5,20 @@ import { findRedisBinary } from "./redis-binary.ts";
 import { type LocalServer, type LocalServerOptions, startServer } from "./local-server.ts";
 
 export interface RedisOptions extends LocalServerOptions {
-  /** Where a downloaded Redis is kept. */
+  /** The folder of a downloaded Redis. */
   downloadFolder?: string;
-  /** Is told a line when something takes longer than a moment. */
+  /** Called with a line before a slow step. */
   say?: (line: string) => void;
 }
 
 /**
- * Starts a Redis (or Valkey) of our own on 127.0.0.1. Durable: every write is in its append-only file within a second.
- * Not durable: memory only; it comes back empty.
- * @throws {RedisNotFound} when there is none and none can be downloaded; {ServerNotStarted} with the end of its log.
+ * Starts a private Redis (or Valkey) on 127.0.0.1. If durable, it writes its append-only file every second; otherwise it
+ * keeps everything in memory and restarts empty.
+ * @throws {RedisBinaryNotFound} if there is none and none can be downloaded.
+ * @throws {ServerNotStarted} with the last lines of its log.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<LocalServer> {
-  const program = await findRedisBinary(options.downloadFolder, options.say);
+  const binary = await findRedisBinary(options.downloadFolder, options.say);
   const folder = await folderOf(options.folder);
   const throwawayFolder = options.folder === undefined ? folder : undefined;
   const remove = async () => {
@@ -27,7 +28,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<LocalServe
     const { child, port } = await startServer(
       {
         name: "Redis",
-        ...program,
+        ...binary,
         args: (chosen) => redisArgs(folder, chosen, options.durable ?? false),
         readyLine: "Ready to accept connections",
         folder,
@@ -57,7 +58,7 @@ async function folderOf(folder: string | undefined): Promise<string> {
 
 function redisArgs(folder: string, port: number, durable: boolean): string[] {
   const args = ["--bind", "127.0.0.1", "--port", String(port), "--dir", folder, "--pidfile", pidFileOf(folder)];
-  // Never evict: a hold or a job that vanishes under memory pressure would be money that vanishes.
+  // Never evict: a hold or a job that is evicted under memory pressure is money lost.
   args.push("--maxmemory-policy", "noeviction", "--save", "");
   return durable ? [...args, "--appendonly", "yes", "--appendfsync", "everysec"] : [...args, "--appendonly", "no"];
 }

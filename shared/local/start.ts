@@ -1,6 +1,6 @@
 /**
- * `npm start` and `npm run dev`: everything on one machine that has Node and nothing else. Besides shared/config.ts only this file reads
- * `process.env`, because it decides the environment that the processes get.
+ * `npm start` and `npm run dev`: the whole service on one machine that has Node and nothing else. Only this file and
+ * shared/config.ts read `process.env`; this one because it sets the environment of the processes that it starts.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
@@ -15,7 +15,7 @@ import { exitMessage, startLoggedProcess, type LoggedProcess, waitUntilReady } f
 
 const checkout = join(import.meta.dirname, "..", "..");
 const folder = join(checkout, ".serpmill");
-const stopTimeoutMs = 25_000; // Four things to stop, of which each is killed after 5 s.
+const stopTimeoutMs = 25_000; // There are four processes, and each is killed after 5 s.
 const parentPollMs = 250;
 const workerPollMs = 50;
 const labelWidth = 12;
@@ -23,30 +23,30 @@ const labelWidth = 12;
 // `npm run dev`: the API and the worker restart when a file of theirs changes, and their logs are shown in readable form.
 const isWatching = process.argv.includes("--watch");
 
-const help = `npm start: Serpmill on this machine, until Ctrl-C.
+const help = `npm start: runs Serpmill on this machine until Ctrl-C.
 npm run dev: the same; restarts the API and the worker when a file changes, and shows their logs.
 
-Starts a private Postgres and Redis on free ports of 127.0.0.1, brings the database up to date, starts the API and
-one worker, makes an organization with credits and a token, and prints a curl line that searches with it.
-Everything it keeps is in .serpmill/ (data, logs, token); remove that folder to begin anew.
+Starts a private Postgres and Redis on free ports of 127.0.0.1, migrates the database, starts the API and one
+worker, creates an organization with credit and a token, and prints a curl line that searches with it.
+Its data, logs and token are in .serpmill/; delete that folder to start from scratch.
 
 Settings, all optional, from the environment:
   DATABASE_URL      use this Postgres instead of a private one
   REDIS_URL         use this Redis instead of a private one
-  API_PORT          3000; if it is taken the next free port
-  API_OPS_PORT      3001; likewise
-  WORKER_OPS_PORT   3002; likewise
+  API_PORT          3000, or the next free port
+  API_OPS_PORT      3001, or the next free port
+  WORKER_OPS_PORT   3002, or the next free port
   HOST              127.0.0.1, the interface of these ports
-All others (.env.example lists them) are passed on to the API and the worker.
+All other settings (see .env.example) are passed to the API and the worker.
 `;
 
-// What has been started, in order. Stopping goes backwards: the worker first, Postgres last.
+// Everything that was started, in order. It is stopped in reverse: the worker first, Postgres last.
 const started: { name: string; stop: () => Promise<void> }[] = [];
 let stopping: Promise<void> | undefined;
 
 async function main(): Promise<void> {
-  process.stdout.on("error", () => {}); // The terminal may be gone (SIGHUP); stopping in order matters more.
-  // Ctrl-C may come twice, from the terminal and from npm. Only the first counts.
+  process.stdout.on("error", () => {}); // The terminal may be closed (SIGHUP); the processes still have to be stopped in order.
+  // Ctrl-C may arrive twice, from the terminal and from npm. Only the first counts.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void end(0));
   if (process.env.npm_lifecycle_event !== undefined) stopWithParent();
   try {
@@ -56,7 +56,7 @@ async function main(): Promise<void> {
   }
 }
 
-// npm runs us through a shell that does not pass signals on. When it is killed alone, we notice by being adopted.
+// npm runs this file through a shell that forwards no signals. If npm is killed alone, the parent process id changes.
 function stopWithParent(): void {
   const parent = process.ppid;
   setInterval(() => process.ppid === parent || void end(0), parentPollMs).unref();
@@ -66,7 +66,7 @@ async function startAll(): Promise<void> {
   await mkdir(join(folder, "logs"), { recursive: true });
   const servers = { ...process.env, DATABASE_URL: await openPostgres(), REDIS_URL: await openRedis() };
   const applied = await migrate(servers.DATABASE_URL);
-  say("Migrations", applied.length > 0 ? `applied ${applied.join(", ")}` : "the database is up to date");
+  say("Migrations", applied.length > 0 ? `applied ${applied.join(", ")}` : "none needed");
 
   const host = process.env.HOST || "127.0.0.1";
   const ports = {
@@ -84,19 +84,19 @@ async function startAll(): Promise<void> {
   ]);
   say("API", `ready on ${urlOf(ports.API_PORT)}, metrics on ${urlOf(ports.API_OPS_PORT)}/metrics`);
   say("Worker", `ready, metrics on ${urlOf(ports.WORKER_OPS_PORT)}/metrics`);
-  await untilWorkerSeen(urlOf(ports.API_OPS_PORT));
-  await presentToken(urlOf(ports.API_PORT), environment);
-  await keepAddresses(servers);
+  await waitUntilWorkerIsSeen(urlOf(ports.API_OPS_PORT));
+  await printExample(urlOf(ports.API_PORT), environment);
+  await writeAddresses(servers);
 }
 
-/** The API takes searches once it has seen a worker's report, a moment after both are ready. */
-async function untilWorkerSeen(apiOpsUrl: string): Promise<void> {
+/** The API accepts searches once it has read a worker's heartbeat, a moment after both are ready. */
+async function waitUntilWorkerIsSeen(apiOpsUrl: string): Promise<void> {
   const isSeen = async () => /^workers_reporting [1-9]/m.test(await (await fetch(`${apiOpsUrl}/metrics`)).text());
   while (!(await isSeen())) await sleep(workerPollMs);
 }
 
-/** For the operator's commands, in a file that a shell reads. */
-async function keepAddresses({ DATABASE_URL, REDIS_URL }: { DATABASE_URL: string; REDIS_URL: string }): Promise<void> {
+/** Writes the addresses to a file that a shell can source, for the operator's commands. */
+async function writeAddresses({ DATABASE_URL, REDIS_URL }: { DATABASE_URL: string; REDIS_URL: string }): Promise<void> {
   const file = join(folder, "env");
   await writeFile(file, `export DATABASE_URL='${DATABASE_URL}'\nexport REDIS_URL='${REDIS_URL}'\n`, { mode: 0o600 });
   print(
@@ -106,26 +106,26 @@ async function keepAddresses({ DATABASE_URL, REDIS_URL }: { DATABASE_URL: string
 
 async function openPostgres(): Promise<string> {
   const { DATABASE_URL } = process.env;
-  if (DATABASE_URL) return useGiven("Postgres", "DATABASE_URL", DATABASE_URL);
-  return own("Postgres", await startPostgres({ folder: join(folder, "postgres"), durable: true }));
+  if (DATABASE_URL) return useExisting("Postgres", "DATABASE_URL", DATABASE_URL);
+  return keepRunning("Postgres", await startPostgres({ folder: join(folder, "postgres"), durable: true }));
 }
 
 async function openRedis(): Promise<string> {
   const { REDIS_URL } = process.env;
-  if (REDIS_URL) return useGiven("Redis", "REDIS_URL", REDIS_URL);
-  return own("Redis", await startRedis({ folder: join(folder, "redis"), durable: true, say: sayOfRedis }));
+  if (REDIS_URL) return useExisting("Redis", "REDIS_URL", REDIS_URL);
+  return keepRunning("Redis", await startRedis({ folder: join(folder, "redis"), durable: true, say: sayOfRedis }));
 }
 
-function useGiven(name: string, settingName: string, url: string): string {
-  say(name, `the one in ${settingName}`);
+function useExisting(name: string, settingName: string, url: string): string {
+  say(name, `from ${settingName}`);
   return url;
 }
 
-function own(name: string, server: LocalServer): string {
+function keepRunning(name: string, server: LocalServer): string {
   started.push({ name, stop: server.stop });
   void endWith(
     server.exited,
-    (reason) => `${name} ended by itself (${reason}). Its log is ${join(server.folder, "log")}`,
+    (reason) => `${name} ended by itself (${reason}). Its log: ${join(server.folder, "log")}`,
   );
   say(name, `started on 127.0.0.1:${server.port} (data in ${shortened(server.folder)})`);
   return server.url;
@@ -133,9 +133,9 @@ function own(name: string, server: LocalServer): string {
 
 async function claim(settingName: string, usual: number, host: string): Promise<string> {
   const wanted = Number(process.env[settingName] || usual);
-  if (!(Number.isInteger(wanted) && wanted >= 0)) throw new Error(`${settingName}: expected the number of a port`);
+  if (!(Number.isInteger(wanted) && wanted >= 0)) throw new Error(`${settingName}: expected a port number`);
   const port = await claimPort(wanted === 0 ? await freePort() : wanted, host);
-  if (wanted !== 0 && port !== wanted) say("Ports", `${wanted} (${settingName}) is taken, using ${port}`);
+  if (wanted !== 0 && port !== wanted) say("Ports", `${wanted} (${settingName}) is in use; using ${port}`);
   return String(port);
 }
 
@@ -169,25 +169,30 @@ async function openLogFormat(): Promise<(line: string) => string> {
   return (line) => format(line).trimEnd();
 }
 
-async function presentToken(apiUrl: string, environment: NodeJS.ProcessEnv): Promise<void> {
+async function printExample(apiUrl: string, environment: NodeJS.ProcessEnv): Promise<void> {
   const tokenFile = join(folder, "token");
   const { token, isNew } = await ensureDemoToken(apiUrl, tokenFile, environment);
-  say("Token", `${isNew ? "of a new organization with credits, kept" : "the one"} in ${shortened(tokenFile)}`);
+  say(
+    "Token",
+    `${isNew ? "created with a new organization, stored" : "reused from the last start,"} in ${shortened(tokenFile)}`,
+  );
   const header = `-H 'Authorization: Bearer ${token}'`;
   const body = `-H 'Content-Type: application/json' -d '{"keyword":"best coffee beans"}'`;
-  print(`\nA search, and what it cost:\n  curl -s ${apiUrl}/v1/serp/search ${header} ${body}`);
-  print(`What is left:\n  curl -s ${apiUrl}/v1/usage ${header}`);
-  print(`In a browser: the reference ${apiUrl}/docs, the billing page ${apiUrl}/billing. For agents: ${apiUrl}/mcp`);
+  print(`\nRun a search:\n  curl -s ${apiUrl}/v1/serp/search ${header} ${body}`);
+  print(`Check the remaining credit:\n  curl -s ${apiUrl}/v1/usage ${header}`);
+  print(
+    `Open in a browser: ${apiUrl}/docs (API reference), ${apiUrl}/billing (billing page). MCP for agents: ${apiUrl}/mcp`,
+  );
 }
 
-/** When something of ours ends although we are not stopping, all of it ends, and the reason is told. */
+/** If one of the processes ends by itself, stops all others and prints the reason. */
 async function endWith(
   exited: Promise<string>,
-  tell: (reason: string) => string,
+  describe: (reason: string) => string,
   child?: LoggedProcess,
 ): Promise<void> {
   const reason = await exited;
-  if (stopping === undefined) await end(child?.process.exitCode || 1, tell(reason));
+  if (stopping === undefined) await end(child?.process.exitCode || 1, describe(reason));
 }
 
 function end(exitCode: number, reason?: string): Promise<void> {
@@ -195,7 +200,7 @@ function end(exitCode: number, reason?: string): Promise<void> {
   return stopping;
 }
 
-// What is just being started is not on the list yet. Its guard stops it as soon as we are gone.
+// A process that is just starting is not on the list yet. Its guard stops it once this process has ended.
 async function stopAll(exitCode: number, reason?: string): Promise<void> {
   if (reason !== undefined) print(`\n${reason}`);
   if (started.length > 0) print("\nStopping");
@@ -207,7 +212,7 @@ async function stopAll(exitCode: number, reason?: string): Promise<void> {
   process.exit(exitCode);
 }
 
-// The cause says more where the error only says that something failed, as with fetch.
+// Some errors, such as those of fetch, only say in their cause what failed.
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error && !error.message.includes(error.cause.message)

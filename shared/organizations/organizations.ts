@@ -4,7 +4,7 @@ import { type Plan, planColumns, readPlan } from "../credits/plans.ts";
 import type { Database } from "../database/pool.ts";
 import { newId } from "../ids.ts";
 
-/** An organization as the bearer of one of its tokens is known to the API. */
+/** Who sent an authenticated request: the organization of its token, and the terms of its plan. */
 export interface Caller {
   organizationId: string;
   suspended: boolean;
@@ -14,13 +14,13 @@ export interface Caller {
 const callerRow = z.object({ organization_id: z.string(), suspended: z.boolean() });
 
 /**
- * Whom a token belongs to, and on which terms; undefined for one that is unknown, expired or revoked. Notes about every
- * half minute that the token is used: that is how the sweeper knows where holds can be.
+ * Finds the caller of a token; undefined if the token is unknown, expired or revoked. Also records its use, at most once in
+ * 30 s: by that the sweeper knows which organizations can have holds.
  */
 export async function findCaller(database: Database, tokenHash: Buffer): Promise<Caller | undefined> {
   const { rows } = await database.query({
     name: "find_caller",
-    text: `with noted as (
+    text: `with recorded_use as (
         update tokens set last_used_at = now()
         where hash = $1 and revoked_at is null and coalesce(last_used_at, '-infinity') < now() - interval '30 seconds'
       )
@@ -34,24 +34,24 @@ export async function findCaller(database: Database, tokenHash: Buffer): Promise
   return { organizationId: row.organization_id, suspended: row.suspended, plan: readPlan(rows[0]) };
 }
 
-/** The channel on which every API hears that tokens, plans or organizations changed, and forgets what it knew. */
+/** The Redis channel that announces changes of tokens, plans or organizations. Every API then drops its cache. */
 export const identityChannel = "identity-changed";
 
 export async function publishIdentityChange(redis: Redis): Promise<void> {
   await redis.publish(identityChannel, "");
 }
 
-/** Creates an organization without credit. @returns undefined where there is no such plan. */
+/** Creates an organization without credit. @returns undefined if the plan does not exist. */
 export async function createOrganization(
   database: Database,
   organization: { name: string; planCode: string },
 ): Promise<{ organizationId: string; plan: Plan } | undefined> {
   const organizationId = newId("org");
   const { rows } = await database.query(
-    `with made as (
+    `with created as (
        insert into organizations (id, name, plan_code) select $1, $2, p.code from plans p where p.code = $3 returning plan_code
      )
-     select ${planColumns} from plans p join made on made.plan_code = p.code`,
+     select ${planColumns} from plans p join created on created.plan_code = p.code`,
     [organizationId, organization.name, organization.planCode],
   );
   return rows[0] ? { organizationId, plan: readPlan(rows[0]) } : undefined;
@@ -85,7 +85,7 @@ export async function showOrganization(database: Database, organizationId: strin
   };
 }
 
-/** Suspends or resumes an organization; a repeat keeps the first time. @returns whether there is such an organization. */
+/** Suspends or resumes an organization. A repeat keeps the first time. @returns whether the organization exists. */
 export async function setSuspended(database: Database, organizationId: string, suspended: boolean): Promise<boolean> {
   const { rowCount } = await database.query(
     "update organizations set suspended_at = case when $2 then coalesce(suspended_at, now()) end where id = $1",
@@ -94,7 +94,7 @@ export async function setSuspended(database: Database, organizationId: string, s
   return rowCount === 1;
 }
 
-/** Moves an organization to another plan. @returns whether there are such an organization and such a plan. */
+/** Moves an organization to another plan. @returns whether both exist. */
 export async function assignPlan(database: Database, organizationId: string, planCode: string): Promise<boolean> {
   const { rowCount } = await database.query(
     "update organizations set plan_code = p.code from plans p where organizations.id = $1 and p.code = $2",
@@ -114,7 +114,7 @@ export async function listOrganizationIds(database: Database, after: string, lim
   return rows.map((row) => idRow.parse(row).id);
 }
 
-/** Organizations whose tokens were used within the age: the only ones that can have young holds. */
+/** Organizations with a token that was used in the last `ageSeconds`: only these can have recent holds. */
 export async function listRecentlyActive(database: Database, ageSeconds: number): Promise<string[]> {
   const { rows } = await database.query({
     name: "list_lately_active",

@@ -5,8 +5,8 @@ import type { Database } from "../database/pool.ts";
 import { newId } from "../ids.ts";
 
 /**
- * Tokens look like `smk_` + 32 random characters of [a-z0-9] + 7 of checksum: the CRC-32 of what precedes, in base 36,
- * padded with 0. So a typo is refused without a look-up, and a secret scanner can tell a token from noise.
+ * A token is `smk_`, 32 random characters of [a-z0-9], and a checksum of 7: the CRC-32 of everything before it, in base 36,
+ * padded with 0. With the checksum, a typo is refused without a lookup, and a secret scanner recognises a token.
  */
 const prefix = "smk_";
 const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -21,12 +21,12 @@ export function newToken(): string {
   return prefix + random + checksum(prefix + random);
 }
 
-/** Whether a text can be a token at all: its form and its checksum, without any look-up. */
+/** Whether a text has the form and the checksum of a token. This needs no lookup. */
 export function isTokenShaped(text: string): boolean {
   return tokenForm.test(text) && text.endsWith(checksum(text.slice(0, -checksumLength)));
 }
 
-/** What is stored in place of a token. */
+/** The SHA-256 of a token. Postgres stores only this: 32 random characters need no slow hash. */
 export function hashToken(token: string): Buffer {
   return createHash("sha256").update(token).digest();
 }
@@ -34,8 +34,8 @@ export function hashToken(token: string): Buffer {
 const issuedRow = z.object({ id: z.string() });
 
 /**
- * Issues a token; it is shown once, here, and never again.
- * @returns undefined where the organization does not exist.
+ * Issues a token. This is the only time that it can be read.
+ * @returns undefined if the organization does not exist.
  */
 export async function issueToken(
   database: Database,
@@ -79,7 +79,7 @@ export async function listTokens(database: Database, organizationId: string) {
     }));
 }
 
-/** Revokes a token for good. A repeat keeps the first time. @returns whether there is such a token. */
+/** Revokes a token permanently. A repeat keeps the first time. @returns whether the token exists. */
 export async function revokeToken(database: Database, tokenId: string): Promise<boolean> {
   const { rowCount } = await database.query(
     "update tokens set revoked_at = coalesce(revoked_at, now()) where id = $1",

@@ -5,8 +5,8 @@ const urls = { DATABASE_URL: "postgres://localhost/serpmill", REDIS_URL: "redis:
 const publicUrl = { PUBLIC_URL: "https://serp.example/" };
 const stripe = { STRIPE_SECRET_KEY: "sk_test_canary12", STRIPE_WEBHOOK_SECRET: "whsec_canary12" };
 
-/** What an operator is told about these settings, a line for each. */
-function refusalsOf(settings: Record<string, string>): string[] {
+/** The lines of the error that an operator gets for these settings. */
+function problemsOf(settings: Record<string, string>): string[] {
   try {
     readConfig({ ...urls, ...settings });
     return [];
@@ -32,8 +32,8 @@ test.each([
   { setting: "TOPUP_AMOUNTS_USD", value: "10,,25", expected: anAmount },
   { setting: "TOPUP_AMOUNTS_USD", value: "10000,10001", expected: anAmount },
   { setting: "TOPUP_AMOUNTS_USD", value: "7.50", expected: anAmount },
-])("$setting=$value is refused without the value", ({ setting, value, expected }) => {
-  expect(refusalsOf({ [setting]: value })).toEqual([`${setting}: ${expected}`]);
+])("$setting=$value is refused, and the error does not repeat the value", ({ setting, value, expected }) => {
+  expect(problemsOf({ [setting]: value })).toEqual([`${setting}: ${expected}`]);
 });
 
 test.each([
@@ -56,12 +56,12 @@ test.each([
       "STRIPE_WEBHOOK_SECRET: expected letters, digits, - or _ that begin with whsec_",
     ],
   },
-])("half of what Stripe needs stops the start: $missing.0", ({ given, missing }) => {
-  expect(refusalsOf(given)).toEqual(missing);
-  expect(refusalsOf({ ...publicUrl, ...stripe })).toEqual([]);
+])("incomplete Stripe settings stop the start: $missing.0", ({ given, missing }) => {
+  expect(problemsOf(given)).toEqual(missing);
+  expect(problemsOf({ ...publicUrl, ...stripe })).toEqual([]);
 });
 
-test("a path for top-ups is one at the address of the API, where that is known", () => {
+test("a TOPUP_URL that is a path is completed with PUBLIC_URL", () => {
   const read = (settings: Record<string, string>) => readConfig({ ...urls, ...settings });
   expect(read({}).TOPUP_URL).toBe("/billing");
   expect(read(publicUrl)).toMatchObject({

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import { claimPort, freePort } from "../../../shared/local/ports.ts";
 
-test("a taken port is passed over for the next free one", async () => {
+test("a port that is in use is skipped for the next free one", async () => {
   const taken = await freePort();
   const server = createServer().listen(taken, "127.0.0.1");
   await once(server, "listening");
@@ -11,7 +11,7 @@ test("a taken port is passed over for the next free one", async () => {
   server.close();
 });
 
-test("two checkouts that start at the same moment never choose the same port", async () => {
+test("two checkouts that start at the same time never choose the same port", async () => {
   const wanted = await freePort();
   const chosen = await Promise.all([claimPort(wanted, "127.0.0.1"), claimPort(wanted, "127.0.0.1")]);
   expect(new Set(chosen).size).toBe(2);

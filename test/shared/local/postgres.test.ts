@@ -1,22 +1,31 @@
+import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startPostgres } from "../../../shared/local/postgres.ts";
 import type { LocalServer, LocalServerOptions } from "../../../shared/local/local-server.ts";
 
+let initialised: string; // A folder with an initialised, stopped Postgres. Copies of it save most tests an initdb.
 let server: LocalServer; // For the tests that leave it as it is.
 beforeAll(async () => {
-  server = await startPostgres();
+  initialised = await emptyFolder();
+  await (await startPostgres({ folder: initialised })).stop();
+  server = await startPostgres({ folder: await initialisedFolder() });
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  await server.stop();
+  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+});
 
-const shutdown: (() => Promise<void>)[] = [];
+const folders: string[] = [];
+const stops: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
-  for (let close = shutdown.pop(); close !== undefined; close = shutdown.pop()) await close();
+  for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
 });
 
 test("a private Postgres speaks UTF8 in locale C and UTC, whatever the machine's own settings are", async () => {
@@ -26,7 +35,7 @@ test("a private Postgres speaks UTF8 in locale C and UTC, whatever the machine's
   expect(await ask(server, "show listen_addresses")).toBe("127.0.0.1");
 });
 
-test("nobody gets into a private Postgres without the password in its folder", async () => {
+test("a private Postgres requires the password in its folder", async () => {
   const url = new URL(server.url);
   url.password = "guessed";
   await expect(ask({ url: url.href }, "select 1")).rejects.toThrow("password authentication failed");
@@ -39,8 +48,8 @@ test("a throwaway Postgres leaves no folder behind", async () => {
   expect(existsSync(throwaway.folder)).toBe(false);
 });
 
-test("stopped and started again on the same folder and port, Postgres has its data", async () => {
-  const folder = await newFolder();
+test("a Postgres that is stopped and restarted on the same folder and port keeps its data", async () => {
+  const folder = await initialisedFolder();
   const first = await start({ folder, durable: true });
   await ask(first, "create table kept as select 42 as answer");
   await first.stop();
@@ -49,8 +58,8 @@ test("stopped and started again on the same folder and port, Postgres has its da
   expect(await ask(second, "select answer from kept")).toBe(42);
 });
 
-test("killed with SIGKILL, Postgres starts again at once and has every commit it acknowledged", async () => {
-  const folder = await newFolder();
+test("a Postgres that is killed restarts at once with every acknowledged commit", async () => {
+  const folder = await initialisedFolder();
   const first = await start({ folder });
   await ask(first, "create table kept as select 42 as answer");
   first.kill("SIGKILL");
@@ -59,8 +68,8 @@ test("killed with SIGKILL, Postgres starts again at once and has every commit it
   expect(await ask(second, "select answer from kept")).toBe(42);
 });
 
-test("a process id file that names a process of somebody else does not block the start", async () => {
-  const folder = await newFolder();
+test("a process id file with the id of another process does not block the start", async () => {
+  const folder = await initialisedFolder();
   const first = await start({ folder });
   await first.stop();
   await writeFile(join(first.folder, "data", "postmaster.pid"), `${process.pid}\n`);
@@ -69,18 +78,21 @@ test("a process id file that names a process of somebody else does not block the
 });
 
 test("a second Postgres on the same folder is refused, and the first one keeps running", async () => {
-  const folder = await newFolder();
+  const folder = await initialisedFolder();
   const first = await start({ folder });
-  await expect(startPostgres({ folder })).rejects.toThrow(`as process ${first.pid}. Is it started twice`);
+  await expect(startPostgres({ folder })).rejects.toThrow(`as process ${first.pid}. Was it started twice`);
   expect(await ask(first, "select 1 as one")).toBe(1);
 });
 
-test("a taken port is named when Postgres cannot have it", async () => {
-  await expect(startPostgres({ port: server.port })).rejects.toThrow(`another program uses port ${server.port}`);
+test("the error of a Postgres whose port is in use names the port", async () => {
+  const folder = await initialisedFolder();
+  await expect(startPostgres({ folder, port: server.port })).rejects.toThrow(
+    `another program uses port ${server.port}`,
+  );
 });
 
-test("a Postgres that cannot start says why with the end of its log", async () => {
-  const folder = await newFolder();
+test("the error of a Postgres that cannot start has the end of its log", async () => {
+  const folder = await initialisedFolder();
   const first = await start({ folder });
   await first.stop();
   await writeFile(join(first.folder, "data", "postgresql.conf"), "no_such_setting = on\n");
@@ -89,13 +101,20 @@ test("a Postgres that cannot start says why with the end of its log", async () =
 
 async function start(options: LocalServerOptions): Promise<LocalServer> {
   const started = await startPostgres(options);
-  shutdown.push(started.stop);
+  stops.push(started.stop);
   return started;
 }
 
-async function newFolder(): Promise<string> {
+async function emptyFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "serpmill-test-"));
-  shutdown.push(() => rm(folder, { recursive: true, force: true }));
+  folders.push(folder);
+  return folder;
+}
+
+async function initialisedFolder(): Promise<string> {
+  const folder = await emptyFolder();
+  // cp -a keeps the owner: where the tests run as root, Postgres runs as another user.
+  await promisify(execFile)("cp", ["-a", `${initialised}/.`, folder]);
   return folder;
 }
 

@@ -11,20 +11,20 @@ import { RedisBinaryNotFound } from "../../../shared/local/redis-binary.ts";
 import { type RedisOptions, startRedis } from "../../../shared/local/redis.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 
-const shutdown: (() => Promise<void>)[] = [];
+const cleanups: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
   vi.unstubAllEnvs();
-  for (let close = shutdown.pop(); close !== undefined; close = shutdown.pop()) await close();
+  for (let clean = cleanups.pop(); clean !== undefined; clean = cleanups.pop()) await clean();
 });
 
-test("a private Redis never evicts, so no hold and no job can vanish", async () => {
+test("a private Redis never evicts a hold or a job, and listens on 127.0.0.1 alone", async () => {
   const server = await start({});
   expect(await ask(server, "config", "get", "maxmemory-policy")).toEqual(["maxmemory-policy", "noeviction"]);
   expect(await ask(server, "config", "get", "bind")).toEqual(["bind", "127.0.0.1"]);
 });
 
-test("a durable Redis has its data after a stop and a start on the same port", async () => {
+test("a durable Redis that is stopped and restarted on the same port keeps its data", async () => {
   const folder = await newFolder();
   const first = await start({ folder, durable: true });
   await ask(first, "set", "kept", "42");
@@ -34,7 +34,7 @@ test("a durable Redis has its data after a stop and a start on the same port", a
   expect(await ask(second, "get", "kept")).toBe("42");
 });
 
-test("killed with SIGKILL, a durable Redis starts again at once and has its data", async () => {
+test("a durable Redis that is killed restarts at once with its data", async () => {
   const folder = await newFolder();
   const first = await start({ folder, durable: true });
   await ask(first, "set", "kept", "42");
@@ -44,7 +44,7 @@ test("killed with SIGKILL, a durable Redis starts again at once and has its data
   expect(await ask(second, "get", "kept")).toBe("42");
 });
 
-test("a throwaway Redis comes back empty and leaves no folder behind", async () => {
+test("a throwaway Redis restarts empty and leaves no folder behind", async () => {
   const first = await start({});
   await ask(first, "set", "lost", "42");
   await first.stop();
@@ -53,25 +53,25 @@ test("a throwaway Redis comes back empty and leaves no folder behind", async () 
   expect(await ask(second, "get", "lost")).toBeNull();
 });
 
-test("a Redis that is paused still stops", async () => {
+test("a paused Redis can be stopped", async () => {
   const server = await start({});
   server.kill("SIGSTOP");
   await server.stop();
   expect(await server.exited).toBe("exit code 0");
 });
 
-test("two Redis on one folder are refused, so that they cannot ruin its data", async () => {
+test("a second Redis on the same folder is refused, so that two cannot ruin its data", async () => {
   const folder = await newFolder();
   const first = await start({ folder, durable: true });
-  await expect(startRedis({ folder, durable: true })).rejects.toThrow(`as process ${first.pid}. Is it started twice`);
+  await expect(startRedis({ folder, durable: true })).rejects.toThrow(`as process ${first.pid}. Was it started twice`);
 });
 
-test("a taken port is named when Redis cannot have it", async () => {
+test("the error of a Redis whose port is in use names the port", async () => {
   const first = await start({});
   await expect(startRedis({ port: first.port })).rejects.toThrow(`another program uses port ${first.port}`);
 });
 
-test("on a machine without Redis and without apt-get, one sentence says what to install", async () => {
+test("without Redis and without apt-get, the error says what to install", async () => {
   const emptyFolder = await newFolder();
   vi.stubEnv("PATH", emptyFolder);
   const starting = startRedis({ downloadFolder: join(emptyFolder, "redis") });
@@ -79,7 +79,7 @@ test("on a machine without Redis and without apt-get, one sentence says what to 
   await expect(starting).rejects.toThrow("Install redis-server or valkey-server");
 });
 
-test("when the process that started it is killed, a server stops by itself and its folder goes away", async () => {
+test("a server whose parent is killed stops by itself, and its folder is deleted", async () => {
   const script = `
     import { startRedis } from ${JSON.stringify(new URL("../../../shared/local/redis.ts", import.meta.url).href)};
     const { pid, folder } = await startRedis();
@@ -90,18 +90,18 @@ test("when the process that started it is killed, a server stops by itself and i
   const { folder } = JSON.parse(String(line));
   expect(existsSync(folder)).toBe(true);
   parent.kill("SIGKILL");
-  while (existsSync(folder)) await sleep(20); // The test's own time limit bounds this.
+  while (existsSync(folder)) await sleep(20); // The test's time limit ends this.
 });
 
 async function start(options: RedisOptions): Promise<LocalServer> {
   const server = await startRedis(options);
-  shutdown.push(server.stop);
+  cleanups.push(server.stop);
   return server;
 }
 
 async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "serpmill-test-"));
-  shutdown.push(() => rm(folder, { recursive: true, force: true }));
+  cleanups.push(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 

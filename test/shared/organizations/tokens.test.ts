@@ -13,14 +13,14 @@ afterAll(async () => {
   await close();
 });
 
-test("a token's days have 24 hours each, also where Postgres' own time zone changes its clocks", async () => {
-  const made = await createOrganization(database, { name: "Test", planCode: "free" });
-  const organizationId = made?.organizationId ?? "";
-  // Some of these ends are in the other half of the year, whatever today is.
+test("each day of a token's validity has 24 hours, even if Postgres' time zone has daylight saving time", async () => {
+  const created = await createOrganization(database, { name: "Test", planCode: "free" });
+  const organizationId = created?.organizationId ?? "";
+  // Whatever today is, some of these ends have the other daylight saving offset.
   const wanted = [60, 120, 180, 240, 300];
   for (const days of wanted) await issueToken(database, organizationId, days);
-  const lasting = (await listTokens(database, organizationId)).map(
+  const validDays = (await listTokens(database, organizationId)).map(
     ({ createdAt, expiresAt }) => ((expiresAt?.getTime() ?? 0) - createdAt.getTime()) / (24 * 3_600_000),
   );
-  expect(lasting).toEqual(wanted);
+  expect(validDays).toEqual(wanted);
 });
