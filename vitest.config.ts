@@ -25,8 +25,8 @@ export default defineConfig({
     // More than there are cores: most of a test's time is waiting for processes.
     maxWorkers: 4,
     // Bounds for tests that would never end. They are far above what a busy machine needs.
-    testTimeout: 90_000,
-    hookTimeout: 120_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     sequence: { sequencer: LongestFirst },
     // One line per file.
     reporters: ["default", new ClosingLines()],

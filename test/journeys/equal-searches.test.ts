@@ -1,17 +1,22 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { createQueue } from "../../shared/queue/search-queue.ts";
 import { readBacklog } from "../harness/assertions/backlog.ts";
-import { Service } from "../harness/processes/service.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
+import { Service, type Worker } from "../harness/processes/service.ts";
 import { reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 let service: Service;
 let stub: SerperStub;
+let queue: ReturnType<typeof createQueue>;
 beforeAll(async () => {
   stub = await startSerperStub();
   service = await Service.start({ apis: 2, workers: 2, environment: stub.settings });
+  queue = createQueue({ url: service.redisServer.url });
 });
 afterAll(async () => {
   await service.rest();
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+  await queue.close();
   await Promise.all([service.stop(), stub.close()]);
 });
 
@@ -22,18 +27,22 @@ async function callsDuring(work: () => Promise<void>): Promise<number> {
   return stub.requests.length - before;
 }
 
+const callsProvider = async (worker: Worker) =>
+  (await Exposition.of(worker)).value('provider_calls_running{provider="serper"}') === 1;
+
 test("a hundred equal searches of four organizations cause one provider call, and each is charged", async () => {
   const organizations = await Promise.all([1, 2, 3, 4].map(() => service.organization()));
   const calls = await callsDuring(async () => {
-    const release = stub.hold();
+    // A search that is enqueued after the answer came may not use it, so no worker begins before all are enqueued.
+    await queue.pause();
     const searches = organizations.flatMap(({ token }) =>
       Array.from({ length: 25 }, (_, n) => service.search(token, { keyword: "a hundred" }, { api: n % 2 })),
     );
-    // A search that is enqueued after the answer came may not use it, so the provider waits for all of them.
-    await service.until(async () => {
-      const { waiting, running } = await readBacklog(service.redis);
-      return waiting + running === searches.length;
-    });
+    await service.until(async () => (await readBacklog(service.redis)).waiting === searches.length);
+    // The answer is shared only if others wait for it, so the provider replies once both workers are full.
+    const release = stub.hold();
+    await queue.resume();
+    await service.untilRunning(64);
     release();
     const answers = await Promise.all(searches);
     expect(answers.map(({ status, body }) => [status, body.creditsCharged])).toEqual(answers.map(() => [200, 5]));
@@ -58,19 +67,15 @@ test("a target domain keeps the results of that domain and its subdomains, with 
 });
 
 test("when the worker that calls the provider for others is killed, another calls it and all are answered", async () => {
-  // While the first search is admitted, one worker runs: so it is known which one calls the provider.
-  await service.workers.pop()?.destroy();
-  const [caller] = service.workers;
   const release = stub.hold();
   const { token } = await service.organization();
   const search = () => service.search(token, { keyword: "a kill" });
   const before = stub.requests.length;
   const first = search();
   await service.until(async () => stub.requests.length > before);
-  await service.startWorker();
   const others = Array.from({ length: 5 }, search);
   await service.untilRunning(6);
-  caller?.kill("SIGKILL");
+  for (const worker of service.workers) if (await callsProvider(worker)) worker.kill("SIGKILL");
   release();
   expect((await Promise.all([first, ...others])).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
 });

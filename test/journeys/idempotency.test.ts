@@ -1,14 +1,35 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/holds.ts";
-import { Service } from "../harness/processes/service.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
+import { type Answer, Service } from "../harness/processes/service.ts";
+import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 let service: Service;
+let stub: SerperStub;
 beforeAll(async () => {
-  service = await Service.start({ apis: 2, workers: 1 });
+  stub = await startSerperStub();
+  service = await Service.start({ apis: 2, workers: 1, environment: stub.settings });
 });
-afterAll(() => service.stop());
+afterAll(() => Promise.all([service.stop(), stub.close()]));
 
-test("a repeat answers what the first one answered, byte for byte, and charges nothing", async () => {
+/** Searches that the APIs have admitted, refused or made wait for a first request, all in all. */
+async function countAdmissions(): Promise<number> {
+  const expositions = await Promise.all(service.apis.map((api) => Exposition.of(api)));
+  const counts = expositions.flatMap((exposition) => Object.values(exposition.all("admissions_total")));
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+/** Sends all searches while the provider holds its reply back, so that all but the first wait for the first. */
+async function sendTogether(count: number, send: (n: number) => Promise<Answer>, then = tenOrganic): Promise<Answer[]> {
+  const before = await countAdmissions();
+  const release = stub.hold(then);
+  const answers = Array.from({ length: count }, (_, n) => send(n));
+  await service.until(async () => (await countAdmissions()) === before + count);
+  release();
+  return Promise.all(answers);
+}
+
+test("an idempotent repeat returns the bytes of the first answer and charges nothing", async () => {
   const { organizationId, token } = await service.organization();
   const first = await service.search(token, { keyword: "tea" }, { key: "k1" });
   const before = (await service.usage(token)).headers.get("ratelimit");
@@ -22,11 +43,10 @@ test("a repeat answers what the first one answered, byte for byte, and charges n
   expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(1);
 });
 
-test("a hundred equal requests at once under one key are one charge and a hundred equal answers", async () => {
+test("a hundred concurrent requests under one key are charged once and get the same bytes", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 1_000 });
-  const query = { keyword: "sandbox:slow=500" };
-  const answers = await Promise.all(
-    Array.from({ length: 100 }, (_, n) => service.search(token, query, { key: "same", api: n % 2 })),
+  const answers = await sendTogether(100, (n) =>
+    service.search(token, { keyword: "a hundred" }, { key: "same", api: n % 2 }),
   );
 
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
@@ -37,10 +57,11 @@ test("a hundred equal requests at once under one key are one charge and a hundre
   expect((await service.usage(token)).body.creditBalanceMils).toBe(995);
 });
 
-test("those who wait on a first request share its failure, and the key is free again afterwards", async () => {
+test("repeats that wait for the first request share its failure, and the key can be used again afterwards", async () => {
   const { organizationId, token } = await service.organization();
-  const query = { keyword: "sandbox:error" };
-  const answers = await Promise.all(Array.from({ length: 10 }, () => service.search(token, query, { key: "bad" })));
+  const send = () => service.search(token, { keyword: "a failure" }, { key: "bad" });
+  const answers = await sendTogether(10, send, refusal(503, "Down for maintenance"));
+  stub.otherwise = tenOrganic;
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([502]));
   expect((await service.ledgerOf(organizationId)).map(({ kind }) => kind)).toEqual(["grant", "refund"]);
 
@@ -48,13 +69,15 @@ test("those who wait on a first request share its failure, and the key is free a
   expect(other).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
 });
 
-test("the same key with another query is refused, whether the first has ended or still runs", async () => {
+test("a key that was used for another query is refused, both while the first request runs and afterwards", async () => {
   const { organizationId, token } = await service.organization();
-  const slow = service.search(token, { keyword: "sandbox:slow=800" }, { key: "mine" });
+  const release = stub.hold();
+  const first = service.search(token, { keyword: "the first" }, { key: "mine" });
   await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
   const early = await service.search(token, { keyword: "other" }, { key: "mine" });
   expect(early.body.error.details).toEqual({ reason: "idempotency_key_reused" });
-  await slow;
+  release();
+  expect((await first).status).toBe(200);
   const late = await service.search(token, { keyword: "other" }, { key: "mine" });
   expect(late).toMatchObject({
     status: 400,
@@ -62,7 +85,7 @@ test("the same key with another query is refused, whether the first has ended or
   });
 });
 
-test("two organizations may use the same key; neither sees the other's answer", async () => {
+test("two organizations can use the same key, and each gets its own answer", async () => {
   const one = await service.organization();
   const two = await service.organization();
   const first = await service.search(one.token, { keyword: "tea" }, { key: "shared" });
@@ -71,14 +94,14 @@ test("two organizations may use the same key; neither sees the other's answer", 
   expect(second).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
 });
 
-test("a remembered answer comes even when the balance is gone", async () => {
+test("a repeat gets the stored answer even when the balance is used up", async () => {
   const { token } = await service.organization({ creditMils: 5 });
   const first = await service.search(token, { keyword: "tea" }, { key: "k" });
   expect((await service.search(token, { keyword: "milk" })).status).toBe(402);
   expect((await service.search(token, { keyword: "tea" }, { key: "k" })).text).toBe(first.text);
 });
 
-test("when Redis forgot, a repeat is searched anew and charged nothing, even with nothing left to spend", async () => {
+test("after Redis lost the stored answer, a repeat is searched again and not charged, even with an empty balance", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 5 });
   await service.search(token, { keyword: "tea" }, { key: "k" });
   await service.redis.flushall();
@@ -93,7 +116,7 @@ test("when Redis forgot, a repeat is searched anew and charged nothing, even wit
   expect(await service.verify()).toMatchObject({ ok: true });
 });
 
-test("a remembered answer lives for a day and no longer", async () => {
+test("an answer is stored under its key for a day", async () => {
   const { organizationId, token } = await service.organization();
   await service.search(token, { keyword: "tea" }, { key: "k" });
   const [record] = await service.redis.keys(keysOf(organizationId).record("*").replace(/[{}]/g, "\\$&"));

@@ -1,9 +1,14 @@
-import { afterEach, expect, test } from "vitest";
-import { queueKeys } from "../../shared/queue/search-queue.ts";
-import { admit, keysOf } from "../../shared/credits/holds.ts";
+import { expect, test } from "vitest";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
+import { admit, keysOf } from "../../shared/credits/holds.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
+import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+
+/**
+ * Processes die or stop while searches run. Most of a test is waiting for another process to notice, so the tests run
+ * side by side, each with a service of its own.
+ */
 
 const plan = {
   code: "x",
@@ -16,128 +21,158 @@ const plan = {
 };
 const key = { hash: "h", fingerprint: "f" };
 
-let service: Service;
-afterEach(async () => {
-  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
-});
-
-test("a killed worker's search is taken over and answered while its caller waits, and charged once", async () => {
-  service = await Service.start({ workers: 2 });
-  const { organizationId, token } = await service.organization({ creditMils: 100 });
-  const searches = [1, 2, 3, 4].map((n) => service.search(token, { keyword: `sandbox:slow=1000 ${n}` }));
-  await service.until(async () => (await service.redis.llen(queueKeys.running)) === 4);
-  service.workers[0]?.kill("SIGKILL");
-
-  for (const { status, body } of await Promise.all(searches)) {
-    expect(status).toBe(200);
-    expect(body.creditsCharged).toBe(5);
+/** Starts a service whose provider is a stub; afterwards verifies its ledger and ends it. */
+async function withService(
+  { apis, workers, settings }: { apis: number; workers: number; settings?: Record<string, string> },
+  use: (service: Service, stub: SerperStub) => Promise<void>,
+): Promise<void> {
+  const stub = await startSerperStub();
+  const service = await Service.start({ apis, workers, environment: { ...stub.settings, ...settings } });
+  try {
+    await use(service, stub);
+    expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+  } finally {
+    await Promise.all([service.stop(), stub.close()]);
   }
-  await service.rest();
-  expect((await service.usage(token)).body.creditBalanceMils).toBe(80);
-  expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(4);
+}
+
+/** Begins different searches and waits until a worker runs each of them. */
+async function searchesRunning(service: Service, token: string, count: number) {
+  const searches = Array.from({ length: count }, (_, n) => service.search(token, { keyword: `pump ${n}` }));
+  await service.untilRunning(count);
+  return searches;
+}
+
+const kindsOf = async (service: Service, organizationId: string) =>
+  (await service.ledgerOf(organizationId)).map(({ kind }) => kind);
+
+test.concurrent("a stopping worker hands back a search that does not end in time, and another one answers it", async () => {
+  // The search outlasts the ten seconds that a stopping worker waits. The sandbox has no timeout that would end it before.
+  const settings = { SERP_PROVIDERS: "sandbox", SEARCH_DEADLINE_MS: "60000" };
+  await withService({ apis: 1, workers: 1, settings }, async (service) => {
+    const { token } = await service.organization({ creditMils: 100 });
+    const search = service.search(token, { keyword: "sandbox:slow=11000" });
+    await service.untilRunning(1);
+    const stopped = service.workers[0]?.stop();
+    await service.startWorker();
+    expect(await stopped).toBe(0);
+    expect(await search).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
+    await service.rest();
+  });
 });
 
-test("a worker that was stopped for longer than its lock and goes on changes nothing", async () => {
-  service = await Service.start({ workers: 2 });
-  const { organizationId, token } = await service.organization({ creditMils: 100 });
-  const searches = [1, 2, 3, 4].map((n) => service.search(token, { keyword: `sandbox:slow=500 ${n}` }));
-  await service.until(async () => (await service.redis.llen(queueKeys.running)) === 4);
-  service.workers[0]?.kill("SIGSTOP");
-  for (const { status } of await Promise.all(searches)) expect(status).toBe(200);
-  service.workers[0]?.kill("SIGCONT");
+test.concurrent("searches of a killed worker are taken over, answered while their caller waits, and charged once", () =>
+  withService({ apis: 1, workers: 1 }, async (service, stub) => {
+    const { organizationId, token } = await service.organization({ creditMils: 100 });
+    const release = stub.hold();
+    const searches = await searchesRunning(service, token, 4);
+    service.workers[0]?.kill("SIGKILL");
+    release();
+    await service.startWorker();
 
-  await service.rest();
-  const deciding = (await service.ledgerOf(organizationId)).filter(({ kind }) => kind !== "grant");
-  expect(deciding).toHaveLength(4);
-  expect((await service.usage(token)).body.creditBalanceMils).toBe(80);
-});
+    for (const { status, body } of await Promise.all(searches)) {
+      expect(status).toBe(200);
+      expect(body.creditsCharged).toBe(5);
+    }
+    await service.rest();
+    expect((await service.usage(token)).body.creditBalanceMils).toBe(80);
+    expect(await kindsOf(service, organizationId)).toEqual(["grant", "charge", "charge", "charge", "charge"]);
+  }));
 
-test("what a killed API had in flight is given back once nobody can be answered any more", async () => {
-  service = await Service.start({ apis: 2, environment: { SEARCH_DEADLINE_MS: "2000" } });
-  const { organizationId, token } = await service.organization({ creditMils: 100 });
-  const lost = [1, 2, 3].map((n) => service.search(token, { keyword: `sandbox:timeout ${n}` }).catch(() => "gone"));
-  await service.until(async () => (await service.holdsOf(organizationId)).open === 3);
-  service.apis[0]?.kill("SIGKILL");
-  expect(await Promise.all(lost)).toEqual(["gone", "gone", "gone"]);
+test.concurrent("a worker that is frozen until others have taken over its searches changes nothing afterwards", () =>
+  withService({ apis: 1, workers: 1 }, async (service, stub) => {
+    const { organizationId, token } = await service.organization({ creditMils: 100 });
+    const release = stub.hold();
+    const searches = await searchesRunning(service, token, 4);
+    await service.until(async () => stub.requests.length === 4);
+    const [frozen] = service.workers;
+    if (!frozen) throw new Error("there is no worker");
+    frozen.kill("SIGSTOP");
+    release();
+    await service.startWorker();
+    for (const { status } of await Promise.all(searches)) expect(status).toBe(200);
 
-  await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
-  await service.rest();
-  expect((await service.usage(token, 1)).body.creditBalanceMils).toBe(100);
-});
+    // Now it reads its own answers, and tries to settle and to reply with them. An orderly stop waits for that.
+    frozen.kill("SIGCONT");
+    const calls = async () => Object.values((await Exposition.of(frozen)).all("provider_calls_total"));
+    await service.until(async () => (await calls()).reduce((sum, count) => sum + count, 0) >= 4);
+    expect(await frozen.stop()).toBe(0);
+    await service.rest();
+    expect(await kindsOf(service, organizationId)).toEqual(["grant", "charge", "charge", "charge", "charge"]);
+    expect((await service.usage(token)).body.creditBalanceMils).toBe(80);
+  }));
 
-test("a charge whose API was killed before it could deliver is found and given back", async () => {
-  service = await Service.start({ apis: 2 });
-  const { organizationId, token } = await service.organization({ creditMils: 100 });
-  const lost = service.search(token, { keyword: "sandbox:slow=1000" }).catch(() => "gone");
-  await service.until(async () => (await service.redis.llen(queueKeys.running)) === 1);
-  service.apis[0]?.kill("SIGKILL");
-  await lost;
-  const isCharged = async () => (await service.ledgerOf(organizationId)).at(-1)?.kind === "charge";
-  await service.until(isCharged);
+test.concurrent("searches in flight at a killed API cost nothing", () =>
+  withService({ apis: 2, workers: 1, settings: { SEARCH_DEADLINE_MS: "5000" } }, async (service, stub) => {
+    const { organizationId, token } = await service.organization({ creditMils: 100 });
+    stub.hold();
+    const lost = (await searchesRunning(service, token, 3)).map((search) => search.catch(() => "disconnected"));
+    service.apis[0]?.kill("SIGKILL");
+    expect(await Promise.all(lost)).toEqual(["disconnected", "disconnected", "disconnected"]);
 
-  // Five minutes later, as far as Postgres can tell.
-  await service.age();
-  await service.until(async () => (await service.ledgerOf(organizationId)).at(-1)?.kind === "reversal");
-  expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ mils: 5, reason: "undelivered" });
-  await service.until(async () => (await service.usage(token, 1)).body.creditBalanceMils === 100);
-  const ofWorker = () => Promise.all(service.workers.map((worker) => Exposition.of(worker)));
-  await service.until(async () => (await ofWorker())[0]?.value('reversed_mils_total{reason="undelivered"}') === 5);
-  expect((await ofWorker())[0]?.value("charged_mils_total")).toBe(5);
-});
+    await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
+    await service.rest();
+    expect((await service.usage(token, 1)).body.creditBalanceMils).toBe(100);
+  }));
 
-test("a search whose job never existed is ended by the sweeper, and its key is free again", async () => {
-  service = await Service.start({ environment: { SEARCH_DEADLINE_MS: "1500" } });
-  const { organizationId, token } = await service.organization({ creditMils: 100 });
-  await service.usage(token); // Its token was used: the sweeper looks at this organization.
-  const request = { organizationId, requestId: "req_lost", priceMils: 5, budgetMs: 100, plan, key, closed: false };
-  expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
+test.concurrent("a charge whose API was killed before it delivered the answer is reversed", () =>
+  withService({ apis: 2, workers: 1 }, async (service, stub) => {
+    const { organizationId, token } = await service.organization({ creditMils: 100 });
+    const release = stub.hold();
+    const [lost] = (await searchesRunning(service, token, 1)).map((search) => search.catch(() => "disconnected"));
+    service.apis[0]?.kill("SIGKILL");
+    expect(await lost).toBe("disconnected");
+    release();
+    await service.until(async () => (await kindsOf(service, organizationId)).at(-1) === "charge");
 
-  await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
-  expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "abandoned" });
-  const again = { ...request, requestId: "req_again", budgetMs: 60_000 };
-  await service.until(async () => (await admit(service.redis, again)).outcome === "held");
-  await service.redis.flushall();
-});
+    // Six minutes later, as far as Postgres can tell.
+    await service.age();
+    await service.until(async () => (await kindsOf(service, organizationId)).at(-1) === "reversal");
+    expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ mils: 5, reason: "undelivered" });
+    await service.until(async () => (await service.usage(token, 1)).body.creditBalanceMils === 100);
+    const [worker] = service.workers;
+    if (!worker) throw new Error("there is no worker");
+    const reversed = async () => (await Exposition.of(worker)).value('reversed_mils_total{reason="undelivered"}');
+    await service.until(async () => (await reversed()) === 5);
+    expect((await Exposition.of(worker)).value("charged_mils_total")).toBe(5);
+  }));
 
-test("a hold that was left behind long ago is ended as soon as a worker looks again", async () => {
-  service = await Service.start({ workers: 0 });
-  const { organizationId } = await service.organization({ creditMils: 100 }); // Nobody uses its token.
-  await storeBalance(service.redis, organizationId, { balanceMils: 100, version: 1 });
-  const request = { organizationId, requestId: "req_old", priceMils: 5, budgetMs: 0, plan, key, closed: false };
-  expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
-  await service.redis.hset(keysOf(organizationId).holds, "req_old", "5:0:h"); // Its deadline is long past.
+test.concurrent("the sweeper ends a search whose job was never enqueued, and frees its Idempotency-Key", () =>
+  withService({ apis: 1, workers: 1 }, async (service) => {
+    const { organizationId, token } = await service.organization({ creditMils: 100 });
+    await service.usage(token); // The sweeper looks at organizations whose tokens were used lately.
+    const request = { organizationId, requestId: "req_lost", priceMils: 5, budgetMs: 100, plan, key, closed: false };
+    expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
 
-  await service.startWorker();
-  await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
-  expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "abandoned" });
-});
+    await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
+    expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "abandoned" });
+    const again = { ...request, requestId: "req_again", budgetMs: 60_000 };
+    await service.until(async () => (await admit(service.redis, again)).outcome === "held");
+    await service.redis.flushall();
+  }));
 
-test("API and worker stop cleanly on SIGTERM: what is under way is answered, and the exit code is 0", async () => {
-  service = await Service.start({ workers: 2 });
-  const { token } = await service.organization({ creditMils: 100 });
-  const searches = [1, 2, 3].map((n) => service.search(token, { keyword: `sandbox:slow=1500 ${n}` }));
-  await service.until(async () => (await service.redis.llen(queueKeys.running)) === 3);
+test.concurrent("a worker that starts ends holds that were left open long ago", () =>
+  withService({ apis: 0, workers: 0 }, async (service) => {
+    const { organizationId } = await service.organization({ creditMils: 100 }); // Its token was never used.
+    await storeBalance(service.redis, organizationId, { balanceMils: 100, version: 1 });
+    const request = { organizationId, requestId: "req_old", priceMils: 5, budgetMs: 0, plan, key, closed: false };
+    expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
+    await service.redis.hset(keysOf(organizationId).holds, "req_old", "5:0:h"); // Its deadline is in 1970.
 
-  const [workerCode, apiCode, answers] = await Promise.all([
-    service.workers[0]?.stop(),
-    service.apis[0]?.stop(),
-    Promise.all(searches),
-  ]);
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-  expect({ workerCode, apiCode }).toEqual({ workerCode: 0, apiCode: 0 });
-  await service.rest();
-});
+    await service.startWorker();
+    await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
+    expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "abandoned" });
+  }));
 
-test("a stopping worker hands back what does not end in time, and another one answers it", {
-  timeout: 60_000,
-}, async () => {
-  service = await Service.start({ workers: 1 });
-  const { token } = await service.organization({ creditMils: 100 });
-  const search = service.search(token, { keyword: "sandbox:slow=12000" });
-  await service.until(async () => (await service.redis.llen(queueKeys.running)) === 1);
-  await service.startWorker();
-  expect(await service.workers[0]?.stop()).toBe(0);
-  expect(await search).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
-  await service.rest();
-});
+test.concurrent("API and worker answer their searches after a SIGTERM, and exit with code 0", () =>
+  withService({ apis: 1, workers: 1 }, async (service, stub) => {
+    const { token } = await service.organization({ creditMils: 100 });
+    const release = stub.hold();
+    const searches = await searchesRunning(service, token, 3);
+    const stopped = Promise.all([...service.workers, ...service.apis].map((process) => process.stop()));
+    await Promise.all([...service.workers, ...service.apis].map((process) => process.line("stopping")));
+    release();
+
+    for (const { status } of await Promise.all(searches)) expect(status).toBe(200);
+    expect(await stopped).toEqual([0, 0]);
+  }));

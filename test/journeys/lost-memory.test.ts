@@ -13,7 +13,7 @@ afterAll(() => service.stop());
 const searchable = (token: string) =>
   service.until(async () => (await service.search(token, { keyword: "again" })).status === 200);
 
-test("a balance that Redis does not have is read from Postgres, for searches and for usage", async () => {
+test("a balance that is missing in Redis is read from Postgres, for searches and for usage", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   expect(await service.redis.exists(keysOf(organizationId).balance)).toBe(0);
   expect((await service.usage(token)).body.creditBalanceMils).toBe(100);
@@ -21,7 +21,7 @@ test("a balance that Redis does not have is read from Postgres, for searches and
   expect((await service.search(token, { keyword: "tea" })).body.creditsRemaining).toBe(95);
 });
 
-test("Redis flushed while searches run: each is answered or given back, and never charged twice", async () => {
+test("when Redis is flushed while searches run, each is answered or not charged, and none is charged twice", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 500 });
   const searches = Array.from({ length: 20 }, (_, n) => service.search(token, { keyword: `sandbox:slow=600 ${n}` }));
   await service.until(async () => (await service.holdsOf(organizationId)).open > 5);
@@ -41,19 +41,19 @@ test("Redis flushed while searches run: each is answered or given back, and neve
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
 });
 
-test("a top-up whose message to Redis was lost is found before the caller is refused", async () => {
+test("a top-up that did not reach Redis is found before a search is refused", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 5 });
   expect((await service.search(token, { keyword: "tea" })).status).toBe(200);
   const grant = { organizationId, grantId: `grant_${organizationId}`, mils: 50, reason: "lost" };
   await grantCredit(service.database, grant);
   await grantCredit(service.database, grant); // A repeat counts once.
-  // At once: a second later the reconciler would have made it good by itself.
+  // Right away: a second later the reconciler would have stored the balance.
   expect((await service.search(token, { keyword: "milk" })).status).toBe(200);
   await service.rest();
   expect((await service.usage(token)).body.creditBalanceMils).toBe(45);
 });
 
-test("a Redis restored from the past is brought up to date, and sells nothing twice", async () => {
+test("a balance that Redis restored from an old snapshot does not admit a search that Postgres does not cover", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 10 });
   await service.usage(token);
   const past = await service.redis.hgetall(keysOf(organizationId).balance);
@@ -67,19 +67,22 @@ test("a Redis restored from the past is brought up to date, and sells nothing tw
   expect((await service.usage(token)).body.creditBalanceMils).toBe(0);
 });
 
-test("an impossible copy in Redis is thrown away by the reconciler, and counted", async () => {
+test("the reconciler deletes a balance in Redis that cannot be right, and counts it", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   await service.usage(token);
+  const [worker] = service.workers;
+  worker?.kill("SIGSTOP"); // So that the reconciler does not run before the wrong balance was seen.
   await storeBalance(service.redis, organizationId, { balanceMils: 1_000_000, version: 99 });
   expect((await service.usage(token)).body.creditBalanceMils).toBe(1_000_000);
   expect(await service.verify()).toMatchObject({ ok: false, violations: [{ subject: organizationId }] });
 
+  worker?.kill("SIGCONT");
   await service.until(async () => (await service.usage(token)).body.creditBalanceMils === 100);
   const metrics = await (await fetch(`${service.workers[0]?.opsUrl}/metrics`)).text();
   expect(metrics).toMatch(/^pairs_stored_total\{why="impossible"\} [1-9]/m);
 });
 
-test("with Redis away searches answer 503, usage answers from Postgres, and all goes on when it is back", async () => {
+test("while Redis is unreachable searches get 503 and usage reads Postgres; both recover when it is back", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   await service.search(token, { keyword: "tea" });
   await service.rest();
@@ -99,7 +102,7 @@ test("with Redis away searches answer 503, usage answers from Postgres, and all 
   expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(2);
 });
 
-test("a worker that died without a word is forgotten, so that the reports never pile up", async () => {
+test("the heartbeat of a worker that died long ago is removed", async () => {
   const report = { concurrency: 1, runMs: 1, atMs: Date.now() - 120_000 };
   await service.redis.hset("workers", "worker_long_gone", JSON.stringify(report));
   await service.until(async () => (await service.redis.hexists("workers", "worker_long_gone")) === 0);

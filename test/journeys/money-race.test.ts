@@ -1,15 +1,18 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Service } from "../harness/processes/service.ts";
+import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 
 const priceMils = 5;
 
 let service: Service;
+let stub: SerperStub;
 beforeAll(async () => {
-  service = await Service.start({ apis: 2, workers: 1 });
+  stub = await startSerperStub();
+  service = await Service.start({ apis: 2, workers: 1, environment: stub.settings });
 });
-afterAll(() => service.stop());
+afterAll(() => Promise.all([service.stop(), stub.close()]));
 
-test("the last credits are spent exactly once, however many race for them through two APIs", async () => {
+test("200 searches that race for the last credits through two APIs spend them exactly once", async () => {
   const affordable = 40;
   const { organizationId, token } = await service.organization({ creditMils: affordable * priceMils, terms: {} });
 
@@ -31,9 +34,10 @@ test("the last credits are spent exactly once, however many race for them throug
   expect(await service.verify()).toMatchObject({ ok: true });
 });
 
-test("an empty balance and one tied up in flight are told apart", async () => {
+test("the refusal tells an empty balance from one that is held by searches in flight", async () => {
   const { token } = await service.organization({ creditMils: priceMils });
-  const slow = service.search(token, { keyword: "sandbox:slow=1500" });
+  const release = stub.hold();
+  const first = service.search(token, { keyword: "first" });
   await service.until(async () => (await service.usage(token)).body.creditBalanceMils === 0);
 
   const refused = await service.search(token, { keyword: "second" });
@@ -42,14 +46,16 @@ test("an empty balance and one tied up in flight are told apart", async () => {
     body: { error: { details: { availableMils: 0, heldMils: priceMils } } },
   });
 
-  expect((await slow).status).toBe(200);
+  release();
+  expect((await first).status).toBe(200);
   const empty = await service.search(token, { keyword: "third" });
   expect(empty).toMatchObject({ status: 402, body: { error: { details: { availableMils: 0, heldMils: 0 } } } });
 });
 
-test("searches in flight are capped by the plan, and a refusal takes neither hold nor token", async () => {
+test("the plan limits searches in flight, and a refused one takes neither a hold nor a place in the window", async () => {
   const { organizationId, token } = await service.organization({ terms: { concurrency: 2 } });
-  const running = [1, 2].map((n) => service.search(token, { keyword: `sandbox:slow=1500 ${n}` }));
+  const release = stub.hold();
+  const running = [1, 2].map((n) => service.search(token, { keyword: `running ${n}` }));
   await service.until(async () => (await service.holdsOf(organizationId)).open === 2);
 
   const before = (await service.usage(token)).headers.get("ratelimit");
@@ -61,10 +67,11 @@ test("searches in flight are capped by the plan, and a refusal takes neither hol
   expect(refused.body.error.details).not.toHaveProperty("windowSeconds");
   expect(leftOf(refused.headers.get("ratelimit"))).toBe(leftOf(before));
   expect((await service.holdsOf(organizationId)).open).toBe(2);
+  release();
   for (const search of running) expect((await search).status).toBe(200);
 });
 
-test("a full window refuses with the time to its end and leaves no hold", async () => {
+test("a full rate-limit window refuses with the time until it ends, and takes no hold", async () => {
   const { organizationId, token } = await service.organization({ terms: { windowLimit: 3, windowSeconds: 3_600 } });
   for (let n = 0; n < 3; n += 1) expect((await service.search(token, { keyword: `w ${n}` })).status).toBe(200);
 

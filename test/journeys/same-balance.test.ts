@@ -2,26 +2,29 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Agent } from "../harness/clients/agent.ts";
 import { PageVisitor } from "../harness/clients/page-visitor.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
+import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 
-/** Every door tells the same balance at the same moment, whichever process it leads to. */
+/** REST, MCP and the billing page show the same balance at the same moment, at every API process. */
 
 const apis = [0, 1];
 const heldSearches = 20;
 const rounds = 30;
 
 let service: Service;
+let stub: SerperStub;
 let organization: Organization;
 let agents: Agent[];
 let visitors: PageVisitor[];
 beforeAll(async () => {
-  service = await Service.start({ apis: apis.length });
+  stub = await startSerperStub();
+  service = await Service.start({ apis: apis.length, environment: stub.settings });
   organization = await service.organization({ creditMils: 100_000 });
   agents = await Promise.all(apis.map((api) => Agent.connect(service, organization.token, { api })));
   visitors = await Promise.all(apis.map((api) => signedIn(api)));
 });
 afterAll(async () => {
   await Promise.all(agents.map((agent) => agent.close()));
-  await service.stop();
+  await Promise.all([service.stop(), stub.close()]);
 });
 
 function agentAt(api: number): Agent {
@@ -44,45 +47,47 @@ async function shownAt(api: number): Promise<number> {
   return Number(shown?.replaceAll(",", ""));
 }
 
-/** The doors, each as a caller uses it through one API. A new one that tells the balance gets a line here. */
+/** Every way to read the balance, as a caller uses it through one API. A new one gets a line here. */
 const balanceAt: Record<string, (api: number) => Promise<number>> = {
   REST: async (api) => (await service.usage(organization.token, api)).body.creditBalanceMils,
   MCP: async (api) => (await agentAt(api).call("usage.get")).body.creditBalanceMils,
   page: shownAt,
 };
 
-/** The doors that sell searches: whether one was answered. */
+/** Every way to search. @returns whether the search was answered. */
 const searchAt: ((api: number, keyword: string) => Promise<boolean>)[] = [
   async (api, keyword) => (await service.search(organization.token, { keyword }, { api })).status === 200,
   async (api, keyword) => !(await agentAt(api).call("serp.search", { keyword })).isError,
 ];
 
-/** What all doors of all processes tell at this moment, in mils. */
+/** The balance that each way of each process shows at this moment, in mils. */
 async function readAll(): Promise<Record<string, number>> {
-  const reading = Object.entries(balanceAt).flatMap(([door, read]) =>
-    apis.map(async (api) => [`${door} ${api}`, await read(api)] as const),
+  const reading = Object.entries(balanceAt).flatMap(([way, read]) =>
+    apis.map(async (api) => [`${way} ${api}`, await read(api)] as const),
   );
   return Object.fromEntries(await Promise.all(reading));
 }
 
 async function expectSame(mils: number): Promise<void> {
-  const told = await readAll();
-  expect(told).toEqual(Object.fromEntries(Object.keys(told).map((door) => [door, mils])));
+  const shown = await readAll();
+  expect(shown).toEqual(Object.fromEntries(Object.keys(shown).map((way) => [way, mils])));
 }
 
-test("all doors tell the same balance while searches hold some of it, and when all have ended", async () => {
+test("REST, MCP and the page show the same balance while searches hold a part of it, and after they have ended", async () => {
   await expectSame(100_000);
+  const release = stub.hold();
   const held = Array.from({ length: heldSearches }, (_, at) =>
-    searchAt[at % searchAt.length]?.(at % apis.length, "sandbox:slow=4000"),
+    searchAt[at % searchAt.length]?.(at % apis.length, "held"),
   );
   await service.until(async () => (await service.holdsOf(organization.organizationId)).open === heldSearches);
   await expectSame(100_000 - 5 * heldSearches);
+  release();
   for (const answered of held) expect(await answered).toBe(true);
   await service.rest();
   await expectSame(100_000 - 5 * heldSearches);
 });
 
-test("under load no door is ahead of another, or behind", async () => {
+test("under load REST, MCP and the page show balances of the same moment", async () => {
   const ending = new AbortController();
   const load = Array.from({ length: 8 }, async (_, at) => {
     const answered: (boolean | undefined)[] = [];
@@ -92,13 +97,13 @@ test("under load no door is ahead of another, or behind", async () => {
     }
     return answered;
   });
-  // All searches are answered, so what can be spent only ever shrinks: what is told between two looks lies between them.
-  const looks = [await service.usage(organization.token)];
+  // Every search is answered and charged, so the balance only falls: a reading between two others lies between them.
+  const readings = [await service.usage(organization.token)];
   for (let round = 0; round < rounds; round += 1) {
-    const told = Object.values(await readAll());
-    looks.push(await service.usage(organization.token));
-    const [above = Number.NaN, below = Number.NaN] = looks.slice(-2).map(({ body }) => body.creditBalanceMils);
-    expect(told.filter((mils) => mils > above || mils < below)).toEqual([]);
+    const shown = Object.values(await readAll());
+    readings.push(await service.usage(organization.token));
+    const [above = Number.NaN, below = Number.NaN] = readings.slice(-2).map(({ body }) => body.creditBalanceMils);
+    expect(shown.filter((mils) => mils > above || mils < below)).toEqual([]);
   }
   ending.abort();
   const answered = await Promise.all(load);

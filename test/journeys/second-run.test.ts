@@ -6,51 +6,64 @@ import { createQueue } from "../../shared/queue/search-queue.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { type Api, Service } from "../harness/processes/service.ts";
+import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 
-/** A job that is run twice, and the second run has no answer: who may give back what the first one charged. */
+/** A job that runs twice: the second run must neither reverse a delivered answer nor charge again. */
 
 let service: Service;
 let api: Api;
-let wayToPostgres: Proxy;
+let postgres: Proxy;
 let queue: ReturnType<typeof createQueue>;
+let stub: SerperStub;
 beforeAll(async () => {
-  service = await Service.start({ apis: 0, environment: { SEARCH_DEADLINE_MS: "3000" } });
-  wayToPostgres = await startProxy(service.databaseUrl);
-  api = await service.startApi({ DATABASE_URL: wayToPostgres.url });
+  stub = await startSerperStub();
+  service = await Service.start({ apis: 0, environment: { ...stub.settings, SEARCH_DEADLINE_MS: "5000" } });
+  postgres = await startProxy(service.databaseUrl);
+  api = await service.startApi({ DATABASE_URL: postgres.url });
   queue = createQueue({ url: service.redisServer.url });
 });
 afterAll(async () => {
   await queue.close();
   await service.stop();
-  await wayToPostgres.close();
+  await Promise.all([postgres.close(), stub.close()]);
 });
 
-test("an answer that was delivered is not given back because its job failed the second time", async () => {
+/** The only job that a worker runs, once it does. */
+async function runningJob() {
+  await service.untilRunning(1);
+  const [job] = await queue.getActive();
+  if (!job) throw new Error("no job runs");
+  return job;
+}
+
+test("a delivered answer stays charged when the second run of its job fails", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   await service.until(async () => (await service.search(token, { keyword: "warm" })).status === 200);
   await service.rest();
-  const search = service.search(token, { keyword: "sandbox:slow=800" });
-  await service.until(async () => (await queue.getActiveCount()) === 1);
-  const [job] = await queue.getActive();
-  wayToPostgres.cut(); // The API can answer, and cannot say so to Postgres.
+  const release = stub.hold();
+  const search = service.search(token, { keyword: "delivered" });
+  const job = await runningJob();
+  postgres.cut(); // The API can answer its caller, but cannot record the delivery.
+  release();
   expect(await search).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
 
   const options = { jobId: "again", removeOnComplete: true };
-  await queue.add("search", { ...job?.data, deadlineAtMs: 0 }, options);
+  await queue.add("search", { ...job.data, deadlineAtMs: 0 }, options);
   await service.until(async () => (await queue.getJob("again")) === undefined);
-  wayToPostgres.mend();
+  postgres.mend();
   await service.rest();
   const ledger = await service.ledgerOf(organizationId);
   expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge", "charge"]);
 });
 
-test("a second run under a key brings the first one's answer, byte for byte, and says what that was charged", async () => {
+test("the second run of a job under an Idempotency-Key replies with the bytes and the charge of the first", async () => {
   const { token } = await service.organization({ creditMils: 100 });
-  const search = service.search(token, { keyword: "sandbox:slow=800" }, { key: "k" });
-  await service.until(async () => (await queue.getActiveCount()) === 1);
-  const [job] = await queue.getActive();
+  const release = stub.hold();
+  const search = service.search(token, { keyword: "under a key" }, { key: "k" });
+  const job = await runningJob();
+  release();
   const first = await search;
-  await queue.add("search", { ...job?.data, inbox: "inbox:second" }, { jobId: "again", removeOnComplete: true });
+  await queue.add("search", { ...job.data, inbox: "inbox:second" }, { jobId: "again", removeOnComplete: true });
   await service.until(async () => (await service.redis.xlen("inbox:second")) === 1);
 
   const [entry] = await service.redis.xrangeBuffer("inbox:second", "-", "+");
@@ -59,9 +72,10 @@ test("a second run under a key brings the first one's answer, byte for byte, and
   expect(outcome.kind === "answer" && outcome.body.toString()).toBe(first.text);
 });
 
-test("a charge whose answer was lost is given back by its API as soon as the second run has none", async () => {
+test("a charge whose answer was lost is reversed by its API when the second run has no answer", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 100 });
-  const search = service.search(token, { keyword: "sandbox:timeout" });
+  stub.hold();
+  const search = service.search(token, { keyword: "lost" });
   await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
   const fields = await service.redis.hkeys(keysOf(organizationId).holds);
   const requestId = fields.find((field) => field !== "held") ?? "";
@@ -72,7 +86,7 @@ test("a charge whose answer was lost is given back by its API as soon as the sec
   const ledger = await service.ledgerOf(organizationId);
   expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge", "reversal"]);
   await service.until(async () => (await service.usage(token)).body.creditBalanceMils === 100);
-  const givenMils = async () => (await Exposition.of(api)).value('reversed_mils_total{reason="engine_timeout"}');
-  await service.until(async () => (await givenMils()) === 5);
+  const reversedMils = async () => (await Exposition.of(api)).value('reversed_mils_total{reason="engine_timeout"}');
+  await service.until(async () => (await reversedMils()) === 5);
   expect((await Exposition.of(api)).all("reversals_total")).toMatchObject({ '{reason="engine_timeout"}': 1 });
 });

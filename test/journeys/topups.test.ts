@@ -4,7 +4,7 @@ import { Service } from "../harness/processes/service.ts";
 import { eventOf, StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { acknowledged, sendEvent } from "../harness/clients/topups.ts";
 
-/** Payments while things break: Stripe tells them again until they are acknowledged, and that has to be enough. */
+/** Payments while processes and connections fail. Stripe repeats an event until it is acknowledged. */
 
 let stub: StripeStub;
 let service: Service;
@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterEach(async () => {
   postgres.mend();
   redis.mend();
-  for (const api of service.apis.splice(0)) await api.stop();
+  for (const api of service.apis.splice(0)) await api.destroy();
 });
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
@@ -32,16 +32,16 @@ afterAll(async () => {
 
 const grantsOf = async (organizationId: string) => (await service.ledgerOf(organizationId)).map(({ mils }) => mils);
 
-test("an API killed after the grant and before its answer: told again, nothing changes, and the plan is payg", async () => {
+test("an event that is repeated because its API was killed after the grant is acknowledged and grants nothing more", async () => {
   const { organizationId, token } = await service.organization({ plan: "free", creditMils: 0 });
   const event = eventOf(stub.paid(organizationId, 1_000));
-  // The push of the new balance hangs, so the answer waits behind the grant.
+  // Storing the new balance in Redis hangs, so the grant is made and the answer is not sent.
   redis.silence("requests");
-  const cutOff = sendEvent(service, event).catch(() => "cut off");
+  const answer = sendEvent(service, event).catch(() => "no answer");
   await service.until(async () => (await grantsOf(organizationId)).length === 1);
   const [killed] = service.apis.splice(0);
   killed?.kill("SIGKILL");
-  expect(await cutOff).toBe("cut off");
+  expect(await answer).toBe("no answer");
 
   redis.mend();
   await service.startApi();
@@ -50,7 +50,7 @@ test("an API killed after the grant and before its answer: told again, nothing c
   expect((await service.usage(token)).body).toEqual({ creditBalanceMils: 10_000, plan: "payg" });
 });
 
-test("a grant of which nobody knows whether it was made is made once", async () => {
+test("when the connection breaks around the commit of a grant, the repeated event leads to exactly one grant", async () => {
   for (const landed of [true, false]) {
     const { organizationId } = await service.organization({ creditMils: 0 });
     const event = eventOf(stub.paid(organizationId, 1_000));
@@ -65,7 +65,7 @@ test("a grant of which nobody knows whether it was made is made once", async () 
   }
 });
 
-test("without Postgres a payment is not acknowledged, and credited when it is told again", async () => {
+test("an event that arrives while Postgres is unreachable is not acknowledged, and is credited when Stripe repeats it", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 0 });
   const event = eventOf(stub.paid(organizationId, 1_000));
   postgres.cut();
@@ -75,7 +75,7 @@ test("without Postgres a payment is not acknowledged, and credited when it is to
   expect((await service.usage(token)).body.creditBalanceMils).toBe(10_000);
 });
 
-test("without Redis a payment is credited, and spendable once Redis is back", async () => {
+test("a payment is credited while Redis is unreachable, and can be spent once Redis is back", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 0 });
   await service.usage(token);
   redis.cut();

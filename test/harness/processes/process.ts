@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { startGuard } from "../../../shared/local/guarded-process.ts";
 import { compileCache } from "./compile-cache.ts";
 
-const lineTimeoutMs = 60_000; // A start takes a second on a quiet machine, and many on a busy one.
+const lineTimeoutMs = 120_000; // A start takes a second on a quiet machine, and many on a busy one.
 const stopTimeoutMs = 60_000;
 const errorLevel = 50; // pino's number for "error".
 

@@ -23,8 +23,8 @@ export type SerperStub = {
   otherwise: Reply;
   /** Settings with which a worker sends its searches here. */
   settings: { SERP_PROVIDERS: string; SERPER_API_KEY: string; SERPER_BASE_URL: string };
-  /** Holds all answers back until the returned function is called; then, and from then on, it sends ten results each. */
-  hold: () => () => void;
+  /** Holds all replies back until the returned function is called; `then` (ten results) is the reply from then on. */
+  hold: (then?: Reply) => () => void;
   close: () => Promise<void>;
 };
 
@@ -32,9 +32,9 @@ export type SerperStub = {
 export async function startSerperStub(): Promise<SerperStub> {
   const listening = await listen((request, response) => void answer(stub, request, response));
   const settings = { SERP_PROVIDERS: "serper", SERPER_API_KEY: "secret", SERPER_BASE_URL: listening.url };
-  const hold = () => {
+  const hold = (then = tenOrganic) => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    stub.otherwise = (request, response) => void released.then(() => tenOrganic(request, response));
+    stub.otherwise = (request, response) => void released.then(() => then(request, response));
     return release;
   };
   const stub: SerperStub = { ...listening, requests: [], next: [], otherwise: tenOrganic, settings, hold };
