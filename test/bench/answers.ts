@@ -6,48 +6,48 @@ import { contractCases } from "../shared/providers/contract-cases.ts";
 import { providerFailures } from "../shared/providers/provider-failures.ts";
 import { measureCost } from "./measure-cost.ts";
 
-/** Part of a whole: how many of how many. */
+/** How many of the expected values were extracted. */
 export interface Share {
-  held: number;
-  filled: number;
+  expected: number;
+  extracted: number;
 }
 
-/** What a provider's adapter makes of its answers. */
+/** What a provider's adapter extracts from its answers. */
 export interface Extraction {
   provider: HttpProviderName;
   recorded: number;
   madeUp: number;
-  /** Answers that hold a page, and how many of them were read as one. */
+  /** Answers that contain a page, and how many of them were read as one. */
   pages: Share;
-  /** Over all of these pages. */
+  /** The sum over these pages. */
   coverage: Coverage;
-  /** Documented failures, and how many of them came out as what they mean. */
+  /** Documented failures, and how many of them have the expected kind. */
   failures: Share;
 }
 
-/** Counts what answers hold, and what of it comes out; by provider. */
+/** Counts what each provider's adapter extracts from answers, compared with what they contain. */
 export function measureExtraction(answers: readonly ProviderAnswer[]): Extraction[] {
   return httpProviders.map((provider) => {
     const own = answers.filter((answer) => answer.provider === provider);
     const pages = own.filter(({ expected }) => expected !== undefined);
-    const coverages = pages.flatMap((answer) => coverageIn(answer) ?? []);
+    const coverages = pages.flatMap((answer) => coverageOf(answer) ?? []);
     return {
       provider,
       recorded: own.filter(({ isRecorded }) => isRecorded).length,
       madeUp: own.filter(({ isRecorded }) => !isRecorded).length,
-      pages: { held: pages.length, filled: coverages.length },
+      pages: { expected: pages.length, extracted: coverages.length },
       coverage: sumCoverage(coverages),
       failures: failuresOf(provider),
     };
   });
 }
 
-/** Tells what comes out of answers, and what it costs to read them: two tables. */
-export function reportOf(answers: readonly ProviderAnswer[], options: { measuredMs: number }): string {
+/** Two tables: what the adapters extract from answers, and what reading them costs. */
+export function answersReport(answers: readonly ProviderAnswer[], options: { measuredMs: number }): string {
   return [countTable(measureExtraction(answers)), costTable(answers, options)].join("\n");
 }
 
-function coverageIn(answer: ProviderAnswer): Coverage | undefined {
+function coverageOf(answer: ProviderAnswer): Coverage | undefined {
   const page = readAnswer(answer);
   return "failure" in page || answer.expected === undefined ? undefined : measureCoverage(answer.expected, page);
 }
@@ -55,10 +55,10 @@ function coverageIn(answer: ProviderAnswer): Coverage | undefined {
 function failuresOf(provider: HttpProviderName): Share {
   const known = [...contractCases[provider].failures, ...providerFailures[provider]];
   const mapped = known.filter(([status, body, kind]) => {
-    const told = readAnswer({ provider, status, body: typeof body === "string" ? body : JSON.stringify(body) });
-    return "failure" in told && told.failure === kind;
+    const read = readAnswer({ provider, status, body: typeof body === "string" ? body : JSON.stringify(body) });
+    return "failure" in read && read.failure === kind;
   });
-  return { held: known.length, filled: mapped.length };
+  return { expected: known.length, extracted: mapped.length };
 }
 
 function countTable(counts: readonly Extraction[]): string {
@@ -68,25 +68,25 @@ function countTable(counts: readonly Extraction[]): string {
     String(recorded),
     String(madeUp),
     shareText(pages),
-    `${coverage.held} → ${coverage.extracted}`,
+    `${coverage.expected} → ${coverage.extracted}`,
     ...fields.map((field) => shareText(coverage.fields[field])),
     shareText(failures),
   ]);
   return formatTable(titles, lines);
 }
 
-/** Where no answer holds anything, there is nothing to be filled. */
-function shareText({ held, filled }: Share): string {
-  return held === 0 ? "–" : `${filled} of ${held}`;
+/** `–` if no answer contains the field. */
+function shareText({ expected, extracted }: Share): string {
+  return expected === 0 ? "–" : `${extracted} of ${expected}`;
 }
 
 function costTable(answers: readonly ProviderAnswer[], options: { measuredMs: number }): string {
-  const titles = ["provider", "page", "kB", "µs, median", "µs, 99 of 100", "MB/s", "times JSON.parse"];
+  const titles = ["provider", "page", "kB", "µs, median", "µs, p99", "MB/s", "× JSON.parse"];
   const lines = httpProviders.flatMap((provider) => {
     const pages = answers.filter((answer) => answer.provider === provider && answer.expected !== undefined);
-    return usualAndLargest(pages).map(([size, answer]) => {
+    return medianAndLargest(pages).map(([size, answer]) => {
       const bytes = Buffer.byteLength(answer.body);
-      // One right after the other: a machine that is slow just now is slow for both.
+      // One right after the other, so that a slow moment of the machine affects both.
       const reading = measureCost(() => readAnswer(answer), options);
       const parsing = measureCost((): unknown => JSON.parse(answer.body), options);
       const numbers = [bytes / 1_000, reading.medianUs, reading.p99Us, bytes / reading.medianUs];
@@ -98,13 +98,13 @@ function costTable(answers: readonly ProviderAnswer[], options: { measuredMs: nu
   return formatTable(titles, lines);
 }
 
-/** The page of median size, and the largest where it is another one. */
-function usualAndLargest(pages: readonly ProviderAnswer[]): [size: string, answer: ProviderAnswer][] {
+/** The page of median size, and the largest page if it is a different one. */
+function medianAndLargest(pages: readonly ProviderAnswer[]): [size: string, answer: ProviderAnswer][] {
   const bySize = pages.toSorted((a, b) => a.body.length - b.body.length);
-  const usual = bySize[Math.floor(bySize.length / 2)];
+  const median = bySize[Math.floor(bySize.length / 2)];
   const largest = bySize.at(-1);
   return [
-    ...(usual === undefined ? [] : [["usual", usual] satisfies [string, ProviderAnswer]]),
-    ...(largest === undefined || largest === usual ? [] : [["largest", largest] satisfies [string, ProviderAnswer]]),
+    ...(median === undefined ? [] : [["median", median] satisfies [string, ProviderAnswer]]),
+    ...(largest === undefined || largest === median ? [] : [["largest", largest] satisfies [string, ProviderAnswer]]),
   ];
 }

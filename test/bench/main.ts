@@ -1,12 +1,12 @@
-/** `npm run bench`: measures what the service costs, and tells it in tables. */
+/** `npm run bench`: measures the adapters and the throughput of the service, and prints tables. */
 import { Command } from "commander";
 import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
 import { madeUpAnswers, recordedAnswers } from "../harness/fixtures/provider-answers.ts";
-import { reportOf } from "./answers.ts";
+import { answersReport } from "./answers.ts";
 import { measureThroughput } from "./throughput.ts";
 
 const measuredMsDefault = 1_000;
-const doorMsDefault = 3_000;
+const throughputMsDefault = 3_000;
 
 interface AnswersOptions {
   recordings?: string;
@@ -15,38 +15,38 @@ interface AnswersOptions {
 
 function answers({ recordings, ms }: AnswersOptions): void {
   const recorded = recordings === undefined ? [] : recordedAnswers(recordings);
-  if (recordings !== undefined && recorded.length === 0)
-    program.error(`There are no recorded answers in ${recordings}.`);
-  process.stdout.write(reportOf([...madeUpAnswers(), ...recorded], { measuredMs: ms }));
+  if (recordings !== undefined && recorded.length === 0) program.error(`No recorded answers in ${recordings}.`);
+  process.stdout.write(answersReport([...madeUpAnswers(), ...recorded], { measuredMs: ms }));
 }
 
-async function doors(options: { ms: number }): Promise<void> {
+async function throughput(options: { ms: number }): Promise<void> {
   process.stdout.write(await measureThroughput(options));
 }
 
 const program = new Command("npm run bench --")
-  .description("Measures what the service costs, and tells it in tables.")
+  .description("Measures the adapters and the throughput of the service, and prints tables.")
   .showHelpAfterError();
 
 program
   .command("all", { isDefault: true })
-  .description("every benchmark, one after the other")
+  .description("run every benchmark, one after the other")
   .action(async () => {
     answers({ ms: measuredMsDefault });
-    await doors({ ms: doorMsDefault });
+    await throughput({ ms: throughputMsDefault });
   });
 
 program
   .command("answers")
-  .description("what each provider's adapter makes of answers: what comes out of what they hold, and what it costs")
-  .option("--recordings <dir>", "recorded answers besides the made-up ones: <dir>/<provider>/<name>.json")
-  .option("--ms <n>", "how long each page is read, and parsed, in milliseconds", parseWholeNumber(1), measuredMsDefault)
+  .description("what each provider's adapter extracts from answers, and what reading them costs")
+  .option("--recordings <dir>", "also read recorded answers: <dir>/<provider>/<name>.json")
+  .option("--ms <n>", "milliseconds of measuring each page", parseWholeNumber(1), measuredMsDefault)
   .action(answers);
 
 program
-  .command("doors")
-  .description("searches per second over REST and over MCP")
-  .option("--ms <n>", "how long each is measured, three times, in milliseconds", parseWholeNumber(1), doorMsDefault)
-  .action(doors);
+  .command("throughput")
+  .alias("doors")
+  .description("searches per second over REST and MCP")
+  .option("--ms <n>", "milliseconds of measuring each protocol, three times", parseWholeNumber(1), throughputMsDefault)
+  .action(throughput);
 
 await program.parseAsync();

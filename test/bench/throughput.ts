@@ -7,7 +7,7 @@ const connections = 32;
 const turns = 3;
 const keyword = "best coffee beans";
 
-interface Door {
+interface Endpoint {
   name: string;
   path: string;
   headers: Record<string, string>;
@@ -16,29 +16,30 @@ interface Door {
 }
 
 /**
- * Searches per second through each door of one API with one worker, all on this machine. The doors take turns, so that
- * whatever else goes on there slows all of them down.
+ * Searches per second over each protocol, with one API and one worker on this machine. The protocols take turns, so that other
+ * load on the machine affects all of them.
  */
 export function measureThroughput({ ms }: { ms: number }): Promise<string> {
   return withOwnServers(async (service) => {
     const plan = { windowLimit: 100_000_000, concurrency: 1_000 };
     const { token } = await service.organization({ creditMils: 100_000_000, terms: plan });
     const pool = new Pool(service.apis[0]?.url ?? "", { connections });
-    const doors = allDoors(token);
-    for (const door of doors) await knock(pool, door, ms / 2);
-    for (const door of doors) door.answered = 0;
-    for (let turn = 0; turn < turns; turn += 1) for (const door of doors) await knock(pool, door, ms);
+    const endpoints = endpointsFor(token);
+    for (const endpoint of endpoints) await sendSearches(pool, endpoint, ms / 2);
+    for (const endpoint of endpoints) endpoint.answered = 0;
+    for (let turn = 0; turn < turns; turn += 1)
+      for (const endpoint of endpoints) await sendSearches(pool, endpoint, ms);
     await pool.close();
-    const [rest] = doors;
-    const lines = doors.map(({ name, answered }) => {
+    const [rest] = endpoints;
+    const lines = endpoints.map(({ name, answered }) => {
       const perSecond = Math.round((answered * 1_000) / (turns * ms));
       return [name, String(perSecond), (answered / (rest?.answered ?? 1)).toFixed(2)];
     });
-    return formatTable(["door", "searches per second", "of REST's"], lines);
+    return formatTable(["protocol", "searches per second", "× REST"], lines);
   });
 }
 
-function allDoors(token: string): Door[] {
+function endpointsFor(token: string): Endpoint[] {
   const authorization = `Bearer ${token}`;
   const rest = { "content-type": "application/json", authorization };
   const { headers, body } = currentMessage("tools/call", { name: "serp.search", arguments: { keyword } });
@@ -52,15 +53,15 @@ function allDoors(token: string): Door[] {
   ];
 }
 
-async function knock(pool: Pool, door: Door, ms: number): Promise<void> {
+async function sendSearches(pool: Pool, endpoint: Endpoint, ms: number): Promise<void> {
   const endsAtMs = performance.now() + ms;
-  const { path, headers, body } = door;
+  const { path, headers, body } = endpoint;
   const callers = Array.from({ length: connections }, async () => {
     while (performance.now() < endsAtMs) {
       const answer = await pool.request({ method: "POST", path, headers, body });
       const text = await answer.body.text();
-      if (answer.statusCode !== 200 || !text.includes("creditsCharged")) throw new Error(`${door.name}: ${text}`);
-      door.answered += 1;
+      if (answer.statusCode !== 200 || !text.includes("creditsCharged")) throw new Error(`${endpoint.name}: ${text}`);
+      endpoint.answered += 1;
     }
   });
   await Promise.all(callers);

@@ -7,18 +7,18 @@ import {
   toRows,
 } from "./expected-elements.ts";
 
-/** What an answer of DataForSEO holds; undefined where it is no page. Its items are the page, one by one. */
+/** The elements expected from an answer of DataForSEO, one per item; undefined if it is not a page. */
 export function expectFromDataForSeo(answer: Raw): ExpectedPage | undefined {
   const [task] = toRows(answer["tasks"]);
   const [result] = toRows(task?.["result"]);
   if (result === undefined || !Array.isArray(result["items"])) return undefined;
   const items = toRows(result["items"]);
-  // The businesses of a pack are an item each, and one element.
-  const first = items.filter(({ type }, at) => type !== "local_pack" || items[at - 1]?.["type"] !== "local_pack");
-  return { elements: first.map(heldOf), hasTotal: Number(result["se_results_count"]) > 0 };
+  // Each business of a local pack is an item, but the pack is one element.
+  const firstItems = items.filter(({ type }, at) => type !== "local_pack" || items[at - 1]?.["type"] !== "local_pack");
+  return { elements: firstItems.map(expectItem), hasTotal: Number(result["se_results_count"]) > 0 };
 }
 
-function heldOf(item: Raw): ExpectedElement {
+function expectItem(item: Raw): ExpectedElement {
   const { type, title, url, items, links } = item;
   switch (type) {
     case "local_pack":
@@ -35,7 +35,7 @@ function heldOf(item: Raw): ExpectedElement {
     case "ai_overview":
       return expectElement(undefined, { description: items, siteLinks: item["references"] });
     case "knowledge_graph":
-      // A panel is no link; its site is among its links.
+      // A knowledge panel has no URL of its own: its site is among its links.
       return expectElement(undefined, {
         title,
         description: item["description"],
@@ -43,11 +43,11 @@ function heldOf(item: Raw): ExpectedElement {
         siteLinks: [url, items],
       });
     default:
-      return anyOf(item);
+      return expectCommonFields(item);
   }
 }
 
-function anyOf(item: Raw): ExpectedElement {
+function expectCommonFields(item: Raw): ExpectedElement {
   const { title, featured_title, url, breadcrumb, description, snippet, text, rating, price } = item;
   const { current, displayed_price } = toRaw(price);
   const { subtitle, source, pre_snippet, timestamp } = item;

@@ -1,7 +1,7 @@
 import type { ResultType } from "../../../shared/results.ts";
 import type { Element, Page } from "../../../shared/providers/provider.ts";
 
-/** What of a page can be filled or not. */
+/** The fields that extraction is measured by. */
 export const fields = [
   "title",
   "url",
@@ -15,39 +15,39 @@ export const fields = [
 ] as const;
 export type Field = (typeof fields)[number];
 
-/** What an answer holds of one element, by its raw JSON alone and not by its adapter. */
+/** One expected element, derived from the raw JSON of an answer and not from its adapter. */
 export interface ExpectedElement {
-  /** What it has to become; left out where its place on the page tells which result it is. */
+  /** The expected type; undefined if the element is matched by its position on the page. */
   type?: ResultType;
-  /** What stands there for each field that has something. */
-  parts: ReadonlyMap<Field, unknown>;
+  /** The raw value of each field that the answer has. */
+  values: ReadonlyMap<Field, unknown>;
 }
 export interface ExpectedPage {
   elements: ExpectedElement[];
-  /** Whether it tells how many results there are in all. */
+  /** Whether the answer has the total number of results. */
   hasTotal: boolean;
 }
 
 export type Raw = Readonly<Record<string, unknown>>;
 
 /**
- * How many elements an answer holds and how many results came out; by field, how many held something and came out filled:
- * titles, addresses and breadcrumbs with the very same text.
+ * The number of expected and of extracted elements; and by field, how many were expected and how many were extracted. Titles,
+ * URLs and breadcrumbs count as extracted only with exactly the expected text.
  */
 export interface Coverage {
-  held: number;
+  expected: number;
   extracted: number;
-  fields: Record<Field, { held: number; filled: number }>;
+  fields: Record<Field, { expected: number; extracted: number }>;
 }
 
-/** The parts of an element for which its answer has something. What has an address has a domain, too. */
+/** The element expected from these raw values. Fields without a text are left out. An element with a URL also has a domain. */
 export function expectElement(type: ResultType | undefined, parts: Partial<Record<Field, unknown>>): ExpectedElement {
-  const told = { ...parts, domain: parts.url };
-  const found = new Map(fields.filter((field) => hasText(told[field])).map((field) => [field, told[field]]));
-  return type === undefined ? { parts: found } : { type, parts: found };
+  const raw = { ...parts, domain: parts.url };
+  const values = new Map(fields.filter((field) => hasText(raw[field])).map((field) => [field, raw[field]]));
+  return type === undefined ? { values } : { type, values };
 }
 
-/** Whether anybody could read it: a text, a number, or a list or object with one in it. */
+/** Whether it is, or contains, a number or a text that is not blank. */
 export function hasText(value: unknown): boolean {
   if (typeof value === "object" && value !== null) return Object.values(value).some(hasText);
   return typeof value === "number" || (typeof value === "string" && value.trim() !== "");
@@ -57,29 +57,29 @@ export function isRaw(value: unknown): value is Raw {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The object that stands there, or one without parts. */
+/** The object itself; an empty object for any other value. */
 export function toRaw(value: unknown): Raw {
   return isRaw(value) ? value : {};
 }
 
-/** The objects of a list; none where it is no list. */
+/** The objects of a list; none for any other value. */
 export function toRows(value: unknown): Raw[] {
   return Array.isArray(value) ? value.filter(isRaw) : [];
 }
 
-/** Holds what came out against what the answer held. Of several of one type the first belongs to the first. */
+/** Compares a page with the expected elements. Elements of one type are matched in order. */
 export function measureCoverage({ elements, hasTotal }: ExpectedPage, page: Page): Coverage {
   const left = [...page.elements];
   const coverage = noCoverage();
-  coverage.held = elements.length;
+  coverage.expected = elements.length;
   coverage.extracted = page.elements.length;
-  coverage.fields.total = { held: Number(hasTotal), filled: Number(hasTotal && page.totalResultsCount > 0) };
-  for (const held of elements) {
-    const at = left.findIndex(({ type }) => held.type === undefined || held.type === type);
+  coverage.fields.total = { expected: Number(hasTotal), extracted: Number(hasTotal && page.totalResultsCount > 0) };
+  for (const element of elements) {
+    const at = left.findIndex(({ type }) => element.type === undefined || element.type === type);
     const [found] = at < 0 ? [] : left.splice(at, 1);
-    for (const [field, value] of held.parts) {
-      coverage.fields[field].held += 1;
-      coverage.fields[field].filled += Number(found !== undefined && isFilled(found, field, value));
+    for (const [field, value] of element.values) {
+      coverage.fields[field].expected += 1;
+      coverage.fields[field].extracted += Number(found !== undefined && isExtracted(found, field, value));
     }
   }
   return coverage;
@@ -87,40 +87,44 @@ export function measureCoverage({ elements, hasTotal }: ExpectedPage, page: Page
 
 export function sumCoverage(coverages: readonly Coverage[]): Coverage {
   const sum = noCoverage();
-  for (const { held, extracted, fields: counts } of coverages) {
-    sum.held += held;
+  for (const { expected, extracted, fields: counts } of coverages) {
+    sum.expected += expected;
     sum.extracted += extracted;
     for (const field of fields) {
-      sum.fields[field].held += counts[field].held;
-      sum.fields[field].filled += counts[field].filled;
+      sum.fields[field].expected += counts[field].expected;
+      sum.fields[field].extracted += counts[field].extracted;
     }
   }
   return sum;
 }
 
-/** What an answer held and no result has. */
-export function listMissing({ held, extracted, fields: counts }: Coverage): string[] {
-  const elements = held === extracted ? [] : [`elements: ${extracted} of ${held}`];
-  const unfilled = fields.filter((field) => counts[field].filled < counts[field].held);
-  return [...elements, ...unfilled.map((field) => `${field}: ${counts[field].filled} of ${counts[field].held}`)];
+/** One line for each field with expected values that were not extracted. */
+export function listMissing({ expected, extracted, fields: counts }: Coverage): string[] {
+  const elements = expected === extracted ? [] : [`elements: ${extracted} of ${expected}`];
+  const incomplete = fields.filter((field) => counts[field].extracted < counts[field].expected);
+  return [
+    ...elements,
+    ...incomplete.map((field) => `${field}: ${counts[field].extracted} of ${counts[field].expected}`),
+  ];
 }
 
-/** Markup, entities and marks of direction do not come out as they stand there. */
-const changesOnItsWay = /[<&\u00a0\u200e\u200f]/;
+/** Sanitizing changes a text with markup, entities, NBSP or direction marks. */
+const changedBySanitizing = /[<&\u00a0\u200e\u200f]/;
 
-function isFilled(element: Element, field: Field, held: unknown): boolean {
+function isExtracted(element: Element, field: Field, value: unknown): boolean {
   if (field === "total") return false;
   if (field === "richSnippet.top") return element.richSnippet.top.length > 0;
   if (field === "richSnippet.bottom") return element.richSnippet.bottom.length > 0;
   const isVerbatim = field === "title" || field === "url" || field === "breadcrumb";
-  if (isVerbatim && typeof held === "string" && !changesOnItsWay.test(held)) return element[field] === held.trim();
+  if (isVerbatim && typeof value === "string" && !changedBySanitizing.test(value))
+    return element[field] === value.trim();
   return element[field].length > 0;
 }
 
 function noCoverage(): Coverage {
-  const none = () => ({ held: 0, filled: 0 });
+  const none = () => ({ expected: 0, extracted: 0 });
   return {
-    held: 0,
+    expected: 0,
     extracted: 0,
     fields: {
       title: none(),

@@ -16,26 +16,26 @@ const types: Readonly<Record<string, ResultType>> = {
   "map.html": "local_pack",
 };
 
-/** What an answer of SearXNG holds of Google's; undefined where it is no page. */
+/** The elements expected from Google's part of an answer of SearXNG; undefined if it is not a page. */
 export function expectFromSearxng(answer: Raw): ExpectedPage | undefined {
   const { results, answers, infoboxes, suggestions, corrections } = answer;
   if (!Array.isArray(results)) return undefined;
   return {
     elements: [
       ...(hasText(corrections) ? [expectElement("other", { siteLinks: corrections })] : []),
-      ...toRows(answers).filter(isGoogles).map(answerOf),
-      ...toRows(infoboxes).filter(isGoogles).map(panelOf),
-      ...toRows(results).filter(isGoogles).map(resultOf),
+      ...toRows(answers).filter(isFromGoogle).map(expectAnswer),
+      ...toRows(infoboxes).filter(isFromGoogle).map(expectPanel),
+      ...toRows(results).filter(isFromGoogle).map(expectResult),
       ...(hasText(suggestions) ? [expectElement("related_searches", { siteLinks: suggestions })] : []),
     ],
     hasTotal: false,
   };
 }
 
-const isGoogles = ({ engine }: Raw) => engine === "google";
+const isFromGoogle = ({ engine }: Raw) => engine === "google";
 
-/** Google's date stands at the very beginning of the text, with a dash behind it. */
-function resultOf(row: Raw): ExpectedElement {
+/** Google's date is at the beginning of the text, followed by a dash. */
+function expectResult(row: Raw): ExpectedElement {
   const date = /^.{0,12}\d.{0,12} — /.exec(String(row["content"]))?.[0];
   return expectElement(types[String(row["template"])] ?? "other", {
     title: row["title"],
@@ -46,13 +46,13 @@ function resultOf(row: Raw): ExpectedElement {
   });
 }
 
-function answerOf({ answer, translations, url }: Raw): ExpectedElement {
-  const isSaid = hasText([answer, translations]);
+function expectAnswer({ answer, translations, url }: Raw): ExpectedElement {
+  const hasAnswer = hasText([answer, translations]);
   const type = hasText(url) ? "featured_snippet" : "answer_box";
-  return expectElement(isSaid ? type : "other", { url, description: [answer, translations] });
+  return expectElement(hasAnswer ? type : "other", { url, description: [answer, translations] });
 }
 
-function panelOf({ infobox, content, attributes, urls, relatedTopics }: Raw): ExpectedElement {
+function expectPanel({ infobox, content, attributes, urls, relatedTopics }: Raw): ExpectedElement {
   return expectElement("knowledge_graph", {
     title: infobox,
     description: content,

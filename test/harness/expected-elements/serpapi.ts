@@ -26,33 +26,33 @@ const groups: Readonly<Record<string, ResultType>> = {
   perspectives: "discussions",
   related_searches: "related_searches",
 };
-/** A map belongs to its places. */
-const notOnThePage = /^(search_.*|serp_api_data|(serpapi_)?pagination|(local_)?map|error)$/;
+/** Fields about the request, and the map, which belongs to the local results. */
+const otherFields = /^(search_.*|serp_api_data|(serpapi_)?pagination|(local_)?map|error)$/;
 
-/** What an answer of SerpApi holds; undefined where it is no page. */
+/** The elements expected from an answer of SerpApi; undefined if it is not a page. */
 export function expectFromSerpapi(answer: Raw): ExpectedPage | undefined {
   const { organic_results, ads, ai_overview, answer_box, knowledge_graph, immersive_products, ...rest } = answer;
   if (!Array.isArray(organic_results)) return undefined;
-  const others = Object.entries(rest).filter(([name]) => !notOnThePage.test(name));
+  const others = Object.entries(rest).filter(([name]) => !otherFields.test(name));
   const blocks = new Set(toRows(immersive_products).map(({ category }) => category));
   const total = toRaw(answer["search_information"])["total_results"];
   return {
     elements: [
-      ...toRows(organic_results).map(organicOf),
-      // Those on top come first.
-      ...toRows(ads).map(adOf),
-      ...(hasText(ai_overview) ? [overviewOf(toRaw(ai_overview))] : []),
-      ...(hasText(answer_box) ? [boxOf(toRaw(answer_box))] : []),
-      ...(hasText(knowledge_graph) ? [panelOf(toRaw(knowledge_graph))] : []),
-      ...others.flatMap(([name, value]) => otherOf(groups[name] ?? "other", value)),
+      ...toRows(organic_results).map(expectOrganic),
+      // Ads at the top come first.
+      ...toRows(ads).map(expectAd),
+      ...(hasText(ai_overview) ? [expectOverview(toRaw(ai_overview))] : []),
+      ...(hasText(answer_box) ? [expectAnswerBox(toRaw(answer_box))] : []),
+      ...(hasText(knowledge_graph) ? [expectPanel(toRaw(knowledge_graph))] : []),
+      ...others.flatMap(([name, value]) => expectOther(groups[name] ?? "other", value)),
       ...[...blocks].map((title) => expectElement("shopping", { title, siteLinks: immersive_products })),
     ],
-    // One that is no greater than the page refutes itself.
+    // A total that is not larger than the page is wrong.
     hasTotal: Number(total ?? 0) > organic_results.length,
   };
 }
 
-function organicOf(row: Raw): ExpectedElement {
+function expectOrganic(row: Raw): ExpectedElement {
   const { top, bottom } = toRaw(row["rich_snippet"]);
   const lines = Array.isArray(row["extensions"]) ? row["extensions"] : [];
   return expectElement("organic", {
@@ -61,13 +61,13 @@ function organicOf(row: Raw): ExpectedElement {
     breadcrumb: row["displayed_link"],
     description: row["snippet"],
     "richSnippet.top": [row["date"], row["author"], row["price"], row["rating"], top],
-    // Of its own lines the rating stands above.
+    // The rating among these lines is displayed above the snippet.
     "richSnippet.bottom": [bottom, lines.filter((words) => !/^(Rating|\d\.\d \(?\d+\)?)$/.test(String(words)))],
     siteLinks: row["sitelinks"],
   });
 }
 
-function adOf({
+function expectAd({
   title,
   link,
   displayed_link,
@@ -88,11 +88,11 @@ function adOf({
   });
 }
 
-function overviewOf({ text_blocks, references }: Raw): ExpectedElement {
+function expectOverview({ text_blocks, references }: Raw): ExpectedElement {
   return expectElement("ai_overview", { description: text_blocks, siteLinks: references });
 }
 
-function boxOf({ title, link, displayed_link, answer, result, snippet, list, date }: Raw): ExpectedElement {
+function expectAnswerBox({ title, link, displayed_link, answer, result, snippet, list, date }: Raw): ExpectedElement {
   const description = [answer, result, snippet, list];
   const type = hasText(link) ? "featured_snippet" : "answer_box";
   return expectElement(hasText([title, link, description]) ? type : "other", {
@@ -104,12 +104,12 @@ function boxOf({ title, link, displayed_link, answer, result, snippet, list, dat
   });
 }
 
-function panelOf({ title, type, description, rating, website, source }: Raw): ExpectedElement {
+function expectPanel({ title, type, description, rating, website, source }: Raw): ExpectedElement {
   const siteLinks = [website, toRaw(source)["link"]];
   return expectElement("knowledge_graph", { title, description, "richSnippet.top": [type, rating], siteLinks });
 }
 
-function otherOf(type: ResultType, value: unknown): ExpectedElement[] {
+function expectOther(type: ResultType, value: unknown): ExpectedElement[] {
   if (!hasText(value)) return [];
   const siteLinks = isRaw(value) ? Object.values(value).filter(Array.isArray) : value;
   return [expectElement(type, { title: toRaw(value)["title"], siteLinks })];

@@ -21,28 +21,28 @@ const groups: Readonly<Record<string, ResultType>> = {
   relatedSearches: "related_searches",
 };
 
-const notOnThePage = new Set(["searchParameters", "searchInformation", "credits"]);
+const otherFields = new Set(["searchParameters", "searchInformation", "credits"]);
 
-/** What an answer of Serper holds; undefined where it is no page. */
+/** The elements expected from an answer of Serper; undefined if it is not a page. */
 export function expectFromSerper(answer: Raw): ExpectedPage | undefined {
   const { organic, ads, answerBox, knowledgeGraph, ...rest } = answer;
-  const others = Object.entries(rest).filter(([name]) => !notOnThePage.has(name));
+  const others = Object.entries(rest).filter(([name]) => !otherFields.has(name));
   if (!Array.isArray(organic)) return undefined;
   return {
     elements: [
       ...toRows(ads).map(({ title, link, snippet }) =>
         expectElement("paid", { title, url: link, description: snippet }),
       ),
-      ...(hasText(answerBox) ? [boxOf(toRaw(answerBox))] : []),
-      ...(hasText(knowledgeGraph) ? [panelOf(toRaw(knowledgeGraph))] : []),
-      ...toRows(organic).map(organicOf),
-      ...others.flatMap(([name, value]) => otherOf(groups[name] ?? "other", value)),
+      ...(hasText(answerBox) ? [expectAnswerBox(toRaw(answerBox))] : []),
+      ...(hasText(knowledgeGraph) ? [expectPanel(toRaw(knowledgeGraph))] : []),
+      ...toRows(organic).map(expectOrganic),
+      ...others.flatMap(([name, value]) => expectOther(groups[name] ?? "other", value)),
     ],
     hasTotal: false,
   };
 }
 
-function organicOf({ title, link, snippet, date, price, rating, attributes, sitelinks }: Raw): ExpectedElement {
+function expectOrganic({ title, link, snippet, date, price, rating, attributes, sitelinks }: Raw): ExpectedElement {
   return expectElement("organic", {
     title,
     url: link,
@@ -53,12 +53,12 @@ function organicOf({ title, link, snippet, date, price, rating, attributes, site
   });
 }
 
-function boxOf({ title, link, snippet, answer }: Raw): ExpectedElement {
+function expectAnswerBox({ title, link, snippet, answer }: Raw): ExpectedElement {
   const type = hasText(link) ? "featured_snippet" : "answer_box";
   return expectElement(type, { title, url: link, description: [snippet, answer] });
 }
 
-function panelOf({ title, type, description, attributes, website, descriptionLink }: Raw): ExpectedElement {
+function expectPanel({ title, type, description, attributes, website, descriptionLink }: Raw): ExpectedElement {
   return expectElement("knowledge_graph", {
     title,
     description,
@@ -68,8 +68,8 @@ function panelOf({ title, type, description, attributes, website, descriptionLin
   });
 }
 
-/** A number, as of how long it took, is no element. */
-function otherOf(type: ResultType, value: unknown): ExpectedElement[] {
+/** A number, such as the time taken, is not an element. */
+function expectOther(type: ResultType, value: unknown): ExpectedElement[] {
   if (typeof value !== "object" || !hasText(value)) return [];
   const siteLinks = isRaw(value) ? Object.values(value).filter(Array.isArray) : value;
   return [expectElement(type, { title: toRaw(value)["title"], siteLinks })];

@@ -1,24 +1,24 @@
 import type { ProviderName } from "../../../shared/config.ts";
 import type { FailureKind, PageRequest } from "../../../shared/providers/provider.ts";
 
-/** What the contract has to know of a provider: how it is set up, and answers in its recorded shape. */
+/** A provider for the contract tests: its settings, and answers in the shape of recorded ones. */
 export type ContractCase = {
-  /** All that it needs; secrets hold the word `secret`. */
+  /** All its settings. Secrets contain the word `secret`. */
   settings: Record<string, string>;
-  /** The settings without which a worker does not start. */
+  /** The settings that it cannot start without. */
   required: string[];
-  /** Where in a request its secrets stand, as one spelling that can be searched for. */
+  /** Its secret as it is spelled in a request, and the part of the request that contains it. */
   secret?: { text: string; in: "url" | "headers" };
   keywordOf: (request: PageRequest) => unknown;
-  /** Whether its first answer brings the whole depth. */
+  /** Whether the first answer contains the whole depth. */
   isWholeDepthAtOnce?: boolean;
-  /** The answer with two results and nothing else, or with as little else as it can have. */
+  /** An answer with two results and as little else as possible. */
   page: unknown;
-  /** The answer for a query that Google has nothing for. */
+  /** The answer to a query without results at Google. */
   empty: unknown;
-  /** How it tells what an account has left, where searches cost something: the answer, and what operators read of it. */
+  /** Answers with the balance of an account, if searches cost something, and the balance as operators read it. */
   account?: { path: string; answer: unknown; spent: unknown; balance: string };
-  /** Its ways of saying no: each status that it gives, and each that means two things twice. The first is of a wrong key, where there is one. */
+  /** Its failures: each status, and twice if it has two meanings. The first is for a wrong key, if the provider has keys. */
   failures: [status: number, body: unknown, kind: FailureKind][];
 };
 
@@ -145,10 +145,10 @@ const dataforseo: ContractCase = {
   },
   required: ["DATAFORSEO_LOGIN", "DATAFORSEO_PASSWORD"],
   secret: { text: Buffer.from("secret@operator.example:a-secret-of-dataforseo").toString("base64"), in: "headers" },
-  // They decode what they get.
+  // DataForSEO percent-decodes the keyword.
   keywordOf: ({ body }) => String(JSON.parse(body)[0].keyword).replaceAll("%2B", "+").replaceAll("%25", "%"),
   isWholeDepthAtOnce: true,
-  page: ofDataForSeo({
+  page: dataForSeoAnswer({
     result: [
       {
         keyword: "garden pump",
@@ -169,7 +169,7 @@ const dataforseo: ContractCase = {
       },
     ],
   }),
-  empty: ofDataForSeo({ status_code: 40_102, status_message: "No Search Results.", result: null }),
+  empty: dataForSeoAnswer({ status_code: 40_102, status_message: "No Search Results.", result: null }),
   account: {
     path: "/v3/appendix/user_data",
     answer: userData(12.3401),
@@ -181,12 +181,12 @@ const dataforseo: ContractCase = {
     [200, { status_code: 40_202, status_message: "Rate limit.", cost: 0, tasks: null }, "rate_limited"],
     [
       200,
-      ofDataForSeo({ status_code: 40_210, status_message: "Insufficient Funds.", result: null }),
+      dataForSeoAnswer({ status_code: 40_210, status_message: "Insufficient Funds.", result: null }),
       "account_refused",
     ],
-    [200, ofDataForSeo({ status_code: 40_101, status_message: "Search engine error.", result: null }), "blocked"],
-    [200, ofDataForSeo({ status_code: 40_501, status_message: "Invalid Field.", result: null }), "request_refused"],
-    [200, ofDataForSeo({ result: null }), "unreadable"],
+    [200, dataForSeoAnswer({ status_code: 40_101, status_message: "Search engine error.", result: null }), "blocked"],
+    [200, dataForSeoAnswer({ status_code: 40_501, status_message: "Invalid Field.", result: null }), "request_refused"],
+    [200, dataForSeoAnswer({ result: null }), "unreadable"],
     [500, "", "unavailable"],
   ],
 };
@@ -211,13 +211,13 @@ function rows(row: (found: { title: string; link: string }, position: number) =>
   return [1, 2].map((number) => row({ title: `Pump ${number}`, link: `https://www.pumps.example/${number}` }, number));
 }
 
-function ofDataForSeo(fields: object): object {
+function dataForSeoAnswer(fields: object): object {
   const task = { id: "1", status_code: 20_000, status_message: "Ok.", cost: 0.002, ...fields };
   return { status_code: 20_000, status_message: "Ok.", cost: 0.002, tasks_count: 1, tasks_error: 0, tasks: [task] };
 }
 
-/** What was recorded in their documentation; it repeats the key. */
-function serpapiAccount(left: number): object {
+/** From SerpApi's documentation. It repeats the key. */
+function serpapiAccount(searchesLeft: number): object {
   return {
     account_id: "5ac54d6adefb2f1dba1663f5",
     api_key: "a-secret-of-serpapi-0123456789",
@@ -226,16 +226,16 @@ function serpapiAccount(left: number): object {
     plan_name: "Developer Plan",
     plan_monthly_price: 75,
     searches_per_month: 5_000,
-    plan_searches_left: left,
+    plan_searches_left: searchesLeft,
     extra_credits: 0,
-    total_searches_left: left,
+    total_searches_left: searchesLeft,
     this_month_usage: 4_130,
     last_hour_searches: 42,
     account_rate_limit_per_hour: 1_000,
   };
 }
 
-/** It repeats the login. */
+/** The answer repeats the login. */
 function userData(balance: number): object {
   const money = { total: 50, balance, limits: { day: { total: 0 } }, statistics: { day: { value: "", total: 0.02 } } };
   const user = {
@@ -245,5 +245,5 @@ function userData(balance: number): object {
     money,
     price: {},
   };
-  return ofDataForSeo({ cost: 0, path: ["v3", "appendix", "user_data"], result_count: 1, result: [user] });
+  return dataForSeoAnswer({ cost: 0, path: ["v3", "appendix", "user_data"], result_count: 1, result: [user] });
 }

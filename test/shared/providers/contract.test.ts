@@ -8,21 +8,21 @@ import { engineConfig, query } from "../../harness/fixtures/queries.ts";
 import { contractCases, type ContractCase } from "./contract-cases.ts";
 import { foreignBodies, valueAt, pathsOf, harmfulText, withValueAt, unexpectedValues } from "./hostile-answers.ts";
 
-/** What holds for every provider of the registry, whatever its format. A new one adds its entry in contract-cases.ts. */
+/** The contract that every provider of the registry fulfils. A new provider adds its case in contract-cases.ts. */
 
 const deadlineMs = 20_000;
 const element = result.omit({ rank: true });
 const awkward = 'Größer than 50% & +plus #1 "東京" a=b;c\\ 100 €';
 
-const questions = {
+const queryKinds = {
   plain: {},
   "a city": { location: "Lyon, France" },
   mobile: { device: "mobile" },
   "depth 30": { depth: 30 },
   "another language": { language: "German" },
   "another country": { location: "Austria" },
-  "the language of one country": { language: "en-GB", location: "UK" },
-  "a language of few": { language: "Cantonese" },
+  "a regional language": { language: "en-GB", location: "UK" },
+  "a rare language": { language: "Cantonese" },
 };
 
 describe.each(providerNames)("provider %s", (name) => {
@@ -30,12 +30,12 @@ describe.each(providerNames)("provider %s", (name) => {
   const provider = openProvider(name, engineConfig(entry.settings));
   const read = (body: unknown, status = 200) => readBy(provider, body, status);
 
-  test("it goes by its name in the registry and states its time", () => {
+  test("its name is the one in the registry, and it has a call timeout", () => {
     expect(provider.name).toBe(name);
     expect(provider.callTimeoutMs).toBeGreaterThan(0);
   });
 
-  test("a worker does not start without a setting that it needs, and is told which", () => {
+  test("a missing setting stops the start and is named", () => {
     for (const missing of entry.required) {
       const { [missing]: _, ...rest } = entry.settings;
       expect(() => openProvider(name, engineConfig(rest))).toThrow(ConfigError);
@@ -44,37 +44,37 @@ describe.each(providerNames)("provider %s", (name) => {
   });
 
   const { mobile, city, language } = provider.can;
-  const asked = Object.entries<object>(questions);
-  const beyond = [
+  const allKinds = Object.entries<object>(queryKinds);
+  const unsupported = [
     ...(mobile ? [] : ["mobile"]),
     ...(city ? [] : ["a city"]),
-    ...(language ? ["a language of few"] : []),
+    ...(language ? ["a rare language"] : []),
   ];
-  const within = asked.filter(([question]) => !beyond.includes(question));
+  const supported = allKinds.filter(([kind]) => !unsupported.includes(kind));
 
-  test.each(within)("the question with %s has an answer of ranked results", async (_, fields) => {
+  test.each(supported)("a search with %s returns ranked results", async (_, fields) => {
     const put = query({ ...fields, keyword: awkward });
     const seen: string[] = [];
-    const told = await googleOver(answering(provider, entry.page, seen)).search(put, deadlineMs);
-    const results = told.ok ? told.results : [];
+    const answer = await googleOver(answering(provider, entry.page, seen)).search(put, deadlineMs);
+    const results = answer.ok ? answer.results : [];
     expect(results.length).toBeGreaterThanOrEqual(2);
     expect(results.map((found) => result.parse(found))).toEqual(results);
     expect(results.map(({ rank }) => rank)).toEqual(results.map((__, index) => index + 1));
-    // Each page is asked for once.
+    // Each page is requested once.
     expect(seen).toHaveLength(put.depth > 10 && !entry.isWholeDepthAtOnce ? 3 : 1);
     expect(new Set(seen).size).toBe(seen.length);
   });
 
-  test.each(beyond)("the question with %s is passed over, and nobody is asked", async (question) => {
-    const fields = new Map(asked).get(question);
+  test.each(unsupported)("a search with %s, which it does not support, is refused without a call", async (kind) => {
+    const fields = new Map(allKinds).get(kind);
     const seen: string[] = [];
-    const told = await googleOver(answering(provider, entry.page, seen)).search(query({ ...fields }), deadlineMs);
-    expect(told).toMatchObject({ code: "query_rejected", details: { reason: "unsupported" } });
+    const answer = await googleOver(answering(provider, entry.page, seen)).search(query({ ...fields }), deadlineMs);
+    expect(answer).toMatchObject({ code: "query_rejected", details: { reason: "unsupported" } });
     expect(seen).toEqual([]);
   });
 
-  test("a request is a function of query and page, has the keyword as typed, and goes where the operator said", () => {
-    for (const [, fields] of within) {
+  test("a request depends only on query and page, has the keyword as typed, and goes to the configured host", () => {
+    for (const [, fields] of supported) {
       const put = Object.freeze(query({ ...fields, keyword: awkward }));
       const request = provider.request(put, 1);
       provider.request(query({ keyword: "another" }), 2);
@@ -87,8 +87,8 @@ describe.each(providerNames)("provider %s", (name) => {
     }
   });
 
-  test("whatever a caller may choose changes the request, where it can be honoured", () => {
-    const { plain, "a city": lyon, mobile: phone, "another language": german, "another country": austria } = questions;
+  test("every supported choice of the caller changes the request", () => {
+    const { plain, "a city": lyon, mobile: phone, "another language": german, "another country": austria } = queryKinds;
     const choices = [
       plain,
       german,
@@ -100,13 +100,13 @@ describe.each(providerNames)("provider %s", (name) => {
     expect(new Set(requests).size).toBe(choices.length);
   });
 
-  test("its secret stands in one place of the request, and in nothing that is told of a search", async () => {
+  test("its secret occurs in one part of the request, and never in the outcome of a search", async () => {
     const request = provider.request(query(), 1);
     const { secret } = entry;
-    const places = (["url", "headers", "body", "method"] as const).filter((place) =>
-      JSON.stringify(request[place]).includes(secret?.text ?? "secret"),
+    const partsWithSecret = (["url", "headers", "body", "method"] as const).filter((part) =>
+      JSON.stringify(request[part]).includes(secret?.text ?? "secret"),
     );
-    expect(places).toEqual(secret === undefined ? [] : [secret.in]);
+    expect(partsWithSecret).toEqual(secret === undefined ? [] : [secret.in]);
     const broken: Provider = {
       ...provider,
       transport: (sent) => Promise.reject(new Error(`no way to ${JSON.stringify(sent)}`)),
@@ -117,14 +117,14 @@ describe.each(providerNames)("provider %s", (name) => {
     expect(JSON.stringify(answer)).not.toContain("garden pump");
   });
 
-  test("it tells what our account there has left, or its searches cost nothing", () => {
+  test("it reports the balance of its account, or its searches are free", () => {
     const costs = [read(entry.page), read(entry.empty)].map(({ costMicroUsd = 0 }) => costMicroUsd);
     expect(provider.account !== undefined || Math.max(...costs) === 0).toBe(true);
-    // How it tells is held to what stands in contract-accounts.test.ts.
+    // contract-accounts.test.ts tests the balance itself.
     expect(entry.account === undefined).toBe(provider.account === undefined);
   });
 
-  test("a page is read as often as one likes, in the shape of the contract, with cost and total", () => {
+  test("reading a page twice gives the same elements, in the shape of the contract, with cost and total", () => {
     const page = pageOf(read(entry.page));
     read(entry.empty);
     expect(read(entry.page)).toEqual(page);
@@ -136,65 +136,65 @@ describe.each(providerNames)("provider %s", (name) => {
     ).toBe(true);
   });
 
-  test("a page that Google has nothing on is an empty page and no failure", () => {
+  test("no results at Google are an empty page, not a failure", () => {
     expect(read(entry.empty)).toMatchObject({ elements: [], hasMore: false });
   });
 
-  test("a page with more parts than any page has cannot be read, whatever they are", () => {
+  test("a page with too many parts is unreadable, whatever they are", () => {
     const crowded = (parts: number) =>
       read({ ...Object(entry.page), crowd: Array.from({ length: parts }, () => 1_000) });
     expect(crowded(49_000)).toHaveProperty("elements");
     expect(crowded(50_000)).toEqual({ failure: "unreadable" });
   });
 
-  test.each(entry.failures)("its %i with %j is %s, and no page", (status, body, kind) => {
+  test.each(entry.failures)("status %i with %j is the failure %s, not a page", (status, body, kind) => {
     const failure = read(body, status);
     expect(failure).toMatchObject({ failure: kind });
     expect(failure).not.toHaveProperty("elements");
     expect(failureKinds).toHaveProperty(kind);
   });
 
-  test("neither another status nor a body of somebody else is ever a page", () => {
+  test("another status or a foreign body is never a page", () => {
     for (const status of [200, 201, 204, 206, 301, 302, 400, 401, 402, 403, 404, 408, 410, 429, 500, 502, 503, 599]) {
       for (const body of foreignBodies) expect(Object.keys(read(body, status))).toContain("failure");
     }
-    // What lives in this process knows no statuses but its own.
+    // A provider inside this process has only its own statuses.
     for (const status of provider.transport === undefined ? [201, 206, 302, 403, 404, 500, 503] : [403, 500, 503]) {
       expect(read(entry.page, status)).toHaveProperty("failure");
       expect(read(entry.empty, status)).toHaveProperty("failure");
     }
   });
 
-  test("an answer that breaks off is never a page", () => {
+  test("a truncated answer is never a page", () => {
     const whole = JSON.stringify(entry.page);
     for (let length = 0; length < whole.length; length += 1) {
       expect(read(whole.slice(0, length))).toHaveProperty("failure");
     }
   });
 
-  test("whichever part of a page is something else, no result gets lost without a failure, and nothing breaks", () => {
+  test("an unexpected value in any part of a page is a failure, or loses no result and leaves clean elements", () => {
     const { elements } = pageOf(read(entry.page));
-    const odd = pathsOf(entry.page).flatMap((path) =>
+    const wrong = pathsOf(entry.page).flatMap((path) =>
       unexpectedValues.flatMap((value) => {
         const outcome = read(withValueAt(entry.page, path, value));
         const isSound = "failure" in outcome || (outcome.elements.length >= elements.length && isClean(outcome));
         return isSound ? [] : [`${path.join(".")} = ${JSON.stringify(value)}`];
       }),
     );
-    expect(odd).toEqual([]);
+    expect(wrong).toEqual([]);
   });
 
-  test("whatever is written into a page, no markup, control character or script comes out", () => {
+  test("markup, control characters and scripts in any text of a page are removed", () => {
     const texts = pathsOf(entry.page).filter((path) => typeof valueAt(entry.page, path) === "string");
-    const odd = texts.filter((path) => {
+    const wrong = texts.filter((path) => {
       const outcome = read(withValueAt(entry.page, path, harmfulText));
       return !("failure" in outcome) && !isClean(outcome);
     });
-    expect(odd).toEqual([]);
+    expect(wrong).toEqual([]);
   });
 });
 
-/** The provider with an answer of the given body to everything; each request is noted as it was sent. */
+/** The provider with a transport that answers every request with this body and records the requests in `seen`. */
 function answering(provider: Provider, body: unknown, seen: string[]): Provider {
   return {
     ...provider,
@@ -219,7 +219,7 @@ function isComplete({ title, url, domain, description }: Page["elements"][number
   return [title, url, domain, description].every((text) => text !== "") && new URL(url).hostname.endsWith(domain);
 }
 
-/** In the shape of the contract, and safe to show: plain texts, addresses of the web. */
+/** In the shape of the contract and safe to display: plain texts, and only http and https URLs. */
 function isClean({ elements }: Page): boolean {
   const urls = elements.flatMap(({ url, siteLinks }) => [url, ...siteLinks.map((link) => link.url)]);
   return (

@@ -1,4 +1,4 @@
-/** What answers a worker when it is not the provider, or when that has lost its mind. */
+/** Bodies of answers that do not come from a provider, or come from a broken one. */
 export const foreignBodies = [
   "",
   " ",
@@ -19,7 +19,7 @@ export const foreignBodies = [
   "[".repeat(100_000),
   `${'{"results":'.repeat(20_000)}1${"}".repeat(20_000)}`,
 ];
-/** What may stand where a part of an answer was expected. An empty list is not among them: it may be meant. */
+/** Unexpected values for a part of an answer. An empty list is not among them, because it may be valid. */
 export const unexpectedValues: readonly unknown[] = [
   null,
   0,
@@ -35,24 +35,24 @@ export const unexpectedValues: readonly unknown[] = [
   [[]],
   { toString: 1, length: 3, constructor: "x" },
 ];
-/** A text that would do harm on a page or in a log. */
+/** A text that would be harmful on a page or in a log. */
 export const harmfulText =
   '<script>alert(1)</script><img src=x onerror="alert(1)">&nbsp;javascript:alert(1)\u0000\u202e';
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
-/** Every way into a value, of lists and objects alike. */
+/** The paths of all parts of a value, through lists and objects. */
 export function pathsOf(value: unknown): string[][] {
   if (!isRecord(value)) return [];
   return Object.entries(value).flatMap(([key, part]) => [[key], ...pathsOf(part).map((path) => [key, ...path])]);
 }
 
-/** What stands at the end of a way. */
+/** The part at a path. */
 export function valueAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((part, key) => (isRecord(part) ? part[key] : undefined), value);
 }
 
-/** A copy with another value at the end of a way. */
+/** A copy with another value at a path. */
 export function withValueAt(value: unknown, [key, ...rest]: readonly string[], by: unknown): unknown {
   if (key === undefined) return by;
   if (Array.isArray(value)) return value.map((part, at) => (String(at) === key ? withValueAt(part, rest, by) : part));

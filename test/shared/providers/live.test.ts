@@ -7,22 +7,22 @@ import { openProvider } from "../../../shared/providers/registry.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 
 /**
- * The providers themselves, and no recordings: each whose settings are in the environment is asked for its account and for
- * one search, which is paid for. SERP_PROVIDERS does not count. The sandbox, always there, shows that this file can pass.
+ * Calls the real providers: for each one whose settings are in the environment, its account and one search, which is charged.
+ * SERP_PROVIDERS is ignored. The sandbox needs no settings and shows that this file can pass.
  */
 
-const answerMsMax = 25_000;
+const answerTimeoutMs = 25_000;
 const element = result.omit({ rank: true });
-// Free, with made-up results in the real shape.
+// DataForSEO's sandbox is free and returns made-up results in the real shape.
 const config = readEngineConfig(undefined, { DATAFORSEO_BASE_URL: "https://sandbox.dataforseo.com" });
 
 const cases = providerNames.map((name) => {
-  const lacking = lackingFor(name);
-  return { name, isLacking: lacking !== "", told: lacking === "" ? "asked today" : `skipped, lacking ${lacking}` };
+  const missing = missingSettings(name);
+  return { name, isMissing: missing !== "", state: missing === "" ? "called" : `skipped without ${missing}` };
 });
 
-/** The settings that the environment does not have. */
-function lackingFor(name: ProviderName): string {
+/** The provider's settings that the environment lacks. */
+function missingSettings(name: ProviderName): string {
   try {
     openProvider(name, config);
     return "";
@@ -32,21 +32,21 @@ function lackingFor(name: ProviderName): string {
   }
 }
 
-describe.each(cases)("$name, $told", ({ name, isLacking }) => {
-  test.skipIf(isLacking)("tells of its account, or needs none", async () => {
+describe.each(cases)("$name, $state", ({ name, isMissing }) => {
+  test.skipIf(isMissing)("returns its account, or needs none", async () => {
     const provider = openProvider(name, config);
     const [check] = await checkProvidersHealth({ ...config, SERP_PROVIDERS: [name] });
     expect(check).toMatchObject({ reachable: true, credentials: provider.account ? "ok" : "none needed" });
     expect(check?.balance ?? "none").toMatch(provider.account ? /\d/ : "none");
   });
 
-  test.skipIf(isLacking)("answers a search with results in the shape of the contract", async () => {
+  test.skipIf(isMissing)("returns the results of a search in the shape of the contract", async () => {
     const provider = openProvider(name, config);
     const asker = openProviderHttp();
     const stop = new AbortController();
-    // Asked past the engine, which would pay for a second call where the first one fails.
+    // Without the engine, which would pay for a retry after a failure.
     const request = provider.request(query({ keyword: "best coffee beans", depth: 10 }), 1);
-    const answer = await asker.send(provider, request, { timeoutMs: answerMsMax, signal: stop.signal });
+    const answer = await asker.send(provider, request, { timeoutMs: answerTimeoutMs, signal: stop.signal });
     await asker.close();
     const page = "failure" in answer ? answer : provider.read(answer);
     if ("failure" in page) throw new Error(`${name} gave no page: ${page.failure}.`);

@@ -5,10 +5,10 @@ import { succeededMetadata } from "../../harness/fixtures/serpapi-page.ts";
 
 const row = { title: "Pumps", link: "https://pumps.example/" };
 const noSearches = "Your account has run out of searches.";
-/** How SerpApi says that Google has nothing; where that cannot be, it is a failure. */
+/** SerpApi's message for no results at Google. In other answers it is a failure. */
 export const noResultsMessage = "Google hasn't returned any results for this query.";
 
-/** Serper: only the sentence tells an empty account from a forbidden query. */
+/** Serper: only the message distinguishes an empty account from a forbidden query. */
 export const serperFailures: [status: number, message: string, kind: FailureKind][] = [
   [403, "Unauthorized.", "account_refused"],
   [401, "", "account_refused"],
@@ -22,7 +22,7 @@ export const serperFailures: [status: number, message: string, kind: FailureKind
   [204, "", "unreadable"],
 ];
 
-/** SerpApi: the sentence tells, too. */
+/** SerpApi: the message decides, too. */
 export const serpapiFailures: [status: number, error: string, failure: Failure][] = [
   [400, "Missing query `q` parameter.", { failure: "request_refused" }],
   [
@@ -53,7 +53,7 @@ export const serpapiFailures: [status: number, error: string, failure: Failure][
   [204, "", { failure: "unreadable" }],
 ];
 
-/** SerpApi, where the status says that all is well. */
+/** SerpApi: failures with the status 200. */
 export const serpapiFailuresUnder200: [what: string, json: object, kind: FailureKind][] = [
   ["no credit", { error: "Your account credit is too low, please add more credits." }, "account_refused"],
   ["no searches", { error: noSearches }, "account_refused"],
@@ -65,17 +65,17 @@ export const serpapiFailuresUnder200: [what: string, json: object, kind: Failure
   ],
   ["a search that still runs", { search_metadata: { status: "Processing" } }, "timeout"],
   ["a search that waits", { search_metadata: { status: "Queued" }, organic_results: [] }, "timeout"],
-  ["a status that is new", { search_metadata: { status: "Perhaps" }, organic_results: [row] }, "unreadable"],
-  ["an error that is new", { search_metadata: succeededMetadata, error: "Something else." }, "unreadable"],
+  ["an unknown status", { search_metadata: { status: "Perhaps" }, organic_results: [row] }, "unreadable"],
+  ["an unknown error", { search_metadata: succeededMetadata, error: "Something else." }, "unreadable"],
   [
-    "an error that is new, with an empty list",
+    "an unknown error with an empty list",
     { search_metadata: succeededMetadata, organic_results: [], error: "Else." },
     "unreadable",
   ],
   ["results without a status, but with an error", { organic_results: [row], error: "Else." }, "unreadable"],
 ];
 
-/** SearXNG's own. */
+/** SearXNG: failures of the instance itself. */
 export const searxngFailures: [status: number, body: unknown, kind: FailureKind][] = [
   [400, { error: "No query" }, "request_refused"],
   [400, { error: 'Invalid value "x" for parameter pageno' }, "request_refused"],
@@ -92,7 +92,7 @@ export const searxngFailures: [status: number, body: unknown, kind: FailureKind]
   [200, { error: "search error" }, "unreadable"],
 ];
 
-/** What SearXNG says of Google where it has no results. */
+/** SearXNG: its messages for a failure of the engine `google`. */
 export const searxngEngineErrors: [text: string, kind: FailureKind][] = [
   ["CAPTCHA", "blocked"],
   ["Suspended: CAPTCHA", "blocked"],
@@ -115,7 +115,7 @@ export const searxngEngineErrors: [text: string, kind: FailureKind][] = [
   ["", "unavailable"],
 ];
 
-/** DataForSEO's status codes, of a task as of the whole answer. */
+/** DataForSEO: status codes of a task or of the whole answer. */
 export const dataforseoStatusCodes: [code: number, kind: FailureKind][] = [
   [40000, "request_refused"],
   [40006, "request_refused"],
@@ -156,13 +156,13 @@ export const dataforseoStatusCodes: [code: number, kind: FailureKind][] = [
   [99999, "unreadable"],
 ];
 
-/** An answer of DataForSEO whose only task failed. */
+/** An answer of DataForSEO whose only task has failed. */
 export function failedTask(code: number, message: string, cost = 0) {
   const task = { id: "1", status_code: code, status_message: message, cost, result_count: 0, result: null };
   return { version: "0.1", status_code: 20000, status_message: "Ok.", cost, tasks_error: 1, tasks: [task] };
 }
 
-/** Every way of saying no that is known of a provider, as a whole answer, and what it means. */
+/** Every known failure of each provider, as a whole answer, with its kind. */
 export const providerFailures: Record<HttpProviderName, [status: number, body: unknown, kind: FailureKind][]> = {
   serper: serperFailures.map(([status, message, kind]) => [status, { message, statusCode: status }, kind]),
   serpapi: [

@@ -3,27 +3,27 @@ import { type ProviderName, providerNames } from "../../../shared/config.ts";
 import { listen } from "../../harness/stubs/listen.ts";
 import { contractCases, type ContractCase } from "./contract-cases.ts";
 
-/** What a stub does with one request in place of its usual answer. */
+/** What a stub does with a request instead of its usual answer. */
 export type Reply = (response: ServerResponse) => void;
 
 export type ProviderStubs = {
-  /** All that the providers need to be asked here. */
+  /** The settings that send all providers to this server. */
   settings: Record<string, string>;
   /** The requests that arrived, in order: `serper GET /account`. */
   requests: string[];
-  /** What happens instead, while it stands here. */
+  /** Replies that replace the usual one, by provider. */
   replies: Map<ProviderName, Reply>;
   close: () => Promise<void>;
 };
 
-/** Real servers with the wire format of every provider, in one: accounts and searches, and refusals of a wrong key. */
+/** One server with the wire format of every provider: accounts, searches, and refusals of a wrong key. */
 export async function startProviderStubs(): Promise<ProviderStubs> {
   const requests: string[] = [];
   const replies: ProviderStubs["replies"] = new Map();
   const { url, close } = await listen((request, response) => {
     const [, name, path = ""] = /^\/(\w+)([^?]*)/.exec(request.url ?? "") ?? [];
     const provider = providerNames.find((known) => known === name);
-    if (provider === undefined) throw new Error("A stub stands for one of the providers.");
+    if (provider === undefined) throw new Error("The path of a stub must begin with the name of a provider.");
     requests.push(`${provider} ${request.method} ${path}`);
     (replies.get(provider) ?? usualReply(contractCases[provider], path, request))(response);
   });
@@ -35,7 +35,7 @@ export async function startProviderStubs(): Promise<ProviderStubs> {
   return { settings: Object.fromEntries(settings), requests, replies, close };
 }
 
-/** An answer as JSON, or as the text that it is. */
+/** Replies with JSON, or with a text as it is. */
 export function reply(status: number, body: unknown): Reply {
   return (response) => void response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body));
 }

@@ -11,7 +11,7 @@ test.each([
   ["a < b, I <3 &lt;b&gt;", "a < b, I <3 <b>"],
   ["Dupont&#39;s &eacute;toile <br/>", "Dupont's étoile"],
   ["half \ud83d", "half \ufffd"],
-])("a caller reads %j as %j", (given, read) => {
+])("the text %j is returned as %j", (given, read) => {
   expect(plainText(given)).toBe(read);
 });
 
@@ -25,7 +25,7 @@ test.each([
   "Does a<b and c==d or e>f chain?",
   "What <!DOCTYPE html> is for",
   "Vue's <script-setup> and <Image>",
-])("%j is a text, and stays whole", (title) => {
+])("%j is text, not markup, and stays unchanged", (title) => {
   expect(plainText(title)).toBe(title);
 });
 
@@ -34,7 +34,7 @@ test.each([
   ["<span style=\"color:red\">Best</span> <mark data-n='1'>pumps</mark>", "Best pumps"],
   ['<em class="hit"data-ved="x">Pumps</em>', "Pumps"],
   ["a &lt;div&gt; is &amp;lt;div&amp;gt; in HTML", "a <div> is &lt;div&gt; in HTML"],
-])("the formatting of %j goes, which leaves %j", (given, read) => {
+])("formatting tags are removed from %j, which leaves %j", (given, read) => {
   expect(plainText(given)).toBe(read);
 });
 
@@ -55,12 +55,12 @@ test.each([
   "<button formaction=javascript:alert(1)>Pumps</button>",
   "<video poster=https://x.example>Pumps</video>",
   "<!-- hidden -->Pumps",
-])("%j loses what would run or load something on a page", (given) => {
+])("%j loses every tag that would run or load something", (given) => {
   expect(plainText(given)).toBe("Pumps");
 });
 
 test.each(['<"', "<'", '<a "', '" <a="', "<a style", "<", "<b", "<b a=", "<a ", "<a src=", "<a on", "<b a=b >", "<>"])(
-  "a text of many %j is read at once",
+  "a long text of %j is sanitized in linear time",
   (part) => {
     for (const text of [part.repeat(200_000), `<a ${part.replace(/[<>]/g, "").repeat(200_000)}>`]) {
       expect(plainText(text).length).toBeLessThanOrEqual(text.length);
@@ -81,7 +81,7 @@ test.each([
   ["//example.com/", ""],
   ["https://", ""],
   ["", ""],
-])("the address %j goes out as %j", (given, url) => {
+])("the URL %j is returned as %j", (given, url) => {
   expect(plainUrl(given)).toBe(url);
 });
 
@@ -114,7 +114,7 @@ test.each([
   ["sr-Cyrl", "sr"],
   ["sr-Latn", "sh"],
   ["sr-Latn-ME", "sr-ME"],
-])("Google hears of %s as %s", (code, hl) => {
+])("the language %s is sent to Google as %s", (code, hl) => {
   expect(googleLanguageCode(code, googleLanguages)).toBe(hl);
 });
 
@@ -125,15 +125,15 @@ test.each([
   ["Nassau, Bahamas", "Nassau,The Bahamas"],
   ["Jamestown, Saint Helena", "Jamestown,Saint Helena, Ascension and Tristan da Cunha"],
   ["Köln, Germany", "Köln,Germany"],
-])("%s is looked up as Google's list of places has it, %s", (typed, listed) => {
+])("%s is sent as %s, the spelling of Google's list of locations", (typed, listed) => {
   const { location } = query({ location: typed });
   expect(googleLocationName(location)).toBe(listed);
-  // Whoever writes it as the list does means the same place.
+  // The spelling of the list is read as the same location.
   expect(query({ location: listed }).location).toBe(location);
 });
 
 test.each(["yue", "lb", "uz-Cyrl", "pa-PK"])(
-  "%s is none of Google's, and no other is searched in its place",
+  "%s is not a language of Google, and is not replaced by another",
   (code) => {
     expect(isLanguageListed(code, googleLanguages)).toBe(false);
   },

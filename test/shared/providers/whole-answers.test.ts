@@ -11,7 +11,7 @@ import {
 } from "../../harness/fixtures/provider-answers.ts";
 import { measureCoverage, expectElement, listMissing } from "../../harness/expected-elements/expected-elements.ts";
 
-/** Whole answers of each provider: made-up ones, and recorded ones where `../shared/fixtures` lies beside the project. */
+/** Whole answers of each provider: made-up ones, and recorded ones if `../shared/fixtures` exists beside the checkout. */
 
 const recorded = recordedAnswers(fileURLToPath(new URL("../../../../shared/fixtures", import.meta.url)));
 const elements = z.array(result.omit({ rank: true }));
@@ -19,29 +19,29 @@ const answers = [...madeUpAnswers(), ...recorded];
 
 describe("an answer", () => {
   test.each(answers.filter(({ expected }) => expected !== undefined))(
-    "of $provider with a page comes out in full: $name",
+    "of $provider with a page is extracted in full: $name",
     (answer) => {
       const page = pageOf(answer);
-      const coverage = measureCoverage(heldIn(answer), page);
-      expect(coverage.held).toBeGreaterThan(0);
+      const coverage = measureCoverage(expectedPage(answer), page);
+      expect(coverage.expected).toBeGreaterThan(0);
       expect(listMissing(coverage)).toEqual([]);
       expect(elements.parse(page.elements)).toEqual(page.elements);
-      // DataForSEO brings the whole depth at once.
+      // DataForSEO returns the whole depth at once.
       expect(page.hasMore).toBe(answer.provider !== "dataforseo");
     },
   );
 
-  test.each(answers)("of $provider has a page if and only if it holds one: $name", (answer) => {
+  test.each(answers)("of $provider is read as a page only if it contains one: $name", (answer) => {
     expect("elements" in readAnswer(answer)).toBe(answer.expected !== undefined);
   });
 
   test.each(recorded.filter(({ name }) => name.endsWith("_error_sample")))(
-    "of SerpApi that was recorded as an error tells of our account: $name",
+    "of SerpApi that was recorded as an error is a refused account: $name",
     (answer) => expect(readAnswer(answer)).toEqual({ failure: "account_refused" }),
   );
 });
 
-describe("what an answer held and did not come out is told:", () => {
+describe("a missing part of an answer is reported:", () => {
   const url = "https://pumps.example/";
   const raw = { title: "Pumps", url, description: "Ten <b>pumps</b>.", siteLinks: [{ title: "Deep well" }] };
   const expected = {
@@ -56,9 +56,9 @@ describe("what an answer held and did not come out is told:", () => {
     ["nothing", 7, [pumps, hoses], []],
     ["a result", 7, [hoses], ["elements: 1 of 2", "title: 1 of 2", ...lost.slice(1)]],
     ["a text", 7, [{ ...pumps, description: "" }, hoses], ["description: 0 of 1"]],
-    ["an address, which is another", 7, [{ ...pumps, url: `${url}x` }, hoses], ["url: 0 of 1"]],
+    ["a different URL", 7, [{ ...pumps, url: `${url}x` }, hoses], ["url: 0 of 1"]],
     ["a list", 7, [{ ...pumps, siteLinks: [] }, hoses], ["siteLinks: 0 of 1"]],
-    ["a type, which is another", 7, [{ ...pumps, type: "paid" as const }, hoses], ["title: 1 of 2", ...lost.slice(1)]],
+    ["a different type", 7, [{ ...pumps, type: "paid" as const }, hoses], ["title: 1 of 2", ...lost.slice(1)]],
     ["the total", 0, [pumps, hoses], ["total: 0 of 1"]],
   ])("%s", (_, totalResultsCount, found, missing) => {
     const page = { elements: found, totalResultsCount, hasMore: true, costMicroUsd: 0 };
@@ -72,7 +72,7 @@ function pageOf(answer: ProviderAnswer) {
   return page;
 }
 
-function heldIn({ expected, name }: ProviderAnswer) {
-  if (expected === undefined) throw new Error(`${name} holds no page.`);
+function expectedPage({ expected, name }: ProviderAnswer) {
+  if (expected === undefined) throw new Error(`${name} contains no page.`);
   return expected;
 }

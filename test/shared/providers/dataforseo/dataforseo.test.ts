@@ -13,7 +13,7 @@ const dataforseo = openDataForSeo(config);
 const taskOf = (fields: object): unknown => JSON.parse(dataforseo.request(query(fields), 1).body);
 
 describe("request", () => {
-  test("a search is one task with its whole depth, and the credentials are only in their header", () => {
+  test("a search is one task with its whole depth, and the credentials are only in the header", () => {
     const request = dataforseo.request(query({ location: "UK", language: "German", depth: 25 }), 1);
     expect(request).toMatchObject({ method: "POST", url: "https://dfs.example/v3/serp/google/organic/live/advanced" });
     expect(request.headers["authorization"]).toBe(`Basic ${btoa("me@pumps.example:pass:word")}`);
@@ -29,7 +29,7 @@ describe("request", () => {
     ]);
   });
 
-  test("a city goes by its name, a country without a number of its own too", () => {
+  test("a city is sent by name, and so is a country without an ISO 3166-1 number", () => {
     expect(taskOf({ location: "Austin, Texas, USA" })).toMatchObject([{ location_name: "Austin,Texas,United States" }]);
     expect(taskOf({ location: "Izmir, Turkey" })).toMatchObject([{ location_name: "Izmir,Turkiye" }]);
     expect(taskOf({ location: "Kosovo" })).toMatchObject([{ location_name: "Kosovo" }]);
@@ -44,24 +44,24 @@ describe("request", () => {
     ["zh-HK", "zh-TW"],
     ["Filipino", "fil"],
     ["sr-Latn", "sr-Latn"],
-  ])("%s is asked for as %s", (language, code) => {
+  ])("the language %s is sent as %s", (language, code) => {
     expect(taskOf({ language })).toMatchObject([{ language_code: code }]);
   });
 
-  test("a mobile page is asked for as such, and what they would decode arrives as it was typed", () => {
+  test("a mobile search is sent as such, and percent signs and pluses in the keyword are escaped", () => {
     const task = { device: "mobile", keyword: "100%25 c%2B%2B & more" };
     expect(taskOf({ device: "mobile", keyword: "100% c++ & more" })).toMatchObject([task]);
   });
 
-  test.each(["DATAFORSEO_LOGIN", "DATAFORSEO_PASSWORD"])("a worker without %s says so and does not start", (name) => {
+  test.each(["DATAFORSEO_LOGIN", "DATAFORSEO_PASSWORD"])("a missing %s stops the start and is named", (name) => {
     const lacking = engineConfig({ ...credentials, [name]: "" });
     expect(() => openDataForSeo(lacking)).toThrow(ConfigError);
     expect(() => openDataForSeo(lacking)).toThrow(new RegExp(`:\n  ${name}: needed by the provider dataforseo$`));
   });
 });
 
-describe("one call", () => {
-  const ask = async (answer: object, fields: object = {}) => {
+describe("a search", () => {
+  const searchOver = async (answer: object, fields: object = {}) => {
     const transport = () => Promise.resolve({ status: 200, headers: {}, body: JSON.stringify(answer) });
     const google = openGoogle({}, { providers: [{ ...dataforseo, transport }] });
     const answered = await google.search(query(fields), 1_000);
@@ -69,33 +69,33 @@ describe("one call", () => {
     return answered;
   };
 
-  test("brings all results of a deep search, and its cost", async () => {
+  test("returns all results of a deep search with one call, and its cost", async () => {
     const items = Array.from({ length: 100 }, (_, row) => organic(`https://pumps.example/${row}`));
-    const answer = await ask(pageWith(items, { cost: 0.01595 }), { depth: 95 });
+    const answer = await searchOver(pageWith(items, { cost: 0.01595 }), { depth: 95 });
     expect(answer).toMatchObject({ ok: true, totalResultsCount: 85_600_000, trace: { costMicroUsd: 15_950 } });
     expect(answer.ok && answer.results.map(({ rank }) => rank)).toEqual(Array.from({ length: 95 }, (_, i) => i + 1));
     expect(answer.trace.calls).toHaveLength(1);
   });
 
-  test("that Google turned away is not repeated, since each try is charged, and its cost is told", async () => {
-    const answer = await ask(failedTask(40101, "SE error.", 0.002));
+  test("that Google blocked is not retried, because each attempt is charged, and has its cost", async () => {
+    const answer = await searchOver(failedTask(40101, "SE error.", 0.002));
     expect(answer).toMatchObject({ code: "engine_error", details: { reason: "provider_unavailable" } });
     expect(answer.trace).toMatchObject({ costMicroUsd: 2_000, calls: [{ outcome: "blocked" }] });
     expect(answer.trace.calls).toHaveLength(1);
   });
 
-  test("for a place that they do not know is refused with the name of the field", async () => {
-    const answer = await ask(failedTask(40501, "Invalid Field: 'location_name'."), { location: "Astin, USA" });
+  test("from a location that DataForSEO does not know is refused with the name of the field", async () => {
+    const answer = await searchOver(failedTask(40501, "Invalid Field: 'location_name'."), { location: "Astin, USA" });
     const details = { reason: "refused_by_provider", field: "location" };
     expect(answer).toMatchObject({ code: "query_rejected", details, trace: { calls: [{ outcome: "query_refused" }] } });
   });
 });
 
-describe("an empty page is a page and has its price", () => {
+describe("an empty page is a success and has a cost", () => {
   const empty = { elements: [], totalResultsCount: 0, hasMore: false };
 
   test.each([
-    ["that they found nothing", failedTask(40102, "No Search Results.", 0.002), 2_000],
+    ["the status for no results", failedTask(40102, "No Search Results.", 0.002), 2_000],
     ["no items", pageWith(null, { se_results_count: 0, cost: 0.0035 }), 3_500],
     ["an empty list, and no cost", pageWith([], { se_results_count: null, cost: null }), 2_000],
   ])("%s", (_, answer, costMicroUsd) => {
@@ -104,19 +104,22 @@ describe("an empty page is a page and has its price", () => {
 });
 
 describe("a failure never looks like an empty page", () => {
-  test.each(dataforseoStatusCodes)("their code %i is %s, of the task as of the whole", (code, failure) => {
-    const whole = { status_code: code, status_message: "No.", cost: 0, tasks: null };
-    expect(readJson(failedTask(code, "No."))).toEqual({ failure });
-    expect(readJson(whole)).toEqual({ failure });
-    expect(readJson(whole, 500)).toEqual({ failure });
-  });
+  test.each(dataforseoStatusCodes)(
+    "status code %i is the failure %s, of the task or of the whole answer",
+    (code, failure) => {
+      const whole = { status_code: code, status_message: "No.", cost: 0, tasks: null };
+      expect(readJson(failedTask(code, "No."))).toEqual({ failure });
+      expect(readJson(whole)).toEqual({ failure });
+      expect(readJson(whole, 500)).toEqual({ failure });
+    },
+  );
 
   test.each([
     [40501, "Invalid Field: 'keyword'.", "keyword"],
     [40501, "Invalid Field: 'location_code'.", "location"],
     [40501, "Invalid Field: 'language_code'.", "language"],
     [40505, "Outdated location.", "location"],
-  ])("%i with %j is the query's fault", (code, message, field) => {
+  ])("%i with %j is a refused query", (code, message, field) => {
     expect(readJson(failedTask(code, message))).toEqual({ failure: "query_refused", field });
   });
 
@@ -130,14 +133,14 @@ describe("a failure never looks like an empty page", () => {
     [500, "unavailable"],
     [502, "unavailable"],
     [204, "unreadable"],
-  ])("HTTP %i without a code of theirs is %s", (status, failure) => {
+  ])("HTTP %i without a status code in the body is %s", (status, failure) => {
     for (const body of ["", "<html>", "null", '{"status_code":20000,"tasks":[]}', JSON.stringify(pageWith([]))]) {
       expect(dataforseo.read({ status, headers: {}, body })).toEqual({ failure });
     }
   });
 
   test.each(["", "<!doctype html>", '{"status_code":20000,', "null", "[]", "{}", '"ok"'])(
-    "%j under HTTP 200 cannot be read",
+    "%j under HTTP 200 is unreadable",
     (body) => expect(dataforseo.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" }),
   );
 
@@ -146,16 +149,16 @@ describe("a failure never looks like an empty page", () => {
     ["two tasks for one", { status_code: 20000, tasks: [1, 2].flatMap(() => pageWith([]).tasks) }],
     ["no results at all", { status_code: 20000, tasks: null }],
     ['"no results" of the whole', { status_code: 40102, tasks: null }],
-  ])("%s: cannot be read", (_, answer) => {
+  ])("unreadable: %s", (_, answer) => {
     expect(readJson(answer)).toEqual({ failure: "unreadable" });
   });
 
   test.each([
     ["null for the result", null],
     ["an empty result", []],
-    ["items that went missing", [{ items_count: 96, items: [] }]],
-    ["items that are missing", [{ items_count: 0 }]],
-    ["items that are no list", [{ items: { type: "organic" } }]],
+    ["fewer items than counted", [{ items_count: 96, items: [] }]],
+    ["missing items", [{ items_count: 0 }]],
+    ["items that are not a list", [{ items: { type: "organic" } }]],
     ["an item that is a text", [{ items: ["organic"] }]],
     ["an item without a type", [{ items: [{ title: "a" }] }]],
     ["a result without an address", [{ items: [{ type: "organic", title: "a" }] }]],
@@ -163,7 +166,7 @@ describe("a failure never looks like an empty page", () => {
     ["a result without a title", [{ items: [{ type: "organic", url: "https://a.example/" }] }]],
     ["a result whose title is a list", [{ items: [{ ...organic("https://a.example/"), title: ["a"] }] }]],
     ["more items than any page has", [{ items: Array.from({ length: 5_001 }, () => ({ type: "x" })) }]],
-  ])("a task that succeeded with %s cannot be read, and is paid for", (_, found) => {
+  ])("a successful task with %s is unreadable, and has its cost", (_, found) => {
     const tasks = [{ status_code: 20000, status_message: "Ok.", cost: 0.002, result: found }];
     expect(readJson({ status_code: 20000, tasks })).toEqual({ failure: "unreadable", costMicroUsd: 2_000 });
   });

@@ -4,8 +4,8 @@ import { elementsOf, itemsWithLinks, knowledgePanel } from "../../../harness/fix
 
 const element = result.omit({ rank: true });
 
-describe("an element", () => {
-  test("that is an organic result has its texts, rating, price, date, attributes and site links", () => {
+describe("elements of DataForSEO", () => {
+  test("an organic result has its texts, rating, price, date, attributes and site links", () => {
     const item = {
       type: "organic",
       rank_group: 1,
@@ -82,14 +82,14 @@ describe("an element", () => {
     ["jobs", "other"],
     ["__proto__", "other"],
     ["invented_tomorrow", "other"],
-  ])("of their type %s is %s among ours, however little it holds", (type, ours) => {
+  ])("an item of type %s becomes %s, even without other fields", (type, ours) => {
     const bare = { type, title: null, url: "https://pumps.example/" };
     const [found, ...more] = elementsOf(bare);
     expect(more).toEqual([]);
     expect(element.parse(found)).toMatchObject({ type: ours, title: ours === "other" ? type : "" });
   });
 
-  test("that groups others has them as its links, with the answer or what is told of each", () => {
+  test("a grouped element has its members as links, described by their answer or source", () => {
     expect(itemsWithLinks.map((item) => elementsOf(item)[0]).map((found) => [found?.type, found?.siteLinks])).toEqual([
       ["people_also_ask", [{ title: "Which pump?", url: "https://faq.example/1", description: "A small one." }]],
       ["people_also_ask", [{ title: "Why?", url: "https://ai.example/", description: "So. And so." }]],
@@ -115,7 +115,7 @@ describe("an element", () => {
     ]);
   });
 
-  test("of a pack of businesses stands once, with each of them, wherever the pack begins anew", () => {
+  test("consecutive businesses become one local pack; a new pack begins after another item", () => {
     const business = (title: string) => ({
       type: "local_pack",
       title,
@@ -132,7 +132,7 @@ describe("an element", () => {
     expect(elementsOf(business("A"))[0]?.siteLinks).toEqual([{ title: "A", url: "", description: "555 · 1 Main St" }]);
   });
 
-  test("that answers by itself has the answer as its description", () => {
+  test("an answer box has its answer as description", () => {
     const table = { table_header: null, table_content: [["Mkt cap", "549B"], ["a", "b", "c"], "d"] };
     const found = elementsOf(
       { type: "answer_box", text: ["jeudi", "31 octobre"], links: null },
@@ -177,7 +177,7 @@ describe("an element", () => {
     ]);
   });
 
-  test("that is an overview has its paragraphs as text, and what they refer to as links", () => {
+  test("an AI overview has its paragraphs as description and its references as links", () => {
     const link = (title: string, url: string) => ({ type: "link_element", title, url });
     const references = [
       { source: "wiki.example", url: "https://wiki.example/pump", title: "Pump", text: "A machine." },
@@ -203,7 +203,7 @@ describe("an element", () => {
     ]);
   });
 
-  test("that is a knowledge panel has no link of its own, its rows as facts, and its site first among its links", () => {
+  test("a knowledge panel has no URL of its own; its rows are facts, and its site is its first link", () => {
     expect(elementsOf(knowledgePanel)).toMatchObject([
       {
         title: "Pump",
@@ -221,7 +221,7 @@ describe("an element", () => {
     ]);
   });
 
-  test("stands where its absolute rank says, as long as every one has its own", () => {
+  test("items are sorted by absolute rank if every item has a distinct one", () => {
     const at = (...ranks: unknown[]) =>
       elementsOf(...ranks.map((rank_absolute) => ({ type: "x", title: String(rank_absolute), rank_absolute })));
     expect(at(3, 1, 2).map(({ title }) => title)).toEqual(["1", "2", "3"]);

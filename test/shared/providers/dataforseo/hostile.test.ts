@@ -4,8 +4,8 @@ import { elementsOf, itemWithEveryField, readItems } from "../../../harness/fixt
 
 const element = result.omit({ rank: true });
 
-describe("a hostile answer", () => {
-  const hostile = [
+describe("a hostile answer of DataForSEO", () => {
+  const unexpectedValues = [
     null,
     7,
     -1,
@@ -19,13 +19,13 @@ describe("a hostile answer", () => {
     { items: {} },
     "<script>x</script>",
   ];
-  const parts = Object.keys(itemWithEveryField());
+  const fields = Object.keys(itemWithEveryField());
 
-  test("whose decorations have unexpected forms costs those decorations, and nothing else", () => {
+  test("with an unexpected value in an optional field loses only that field", () => {
     for (const type of ["organic", "paid", "knowledge_graph", "people_also_ask", "ai_overview", "local_pack", "new"]) {
-      for (const part of parts.filter((name) => name !== "type" && name !== "title" && name !== "url")) {
-        for (const value of hostile) {
-          const [found, ...more] = elementsOf({ ...itemWithEveryField(), type, [part]: value });
+      for (const field of fields.filter((name) => name !== "type" && name !== "title" && name !== "url")) {
+        for (const value of unexpectedValues) {
+          const [found, ...more] = elementsOf({ ...itemWithEveryField(), type, [field]: value });
           expect(more).toEqual([]);
           expect(element.parse(found)).toEqual(found);
           expect(JSON.stringify(found)).not.toMatch(/"url":"javascript|<script/);
@@ -34,7 +34,7 @@ describe("a hostile answer", () => {
     }
   });
 
-  test("does not get its markup or its addresses through", () => {
+  test("loses its markup and its unsafe URLs", () => {
     const link = { title: "<img src=x onerror=alert(1)>Site", url: "data:text/html,x", description: "<b>bold</b>" };
     const item = { type: "organic", title: "<script>alert(1)</script>", url: "javascript:alert(1)", links: [link] };
     expect(elementsOf(item)).toMatchObject([
@@ -42,7 +42,7 @@ describe("a hostile answer", () => {
     ]);
   });
 
-  test("with lists without end is read as far as any page goes", () => {
+  test("with very long lists is read up to a limit", () => {
     const items = Array.from({ length: 10_000 }, (_, row) => ({ title: `Pump ${row}` }));
     const [jobs, pumps] = elementsOf(
       { type: "jobs", items },
@@ -51,7 +51,7 @@ describe("a hostile answer", () => {
     expect([jobs?.siteLinks.length, pumps?.richSnippet.bottom.length]).toEqual([500, 50]);
   });
 
-  test("that is nested without end is read to a depth, and at once", () => {
+  test("with very deep nesting or very long texts is read in linear time", () => {
     const deep = JSON.stringify({ type: "new" }).replace(
       "}",
       `,"items":${'[{"title":"a","items":'.repeat(5_000)}[]${"}]".repeat(5_000)}}`,

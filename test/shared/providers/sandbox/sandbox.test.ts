@@ -18,7 +18,7 @@ async function resultsOf(fields: object) {
   return answer;
 }
 
-test("the first page shows every type of result, in the shape of the contract", async () => {
+test("the first page has every type of result, in the shape of the contract", async () => {
   const { results, totalResultsCount } = await resultsOf({});
   expect(new Set(results.map(({ type }) => type))).toEqual(new Set(resultTypes));
   expect(z.array(result).parse(results)).toEqual(results);
@@ -28,7 +28,7 @@ test("the first page shows every type of result, in the shape of the contract", 
   expect(totalResultsCount).toBeGreaterThanOrEqual(100);
 });
 
-test("the same query always has the same answer, and another place, language or device another one", async () => {
+test("the same query always has the same answer; another location, language or device has a different one", async () => {
   const { results } = await resultsOf({});
   expect((await resultsOf({})).results).toEqual(results);
   for (const fields of [{ location: "Lyon, France" }, { language: "de" }, { device: "mobile" }, { keyword: "other" }]) {
@@ -36,14 +36,14 @@ test("the same query always has the same answer, and another place, language or 
   }
 });
 
-test("a deeper search begins with the same page and goes on to a hundred results, each address once", async () => {
+test("a deeper search begins with the same page and has up to 100 results with distinct URLs", async () => {
   const [shallow, deep] = [await resultsOf({}), await resultsOf({ depth: 100 })];
   expect(deep.results.slice(0, shallow.results.length)).toEqual(shallow.results);
   const urls = deep.results.filter(({ type }) => type === "organic").map(({ url }) => url);
   expect(new Set(urls).size).toBe(100);
 });
 
-test("no site in it can exist", async () => {
+test("all sites have the reserved domain .example", async () => {
   const { results } = await resultsOf({ keyword: "東京 <b>pump</b> \u202f ☂", depth: 30 });
   const urls = results
     .flatMap(({ url, siteLinks }) => [url, ...siteLinks.map((link) => link.url)])
@@ -52,12 +52,12 @@ test("no site in it can exist", async () => {
   expect(JSON.stringify(results)).not.toContain("<b>");
 });
 
-describe("words in the keyword call up what can go wrong", () => {
-  test("sandbox:empty is a page without results, which is a success", async () => {
+describe("triggers in the keyword", () => {
+  test("sandbox:empty returns a page without results, which is a success", async () => {
     expect(await resultsOf({ keyword: "pump sandbox:empty" })).toMatchObject({ results: [], totalResultsCount: 0 });
   });
 
-  test("sandbox:slow answers late, but answers", async () => {
+  test("sandbox:slow returns the page late", async () => {
     expect((await resultsOf({ keyword: "sandbox:slow=30 pump" })).results.length).toBeGreaterThan(10);
   });
 
@@ -68,17 +68,17 @@ describe("words in the keyword call up what can go wrong", () => {
     ["sandbox:timeout", "engine_timeout", {}],
     ["sandbox:slow=5000", "engine_timeout", {}],
     ["sandbox:slow=1 sandbox:refused", "engine_error", { reason: "provider_refused" }],
-  ])("%s ends as %s", async (words, code, details) => {
+  ])("%s fails with %s", async (words, code, details) => {
     const answer = await google.search(query({ keyword: `pump ${words}` }), 300);
     expect(answer).toMatchObject({ ok: false, code, details, trace: { provider: "sandbox", costMicroUsd: 0 } });
   });
 
-  test("an error is tried once more, a refusal is not", async () => {
+  test("an error is retried once, a refusal is not", async () => {
     expect(await outcomesOf("sandbox:error")).toEqual(["unavailable", "unavailable"]);
     expect(await outcomesOf("sandbox:refused")).toEqual(["account_refused"]);
   });
 
-  test("only whole words count", async () => {
+  test("only whole words are triggers", async () => {
     expect((await resultsOf({ keyword: "what is xsandbox:error or sandbox:errors" })).results.length).toBeGreaterThan(
       10,
     );

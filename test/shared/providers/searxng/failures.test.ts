@@ -8,21 +8,24 @@ import { searxngFailures, searxngEngineErrors } from "../provider-failures.ts";
 const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080" }));
 const found = { url: "https://pumps.example/1", title: "Pumps", engine: "google", engines: ["google"], positions: [1] };
 
-test.each(searxngFailures)("SearXNG's status %i with %j is %s", (status, body, failure) => {
+test.each(searxngFailures)("SearXNG's status %i with %j is the failure %s", (status, body, failure) => {
   expect(searxng.read({ status, headers: {}, body: JSON.stringify(body) })).toEqual({ failure });
   expect(searxng.read({ status, headers: {}, body: "<!doctype html>" })).toHaveProperty("failure");
 });
 
-test.each(searxngEngineErrors)("an empty list with %j at Google is no empty page but %s", (text, failure) => {
-  expect(read({ unresponsive_engines: [["google", text]] })).toEqual({ failure });
-  expect(read({ unresponsive_engines: [["google", text]], suggestions: ["pump repair"] })).toEqual({ failure });
-});
+test.each(searxngEngineErrors)(
+  "an empty list with the message %j for Google is the failure %s, not an empty page",
+  (text, failure) => {
+    expect(read({ unresponsive_engines: [["google", text]] })).toEqual({ failure });
+    expect(read({ unresponsive_engines: [["google", text]], suggestions: ["pump repair"] })).toEqual({ failure });
+  },
+);
 
-test("an empty list of which nothing bad is told is an empty page, and the last one", () => {
+test("an empty list without failed engines is an empty page and the last one", () => {
   expect(read({})).toEqual({ elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd: 0 });
 });
 
-test("results that arrived just as SearXNG gave Google up are results", () => {
+test("results are returned even if SearXNG also reports a timeout of Google", () => {
   expect(read({ results: [found], unresponsive_engines: [["google", "timeout"]] })).toMatchObject({ hasMore: true });
 });
 
@@ -32,15 +35,15 @@ test.each([
   ["a failure of Bing and no rows", { unresponsive_engines: [["bing", "timeout"]] }],
   ["Google's custom search", { results: [{ ...found, engine: "google cse", engines: ["google cse"] }] }],
   ["an infobox of Wikipedia", { infoboxes: [{ infobox: "Pump", engine: "wikipedia", engines: ["wikipedia"] }] }],
-])("where another engine was asked in Google's place, nothing is sold as Google's: %s", (_, fields) => {
+])("results of another engine are never returned as Google's: %s", (_, fields) => {
   expect(read(fields)).toEqual({ failure: "account_refused" });
 });
 
 test.each([
   ["an answerer", [{ answer: "17", engine: "answerer: random" }]],
-  ["an answer without origin", [{ answer: "17" }]],
+  ["an answer without an engine", [{ answer: "17" }]],
   ["an answer in its former form", ["17"]],
-])("a keyword that the instance answers itself was never put to Google: %s", (_, answers) => {
+])("a keyword that the instance answers itself is refused: %s", (_, answers) => {
   expect(read({ answers })).toEqual({ failure: "query_refused" });
 });
 
@@ -53,25 +56,25 @@ test.each<[string, object]>([
   ["a result with an empty link", { results: [{ ...found, url: "" }] }],
   ["a link that is a number", { results: [{ ...found, url: 1 }] }],
   ["a title that is a list", { results: [{ ...found, title: ["x"] }] }],
-  ["a result of nobody", { results: [{ ...found, engine: "" }] }],
+  ["a result with an empty engine", { results: [{ ...found, engine: "" }] }],
   ["a result without an engine", { results: [{ ...found, engine: undefined }] }],
   ["no rows and no list of failures", { unresponsive_engines: undefined }],
   ["no rows and failures in an unknown form", { unresponsive_engines: [{ google: "CAPTCHA" }] }],
   ["no rows and failures that are a text", { unresponsive_engines: "google" }],
   ["no rows and answers that are a text", { answers: "17" }],
   ["no rows and infoboxes that are null", { infoboxes: null }],
-])("an answer of SearXNG with %s cannot be read", (_, fields) => {
+])("an answer of SearXNG with %s is unreadable", (_, fields) => {
   expect(read(fields)).toEqual({ failure: "unreadable" });
 });
 
 test.each(["", "null", "[]", "1", '"x"', "<!doctype html><title>Just a moment...</title>", '{"results":['])(
-  "%j of SearXNG cannot be read",
+  "%j of SearXNG is unreadable",
   (body) => {
     expect(searxng.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
   },
 );
 
-test("decorations in an unexpected form are left out, and the rest of the page stands", () => {
+test("optional fields in an unexpected form are left out, and the rest of the page is kept", () => {
   const odd = { content: ["x"], author: {}, publishedDate: [], engines: "google", template: 7, positions: { 0: 1 } };
   const page = read({
     results: [{ ...found, ...odd }],
@@ -90,12 +93,12 @@ test("decorations in an unexpected form are left out, and the rest of the page s
   });
 });
 
-test("a list as long as an answer can be breaks nothing", () => {
+test("a list of 40,000 positions is read", () => {
   const positions = Array.from({ length: 40_000 }, (_, position) => position);
   expect(read({ results: [{ ...found, positions }, found] })).toMatchObject({ hasMore: true });
 });
 
-test("an address that is not of the web is not passed on from SearXNG", () => {
+test("a URL from SearXNG that is not http or https is removed", () => {
   const page = read({
     results: [{ ...found, url: "javascript:alert(1)" }],
     infoboxes: [{ infobox: "x", engine: "google", urls: [{ title: "site", url: "data:text/html,x" }] }],

@@ -9,7 +9,7 @@ import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
 const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080/search-of-mine/" }));
 
 describe("request", () => {
-  test("a search goes to Google alone, as a form, in the language and from the country", () => {
+  test("a search is a form for the engine google only, with language and country", () => {
     const request = searxng.request(query({ keyword: "pumps & hoses +50%", location: "Austria", language: "de" }), 3);
     expect(request).toMatchObject({ method: "POST", url: "http://searxng.example:8080/search-of-mine/search" });
     expect(request.headers).toMatchObject({ "content-type": "application/x-www-form-urlencoded" });
@@ -23,7 +23,7 @@ describe("request", () => {
     });
   });
 
-  test("failures are told in English, whatever the instance speaks", () => {
+  test("failures are requested in English, whatever the language of the instance", () => {
     expect(searxng.request(query(), 1).headers["accept-language"]).toBe("en");
   });
 
@@ -34,17 +34,17 @@ describe("request", () => {
     ["<1 pump <850 ?ddg !:<3", "1 pump 850 ddg 3"],
     ["site:pumps.example a:b a!b a<b what? 5!", "site:pumps.example a:b a!b a<b what? 5!"],
     ["pump\u00a0!bing\u3000:fr", "pump\u00a0bing\u3000fr"],
-  ])("a caller's %j is no command to SearXNG", (keyword, q) => {
+  ])("the keyword %j contains no command for SearXNG", (keyword, q) => {
     expect(sent(searxng.request(query({ keyword }), 1).body)).toMatchObject({ q, engines: "google" });
   });
 
-  test("a worker without an instance says which setting is missing", () => {
+  test("a missing base URL stops the start and is named", () => {
     expect(() => openSearxng(engineConfig({}))).toThrow(ConfigError);
     expect(() => openSearxng(engineConfig({}))).toThrow("SEARXNG_BASE_URL");
   });
 });
 
-describe("what it can search", () => {
+describe("languages and countries", () => {
   test.each([
     ["en", "United States", "en-US"],
     ["pt-BR", "Brazil", "pt-BR"],
@@ -52,10 +52,10 @@ describe("what it can search", () => {
     ["Filipino", "Philippines", "fil-PH"],
     ["zh", "China", "zh-CN"],
     ["zh-Hant", "Hong Kong", "zh-HK"],
-  ])("%s from %s goes out as %s", (language, location, tag) => {
-    const asked = query({ language, location });
-    expect(canSearch(asked)).toBe(true);
-    expect(sent(searxng.request(asked, 1).body)["language"]).toBe(tag);
+  ])("%s from %s is sent as %s", (language, location, tag) => {
+    const requested = query({ language, location });
+    expect(canSearch(requested)).toBe(true);
+    expect(sent(searxng.request(requested, 1).body)["language"]).toBe(tag);
   });
 
   test.each([
@@ -65,15 +65,15 @@ describe("what it can search", () => {
     ["zh", "United States", "Chinese where SearXNG does not know which"],
     ["sr-Latn", "Serbia", "a script that Google does not tell apart"],
     ["haw", "United States", "a language that Google does not restrict pages to"],
-  ])("%s from %s is passed over: %s", async (language, location) => {
-    const asked = query({ language, location });
-    expect(canSearch(asked)).toBe(false);
-    expect(await googleOver(searxng).search(asked, 1_000)).toMatchObject({
+  ])("%s from %s is left to another provider: %s", async (language, location) => {
+    const requested = query({ language, location });
+    expect(canSearch(requested)).toBe(false);
+    expect(await googleOver(searxng).search(requested, 1_000)).toMatchObject({
       code: "query_rejected",
       details: { reason: "unsupported", field: "language" },
       trace: { calls: [] },
     });
-    expect(await googleOver(searxng, openSandbox()).search(asked, 1_000)).toMatchObject({
+    expect(await googleOver(searxng, openSandbox()).search(requested, 1_000)).toMatchObject({
       ok: true,
       trace: { provider: "sandbox" },
     });
@@ -82,7 +82,7 @@ describe("what it can search", () => {
   test.each([
     [{ device: "mobile" }, "device"],
     [{ location: "Lyon, France" }, "location"],
-  ])("%j is refused by its field", async (fields, field) => {
+  ])("%j is refused with the name of the field", async (fields, field) => {
     expect(await googleOver(searxng).search(query(fields), 1_000)).toMatchObject({ details: { field } });
   });
 });
@@ -91,7 +91,7 @@ function sent(body: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(body));
 }
 
-function canSearch(asked: ReturnType<typeof query>): boolean {
-  const country = sent(searxng.request(asked, 1).body)["language"]?.split("-")[1] ?? "";
-  return searxng.can.language?.(languageCodeOf(asked.language), country) ?? true;
+function canSearch(requested: ReturnType<typeof query>): boolean {
+  const country = sent(searxng.request(requested, 1).body)["language"]?.split("-")[1] ?? "";
+  return searxng.can.language?.(languageCodeOf(requested.language), country) ?? true;
 }

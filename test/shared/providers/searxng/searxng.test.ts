@@ -9,7 +9,7 @@ const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.exa
 const element = result.omit({ rank: true });
 
 describe("a page of SearXNG", () => {
-  test("a result has its texts, and its date beside the snippet", () => {
+  test("a result has its texts, with its date apart from the snippet", () => {
     const page = pageOf({
       results: [
         row({
@@ -47,19 +47,25 @@ describe("a page of SearXNG", () => {
     ["2013年4月1日 — ポンプ", ["2013年4月1日"], "ポンプ"],
     ["Top 10 pumps — tried in 2024.", [], "Top 10 pumps — tried in 2024."],
     ["Apr 1, 2013 was a Monday.", [], "Apr 1, 2013 was a Monday."],
-  ])("of %j the date is %j", (content, top, description) => {
+  ])("in %j the date is %j", (content, top, description) => {
     expect(pageOf({ results: [row({ content })] }).elements).toMatchObject([{ description, richSnippet: { top } }]);
   });
 
-  test("a date of its own, author and the like stand beside and under the snippet", () => {
-    const told = { publishedDate: "2024-03-12T08:00:00", author: "Ann", views: "1.2K", metadata: "Guide", length: 65 };
-    expect(pageOf({ results: [row(told)] }).elements[0]?.richSnippet).toEqual({
+  test("a separate date is above the snippet; author, length, views and metadata are below", () => {
+    const fields = {
+      publishedDate: "2024-03-12T08:00:00",
+      author: "Ann",
+      views: "1.2K",
+      metadata: "Guide",
+      length: 65,
+    };
+    expect(pageOf({ results: [row(fields)] }).elements[0]?.richSnippet).toEqual({
       top: ["2024-03-12"],
       bottom: ["Ann", "65", "1.2K", "Guide"],
     });
   });
 
-  test("results come in the order of Google's page, and not by score", () => {
+  test("results are in the order of Google's page, not by score", () => {
     const titles = pageOf({
       results: [
         row({ title: "third and fifth", positions: [3, 5] }),
@@ -71,7 +77,7 @@ describe("a page of SearXNG", () => {
     expect(titles).toEqual(["first", "second", "third and fifth", "nowhere"]);
   });
 
-  test("every kind of element comes out, in page order and in the shape of the contract", () => {
+  test("every kind of element is extracted, in page order and in the shape of the contract", () => {
     const { elements } = pageOf(partsWithEveryElement);
     expect(elements.map(({ type }) => type)).toEqual([
       "other",
@@ -101,7 +107,7 @@ describe("a page of SearXNG", () => {
     expect(elements.at(-1)?.siteLinks.map(({ title }) => title)).toEqual(["pump repair", "pump noise"]);
   });
 
-  test("what the instance adds by itself is not Google's and stays out", () => {
+  test("results that the instance adds itself are left out", () => {
     const own = [
       { answer: "198.51.100.7", engine: "plugin: self_info" },
       { answer: "2", engine: null },

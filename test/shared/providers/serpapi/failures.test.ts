@@ -10,14 +10,14 @@ import { noResultsMessage, serpapiFailures, serpapiFailuresUnder200 } from "../p
 
 const row = { title: "Pumps", link: "https://pumps.example/" };
 
-describe("a failure has its kind", () => {
-  test.each(serpapiFailures)("status %i with %j", (status, error, failure) => {
+describe("failures of SerpApi", () => {
+  test.each(serpapiFailures)("status %i with %j has its kind", (status, error, failure) => {
     expect(readJson(status, { error })).toEqual(failure);
     expect(readJson(status, { search_metadata: succeededMetadata, organic_results: [row], error })).toEqual(failure);
     expect(serpapi.read({ status, headers: {}, body: "<html>" })).toHaveProperty("failure");
   });
 
-  test.each(serpapiFailuresUnder200)("under status 200: %s", (_, json, failure) => {
+  test.each(serpapiFailuresUnder200)("under status 200, %s has its kind", (_, json, failure) => {
     expect(readJson(200, json)).toMatchObject({ failure });
   });
 });
@@ -26,11 +26,11 @@ describe("an empty page is a success", () => {
   const empty = { elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd: 25_000 };
   const fullyEmpty = { organic_results_state: "Fully empty" };
   test.each([
-    ["where they say that Google has none", { search_information: fullyEmpty, error: noResultsMessage }],
-    ["where only the error says so", { error: noResultsMessage }],
-    ["where only the state says so", { search_information: fullyEmpty }],
+    ["if error and state say that Google has no results", { search_information: fullyEmpty, error: noResultsMessage }],
+    ["if only the error says so", { error: noResultsMessage }],
+    ["if only the state says so", { search_information: fullyEmpty }],
     [
-      "where the list is there and empty",
+      "if the list is present and empty",
       { organic_results: [], serpapi_pagination: { next: "https://next.example/" } },
     ],
   ])("%s", (_, parts) => {
@@ -60,7 +60,7 @@ describe("an empty page is a success", () => {
   });
 });
 
-test("an answer that repeats the key does not hand it on", () => {
+test("a key that an answer repeats is removed", () => {
   const link = `https://serpapi.example/search.json?q=a&api_key=${key}`;
   const page = pageOf({ organic_results: [{ title: key, link }], other_results: [{ title: "a", link, snippet: key }] });
   expect(page.elements).toHaveLength(2);

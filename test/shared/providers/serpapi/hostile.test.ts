@@ -10,7 +10,7 @@ import {
 
 const row = { title: "Pumps", link: "https://pumps.example/" };
 
-describe("an answer of another shape", () => {
+describe("a hostile answer of SerpApi", () => {
   test.each([
     ["results are null", { organic_results: null }],
     ["results are an object", { organic_results: row }],
@@ -20,7 +20,7 @@ describe("an answer of another shape", () => {
     ["a title that is a list", { organic_results: [{ title: ["a"], link: "https://a.example/" }] }],
     ["an address that is a number", { organic_results: [{ title: "a", link: 7 }] }],
     ["an error that is an object", { organic_results: [row], error: { message: "a" } }],
-  ])("cannot be read, and is paid for where the search succeeded: %s", (_, parts) => {
+  ])("is unreadable, and has its cost if the search succeeded: %s", (_, parts) => {
     expect(readJson(200, { search_metadata: succeededMetadata, ...parts })).toEqual({
       failure: "unreadable",
       costMicroUsd: 25_000,
@@ -29,13 +29,13 @@ describe("an answer of another shape", () => {
   });
 
   test.each(["", "null", "[]", "7", '"Success"', "<!doctype html>", '{"organic_results":['])(
-    "cannot be read: %j",
+    "is unreadable: %j",
     (body) => {
       expect(serpapi.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
     },
   );
 
-  const hostile = [
+  const unexpectedValues = [
     null,
     true,
     7,
@@ -49,15 +49,15 @@ describe("an answer of another shape", () => {
     [null],
     [{}],
   ];
-  const strange = [
-    ...hostile,
+  const unexpectedParts = [
+    ...unexpectedValues,
     { expanded: 7 },
     { top: { extensions: "a" } },
     { top: 7, bottom: [] },
     JSON.parse('{"__proto__":{"title":[]}}'),
   ];
 
-  test("in its decorations loses these alone, whatever they are", () => {
+  test("with an unexpected value in an optional field loses only that field", () => {
     const names = [
       "displayed_link",
       "snippet",
@@ -77,7 +77,7 @@ describe("an answer of another shape", () => {
       "redirect_link",
       "thumbnail",
     ]) {
-      for (const value of strange) {
+      for (const value of unexpectedParts) {
         const page = pageOf({ organic_results: [{ ...row, [name]: value }] });
         expect(page.elements.map((found) => [found.type, found.title, found.url])).toEqual([
           ["organic", row.title, row.link],
@@ -87,12 +87,12 @@ describe("an answer of another shape", () => {
     }
   });
 
-  test("in its other parts still is a page, whatever they are, with elements in full form", () => {
+  test("with an unexpected value in another part is still a page of complete elements", () => {
     const element = result.omit({ rank: true });
     for (const [name, value] of Object.entries(partsWithEveryElement)) {
       const inside = typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
       const members = Array.isArray(value) ? Object.keys(value[0] ?? {}) : [];
-      for (const bad of strange) {
+      for (const bad of unexpectedParts) {
         const broken = [
           bad,
           [bad],
@@ -109,7 +109,7 @@ describe("an answer of another shape", () => {
     }
   });
 
-  test("that is nested without end does no harm", () => {
+  test("with very deep nesting is read up to a limit", () => {
     const levels = 10_000;
     const deep = `${'{"text_blocks":[{"list":['.repeat(levels)}${"]}]}".repeat(levels)}`;
     const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],"ai_overview":${deep}}`;
@@ -119,12 +119,12 @@ describe("an answer of another shape", () => {
   });
 
   const four = 4 * 1024 * 1024;
-  const crowd = (member: string) => `[${`${member},`.repeat(10_000)}${member}]`;
+  const longList = (member: string) => `[${`${member},`.repeat(10_000)}${member}]`;
   test.each([
-    ["larger than any page", `"pad":"${"x".repeat(four)}"`],
-    ["of too many results", `"organic_results":${crowd(JSON.stringify(row))}`],
-    ["of too many parts", Array.from({ length: 10_000 }, (_, index) => `"part_${index}":{"a":1}`).join()],
-  ])("that is %s cannot be read, and is not for long", (_, part) => {
+    ["that is larger than any page", `"pad":"${"x".repeat(four)}"`],
+    ["with too many results", `"organic_results":${longList(JSON.stringify(row))}`],
+    ["with too many parts", Array.from({ length: 10_000 }, (_, index) => `"part_${index}":{"a":1}`).join()],
+  ])("%s is unreadable, in linear time", (_, part) => {
     const start = performance.now();
     const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],${part}}`;
     expect(serpapi.read({ status: 200, headers: {}, body })).toMatchObject({ failure: "unreadable" });
@@ -132,18 +132,18 @@ describe("an answer of another shape", () => {
   });
 
   test.each(["related_questions", "new_results", "ads", "immersive_products"])(
-    "with a crowd in %s is a page all the same, and soon",
+    "with a very long list in %s is still a page, in linear time",
     (name) => {
       const start = performance.now();
       for (const member of ["{}", '[{"title":"a"}]', '{"list":[{}]}']) {
-        const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],"${name}":${crowd(member)}}`;
+        const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],"${name}":${longList(member)}}`;
         expect(serpapi.read({ status: 200, headers: {}, body })).toHaveProperty("hasMore", true);
       }
       expect(performance.now() - start).toBeLessThan(5_000);
     },
   );
 
-  test("that has script in a title and an address of no web is cleaned", () => {
+  test("loses scripts in its texts and unsafe URLs", () => {
     const title = 'Pumps <img src=x onerror="alert(1)"><script>alert(1)</script>';
     const { elements } = pageOf({ organic_results: [{ title, link: "javascript:alert(1)", snippet: title }] });
     expect(elements).toMatchObject([{ title: "Pumps alert(1)", url: "", domain: "", description: "Pumps alert(1)" }]);

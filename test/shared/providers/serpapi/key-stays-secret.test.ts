@@ -10,7 +10,7 @@ const page = {
   organic_results: [{ title: "Pumps", link: "https://pumps.example/" }],
 };
 
-/** What SerpApi's stand-in does, by the keyword; where it says something, it says the key. */
+/** The replies of the SerpApi stub, by keyword. Each one that has a text repeats the key. */
 const replies: Record<string, (response: ServerResponse, url: string) => void> = {
   good: (response) => response.end(JSON.stringify(page)),
   refused: (response, url) =>
@@ -42,7 +42,7 @@ beforeAll(async () => {
     server.listen(0, "127.0.0.1", resolve);
   });
   const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("A server that listens on TCP has a port.");
+  if (address === null || typeof address === "string") throw new Error("The stub has no TCP port.");
   service = await Service.start({ apis: 0, workers: 0 });
   const settings = {
     SERP_PROVIDERS: "serpapi",
@@ -60,26 +60,26 @@ afterAll(async () => {
   server.closeAllConnections();
 });
 
-test("the key that travels in the address is in no log line, answer, metric, trace or store, whatever happens", async () => {
+test("the key in the URL never reaches a log line, an answer, a metric, a trace, Postgres or Redis", async () => {
   const { token } = await service.organization();
   const statuses: Record<string, number> = {};
-  const told: string[] = [];
+  const outputs: string[] = [];
   for (const keyword of Object.keys(replies)) {
     const running = service.search(token, { keyword });
     if (keyword === "silent") {
       await service.until(async () => seen.at(-1)?.searchParams.get("q") === "silent");
-      told.push(await everythingInRedis(service.redis), await everythingInPostgres(service.databaseUrl));
+      outputs.push(await everythingInRedis(service.redis), await everythingInPostgres(service.databaseUrl));
     }
     const answer = await running;
     statuses[keyword] = answer.status;
-    told.push(answer.text);
+    outputs.push(answer.text);
   }
   server.close();
   server.closeAllConnections();
-  told.push((await service.search(token, { keyword: "unreachable" })).text);
-  told.push((await Exposition.of(api)).text, (await Exposition.of(worker)).text);
-  told.push(await everythingInRedis(service.redis), await everythingInPostgres(service.databaseUrl));
-  told.push(...[...api.lines, ...worker.lines].map((line) => JSON.stringify(line)), api.stderr, worker.stderr);
+  outputs.push((await service.search(token, { keyword: "unreachable" })).text);
+  outputs.push((await Exposition.of(api)).text, (await Exposition.of(worker)).text);
+  outputs.push(await everythingInRedis(service.redis), await everythingInPostgres(service.databaseUrl));
+  outputs.push(...[...api.lines, ...worker.lines].map((line) => JSON.stringify(line)), api.stderr, worker.stderr);
 
   expect(statuses).toMatchObject({
     good: 200,
@@ -91,6 +91,6 @@ test("the key that travels in the address is in no log line, answer, metric, tra
   });
   expect(new Set(seen.map(({ searchParams }) => searchParams.get("api_key")))).toEqual(new Set([key]));
   expect(new Set(seen.map(({ searchParams }) => searchParams.get("q")))).toEqual(new Set(Object.keys(replies)));
-  expect(told.some((text) => text.includes('"provider":"serpapi"'))).toBe(true); // So the traces were looked through.
-  expect(told.filter((text) => text.includes(key))).toEqual([]);
+  expect(outputs.some((text) => text.includes('"provider":"serpapi"'))).toBe(true); // So the outputs include the traces.
+  expect(outputs.filter((text) => text.includes(key))).toEqual([]);
 });

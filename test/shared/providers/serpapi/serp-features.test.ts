@@ -4,7 +4,7 @@ import { result } from "../../../../shared/results.ts";
 import type { Element } from "../../../../shared/providers/provider.ts";
 import { partsWithEveryElement, serpapi } from "../../../harness/fixtures/serpapi-page.ts";
 
-test("every kind of element comes out, in page order, with its links inside", () => {
+test("every kind of element is extracted, in page order, with its links", () => {
   const found = elementsOf(partsWithEveryElement);
   expect(found.map(({ type }) => type)).toEqual([
     "paid",
@@ -55,11 +55,11 @@ test.each([
       { title: "pump noise", url: "", description: "" },
     ],
   ],
-])("the links of %s have the answer or the source line as description", (type, links) => {
+])("the links of %s have the answer or the source as description", (type, links) => {
   expect(elementsOf(partsWithEveryElement).find((found) => found.type === type)?.siteLinks).toEqual(links);
 });
 
-test("an ad has its breadcrumb, description, rating, attributes and site links, and stands where it stood", () => {
+test("an ad has its breadcrumb, description, rating, attributes and site links, and keeps its place on the page", () => {
   const [ad] = elementsOf(partsWithEveryElement);
   expect(ad).toEqual({
     type: "paid",
@@ -74,7 +74,7 @@ test("an ad has its breadcrumb, description, rating, attributes and site links, 
   expect(elementsOf(partsWithEveryElement).at(-2)).toMatchObject({ type: "paid", title: "Pumps below" });
 });
 
-test("products of several blocks are an element for each block", () => {
+test("products of several blocks become one element per block", () => {
   const blocks = elementsOf(partsWithEveryElement).filter(({ type, title }) => type === "shopping" && title !== "");
   expect(blocks.map(({ title, siteLinks }) => [title, siteLinks.length])).toEqual([
     ["Popular products", 2],
@@ -82,7 +82,7 @@ test("products of several blocks are an element for each block", () => {
   ]);
 });
 
-test("an overview has its words and its sources; one that would take a second search is told of", () => {
+test("an AI overview has its text and sources; one that needs a second search becomes an empty element", () => {
   const [, overview] = elementsOf(partsWithEveryElement);
   expect(overview).toMatchObject({
     type: "ai_overview",
@@ -98,7 +98,7 @@ test("an overview has its words and its sources; one that would take a second se
 describe("an answer", () => {
   const answerOf = (answer_box: unknown) => elementsOf({ answer_box })[0];
 
-  test("with its source is a featured snippet", () => {
+  test("with a source is a featured snippet", () => {
     expect(elementsOf(partsWithEveryElement)[2]).toMatchObject({
       title: "Pump",
       url: "https://wiki.example/pump",
@@ -134,12 +134,12 @@ describe("an answer", () => {
     expect(answerOf(box)).toMatchObject({ type: "answer_box", url: "", ...fields });
   });
 
-  test("of a kind that says nothing is kept as other", () => {
+  test("without any text becomes `other`", () => {
     expect(answerOf({ type: "unknow" })).toMatchObject({ type: "other", title: "answer_box" });
   });
 });
 
-test("a knowledge panel has no link of its own; its facts stand below, its site, source and lists among its links", () => {
+test("a knowledge panel has no URL of its own; its facts are below, and its site, source and lists are links", () => {
   expect(elementsOf(partsWithEveryElement)[3]).toMatchObject({
     type: "knowledge_graph",
     title: "Pump",
@@ -154,7 +154,7 @@ test("a knowledge panel has no link of its own; its facts stand below, its site,
   });
 });
 
-test("whatever is new is kept as other, with the links that it holds, also in its parts", () => {
+test("an unknown element becomes `other`, with the links in it and in its parts", () => {
   const others = elementsOf(partsWithEveryElement).filter(({ type }) => type === "other");
   expect(
     others.map(({ title, description, siteLinks }) => [title, description, siteLinks.map((link) => link.title)]),
@@ -171,14 +171,14 @@ test.each([
   ["a panel without texts", { knowledge_graph: { title: ["a"] } }, "knowledge_graph"],
   ["an overview without words", { ai_overview: { text_blocks: [{}] } }, "ai_overview"],
   ["a lone text", { spelling_fix: "pump" }, "spelling_fix"],
-])("%s is kept as other, and the rest of the page stands", (_, parts, title) => {
+])("%s becomes `other`, and the rest of the page is kept", (_, parts, title) => {
   const found = elementsOf(parts);
   expect(found).toHaveLength(2);
   expect(found.find(({ type }) => type === "organic")).toMatchObject({ title: "Pumps" });
   expect(found.find(({ type }) => type === "other")).toMatchObject({ title });
 });
 
-test("what speaks of the request, and what is empty, is no element", () => {
+test("fields about the request and empty fields are not elements", () => {
   const parts = {
     search_parameters: { q: "pump" },
     top_stories_link: "https://a.example/",
@@ -188,7 +188,7 @@ test("what speaks of the request, and what is empty, is no element", () => {
   expect(elementsOf({ ...parts, related_questions: [], local_map: {}, was_fixed: false })).toHaveLength(1);
 });
 
-/** The elements of a good answer with these parts and one organic result. */
+/** The elements of a successful answer with these parts and one organic result. */
 function elementsOf(parts: object): Element[] {
   const organic_results = [{ title: "Pumps", link: "https://pumps.example/all" }];
   const body = JSON.stringify({ search_metadata: { status: "Success" }, organic_results, ...parts });

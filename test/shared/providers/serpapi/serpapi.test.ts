@@ -10,7 +10,7 @@ describe("request", () => {
   const parametersOf = (fields: object, pageNumber: number) =>
     Object.fromEntries(new URL(serpapi.request(query(fields), pageNumber).url).searchParams);
 
-  test("a search for a country is one GET that sends country, language, device and where the page begins", () => {
+  test("a search for a country is one GET with country, language, device and the start of the page", () => {
     const { url, ...rest } = serpapi.request(query(), 1);
     expect(rest).toEqual({ method: "GET", headers: { accept: "application/json" }, body: "" });
     expect(url.split("?")[0]).toBe("https://serpapi.example/search.json");
@@ -25,7 +25,7 @@ describe("request", () => {
     });
   });
 
-  test("a place travels with its country, and mobile is asked for", () => {
+  test("a city is sent together with its country, and mobile as the device", () => {
     const parameters = parametersOf({ location: "Lyon, France", device: "mobile" }, 1);
     expect(parameters).toMatchObject({ gl: "fr", location: "Lyon,France", device: "mobile", start: "0" });
     expect(parametersOf({ location: "Izmir, Turkey" }, 1)).toMatchObject({ gl: "tr", location: "Izmir,Turkiye" });
@@ -35,22 +35,22 @@ describe("request", () => {
     ["en-US", "en"],
     ["zh-Hant", "zh-tw"],
     ["Filipino", "tl"],
-  ])("%s is asked for as %s, which is on their list", (language, hl) => {
+  ])("the language %s is sent as %s", (language, hl) => {
     expect(parametersOf({ language }, 1)).toMatchObject({ hl });
   });
 
-  test("whatever stands in a keyword stays within it", () => {
+  test("no keyword can add or change another parameter", () => {
     const keyword = 'a&api_key=b#c "d" +é %20';
     expect(parametersOf({ keyword }, 1)).toMatchObject({ q: keyword, api_key: key });
   });
 
-  test("a worker without the key says which setting is missing", () => {
+  test("a missing key stops the start and is named", () => {
     expect(() => openSerpapi(engineConfig({}))).toThrow("SERPAPI_API_KEY: needed by the provider serpapi");
   });
 });
 
 describe("an organic result", () => {
-  test("has its texts, breadcrumb, rating, price, date and attributes, and its expanded site links first", () => {
+  test("has its texts, breadcrumb, rating, price, date and attributes, and expanded site links first", () => {
     const [found] = pageOf({
       organic_results: [
         {
@@ -101,13 +101,13 @@ describe("an organic result", () => {
     ["with a decimal comma", ["Bewertung: 4,7", "24 Rezensionen"], { rating: 4.7, reviews: 24 }, ["4.7 (24)"]],
     ["with a rounded count", ["4.4 (1.1K)", "$5"], { rating: 4.4, reviews: 1100 }, ["4.4 (1,100)", "$5"]],
     ["without a count", ["Rating: 9/10", "9 items"], { rating: 9 }, ["9", "9 items"]],
-    ["that stands in no line", ["5 mins"], { rating: 5, reviews: 2 }, ["5 (2)", "5 mins"]],
+    ["that no line contains", ["5 mins"], { rating: 5, reviews: 2 }, ["5 (2)", "5 mins"]],
     ["that was not recognized", ["4.5 stars (3)"], {}, ["4.5 stars (3)"]],
-  ])("has a rating once, %s", (_, extensions, detected_extensions, top) => {
+  ])("has its rating once: %s", (_, extensions, detected_extensions, top) => {
     expect(organicOf({ rich_snippet: { top: { extensions, detected_extensions } } }).richSnippet.top).toEqual(top);
   });
 
-  test("has a rating of its own above, and lines of its own below its snippet", () => {
+  test("has its own rating above and its own lines below the snippet", () => {
     const found = organicOf({
       rating: 4.9,
       reviews: 9,
@@ -117,14 +117,14 @@ describe("an organic result", () => {
     expect(found.richSnippet).toEqual({ top: ["4.9 (9)", "by A. Reed"], bottom: ["5 min"] });
   });
 
-  test("without a link has the one behind its redirect", () => {
+  test("without a link has the target of its redirect", () => {
     const redirect_link = "https://www.google.com/url?sa=t&url=https://pumps.example/behind&ved=x";
     expect(organicOf({ link: undefined, redirect_link }).url).toBe("https://pumps.example/behind");
   });
 });
 
 describe("the rest of a page", () => {
-  test("says how many results there are, unless the page itself refutes it", () => {
+  test("has the total, unless the page itself contradicts it", () => {
     const total = (total_results: unknown, next?: string) =>
       pageOf({ search_information: { total_results }, serpapi_pagination: { current: 1, next } }).totalResultsCount;
     expect([total(1_670_000_000, "https://next.example/"), total(1)]).toEqual([1_670_000_000, 1]);
@@ -134,7 +134,7 @@ describe("the rest of a page", () => {
     expect(pageOf({ search_information: "none" }).totalResultsCount).toBe(0);
   });
 
-  test("says whether there are more pages, and asks on where it does not say", () => {
+  test("has more pages if it says so, or if it has no pagination", () => {
     const more = (pagination: object) => pageOf(pagination).hasMore;
     expect(more({ serpapi_pagination: { current: 1, next: "https://serpapi.example/?start=10" } })).toBe(true);
     expect(more({ serpapi_pagination: { current: 4 }, pagination: { current: 4 } })).toBe(false);
@@ -142,7 +142,7 @@ describe("the rest of a page", () => {
     expect(more({})).toBe(true);
   });
 
-  test("costs what one search costs", () => {
+  test("has the cost of one search", () => {
     expect(pageOf({}).costMicroUsd).toBe(25_000);
   });
 });
@@ -154,7 +154,7 @@ function organicOf(fields: object): Element {
   return found;
 }
 
-/** The page that comes of a good answer with these parts; with one organic result, where they do not say other. */
+/** The page of a successful answer with these parts, by default with one organic result. */
 function pageOf(parts: object): Page {
   const organic_results = [{ title: "Pumps", link: "https://pumps.example/" }];
   return pageFrom(JSON.stringify({ search_metadata: { id: "1", status: "Success" }, organic_results, ...parts }));

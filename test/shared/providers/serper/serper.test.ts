@@ -14,21 +14,21 @@ const serper = openSerper(
 const element = result.omit({ rank: true });
 
 describe("request", () => {
-  test("a search for a country sends country and language, the key only in its header", () => {
+  test("a search for a country sends country and language, and the key only in its header", () => {
     const request = serper.request(query({ location: "UK", language: "pt-BR" }), 3);
     expect(request).toMatchObject({ method: "POST", url: "https://serper.example/search" });
     expect(request.headers["x-api-key"]).toBe("key-of-a-test");
     expect(JSON.parse(request.body)).toEqual({ q: "garden pump", gl: "gb", hl: "pt-br", num: 10, page: 3 });
   });
 
-  test("a place travels with its country", () => {
+  test("a city is sent together with its country", () => {
     const request = serper.request(query({ location: "Lyon, France" }), 1);
     expect(JSON.parse(request.body)).toMatchObject({ gl: "fr", location: "Lyon,France" });
     const { body } = serper.request(query({ location: "Izmir, Turkey" }), 1);
     expect(JSON.parse(body)).toMatchObject({ gl: "tr", location: "Izmir,Turkiye" });
   });
 
-  test("a worker without the key says which setting is missing", () => {
+  test("a missing key stops the start and is named", () => {
     expect(() => openSerper(engineConfig({}))).toThrow(ConfigError);
     expect(() => openSerper(engineConfig({}))).toThrow("SERPER_API_KEY");
   });
@@ -70,7 +70,7 @@ describe("a page", () => {
     expect([costMicroUsd, hasMore]).toEqual([2_000, true]);
   });
 
-  test("every kind of element comes out, once and in page order, with its links inside", () => {
+  test("every kind of element is extracted once, in page order, with its links", () => {
     const { elements } = pageOf(pageWithEveryElement);
     expect(elements.map(({ type }) => type)).toEqual([
       "paid",
@@ -114,7 +114,7 @@ describe("a page", () => {
     expect(panel?.siteLinks.map(({ url }) => url)).toEqual(["https://pumps.example/", "https://wiki.example/pump"]);
   });
 
-  test("a known element in an unknown form is kept as other, and the rest of the page stands", () => {
+  test("a known element in an unexpected form becomes `other`, and the rest of the page is kept", () => {
     const { elements } = pageOf({
       organic: [],
       peopleAlsoAsk: { items: [{ title: "Which?", link: "https://faq.example/" }] },
@@ -122,12 +122,12 @@ describe("a page", () => {
     expect(elements).toMatchObject([{ type: "other", title: "peopleAlsoAsk", siteLinks: [{ title: "Which?" }] }]);
   });
 
-  test("an address that is not of the web is not passed on", () => {
+  test("a URL that is not http or https is removed", () => {
     const { elements } = pageOf({ organic: [{ title: "a", link: "javascript:alert(1)" }] });
     expect(elements).toMatchObject([{ url: "", domain: "" }]);
   });
 
-  test("an empty page is a page, and the last one", () => {
+  test("an empty page is a success and the last page", () => {
     expect(pageOf({ organic: [] })).toEqual({
       elements: [],
       totalResultsCount: 0,
@@ -147,11 +147,11 @@ describe("a failure never looks like an empty page", () => {
     ["a list", [{ organic: [] }]],
     ["null", null],
     ["a refusal under status 200", { message: "Unauthorized.", statusCode: 403 }],
-  ])("%s cannot be read", (_, body) => {
+  ])("%s is unreadable", (_, body) => {
     expect(readJson(200, body)).toEqual({ failure: "unreadable" });
   });
 
-  test("what cannot be read and tells of credits was paid for", () => {
+  test("an unreadable answer with credits has a cost", () => {
     const costly = { failure: "unreadable", costMicroUsd: 2_000 };
     expect(readJson(200, { organic: null, credits: 2 })).toEqual(costly);
     expect(readJson(200, { credits: 2 })).toEqual(costly);
@@ -159,7 +159,7 @@ describe("a failure never looks like an empty page", () => {
       expect(readJson(200, { organic: null, credits })).toEqual({ failure: "unreadable" });
   });
 
-  test.each(["", "<!doctype html>", '{"organic":[', "organic"])("%j is no JSON and cannot be read", (body) => {
+  test.each(["", "<!doctype html>", '{"organic":[', "organic"])("%j is not JSON and unreadable", (body) => {
     expect(serper.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
   });
 
