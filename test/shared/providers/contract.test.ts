@@ -155,9 +155,9 @@ describe.each(providerNames)("provider %s", (name) => {
   });
 
   test("another status or a foreign body is never a page", () => {
-    for (const status of [200, 201, 204, 206, 301, 302, 400, 401, 402, 403, 404, 408, 410, 429, 500, 502, 503, 599]) {
-      for (const body of foreignBodies) expect(Object.keys(read(body, status))).toContain("failure");
-    }
+    const statuses = [200, 201, 204, 206, 301, 302, 400, 401, 402, 403, 404, 408, 410, 429, 500, 502, 503, 599];
+    const pages = statuses.flatMap((status) => foreignBodies.filter((body) => !("failure" in read(body, status))));
+    expect(pages).toEqual([]);
     // A provider inside this process has only its own statuses.
     for (const status of provider.transport === undefined ? [201, 206, 302, 403, 404, 500, 503] : [403, 500, 503]) {
       expect(read(entry.page, status)).toHaveProperty("failure");
@@ -167,9 +167,8 @@ describe.each(providerNames)("provider %s", (name) => {
 
   test("a truncated answer is never a page", () => {
     const whole = JSON.stringify(entry.page);
-    for (let length = 0; length < whole.length; length += 1) {
-      expect(read(whole.slice(0, length))).toHaveProperty("failure");
-    }
+    const truncated = Array.from(whole, (_, length) => whole.slice(0, length));
+    expect(truncated.filter((body) => !("failure" in read(body)))).toEqual([]);
   });
 
   test("an unexpected value in any part of a page is a failure, or loses no result and leaves clean elements", () => {
