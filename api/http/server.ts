@@ -5,33 +5,39 @@ import { errorBody } from "../../shared/errors.ts";
 import { rawError } from "./send-error.ts";
 
 const headBytesMax = 8 * 1024;
-const headMsMax = 5_000;
-// For head and body together. The time of the search itself does not count.
-const requestMsMax = 8_000;
 // Longer than load balancers keep idle connections, so that the load balancer closes first and never reuses a closed one.
 const idleMsMax = 75_000;
-// If the reader took some bytes in this time, Node waits once more, so a stalled reader is disconnected after a minute.
-const stallMsMax = 30_000;
+
+/** Time limits of slow clients, in milliseconds. A slow sender is disconnected within 10 s. */
+export const clientLimits = {
+  headMs: 5_000,
+  /** For head and body together. The time of the search itself does not count. */
+  requestMs: 8_000,
+  /** How often the two limits above are checked. */
+  checkIntervalMs: 500,
+  /** If the reader took some bytes in this time, Node waits once more: a stalled reader is disconnected after a minute. */
+  stallMs: 30_000,
+};
 
 /**
  * The public HTTP server. Requests that Node itself rejects get an error body like all others, and slow senders and readers
- * are disconnected: a reader that takes none of the waiting bytes for `stallMs`. A stream without waiting bytes may be idle.
+ * are disconnected, a reader when it takes none of the waiting bytes for `stallMs`. A stream without waiting bytes may be idle.
  */
-export function createHttpServer(listener: RequestListener, stallMs = stallMsMax): Server {
+export function createHttpServer(listener: RequestListener, limits = clientLimits): Server {
   const server = createServer(
     {
       maxHeaderSize: headBytesMax,
-      headersTimeout: headMsMax,
-      requestTimeout: requestMsMax,
+      headersTimeout: limits.headMs,
+      requestTimeout: limits.requestMs,
       keepAliveTimeout: idleMsMax,
-      connectionsCheckingInterval: 500,
+      connectionsCheckingInterval: limits.checkIntervalMs,
       requireHostHeader: false, // Checked by rejectUnsafeHeaders: Node would answer without a body.
     },
     listener,
   );
   server.maxHeadersCount = 0; // Checked by rejectUnsafeHeaders: Node would silently drop headers.
   server.prependListener("request", (_request, response) => {
-    response.setTimeout(stallMs, () => {
+    response.setTimeout(limits.stallMs, () => {
       if (response.socket?.writableLength) response.destroy();
     });
   });

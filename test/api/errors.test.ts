@@ -3,17 +3,21 @@ import { errors } from "../../shared/errors.ts";
 import { endlessWindow, expectNoTrace, type Refusal, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
-/** Every error of the catalogue, met by a caller. What an outage answers stands in outages.test.ts. */
+/** Every error of the catalogue, as a caller gets it. outages.test.ts has the errors of an outage. */
 
 const timeoutMs = 4_000;
 
 let service: Service;
 let organization: Organization;
+// This search ends only at its deadline, so it begins before all other tests.
+let timeout: BegunSearch;
 beforeAll(async () => {
   service = await Service.start({
     environment: { SEARCH_DEADLINE_MS: String(timeoutMs), TOPUP_URL: "https://pay.example" },
   });
   organization = await service.organization({ terms: endlessWindow });
+  timeout = await begin("timeout");
+  await service.untilRunning(1);
 });
 afterAll(() => service.stop());
 
@@ -32,7 +36,15 @@ async function search(body: object, by = organization): Promise<Answer> {
   return answer;
 }
 
-test("400 bad_request names each field and what was expected, or the reason", async () => {
+/** Begins a search that stays in flight until it is released. */
+async function holdSearch({ token, organizationId }: Organization): Promise<() => void> {
+  const caller = new AbortController();
+  service.search(token, { keyword: "sandbox:timeout" }, { signal: caller.signal }).catch(() => undefined);
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
+  return () => caller.abort();
+}
+
+test("400 bad_request lists the invalid fields, or has a reason", async () => {
   const issues = [{ path: "depth", message: "Expected a whole number from 1 to 100." }];
   expect(met(await search({ keyword: "a", depth: 0 }))).toEqual({ code: "bad_request", details: { issues } });
   const noJson = await service.send("/v1/serp/search", {
@@ -43,7 +55,7 @@ test("400 bad_request names each field and what was expected, or the reason", as
   expect(met(noJson)).toEqual({ code: "bad_request", details: { reason: "body_not_json" } });
 });
 
-test("401 unauthenticated tells how to identify oneself, and that a token was sent", async () => {
+test("401 unauthenticated has WWW-Authenticate, with invalid_token if a token was sent", async () => {
   const body = { method: "POST", body: "{}", headers: { "content-type": "application/json" } };
   const without = await service.send("/v1/serp/search", body);
   expect(met(without)).toEqual({ code: "unauthenticated", details: {} });
@@ -56,7 +68,7 @@ test("401 unauthenticated tells how to identify oneself, and that a token was se
   }
 });
 
-test("402 plan_required names the plan that has no searches", async () => {
+test("402 plan_required names the plan that does not include searches", async () => {
   const reader = await service.organization({ terms: { operations: ["usage.get"] } });
   const { plan } = (await service.usage(reader.token)).body;
   expect(met(await search({ keyword: "a" }, reader))).toEqual({
@@ -65,21 +77,20 @@ test("402 plan_required names the plan that has no searches", async () => {
   });
 });
 
-test("402 out_of_credits tells an empty balance from one that is tied up in flight", async () => {
+test("402 out_of_credits reports what searches in flight hold", async () => {
   const poor = await service.organization({ creditMils: 3 });
   const action = { action: "topup", topupUrl: "https://pay.example" };
   const empty = { priceMils: 5, availableMils: 3, heldMils: 0, ...action };
   expect(met(await search({ keyword: "a" }, poor))).toEqual({ code: "out_of_credits", details: empty });
 
   const busy = await service.organization({ creditMils: 8 });
-  const running = search({ keyword: "sandbox:slow=2000" }, busy);
-  await service.until(async () => (await service.holdsOf(busy.organizationId)).open === 1);
+  const release = await holdSearch(busy);
   const tiedUp = { priceMils: 5, availableMils: 3, heldMils: 5, ...action };
   expect(met(await search({ keyword: "a" }, busy))).toEqual({ code: "out_of_credits", details: tiedUp });
-  expect(await running).toMatchObject({ status: 200 });
+  release();
 });
 
-test("429 rate_limited for a full window tells when to come back, to search and usage alike", async () => {
+test("429 rate_limited for a full window says when to retry, for search and usage", async () => {
   const keen = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });
   const first = await search({ keyword: "a" }, keen);
   expect(first).toMatchObject({ status: 200 });
@@ -96,26 +107,25 @@ test("429 rate_limited for a full window tells when to come back, to search and 
   }
 });
 
-test("429 rate_limited for too many in flight has no window, and still tells where the window stands", async () => {
+test("429 rate_limited for too many searches in flight has the RateLimit headers too", async () => {
   const crowded = await service.organization({ terms: { ...endlessWindow, concurrency: 1, windowLimit: 9 } });
-  const running = search({ keyword: "sandbox:slow=2000" }, crowded);
-  await service.until(async () => (await service.holdsOf(crowded.organizationId)).open === 1);
+  const release = await holdSearch(crowded);
   const details = { reason: "concurrency", retryAfterMs: 1_000, limit: 1 };
   const refused = await search({ keyword: "a" }, crowded);
   expect(met(refused)).toEqual({ code: "rate_limited", details });
   expect(refused.headers.get("retry-after")).toBe("1");
   expect(refused.headers.get("ratelimit")).toMatch(/^"default";r=8;t=\d+$/);
-  expect(await running).toMatchObject({ status: 200 });
+  release();
 });
 
-test("every answer of usage tells where the window stands", async () => {
+test("every answer of usage has the RateLimit headers", async () => {
   const { token } = await service.organization({ plan: "free" });
   const { headers } = await service.usage(token);
   expect(headers.get("ratelimit-policy")).toBe('"default";q=60;w=60');
   expect(headers.get("ratelimit")).toMatch(/^"default";r=59;t=([1-5]?\d|60)$/);
 });
 
-test("500 internal_error tells nothing of a defect, and the operator's log does", async () => {
+test("500 internal_error does not reveal the defect; the log has it", async () => {
   const broken = await service.organization({ terms: endlessWindow });
   await service.database.query(
     `update plans set operations = '{serp.search,serp.unheard}'
@@ -125,7 +135,7 @@ test("500 internal_error tells nothing of a defect, and the operator's log does"
   const answer = await expectNoTrace(service, broken, () => search({ keyword: "a" }, broken));
   expect(met(answer)).toEqual({ code: "internal_error", details: {} });
   await service.until(async () => isInLog(answer.body.requestId));
-  // Usage has three errors, and this is none of them.
+  // The contract of usage has no 500.
   expect(met(await service.usage(broken.token))).toEqual({
     code: "unavailable",
     details: { reason: "balance_unreadable", retryAfterMs: 1_000 },
@@ -137,7 +147,7 @@ const isInLog = (requestId: string) =>
     (line) => line.requestId === requestId && line.msg === "unhandled error" && "err" in line,
   );
 
-test("501 not_implemented tells which engines there are", async () => {
+test("501 not_implemented lists the supported engines", async () => {
   const details = { engine: "bing", supported: ["google"] };
   expect(met(await search({ keyword: "a", engine: "bing" }))).toEqual({ code: "not_implemented", details });
 });
@@ -149,12 +159,22 @@ const failures = [
   { trigger: "timeout", code: "engine_timeout", details: { timeoutMs } },
 ] as const;
 
-test.each(failures)("$code for a provider's $trigger: told as $details, and given back", async (failure) => {
+interface BegunSearch {
+  payer: Organization;
+  answer: Promise<Answer>;
+}
+
+async function begin(trigger: string): Promise<BegunSearch> {
   const payer = await service.organization({ creditMils: 5 });
+  return { payer, answer: search({ keyword: `sandbox:${trigger}` }, payer) };
+}
+
+test.each(failures)("$code with $details for a provider's $trigger, and nothing is charged", async (failure) => {
   const { trigger, code, details } = failure;
-  const answer = await search({ keyword: `sandbox:${trigger}` }, payer);
+  const { payer, ...begun } = trigger === "timeout" ? timeout : await begin(trigger);
+  const answer = await begun.answer;
   expect(met(answer)).toEqual({ code, details });
-  await service.rest();
+  await service.until(async () => (await service.holdsOf(payer.organizationId)).open === 0);
   const { requestId } = answer.body;
   expect(await service.ledgerOf(payer.organizationId)).toMatchObject([
     { kind: "grant", mils: 5 },
@@ -163,7 +183,7 @@ test.each(failures)("$code for a provider's $trigger: told as $details, and give
   expect((await service.usage(payer.token)).body.creditBalanceMils).toBe(5);
 });
 
-test("404 and 405 belong to the router, and no operation answers them", async () => {
+test("404 and 405 are answered by the router", async () => {
   expect(met(await service.send("/v1/nothing"))).toEqual({ code: "not_found", details: {} });
   expect(met(await service.send("/v1/serp/search"))).toEqual({ code: "method_not_allowed", details: {} });
 });
@@ -171,24 +191,31 @@ test("404 and 405 belong to the router, and no operation answers them", async ()
 describe("with other workers", () => {
   beforeAll(async () => {
     await Promise.all(service.workers.map((worker) => worker.stop()));
+    // An API that has never seen a worker refuses at once; the other one waits for a heartbeat timeout.
+    await service.startApi();
   });
 
-  test("503 unavailable where nobody runs searches", async () => {
-    await service.until(async () => (await search({ keyword: "a" })).status === 503);
-    const answer = await expectNoTrace(service, organization, () => search({ keyword: "a" }));
+  const searchThere = async (body: object): Promise<Answer> => {
+    const answer = await service.search(organization.token, body, { api: 1 });
+    searchStatuses.add(answer.status);
+    return answer;
+  };
+
+  test("503 unavailable if no worker is running", async () => {
+    const answer = await expectNoTrace(service, organization, () => searchThere({ keyword: "a" }));
     expect(met(answer)).toEqual({ code: "unavailable", details: { reason: "no_workers", retryAfterMs: 1_000 } });
     expect(answer.headers.get("retry-after")).toBe("1");
   });
 
-  test("400 query_rejected where no provider can honour a field", async () => {
+  test("400 query_rejected if no provider supports a field", async () => {
     await service.startWorker({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "unused" });
-    await service.until(async () => (await search({ keyword: "a", device: "mobile" })).status !== 503);
-    const answer = await search({ keyword: "a", device: "mobile" });
+    await service.until(async () => (await searchThere({ keyword: "a", device: "mobile" })).status !== 503);
+    const answer = await searchThere({ keyword: "a", device: "mobile" });
     expect(met(answer)).toEqual({ code: "query_rejected", details: { reason: "unsupported", field: "device" } });
   });
 });
 
-test("the catalogue has no error that a caller cannot meet, and a search ends in nine statuses besides 200", () => {
+test("callers can get every error of the catalogue, and a search has nine statuses besides 200", () => {
   expect([...metCodes].toSorted()).toEqual(Object.keys(errors).toSorted());
   expect([...searchStatuses].toSorted((one, other) => one - other)).toEqual([
     200, 400, 401, 402, 429, 500, 501, 502, 503, 504,

@@ -1,0 +1,102 @@
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Request } from "express";
+import { afterAll, describe, expect, test } from "vitest";
+import { readBytes } from "../../api/http/read-json.ts";
+import { clientLimits, createHttpServer } from "../../api/http/server.ts";
+import { sendRaw } from "../harness/clients/raw-http.ts";
+
+/** Clients that send or read too slowly, at the API's HTTP server with shorter time limits. */
+
+const limits = { headMs: 300, requestMs: 400, checkIntervalMs: 50, stallMs: 400 };
+// More than the socket buffers of both ends.
+const large = Buffer.alloc(32 * 1024 * 1024, "a");
+
+const closings: (() => void)[] = [];
+afterAll(() => {
+  for (const close of closings) close();
+});
+
+async function serve(answer: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<number> {
+  const server = createHttpServer((request, response) => void answer(request, response), limits);
+  server.listen(0, "127.0.0.1");
+  closings.push(() => server.close());
+  await once(server, "listening");
+  // A server that listens on TCP has an address with a port.
+  return (server.address() as AddressInfo).port;
+}
+
+/** Sends one request, or several pipelined ones. Nothing of the answers is read until the socket is. */
+async function ask(answer: (response: ServerResponse) => unknown, times = 1): Promise<Socket> {
+  const socket = connect(await serve((_request, response) => answer(response)), "127.0.0.1");
+  closings.push(() => socket.destroy());
+  socket.pause().on("error", () => undefined);
+  socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(times));
+  return socket;
+}
+
+describe.concurrent("slow clients", () => {
+  test("the limits of the API disconnect a slow sender within 10 s", () => {
+    const { headMs, requestMs, checkIntervalMs } = clientLimits;
+    expect(Math.max(headMs, requestMs) + checkIntervalMs).toBeLessThan(10_000);
+  });
+
+  const drip = { bytes: "a", everyMs: 20 };
+  const post = "POST / HTTP/1.1\r\nHost: a\r\n";
+  test.each([
+    { title: "a head", bytes: "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ", drip },
+    { title: "a body", bytes: `${post}Content-Length: 100000\r\n\r\n`, drip },
+    { title: "a chunked body", bytes: `${post}Transfer-Encoding: chunked\r\n\r\nfffff\r\n`, drip },
+    { title: "a body that stops before its length", bytes: `${post}Content-Length: 100\r\n\r\n{` },
+    { title: "a head that stops", bytes: "GET / HTTP/1.1\r\nHost: a\r\n" },
+  ])("$title that is sent too slowly gets a 408, and the connection ends", async ({ bytes, ...sending }) => {
+    // readBytes needs nothing that Express adds to a request.
+    const port = await serve((request) => readBytes(request as Request, 1_000_000).catch(() => undefined));
+    const { answers, closed } = await sendRaw(`http://127.0.0.1:${port}`, bytes, sending);
+    expect(closed).toBe(true);
+    const error = { code: "bad_request", details: { reason: "request_too_slow" } };
+    expect(answers).toMatchObject([{ status: 408, body: { error } }]);
+  });
+
+  test.each([
+    { title: "one answer", times: 1 },
+    { title: "several pipelined answers", times: 8 },
+  ])("a reader that takes nothing of $title is disconnected", async ({ times }) => {
+    const closed = new Promise<ServerResponse>((resolve) => {
+      void ask((response) => response.once("close", () => resolve(response)).end(large), times);
+    });
+    expect(await closed).toMatchObject({ writableEnded: true, writableFinished: false });
+  });
+
+  test("a reader that takes nothing more of an event stream is disconnected", async () => {
+    const closed = new Promise<ServerResponse>((resolve) => {
+      void ask((response) => response.once("close", () => resolve(response)).write(large));
+    });
+    expect(await closed).toMatchObject({ writableEnded: false });
+  });
+
+  test("a slow reader that keeps reading gets the whole answer", async () => {
+    const socket = await ask((response) => response.setHeader("Connection", "close").end(large));
+    let length = 0;
+    for await (const chunk of socket) {
+      length += chunk.length;
+      await sleep(3); // About 500 chunks, so several times the limit in all.
+    }
+    expect(length).toBeGreaterThan(large.length);
+  });
+
+  test("an answer may come late, and an event stream may pause, for longer than the limit of readers", async () => {
+    const socket = await ask(async (response) => {
+      await sleep(limits.stallMs * 2);
+      response.setHeader("Connection", "close").write("first");
+      await sleep(limits.stallMs * 2);
+      response.end("last");
+    });
+    socket.setEncoding("utf8");
+    const text = (await socket.toArray()).join("");
+    expect(text).toContain("first");
+    expect(text).toContain("last");
+  });
+});
