@@ -1,30 +1,30 @@
-/** `npm run faults`: tries to break every promise about money, and tells what held. */
+/** `npm run faults`: tries to break every promise about money, and reports which ones held. */
 import { Command, Option } from "commander";
-import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
+import { wholeNumber } from "../../shared/admin/arguments.ts";
 import { startPostgres } from "../../shared/local/postgres.ts";
 import { runCrashPoints } from "./crash-points/run.ts";
-import { scenarios } from "./scenarios/all.ts";
 import { moneyModel } from "./money.ts";
 import { runMutants } from "./mutants/run.ts";
 import { type FaultName, faultNames } from "./random/faults.ts";
 import { randomFaults } from "./random/report.ts";
 import { reportOf, type Row } from "./report.ts";
+import { scenarios } from "./scenarios/all.ts";
 
-// Most of a crash point's time is waiting for others to notice.
+// A crash point mostly waits for other processes to notice the death.
 const stacksDefault = 6;
 const modelRunsDefault = 3_000;
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
-/** Prints what was tried; the exit code tells whether all of it held. */
+/** Prints the rows; the exit code is 1 where a promise did not hold. */
 function conclude(rows: readonly Row[]): void {
   process.stdout.write(`${reportOf(rows)}\n`);
   const broken = rows.filter(({ held }) => !held).length;
-  process.stdout.write(broken === 0 ? "Everything held.\n" : `${broken} of ${rows.length} did not hold.\n`);
+  process.stdout.write(broken === 0 ? "Every promise held.\n" : `${broken} of ${rows.length} promises did not hold.\n`);
   process.exitCode = broken === 0 ? 0 : 1;
 }
 
-/** A Postgres for one part; each of its tries has a database of its own. */
+/** A Postgres for one command; each run inside has a database of its own. */
 async function withPostgres(use: (postgresUrl: string) => Promise<Row[]>): Promise<Row[]> {
   const postgres = await startPostgres();
   try {
@@ -42,21 +42,27 @@ const money = (options: { seed?: number; runs: number }) =>
 
 const measureScenarios = (only?: string) =>
   withPostgres(async (postgresUrl) => {
+    const chosen = scenarios.filter(({ name }) => only === undefined || name === only);
+    if (chosen.length === 0) throw new Error(`There is no scenario ${only}. Known: ${scenarioNames}.`);
     const rows: Row[] = [];
-    for (const scenario of scenarios.filter(({ name }) => only === undefined || name === only)) {
+    for (const scenario of chosen) {
       say(scenario.name);
       rows.push(...(await scenario.run({ postgresUrl, say })));
     }
     return rows;
   });
 
+const scenarioNames = scenarios.map(({ name }) => name).join(", ");
+
 const program = new Command("npm run faults --")
-  .description("Tries to break every promise about money, with servers and processes of its own, and tells what held.")
+  .description(
+    "Tries to break every promise about money, with servers and processes of its own, and reports which ones held.",
+  )
   .showHelpAfterError();
 
 program
   .command("all", { isDefault: true })
-  .description("crash points, random faults, the money's model and the scenarios, one after the other: 20 minutes")
+  .description("crash points, random faults, the money model and the scenarios, one after the other: 20 minutes")
   .action(async () => {
     conclude([
       ...(await crashPoints({ stacks: stacksDefault })),
@@ -68,45 +74,45 @@ program
 
 program
   .command("crash-points")
-  .description("kills a process at each step of a search's path, before and after it")
-  .option("--only <case>", "the cases that have this in their name, as worker:settle:after")
-  .option("--stacks <n>", "stacks in which cases run side by side", parseWholeNumber(1), stacksDefault)
+  .description("kills a process at each step of a search, before and after the step, and audits the books")
+  .option("--only <text>", "only the cases whose name contains this, for example worker:settle:after")
+  .option("--stacks <n>", "how many stacks run cases side by side", wholeNumber(1), stacksDefault)
   .action(async (options: { only?: string; stacks: number }) => conclude(await crashPoints(options)));
 
 program
   .command("random")
-  .description("searches under faults at random: each seed is a schedule that can be played again")
-  .option("--seed <n>", "the first seed", parseWholeNumber(0), Date.now() % 1_000_000)
-  .option("--seeds <n>", "how many seeds, one after the other", parseWholeNumber(1), 10)
-  .option("--searches <n>", "searches of each seed", parseWholeNumber(1), 1_000)
-  .addOption(new Option("--only <fault>", "this fault alone").choices(faultNames))
+  .description("searches under random faults; each seed is a plan that can be repeated")
+  .option("--seed <n>", "the first seed", wholeNumber(0), Date.now() % 1_000_000)
+  .option("--seeds <n>", "how many seeds, one after the other", wholeNumber(1), 10)
+  .option("--searches <n>", "searches of each seed", wholeNumber(1), 1_000)
+  .addOption(new Option("--only <fault>", "only this fault").choices(faultNames))
   .action(async (options: { seed: number; seeds: number; searches: number; only?: FaultName }) => {
     conclude(await randomFaults({ ...options, say }));
   });
 
 program
   .command("money")
-  .description("drives the real scripts and functions by random commands, and holds them against a small model")
-  .option("--seed <n>", "as a failed run told it", parseWholeNumber(-(2 ** 31), 2 ** 31 - 1))
-  .option("--runs <n>", "how many runs of up to 40 commands", parseWholeNumber(1), modelRunsDefault)
+  .description("sends random commands to the real scripts and functions, and compares them with a small model")
+  .option("--seed <n>", "the seed that a failed run printed", wholeNumber(-(2 ** 31), 2 ** 31 - 1))
+  .option("--runs <n>", "how many runs of up to 40 commands", wholeNumber(1), modelRunsDefault)
   .action(async (options: { seed?: number; runs: number }) => conclude(await money(options)));
 
 program
   .command("scenarios")
   .description("measures each promised figure")
-  .argument("[name]", `one of ${scenarios.map(({ name }) => name).join(", ")}; all without it`)
+  .argument("[name]", `one of ${scenarioNames}; all by default`)
   .action(async (name?: string) => conclude(await measureScenarios(name)));
 
 program
   .command("mutants")
-  .description("applies known bugs to copies of the code, one after the other, and reports whether each is caught")
+  .description("plants known bugs in copies of the code, one after the other, and reports whether each is caught")
   .option("--only <name>", "only this mutant")
   .action(async ({ only }: { only?: string }) => conclude(await runMutants({ only, say })));
 
 try {
   await program.parseAsync();
 } catch (error) {
-  // Not 1: that it could not be tried says nothing about the promise.
+  // Not 1: a run that failed says nothing about the promise.
   say(String(error instanceof Error ? error.stack : error));
   process.exitCode = 2;
 }

@@ -4,7 +4,7 @@ import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { startRedis } from "../../shared/local/redis.ts";
 import type { Row, Say } from "./report.ts";
 
-/** Drives the real scripts and functions by random commands against the model of the money. */
+/** Sends random commands to the real scripts and functions, and compares the outcome with the money model. */
 export async function moneyModel(options: {
   postgresUrl: string;
   runs: number;
@@ -15,7 +15,7 @@ export async function moneyModel(options: {
   const servers = { database: await freshDatabaseIn(postgresUrl), redis: await startRedis() };
   const service = await Service.start({ apis: 0, workers: 0, servers });
   const { database, redis } = service;
-  say(`the money's model: ${runs} runs`);
+  say(`money model: ${runs} runs`);
   const promise = {
     what: `${runs} runs of random commands on the real scripts and functions`,
     promised: "as the model says",
@@ -23,11 +23,11 @@ export async function moneyModel(options: {
   try {
     const { met } = await checkMoneyModel({ database, redis, runs, seed });
     const steps = [...met.values()].reduce((sum, times) => sum + times, 0);
-    return [{ ...promise, seen: `${steps} steps, all of them`, held: true }];
+    return [{ ...promise, seen: `so, ${steps} steps`, held: true }];
   } catch (error) {
-    const told = error instanceof Error ? error.message : String(error);
-    say(told);
-    return [{ ...promise, seen: told.split("\n")[0] ?? "", held: false }];
+    const message = error instanceof Error ? error.message : String(error);
+    say(message);
+    return [{ ...promise, seen: message.split("\n")[0] ?? "", held: false }];
   } finally {
     await service.stop();
   }

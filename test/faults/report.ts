@@ -1,6 +1,6 @@
-import { formatTable } from "../../shared/admin/format-table.ts";
+import { tableOf } from "../../shared/admin/table.ts";
 
-/** One promise and what became of it when somebody tried to break it. */
+/** One promise and whether it held. */
 export interface Row {
   /** What was tried. */
   what: string;
@@ -12,14 +12,18 @@ export interface Row {
 }
 
 const titles = ["what was tried", "promised", "seen", "held"] as const;
+// A longer sentence makes every line of the table too wide for a terminal; all of it was printed while the run went on.
+const lengthMax = 240;
 
 /** The rows as a table that is also Markdown. */
 export function reportOf(rows: readonly Row[]): string {
-  return formatTable(
+  return tableOf(
     titles,
-    rows.map(({ what, promised, seen, held }) => [what, promised, seen, held ? "yes" : "NO"]),
+    rows.map(({ what, promised, seen, held }) => [what, promised, shorten(seen), held ? "yes" : "NO"]),
   );
 }
 
-/** Says a line of progress, for people who wait. */
+const shorten = (text: string) => (text.length > lengthMax ? `${text.slice(0, lengthMax)} …` : text);
+
+/** Prints a line of progress. */
 export type Say = (line: string) => void;

@@ -1,7 +1,7 @@
 import { asBuilt, type Design } from "./design.ts";
 import type { ModelConfig } from "./steps.ts";
 
-/** Mistakes that the design could have: each is planted into the model, which has to find it, by the rule that it breaks. */
+/** Defects that the design could have. The model has to find each of them by the rule that it breaks. */
 export interface DesignBug {
   name: string;
   /** The rule that is broken first. */
@@ -9,15 +9,15 @@ export interface DesignBug {
   config: ModelConfig;
 }
 
-function bug(name: string, rule: string, planted: Partial<Design>, config: Partial<ModelConfig>): DesignBug {
+function bug(name: string, rule: string, changed: Partial<Design>, config: Partial<ModelConfig>): DesignBug {
   const given = { keyed: [false], balance: 1, warm: true, takeOversMax: 1, faults: {} };
-  return { name, rule, config: { ...given, ...config, design: { ...asBuilt, ...planted } } };
+  return { name, rule, config: { ...given, ...config, design: { ...asBuilt, ...changed } } };
 }
 
 const paid = "each 200 has a charge behind it that stands, its own or its key's";
 const delivered = "each charge without a key that stands was delivered";
 const covered = "what is admitted can be paid, unless Redis lost its memory";
-const pairAtRest = "Redis' copy is cold or Postgres' balance";
+const balanceAtRest = "Redis' copy is cold or Postgres' balance";
 const oneAtATime = "one search at a time under a key, unless Redis lost its memory";
 const holdAtRest = "no hold is left";
 const repeat = { keyed: [true, true] };
@@ -30,13 +30,13 @@ export const bugs: DesignBug[] = [
     { balance: 2, faults: { workerCrash: 1 } },
   ),
   bug(
-    "a commit of unknown outcome is given back blindly",
+    "a commit of unknown outcome is refunded blindly",
     "a reversal gives back one charge that was made",
     { asksAgainAfterUnknownCommit: false },
     { faults: { unknownCommit: 1 } },
   ),
   bug(
-    "a key is looked at by admission only",
+    "a key is checked by admission only",
     "a key is charged once",
     { keyPaysOnce: false },
     { ...repeat, balance: 2, faults: { flush: 1 } },
@@ -62,18 +62,23 @@ export const bugs: DesignBug[] = [
     { faults: { workerStall: 1, message: 1 } },
   ),
   bug(
-    "the sweeper never looks at who was quiet",
+    "the sweeper never checks organizations that were quiet",
     holdAtRest,
-    { sweepsEverybodyAtFirst: false },
+    { sweepsAllAtFirst: false },
     { faults: { restore: 1, longQuiet: 1 } },
   ),
   bug(
     "a copy of the balance is replaced by an older one",
     covered,
-    { storesNewerPairsOnly: false },
+    { storesNewerBalancesOnly: false },
     { keyed: [false, false], warm: false },
   ),
-  bug("copies of the balance are never made anew", pairAtRest, { reconcilesPairs: false }, { faults: { message: 1 } }),
+  bug(
+    "copies of the balance are never refreshed",
+    balanceAtRest,
+    { reconcilesBalances: false },
+    { faults: { message: 1 } },
+  ),
   bug(
     "no hold for what the key has paid",
     "a record in flight has a hold, by which the sweeper finds it",
@@ -81,23 +86,23 @@ export const bugs: DesignBug[] = [
     { ...repeat, faults: { flush: 1 } },
   ),
   bug(
-    "a record is freed by whoever comes",
+    "a record is freed by any request",
     oneAtATime,
     { recordsHaveOwners: false },
     { ...repeat, balance: 2, faults: { admissionUnknown: 1 } },
   ),
   bug("a delivery is never confirmed", paid, { confirms: false }, {}),
   bug("a process exits without its confirmations", paid, { exitConfirms: false }, { faults: { apiExit: 1 } }),
-  bug("a 200 is begun however late it is", paid, { fences: false }, {}),
+  bug("a 200 is sent however late it is", paid, { fences: false }, {}),
   bug(
     "the API's refund ends the hold of what was charged",
-    "a repeat is not searched anew while the first one's answer is on its way",
+    "a repeat is not searched again while the first answer is being sent",
     { apiLeavesCharges: false },
     { ...repeat, balance: 2 },
   ),
   bug(
     "402 is answered from Redis alone, for lack of a top-up",
-    "nobody is refused for credits by an old balance",
+    "no caller is refused for credits by an old balance",
     { asksBeforeRefusing: false },
     { balance: 0, faults: { topUp: 1 } },
   ),
@@ -107,10 +112,5 @@ export const bugs: DesignBug[] = [
     { asksBeforeRefusing: false },
     { ...repeat, faults: { flush: 1 } },
   ),
-  bug(
-    "a worker reverses the charge of an earlier run by itself",
-    paid,
-    { workerReverses: true },
-    { faults: { workerStall: 1 } },
-  ),
+  bug("a worker reverses the charge of an earlier run", paid, { workerReverses: true }, { faults: { workerStall: 1 } }),
 ];

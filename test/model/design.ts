@@ -1,26 +1,26 @@
-/** The rules of the design that can be broken one by one: a planted bug turns one of them around. */
+/** The rules of the design, each of which a design bug breaks by turning it off. */
 export interface Design {
   /** settle() skips requests that are decided already. */
   decidesOnce: boolean;
-  /** settle() lets a key pay once; otherwise the key is only looked at by admission. */
+  /** settle() lets a key pay once; otherwise only admission checks the key. */
   keyPaysOnce: boolean;
-  /** A commit of unknown outcome is asked for again, not made good with a blind credit. */
+  /** A commit of unknown outcome is retried, and not compensated with a blind credit. */
   asksAgainAfterUnknownCommit: boolean;
-  /** A charge under a key has no row in `undelivered`, so nobody can reverse it. */
+  /** A charge under a key has no row in `undelivered`, so it cannot be reversed. */
   keyedChargesStand: boolean;
-  /** Whoever reverses takes the row of `undelivered` in the same transaction. */
+  /** A reversal deletes the row of `undelivered` in the same transaction. */
   reversalTakesTheRow: boolean;
-  /** `undelivered` is in Postgres, out of reach for a flush. */
+  /** `undelivered` is in Postgres, where a flush of Redis does not reach it. */
   evidenceInPostgres: boolean;
   sweeps: boolean;
   /** The sweeper only drops the hold of what it finds charged; the reversal is the reconciler's. */
   sweeperLeavesCharges: boolean;
-  /** The first round of a caretaker, and the first after a new run of Redis, sweeps every organization. */
-  sweepsEverybodyAtFirst: boolean;
-  /** A copy of the pair is replaced by a newer one only. */
-  storesNewerPairsOnly: boolean;
-  /** Copies that Redis lost or has from the past are made anew. */
-  reconcilesPairs: boolean;
+  /** A new maintenance leader, and the first round after a restart of Redis, sweep every organization. */
+  sweepsAllAtFirst: boolean;
+  /** A copy of the balance is replaced by a newer one only. */
+  storesNewerBalancesOnly: boolean;
+  /** Copies that Redis lost, or that are old after a restore, are refreshed. */
+  reconcilesBalances: boolean;
   /** Where the key has paid, admission places a hold of 0 mils. */
   holdsWhatIsPaid: boolean;
   /** Only the search that a record names may end it. */
@@ -29,17 +29,17 @@ export interface Design {
   confirms: boolean;
   /** A process that stops waits for its confirmations. */
   exitConfirms: boolean;
-  /** No 200 is begun behind the fence. */
+  /** No 200 is sent after the fence. */
   fences: boolean;
-  /** An API's refund that meets a charge leaves hold and record to whoever charged (ifCharged "keep_hold"). */
+  /** An API's refund that meets a charge leaves hold and record to the worker that charged (ifCharged "keep_hold"). */
   apiLeavesCharges: boolean;
-  /** Postgres is asked before a caller is refused for credits. */
+  /** The API reads Postgres before it refuses a caller for credits. */
   asksBeforeRefusing: boolean;
-  /** A run without an answer that finds its search charged reverses the charge itself, instead of telling the API. */
+  /** A run without an answer that finds its search charged reverses the charge itself and does not leave that to the API. */
   workerReverses: boolean;
 }
 
-/** All rules kept, as the code does: what is proved, and what planted bugs differ from in one place. */
+/** All rules kept, as in the code. This is what is proved, and what each design bug differs from in one index. */
 export const asBuilt: Design = {
   decidesOnce: true,
   keyPaysOnce: true,
@@ -49,9 +49,9 @@ export const asBuilt: Design = {
   evidenceInPostgres: true,
   sweeps: true,
   sweeperLeavesCharges: true,
-  sweepsEverybodyAtFirst: true,
-  storesNewerPairsOnly: true,
-  reconcilesPairs: true,
+  sweepsAllAtFirst: true,
+  storesNewerBalancesOnly: true,
+  reconcilesBalances: true,
   holdsWhatIsPaid: true,
   recordsHaveOwners: true,
   confirms: true,

@@ -2,38 +2,37 @@ import { brokenIn, restIsReachable } from "./invariants.ts";
 import { KnownStates } from "./known-states.ts";
 import { emptyState, firstState, offerAll } from "./model.ts";
 import type { State } from "./state.ts";
-import { Steps, type Taken, type ModelConfig } from "./steps.ts";
+import { Steps, type OfferedStep, type ModelConfig } from "./steps.ts";
 
 /**
- * Goes through every state that a config can reach, the nearest first, so that what it shows of a violation is a shortest
- * way to it.
+ * Visits every state that a model can reach, breadth first, so that the trace of a violation is a shortest one.
  */
 
 export interface Violation {
   rule: string;
-  /** What happened, step by step. */
+  /** The steps that lead there. */
   trace: string[];
 }
 
 export interface Explored {
   states: number;
-  /** Steps on the shortest way to the state that is furthest. */
+  /** Steps to the most distant state. */
   depth: number;
   /** States in which nothing is left to do. */
   resting: number;
   seconds: number;
   /** False where the bound on states came first. */
   isExhaustive: boolean;
-  /** Whether it was asked, too, that all can come to rest from everywhere. */
+  /** Whether it was checked, too, that every state can come to rest. */
   isRestAsked: boolean;
-  /** One for each rule that is broken, with a shortest way there. */
+  /** One for each broken rule, with a shortest trace. */
   violations: Violation[];
 }
 
 /**
- * @param options.statesMax the bound on states; what is behind it is not looked at.
- * @param options.restAskedMax above this many states it is not asked whether all comes to rest from everywhere, which
- *   takes the whole way several times over.
+ * @param options.statesMax the bound on states; states beyond it are not visited.
+ * @param options.restAskedMax above this many states it is not checked whether every state can come to rest, which visits
+ *   all of them several times.
  * @param options.until a rule to stop at as soon as it is broken.
  */
 export function explore(
@@ -51,9 +50,9 @@ export function explore(
     for (const rule of brokenIn(state, config, isAtRest))
       if (!traces.has(rule)) traces.set(rule, traceTo(config, known, number));
   };
-  const take = ({ name, found, place, broken }: Taken) => {
+  const take = ({ name, found, index, broken }: OfferedStep) => {
     if (broken !== "" && !traces.has(broken))
-      traces.set(broken, [...traceTo(config, known, at), tell(config, name, place, found)]);
+      traces.set(broken, [...traceTo(config, known, at), describeStep(config, name, index, found)]);
     if (known.count >= options.statesMax) {
       isExhaustive &&= known.find(next.words) >= 0;
       return;
@@ -78,7 +77,7 @@ export function explore(
       break;
     }
     known.read(at, now.words);
-    const steps = new Steps(config, now, next, { taken: take });
+    const steps = new Steps(config, now, next, { offered: take });
     offerAll(steps);
     if (steps.progress > 0) continue;
     resting += 1;
@@ -93,7 +92,7 @@ export function explore(
   return { states: known.count, depth, resting, seconds, isExhaustive, isRestAsked, violations };
 }
 
-/** Follows the first finders back to the beginning, and asks each state anew which step led to the next one. */
+/** Follows the parents back to the first state, and finds for each which step led to the next one. */
 function traceTo(config: ModelConfig, known: KnownStates, number: number): string[] {
   const way = [];
   for (let at = number; at > 0; at = known.parentOf(at)) way.push(at);
@@ -101,26 +100,26 @@ function traceTo(config: ModelConfig, known: KnownStates, number: number): strin
   return way.toReversed().map((at) => {
     known.read(known.parentOf(at), now.words);
     known.read(at, goal.words);
-    let told = "";
-    const taken = ({ name, place, found }: Taken) => {
-      if (told === "" && goal.words.every((word, place_) => word === next.words[place_]))
-        told = tell(config, name, place, found);
+    let description = "";
+    const offered = ({ name, index, found }: OfferedStep) => {
+      if (description === "" && goal.words.every((word, word_) => word === next.words[word_]))
+        description = describeStep(config, name, index, found);
     };
-    offerAll(new Steps(config, now, next, { taken }));
-    return told;
+    offerAll(new Steps(config, now, next, { offered }));
+    return description;
   });
 }
 
 const names = ["A", "B", "C", "D"];
 
-function tell(config: ModelConfig, name: string, place: number, found: string): string {
-  const search = `${names[place] ?? ""}${config.keyed[place] ? " (keyed)" : ""}`;
+function describeStep(config: ModelConfig, name: string, index: number, found: string): string {
+  const search = `${names[index] ?? ""}${config.keyed[index] ? " (keyed)" : ""}`;
   return name.replace("%", search) + (found === "" ? "" : `: ${found}`);
 }
 
 /**
- * A state from which no way without a fault leads to rest, or -1. Goes backwards, so that a state's successors have mostly
- * been seen before it, until a whole pass brings nothing new.
+ * A state from which no path without a fault leads to rest, or -1. It goes backwards, so that a state's successors have
+ * mostly been visited before it, until a whole pass finds nothing new.
  */
 function findStuck(config: ModelConfig, known: KnownStates): number {
   const [now, next] = [emptyState(config), emptyState(config)];
@@ -132,10 +131,10 @@ function findStuck(config: ModelConfig, known: KnownStates): number {
       if (rests[at] === 1) continue;
       known.read(at, now.words);
       let isFound = false;
-      const taken = ({ isFault }: Taken) => {
+      const offered = ({ isFault }: OfferedStep) => {
         if (!isFault && !isFound) isFound = rests[known.find(next.words)] === 1;
       };
-      const steps = new Steps(config, now, next, { taken });
+      const steps = new Steps(config, now, next, { offered });
       offerAll(steps);
       if (!isFound && steps.progress > 0) continue;
       rests[at] = 1;

@@ -1,28 +1,28 @@
 import { Api, go } from "./api-states.ts";
 import { grant } from "./postgres.ts";
-import { currentPair, Message, storePair } from "./redis.ts";
+import { currentBalance, Message, storeBalance } from "./redis.ts";
 import { Caller, Clock, Hold, type Search, type State } from "./state.ts";
-import { nobody, type Steps } from "./steps.ts";
+import { noSearch, type Steps } from "./steps.ts";
 import { offerWorkerCrash } from "./worker.ts";
 
-/** Time, and what goes wrong beyond single messages: processes that die, callers who leave, a Redis that forgets. */
+/** Time, and faults beyond single messages: processes that die, callers that hang up, a Redis that loses data. */
 
 /**
- * Time passes for each search by itself and whenever it likes, whatever its API is doing: no promise of the model rests on
- * anybody being fast. Where the API is through, the sweeper's grace and the fence come with the deadline, because a later
+ * Time passes for each search on its own and at any moment, whatever its API does: no promise of the model depends on speed.
+ * Once the API has nothing left to do, the sweeper's grace and the fence pass together with the deadline, because a later
  * clock only allows more.
  */
-export function offerTime(steps: Steps, { place, caller, clock, api, hold }: Search): void {
+export function offerTime(steps: Steps, { index, caller, clock, api, hold }: Search): void {
   if (caller === Caller.unsent || clock === Clock.fence) return;
   if (api === Api.done)
-    return steps.take("deadline, grace and fence of % pass", place, (_, own) => {
+    return steps.offer("deadline, grace and fence of % pass", index, (_, own) => {
       own.clock = Clock.fence;
     });
-  // The grace is the sweeper's alone: where there is no hold for it, and none can come, it makes no difference.
+  // Only the sweeper reads the grace: where there is no hold, and none can appear, it makes no difference.
   const { left, shared } = steps.now;
-  const isSwept = hold !== Hold.none || api < Api.wait || left.restore > 0 || shared.lateTo === place + 1;
+  const isSwept = hold !== Hold.none || api < Api.wait || left.restore > 0 || shared.lateTo === index + 1;
   const goesTo = clock === Clock.deadline && !isSwept ? Clock.fence : clock + 1;
-  steps.take(passing[goesTo] ?? "", place, (_, own) => {
+  steps.offer(passing[goesTo] ?? "", index, (_, own) => {
     own.clock = goesTo;
   });
 }
@@ -30,26 +30,26 @@ export function offerTime(steps: Steps, { place, caller, clock, api, hold }: Sea
 const passing = ["", "the deadline of % passes", "the grace of % passes", "the fence of % passes"];
 
 export function offerFaultsOf(steps: Steps, search: Search): void {
-  const { place, caller, api, inbox } = search;
+  const { index, caller, api, inbox } = search;
   offerWorkerCrash(steps, search);
   if (caller === Caller.waits)
-    steps.take(
+    steps.offer(
       "the caller of % hangs up",
-      place,
+      index,
       (_, own) => {
-        own.caller = Caller.gone;
+        own.caller = Caller.disconnected;
       },
       "hangUp",
     );
   if (api !== Api.idle && api !== Api.done)
-    steps.take("the API of % is killed", place, (_, own) => die(own), "apiCrash");
-  // A process that stops waits for all that it has begun: nothing is different then from one that is only idle.
+    steps.offer("the API of % is killed", index, (_, own) => die(own), "apiCrash");
+  // A process that stops waits for all that it has begun, so it does not differ from an idle one.
   if (api === Api.confirm && !steps.config.design.exitConfirms)
-    steps.take("the API of % exits, its confirmation is dropped", place, (_, own) => go(own, Api.done), "apiExit");
+    steps.offer("the API of % exits, its confirmation is dropped", index, (_, own) => go(own, Api.done), "apiExit");
   if (inbox !== 0)
-    steps.take(
+    steps.offer(
       "the inbox of % is lost",
-      place,
+      index,
       (_, own) => {
         own.inbox = 0;
       },
@@ -58,35 +58,35 @@ export function offerFaultsOf(steps: Steps, search: Search): void {
 }
 
 function die(own: Search): void {
-  if (own.caller === Caller.waits) own.caller = Caller.gone;
-  // The one case in the caller's favour.
+  if (own.caller === Caller.waits) own.caller = Caller.disconnected;
+  // The one case that is in the caller's favour.
   if (own.api === Api.confirm) own.inDoubt = 1;
   go(own, Api.done);
 }
 
 export function offerFaults(steps: Steps): void {
   const { shared } = steps.now;
-  steps.take("Redis is flushed", nobody, (next) => flush(steps, next), "flush");
-  steps.take("Redis writes a snapshot", nobody, (next) => takeSnapshot(next), "snapshot");
+  steps.offer("Redis is flushed", noSearch, (next) => flush(steps, next), "flush");
+  steps.offer("Redis writes a snapshot", noSearch, (next) => takeSnapshot(next), "snapshot");
   if (shared.snapshot === 1)
-    steps.take("Redis is restored from the snapshot", nobody, (next) => restore(next), "restore");
-  steps.take(
-    "credit is granted, the pair is stored",
-    nobody,
+    steps.offer("Redis is restored from the snapshot", noSearch, (next) => restore(next), "restore");
+  steps.offer(
+    "credit is granted, the balance is stored",
+    noSearch,
     (next) => {
       grant(next);
-      const { balance, version } = currentPair(next, Message.pair);
-      storePair(steps.config, next, balance, version);
+      const { balance, version } = currentBalance(next, Message.balance);
+      storeBalance(steps.config, next, balance, version);
     },
     "topUp",
   );
-  steps.take("credit is granted, the pair [lost]", nobody, (next) => grant(next), "topUp");
-  // All callers of the organization stay away, and all workers are down meanwhile, or Redis comes back from before.
+  steps.offer("credit is granted, the balance [lost]", noSearch, (next) => grant(next), "topUp");
+  // No caller of the organization comes, and all workers are down, or Redis is restored from an older state.
   const isQuiet = steps.now.searches.every(({ clock, api }) => clock === Clock.fence && api === Api.done);
   if (isQuiet)
-    steps.take(
-      "a quarter of an hour without a caller, and a new caretaker",
-      nobody,
+    steps.offer(
+      "a quarter of an hour without a caller, and a new maintenance leader",
+      noSearch,
       (next) => {
         next.shared.quiet = next.shared.newRun = 1;
       },
@@ -105,8 +105,8 @@ function flush({ config }: Steps, next: State): void {
 }
 
 /**
- * The inbox is left out, and what is unread at the restart is lost. If it came back, that would be as if it had been read
- * just before: reading changes nothing in Redis.
+ * The inbox is left out: what is unread at the restart is lost. If it came back, that would equal an inbox that was read just
+ * before, because reading changes nothing in Redis.
  */
 function takeSnapshot(next: State): void {
   const { shared } = next;

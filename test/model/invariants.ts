@@ -4,13 +4,13 @@ import { Caller, Clock, Decision, Hold, Job, KeyRecord, type Search, type State 
 import type { ModelConfig } from "./steps.ts";
 import { isAnswering } from "./worker.ts";
 
-/** What must be true: the invariants of docs/ledger.md and of the design, each under the sentence that a violation is told with. */
+/** The invariants of docs/ledger.md and of the design, each under the sentence that reports its violation. */
 
 type Rule = (state: State, config: ModelConfig) => boolean;
 
 const isCharged = ({ decision }: Search) => decision === Decision.charge;
 const stands = (search: Search) => isCharged(search) && search.reversed === 0;
-const isKeyed = (config: ModelConfig, { place }: Search) => config.keyed[place] ?? false;
+const isKeyed = (config: ModelConfig, { index }: Search) => config.keyed[index] ?? false;
 const standingUnderKey = (state: State, config: ModelConfig) =>
   state.searches.filter((search) => isKeyed(config, search) && stands(search)).length;
 
@@ -23,7 +23,7 @@ const always: Record<string, Rule> = {
       if (isCharged(search) && search.free === 0) sum -= 1;
       if (search.reversed === 1) sum += 1;
     }
-    // Bytes do not go below 0: a balance that would is far above all that was granted.
+    // A byte does not go below 0: a balance that would is far above all that was granted.
     return shared.balance === sum && shared.balance <= shared.granted;
   },
   "a reversal gives back one charge that was made": ({ searches }) =>
@@ -45,23 +45,23 @@ const always: Record<string, Rule> = {
   "what is admitted can be paid, unless Redis lost its memory": (state) => state.shared.lost === 1 || isCovered(state),
   "one search at a time under a key, unless Redis lost its memory": ({ shared, searches }, config) =>
     shared.lost === 1 || searches.filter((search) => search.hold !== Hold.none && isKeyed(config, search)).length <= 1,
-  "a repeat is not searched anew while the first one's answer is on its way": ({ shared, left, searches }, config) => {
-    // A second run that fails frees the key, although the first may be about to answer: its answer is owed all the same.
+  "a repeat is not searched again while the first answer is being sent": ({ shared, left, searches }, config) => {
+    // A second run that fails frees the key, although the first may be about to answer: its answer is still owed.
     const isTakenOver = left.workerStall < (config.faults.workerStall ?? 0);
     if (shared.lost === 1 || isTakenOver) return true;
-    const onItsWay = (search: Search) => search.clock < Clock.grace && search.runs.some(isAnswering);
+    const isBeingSent = (search: Search) => search.clock < Clock.grace && search.runs.some(isAnswering);
     return !searches.some(
       (first) =>
         isKeyed(config, first) &&
-        onItsWay(first) &&
+        isBeingSent(first) &&
         searches.some((other) => other !== first && isKeyed(config, other) && other.hold !== Hold.none),
     );
   },
 };
 
-/** Where nothing is left to do but what a new fault would bring. */
+/** Where no step is left but a fault. */
 const atRest: Record<string, Rule> = {
-  "every caller is answered or gone, and no API has anything left to do": ({ searches }) =>
+  "every caller is answered or disconnected, and no API has anything left to do": ({ searches }) =>
     searches.every(
       ({ caller, api }) =>
         caller !== Caller.unsent && caller !== Caller.waits && (api === Api.done || api === Api.idle),
@@ -79,7 +79,7 @@ const atRest: Record<string, Rule> = {
     }),
   "each charge without a key that stands was delivered": ({ searches }, config) =>
     searches.every((search) => isKeyed(config, search) || !stands(search) || search.caller === Caller.delivered),
-  "a charge under a key can be had: remembered, or owed by the key": (state, config) =>
+  "a charge under a key has its answer: remembered, or owed by the key": (state, config) =>
     standingUnderKey(state, config) === 0 || state.shared.record === KeyRecord.answered || state.shared.paidBy !== 0,
   "Redis' copy is cold or Postgres' balance": ({ shared }) =>
     shared.copy === 0 || (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),
@@ -97,5 +97,5 @@ export function brokenIn(state: State, config: ModelConfig, isAtRest: boolean): 
 
 const none: string[] = [];
 
-/** Asked of whole worlds, not of single states. */
-export const restIsReachable = "from every state all comes to rest without another fault";
+/** Checked for a whole model, not for single states. */
+export const restIsReachable = "every state can come to rest without another fault";

@@ -1,10 +1,10 @@
-/** All states that were found so far, each with the one it was first found from: rows of words, and a table of hashes. */
+/** All states found so far, each with the state from which it was found first: rows of words, and a table of hashes. */
 export class KnownStates {
   count = 0;
   readonly #width: number;
   readonly #chunks: Uint32Array[] = [];
   readonly #parents: Int32Array[] = [];
-  // Open addressing; 0 is an empty place, otherwise the number of a state + 1.
+  // Open addressing. 0 is an empty slot, otherwise the number of a state + 1.
   #table = new Int32Array(1 << 16);
   #hashes = new Int32Array(1 << 16);
 
@@ -15,8 +15,8 @@ export class KnownStates {
   /** Adds a state unless it is known. @returns its number where it is new, otherwise -1. */
   add(words: Uint32Array, parent: number): number {
     const hash = hashOf(words);
-    const place = this.#placeOf(words, hash);
-    if (this.#table[place] !== 0) return -1;
+    const slot = this.#slotOf(words, hash);
+    if (this.#table[slot] !== 0) return -1;
     const number = this.count;
     this.count += 1;
     const at = number & chunkMask;
@@ -27,15 +27,15 @@ export class KnownStates {
     this.#chunks[number >> chunkBits]?.set(words, at * this.#width);
     const parents = this.#parents[number >> chunkBits];
     if (parents) parents[at] = parent;
-    this.#table[place] = number + 1;
-    this.#hashes[place] = hash;
+    this.#table[slot] = number + 1;
+    this.#hashes[slot] = hash;
     if (this.count * 2 > this.#table.length) this.#grow();
     return number;
   }
 
   /** The number of a state, or -1 where it is not known. */
   find(words: Uint32Array): number {
-    return (this.#table[this.#placeOf(words, hashOf(words))] ?? 0) - 1;
+    return (this.#table[this.#slotOf(words, hashOf(words))] ?? 0) - 1;
   }
 
   read(number: number, into: Uint32Array): void {
@@ -48,13 +48,13 @@ export class KnownStates {
     return this.#parents[number >> chunkBits]?.[number & chunkMask] ?? -1;
   }
 
-  #placeOf(words: Uint32Array, hash: number): number {
+  #slotOf(words: Uint32Array, hash: number): number {
     const mask = this.#table.length - 1;
-    let place = hash & mask;
+    let slot = hash & mask;
     for (;;) {
-      const entry = this.#table[place] ?? 0;
-      if (entry === 0 || (this.#hashes[place] === hash && this.#isSame(entry - 1, words))) return place;
-      place = (place + 1) & mask;
+      const entry = this.#table[slot] ?? 0;
+      if (entry === 0 || (this.#hashes[slot] === hash && this.#isSame(entry - 1, words))) return slot;
+      slot = (slot + 1) & mask;
     }
   }
 
@@ -74,10 +74,10 @@ export class KnownStates {
       const entry = table[at] ?? 0;
       if (entry === 0) continue;
       const hash = hashes[at] ?? 0;
-      let place = hash & mask;
-      while (this.#table[place] !== 0) place = (place + 1) & mask;
-      this.#table[place] = entry;
-      this.#hashes[place] = hash;
+      let slot = hash & mask;
+      while (this.#table[slot] !== 0) slot = (slot + 1) & mask;
+      this.#table[slot] = entry;
+      this.#hashes[slot] = hash;
     }
   }
 }
@@ -85,7 +85,7 @@ export class KnownStates {
 const chunkBits = 14;
 const chunkMask = (1 << chunkBits) - 1;
 
-/** Words of few bits each are spread over all 32; equal hashes are told apart by comparing the words. */
+/** Spreads words of few bits each over all 32. States with equal hashes are compared word by word. */
 function hashOf(words: Uint32Array): number {
   let hash = 0x9e3779b9;
   for (const word of words) {

@@ -6,7 +6,7 @@ import { asBuilt } from "./design.ts";
 import { explore } from "./explore.ts";
 import { scenarios } from "./scenarios.ts";
 
-/** The small worlds of the model; `npm run model` goes through the others, too. */
+/** The small scenarios of the model; `npm run model` explores the others as well. */
 
 const bounds = { statesMax: 400_000, restAskedMax: 20_000 };
 const quick = scenarios.filter(({ isQuick }) => isQuick);
@@ -20,8 +20,8 @@ function never(name: string): never {
   throw new Error(`there is no scenario ${name}`);
 }
 
-describe("every order of everything keeps the money right", () => {
-  test.each(quick)("where the scenario is: $name", ({ name }) => {
+describe("every order of steps and faults keeps the money right", () => {
+  test.each(quick)("in the scenario: $name", ({ name }) => {
     const { isExhaustive, states, resting, violations } = explored(name);
     expect(violations).toEqual([]);
     expect(isExhaustive).toBe(true);
@@ -30,23 +30,23 @@ describe("every order of everything keeps the money right", () => {
   });
 });
 
-describe("a mistake in the design would be found", () => {
-  test.each(bugs)("where $name", ({ rule, config }) => {
+describe("a defect of the design is found", () => {
+  test.each(bugs)("$name", ({ rule, config }) => {
     const { violations } = explore(config, { ...bounds, until: rule });
     expect(violations.map((violation) => violation.rule)).toContain(rule);
     expect(violations.find((violation) => violation.rule === rule)?.trace.length).toBeGreaterThan(2);
   });
 
-  test("and the same worlds without the mistake break no rule", () => {
-    const worlds = bugs.filter(({ config }) => config.keyed.length === 1);
-    const broken = worlds.flatMap(({ config }) => explore({ ...config, design: asBuilt }, bounds).violations);
+  test("the same models without the defect break no rule", () => {
+    const models = bugs.filter(({ config }) => config.keyed.length === 1);
+    const broken = models.flatMap(({ config }) => explore({ ...config, design: asBuilt }, bounds).violations);
     expect(broken).toEqual([]);
   });
 });
 
-test("the shortest way to a violation is told step by step", () => {
+test("a violation is shown with a shortest trace", () => {
   const { rule = "", config } = bugs.find(({ name }) => name === "no sweeper") ?? {};
-  if (!config) throw new Error("the bug is gone");
+  if (!config) throw new Error("there is no such bug");
   const { violations } = explore(config, { ...bounds, until: rule });
   expect(violations).toEqual([
     {
@@ -61,14 +61,14 @@ test("the shortest way to a violation is told step by step", () => {
   ]);
 });
 
-test("the command tells what it went through, and fails where a name is unknown", async () => {
+test("the command reports what it explored, and fails where a name is unknown", async () => {
   const program = fileURLToPath(new URL("./main.ts", import.meta.url));
-  const gone = await run(program, ["--scenario", "nothing goes wrong"], {});
-  expect(gone.stdout).toMatch(/nothing goes wrong: unkeyed; no fault\n {2}\d+ states, .* exhaustive/);
-  expect(gone.exitCode).toBe(0);
-  const planted = await run(program, ["--bug", "no sweeper"], {});
-  expect(planted.stdout).toMatch(
-    /planted: no sweeper: found, .*\n {2}BROKEN: no hold is left\n {5}1\. a caller sends A/,
+  const quiet = await run(program, ["--scenario", "nothing goes wrong"], {});
+  expect(quiet.stdout).toMatch(/nothing goes wrong: unkeyed; no fault\n {2}\d+ states, .* exhaustive/);
+  expect(quiet.exitCode).toBe(0);
+  const bug = await run(program, ["--bug", "no sweeper"], {});
+  expect(bug.stdout).toMatch(
+    /design bug: no sweeper: found, .*\n {2}BROKEN: no hold is left\n {5}1\. a caller sends A/,
   );
-  expect(await run(program, ["--scenario", "unheard of"], {})).toMatchObject({ exitCode: 1, stdout: "" });
+  expect(await run(program, ["--scenario", "unknown"], {})).toMatchObject({ exitCode: 1, stdout: "" });
 });

@@ -8,7 +8,7 @@ import { type Fault, State } from "./state.ts";
 import type { Steps, ModelConfig } from "./steps.ts";
 import { offerWorkers } from "./worker.ts";
 
-/** Everything that can happen next, in one place. */
+/** Every step that can come next. */
 export function offerAll(steps: Steps): void {
   if (offerEager(steps)) return;
   for (const search of steps.now.searches) {
@@ -29,13 +29,13 @@ export function offerAll(steps: Steps): void {
   offerFaults(steps);
 }
 
-/** A state of this config; all zero. */
+/** A state of this model; all zero. */
 export function emptyState({ keyed, takeOversMax }: ModelConfig): State {
-  // One run, one more for each take-over, and one that ends a job which failed.
+  // One run, one more for each take-over, and one that ends a job that failed.
   return new State(keyed.length, takeOversMax + 2);
 }
 
-/** An organization with its balance, and nobody has called yet. */
+/** An organization with its balance, before any search is sent. */
 export function firstState(config: ModelConfig): State {
   const state = emptyState(config);
   const { shared } = state;

@@ -2,14 +2,14 @@ import { Decision, type Search, type State } from "./state.ts";
 import type { ModelConfig } from "./steps.ts";
 
 /**
- * Postgres: the functions of the ledger, each one transaction. settle() takes the organization's lock before it looks, so
- * that one request after the other is decided, and is modelled as one atomic step. Several searches in one batch are the
- * same as several calls in that order; the running sum and the versions of a batch are tested against a real Postgres.
+ * Postgres: the functions of the ledger, each one transaction. settle() locks the organization before it reads, so requests
+ * are decided one after the other, and it is modelled as one atomic step. Several searches in one batch equal several calls
+ * in that order; the running sum and the versions of a batch are tested against a real Postgres.
  */
 
-const isKeyed = (config: ModelConfig, search: Search) => config.keyed[search.place] ?? false;
+const isKeyed = (config: ModelConfig, search: Search) => config.keyed[search.index] ?? false;
 
-/** settle(): decides the search, unless it is decided; what the caller of it learns is then in the search's fields. */
+/** settle(): decides the search, unless it is decided. The decision is then in the search's fields. */
 export function settle(config: ModelConfig, state: State, search: Search, wanted: "charge" | "refund"): void {
   const { shared } = state;
   const price = search.free ? 0 : 1;
@@ -31,7 +31,7 @@ export function settle(config: ModelConfig, state: State, search: Search, wanted
   } else {
     search.decision = Decision.charge;
     shared.balance -= price;
-    if (isKeyed(config, search)) shared.paidBy = search.place + 1;
+    if (isKeyed(config, search)) shared.paidBy = search.index + 1;
     if (!isKeyed(config, search) || !config.design.keyedChargesStand) search.undelivered = 1;
   }
 }
@@ -39,7 +39,7 @@ export function settle(config: ModelConfig, state: State, search: Search, wanted
 /** Whether the search ended as one that has an answer to be delivered. */
 export const isPaid = ({ decision }: Search) => decision === Decision.charge || decision === Decision.alreadyPaid;
 
-/** reverse_charges(): the row in `undelivered` is the right to do it; taking it away makes it happen once. */
+/** reverse_charges(): the row in `undelivered` is the right to reverse; deleting it makes that happen once. */
 export function reverse(config: ModelConfig, { shared }: State, search: Search): void {
   const mayReverse = config.design.reversalTakesTheRow ? search.undelivered === 1 : search.decision === Decision.charge;
   if (!mayReverse || search.reversed === 1) return;

@@ -4,12 +4,12 @@ import { Decision, Hold, Inbox, Job, KeyRecord, type Search, type State } from "
 import type { Steps, ModelConfig } from "./steps.ts";
 
 /**
- * Redis: its scripts, each atomic, and the ways in which a message to it can go wrong. The rate window and the cap on
- * searches in flight refuse, and never place anything; they are left out.
+ * Redis: its scripts, each atomic, and the ways in which a message to it can fail. The rate window and the limit on searches
+ * in flight are left out: they refuse, and never index anything.
  */
 
 /** What a message does when it arrives: settle.lua with one end or with none, admit.lua, or a job for the queue. */
-export const Message = { pair: 1, drop: 2, answer: 3, failure: 4, free: 5, admit: 6, enqueue: 7 } as const;
+export const Message = { balance: 1, drop: 2, answer: 3, failure: 4, free: 5, admit: 6, enqueue: 7 } as const;
 
 export interface Sent {
   kind: number;
@@ -17,18 +17,18 @@ export interface Sent {
   version: number;
 }
 
-/** settle.lua: takes over the pair if it is newer, drops the hold, and fills or frees the record of the key. */
+/** settle.lua: stores the balance if it is newer, drops the hold, and fills or frees the record of the key. */
 export function settleHold(config: ModelConfig, state: State, search: Search, { kind, balance, version }: Sent): void {
-  storePair(config, state, balance, version);
-  if (kind === Message.pair) return;
+  storeBalance(config, state, balance, version);
+  if (kind === Message.balance) return;
   search.hold = Hold.none;
   const { shared } = state;
-  const isOwner = shared.recordOwner === search.place + 1 || !config.design.recordsHaveOwners;
+  const isOwner = shared.recordOwner === search.index + 1 || !config.design.recordsHaveOwners;
   if (kind === Message.answer) {
     const isTaken = shared.record === KeyRecord.answered || (shared.record === KeyRecord.running && !isOwner);
     if (isTaken) return;
     shared.record = KeyRecord.answered;
-    shared.recordOwner = search.place + 1;
+    shared.recordOwner = search.index + 1;
   }
   if (kind !== Message.failure && kind !== Message.free) return;
   if (shared.record === KeyRecord.none || shared.record === KeyRecord.answered || !isOwner) return;
@@ -36,20 +36,20 @@ export function settleHold(config: ModelConfig, state: State, search: Search, { 
   else shared.record = shared.recordOwner = 0;
 }
 
-/** The part of settle.lua that takes over a balance. */
-export function storePair({ design }: ModelConfig, { shared }: State, balance: number, version: number): void {
-  if (shared.copy !== 0 && version <= shared.copyVersion && design.storesNewerPairsOnly) return;
+/** The part of settle.lua that stores a balance. */
+export function storeBalance({ design }: ModelConfig, { shared }: State, balance: number, version: number): void {
+  if (shared.copy !== 0 && version <= shared.copyVersion && design.storesNewerBalancesOnly) return;
   shared.copy = balance + 1;
   shared.copyVersion = version;
 }
 
 export type Admission = "held" | "replayed" | "waiting" | "cold" | "short";
 
-/** admit.lua. A record of a failure is only for those that wait on it already. */
+/** admit.lua. A record of a failure is only read by those that already wait on it. */
 export function admit(config: ModelConfig, state: State, search: Search): Admission {
   const { shared } = state;
-  const isKeyed = config.keyed[search.place] ?? false;
-  if (isKeyed && shared.recordOwner !== search.place + 1) {
+  const isKeyed = config.keyed[search.index] ?? false;
+  if (isKeyed && shared.recordOwner !== search.index + 1) {
     if (shared.record === KeyRecord.answered) return "replayed";
     if (shared.record === KeyRecord.running) return "waiting";
   }
@@ -60,19 +60,19 @@ export function admit(config: ModelConfig, state: State, search: Search): Admiss
   else if (config.design.holdsWhatIsPaid) search.hold = Hold.free;
   if (isKeyed) {
     shared.record = KeyRecord.running;
-    shared.recordOwner = search.place + 1;
+    shared.recordOwner = search.index + 1;
   }
   return "held";
 }
 
-/** How a decided search ends in Redis: its hold is dropped; under a key the record is filled, told the failure, or freed. */
+/** How a decided search ends in Redis: its hold is dropped; under a key the record gets the answer or the failure, or is freed. */
 export function endOf(isKeyed: boolean, search: Search, hasAnswer: boolean): number {
   if (!isKeyed) return Message.drop;
   if (hasAnswer) return Message.answer;
   return isPaid(search) ? Message.free : Message.failure;
 }
 
-/** Appends to the inbox. Only the first unread entry counts, and only while somebody listens: others are read and dropped. */
+/** Appends to the inbox. Only the first unread entry counts, and only while the API reads: others are dropped. */
 export function append(search: Search, outcome: number): void {
   if (search.inbox === Inbox.none && isListening(search.api)) search.inbox = outcome;
 }
@@ -82,52 +82,52 @@ export function enqueue(search: Search): void {
 }
 
 /**
- * Offers the sending of a settle.lua: it arrives; or, as a fault, it is lost for good, comes late (a retry having been
- * given up, or the connection having changed), or comes now and once more later. `then` is what its sender does next.
+ * Offers the sending of a settle.lua: it arrives; or, as a fault, it is lost, arrives late (after its sender gave up, or on
+ * another connection), or arrives now and once more later. `then` is what its sender does next.
  */
 export function send(
   steps: Steps,
   name: string,
-  place: number,
+  index: number,
   sent: Sent,
   then: (own: Search, next: State) => void,
 ): void {
   const { config, now } = steps;
   const arrive = (next: State, own: Search) => settleHold(config, next, own, sent);
-  steps.take(name, place, (next, own) => {
+  steps.offer(name, index, (next, own) => {
     arrive(next, own);
     then(own, next);
   });
   if (now.left.message === 0) return;
-  steps.take(`${name} [lost]`, place, (next, own) => then(own, next), "message");
+  steps.offer(`${name} [lost]`, index, (next, own) => then(own, next), "message");
   if (now.shared.lateTo !== 0) return;
   const late = (next: State, own: Search) => {
     putLate(next, own, sent);
     then(own, next);
   };
-  steps.take(`${name} [comes late]`, place, late, "message");
+  steps.offer(`${name} [arrives late]`, index, late, "message");
   const twice = (next: State, own: Search) => {
     arrive(next, own);
     late(next, own);
   };
-  steps.take(`${name} [comes twice]`, place, twice, "message");
+  steps.offer(`${name} [arrives twice]`, index, twice, "message");
 }
 
 export function putLate({ shared }: State, search: Search, sent: Sent): void {
-  shared.lateTo = search.place + 1;
+  shared.lateTo = search.index + 1;
   shared.lateKind = sent.kind;
   shared.lateBalance = sent.balance;
   shared.lateVersion = sent.version;
 }
 
-const lateNames = ["", "pair", "end of a hold", "remembered answer", "failure", "freed key", "admission", "job"];
+const lateNames = ["", "balance", "end of a hold", "remembered answer", "failure", "freed key", "admission", "job"];
 
-/** The message that was under way arrives. */
+/** The late message arrives. */
 export function offerLateArrival(steps: Steps): void {
   const { config, now } = steps;
   const { lateTo, lateKind: kind, lateBalance: balance, lateVersion: version } = now.shared;
   if (lateTo === 0) return;
-  steps.take(`a late message for % reaches Redis: ${lateNames[kind]}`, lateTo - 1, (next, own) => {
+  steps.offer(`a late message for % reaches Redis: ${lateNames[kind]}`, lateTo - 1, (next, own) => {
     if (kind === Message.admit) admit(config, next, own);
     else if (kind === Message.enqueue) enqueue(own);
     else settleHold(config, next, own, { kind, balance, version });
@@ -135,14 +135,14 @@ export function offerLateArrival(steps: Steps): void {
   });
 }
 
-/** Postgres' pair as it is now, on its way to Redis in a message of this kind. */
-export const currentPair = ({ shared }: State, kind: number): Sent => ({
+/** Postgres' balance as it is now, in a message of this kind to Redis. */
+export const currentBalance = ({ shared }: State, kind: number): Sent => ({
   kind,
   balance: shared.balance,
   version: shared.version,
 });
 
-/** Whether the mils of every open, undecided search are there: what admission promises while Redis keeps its memory. */
+/** Whether the balance covers every open, undecided search: what admission promises while Redis keeps its data. */
 export function isCovered({ shared, searches }: State): boolean {
   const open = searches.filter(({ hold, decision }) => hold === Hold.priced && decision === Decision.none);
   return shared.balance >= open.length;

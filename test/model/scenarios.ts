@@ -1,14 +1,14 @@
 import type { ModelConfig } from "./steps.ts";
 
 /**
- * What is gone through: who calls, and what may go wrong how often. In each, every order of everything is tried, and every
- * moment for every fault.
+ * What is explored: which searches are sent, and how often each fault may happen. In each scenario every order of steps is
+ * tried, and every moment for every fault.
  */
 export interface Scenario extends Omit<ModelConfig, "design"> {
   name: string;
   /** Small enough for the tests. */
   isQuick: boolean;
-  /** Left out unless it is asked for by name or by --thorough: it takes minutes. */
+  /** It takes minutes, so it runs only by name or with --thorough. */
   isLong: boolean;
 }
 
@@ -39,12 +39,12 @@ export const scenarios: Scenario[] = [
   { ...keyedAlone, name: "messages, keyed", faults: everyMessage },
   { ...alone, name: "outages of Postgres", isQuick: true, faults: everyOutage },
   { ...keyedAlone, name: "outages of Postgres, keyed", isQuick: true, faults: everyOutage },
-  { ...alone, name: "lost memory", faults: everyMemory },
-  { ...keyedAlone, name: "lost memory, keyed", faults: everyMemory },
+  { ...alone, name: "lost data", faults: everyMemory },
+  { ...keyedAlone, name: "lost data, keyed", faults: everyMemory },
   { ...alone, name: "a frozen API", faults: { apiPause: 1, hangUp: 1, message: 1, workerStall: 1, apiCrash: 1 } },
   {
     ...alone,
-    name: "credits come late",
+    name: "credits arrive late",
     balance: 0,
     warm: false,
     isQuick: true,
@@ -55,13 +55,18 @@ export const scenarios: Scenario[] = [
   { ...twoUnderAKey, name: "a repeat", faults: {} },
   { ...twoUnderAKey, name: "a repeat, the API dies", faults: { apiCrash: 1 } },
   { ...twoUnderAKey, name: "a repeat, a message is lost", faults: { message: 1 } },
-  { ...twoUnderAKey, name: "a repeat, Redis forgets", faults: { flush: 1 } },
+  { ...twoUnderAKey, name: "a repeat, Redis loses its data", faults: { flush: 1 } },
   { ...twoUnderAKey, name: "a repeat, the engine fails", faults: { engineFailure: 1, hangUp: 1 } },
   { ...twoUnderAKey, name: "a repeat, a worker dies", faults: { workerCrash: 1 } },
   { ...twoUnderAKey, name: "a repeat, a worker freezes", faults: { workerStall: 1 } },
-  { ...twoUnderAKey, name: "a repeat, Redis forgets and an API dies", isLong: true, faults: { flush: 1, apiCrash: 1 } },
+  {
+    ...twoUnderAKey,
+    name: "a repeat, Redis loses its data and an API dies",
+    isLong: true,
+    faults: { flush: 1, apiCrash: 1 },
+  },
   { ...two, name: "two, a message is lost", isLong: true, faults: { message: 1 } },
-  { ...two, name: "two, Redis forgets", faults: { flush: 1 } },
+  { ...two, name: "two, Redis loses its data", faults: { flush: 1 } },
   { ...two, name: "two, a worker dies", isLong: true, faults: { workerCrash: 1 } },
   { ...two, name: "two, an API dies", isLong: true, faults: { apiCrash: 1 } },
 ];

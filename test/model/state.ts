@@ -1,35 +1,34 @@
 /**
- * One state of the model: everything that Postgres, Redis and the processes know at one moment, as small numbers in one
- * row of bytes, so that millions of states fit in memory and are compared word by word. The fields have names; the bytes
- * are only where they are kept.
+ * One state of the model: everything that Postgres, Redis and the processes have at one moment, as small numbers in one row
+ * of bytes, so that millions of states fit in memory and are compared word by word.
  */
 
 /** What exists once. */
 const sharedFields = [
-  // Postgres: the organization's row, who paid under the key (a search + 1), and whether a search was ever decided twice.
+  // Postgres: the organization's row, the search that paid under the key (+ 1), and whether one was ever decided twice.
   "balance",
   "version",
   "granted",
   "paidBy",
   "decidedTwice",
-  // Redis: the copy of the pair (balance + 1, 0 where it is cold), the key's record and whose it is (a search + 1).
+  // Redis: the copy of the balance (+ 1, 0 where there is none), the key's record and the search that owns it (+ 1).
   "copy",
   "copyVersion",
   "record",
   "recordOwner",
-  // The same as a snapshot on disk has it.
+  // The same in a snapshot on disk.
   "snapshot",
   "snapshotCopy",
   "snapshotCopyVersion",
   "snapshotRecord",
   "snapshotRecordOwner",
-  // A message that is under way and comes late: to which search (+ 1), of which kind, with which pair.
+  // A message that arrives late: for which search (+ 1), of which kind, with which balance.
   "lateTo",
   "lateKind",
   "lateBalance",
   "lateVersion",
-  // Whether Redis ever lost memory, whether the caretaker has yet to see a new run of Redis, and whether the organization
-  // was quiet for so long that it does not count as lately active.
+  // Whether Redis ever lost data, whether the maintenance has yet to notice a restart of Redis, and whether the
+  // organization was quiet for so long that it does not count as recently active.
   "lost",
   "newRun",
   "quiet",
@@ -41,7 +40,7 @@ const searchFields = [
   "decision",
   "reversed",
   "undelivered",
-  // Redis: its hold, its job, how often that was taken over, and the first unread answer in the inbox of its API.
+  // Redis: its hold, its job, how often the job was taken over, and the first unread answer in the inbox of its API.
   "hold",
   "job",
   "takeOvers",
@@ -49,13 +48,13 @@ const searchFields = [
   "snapshotHold",
   "snapshotJob",
   "snapshotTakeOvers",
-  // The API: where it is, the pair that it carries, whether the key has paid already, and what the caller got.
+  // The API: its state, the balance that it carries, whether the key has paid already, and what the caller got.
   "api",
-  "pairBalance",
-  "pairVersion",
+  "carriedBalance",
+  "carriedVersion",
   "free",
   "caller",
-  // How late it is for this search, and whether the one accepted case befell it.
+  // How late it is for this search, and whether it is in doubt: delivered, and its API died before the confirmation.
   "clock",
   "inDoubt",
   // The sweeper, between its decision and its message.
@@ -65,7 +64,7 @@ const searchFields = [
 ] as const;
 
 /** What exists once for each run of a search's job. */
-const runFields = ["at", "outcome", "pairBalance", "pairVersion"] as const;
+const runFields = ["at", "outcome", "carriedBalance", "carriedVersion"] as const;
 
 export const faults = [
   "apiCrash",
@@ -91,8 +90,8 @@ export const faults = [
 export type Fault = (typeof faults)[number];
 
 type Fields<Names extends readonly string[]> = Record<Names[number], number>;
-export type Search = Fields<typeof searchFields> & { place: number; runs: Run[] };
-export type Run = Fields<typeof runFields> & { place: number };
+export type Search = Fields<typeof searchFields> & { index: number; runs: Run[] };
+export type Run = Fields<typeof runFields> & { index: number };
 
 export const Decision = { none: 0, charge: 1, refund: 2, alreadyPaid: 3, outOfCredits: 4 } as const;
 export const Hold = { none: 0, free: 1, priced: 2 } as const;
@@ -100,7 +99,7 @@ export const Hold = { none: 0, free: 1, priced: 2 } as const;
 export const Job = { none: 0, waiting: 1, active: 2 } as const;
 export const Inbox = { none: 0, answer: 1, failure: 2, failureOfCharge: 3 } as const;
 export const KeyRecord = { none: 0, running: 1, answered: 2, failed: 3 } as const;
-export const Caller = { unsent: 0, waits: 1, gone: 2, delivered: 3, refused: 4 } as const;
+export const Caller = { unsent: 0, waits: 1, disconnected: 2, delivered: 3, refused: 4 } as const;
 /** The deadline; the grace, behind which the sweeper comes; the fence, behind which no 200 is begun any more. */
 export const Clock = { early: 0, deadline: 1, grace: 2, fence: 3 } as const;
 
@@ -119,17 +118,17 @@ export class State {
     const bytes = new Uint8Array(this.words.buffer);
     this.shared = openShared(bytes, 0);
     this.left = openFaults(bytes, sharedFields.length);
-    this.searches = Array.from({ length: searches }, (_, place) => {
-      const from = sharedBytes + place * ownBytes;
+    this.searches = Array.from({ length: searches }, (_, index) => {
+      const from = sharedBytes + index * ownBytes;
       const runs = Array.from({ length: runsMax }, (_run, slot) =>
-        Object.assign(openRun(bytes, from + searchFields.length + slot * runFields.length), { place: slot }),
+        Object.assign(openRun(bytes, from + searchFields.length + slot * runFields.length), { index: slot }),
       );
-      return Object.assign(openSearch(bytes, from), { place, runs });
+      return Object.assign(openSearch(bytes, from), { index, runs });
     });
   }
 
-  search(place: number): Search {
-    return this.searches[place] ?? missing();
+  search(index: number): Search {
+    return this.searches[index] ?? missing();
   }
 }
 
@@ -146,7 +145,7 @@ const openFaults = viewer(faults);
 const openSearch = viewer(searchFields);
 const openRun = viewer(runFields);
 
-/** A way to read and write bytes under names: all views of one kind share their accessors, which keeps them fast. */
+/** Reads and writes bytes under names. All views of one kind share their accessors, which keeps them fast. */
 function viewer<const Names extends readonly string[]>(names: Names) {
   class View {
     readonly bytes: Uint8Array;

@@ -1,7 +1,7 @@
 import type { Design } from "./design.ts";
 import type { Fault, Search, State } from "./state.ts";
 
-/** What a model is made of: how many searches, which of them under the key, what may go wrong, and how often. */
+/** The bounds of a model: which searches are sent, which of them under the key, and how often each fault may happen. */
 export interface ModelConfig {
   /** For each search whether it is sent with the Idempotency-Key; all that are share one key. */
   keyed: readonly boolean[];
@@ -15,70 +15,70 @@ export interface ModelConfig {
   design: Design;
 }
 
-/** A step that was offered. One object is used for all of them. */
-export interface Taken {
+/** A step that can follow a state. One object is reused for all of them. */
+export interface OfferedStep {
   /** What happens; `%` stands for the search. */
   name: string;
-  /** How it came out, where that depends on what was found. */
+  /** Its outcome, where that depends on the state. */
   found: string;
-  place: number;
+  index: number;
   isFault: boolean;
   /** The rule that the step itself breaks. */
   broken: string;
 }
 
-/** What a step does to the copy; it may say how it came out. */
+/** What a step does to the copy of the state. It may return its outcome. */
 export type Change = (next: State, own: Search) => string | void;
 
-/** Who takes note of each step that can follow the state in hand. */
-export interface Taker {
-  taken(step: Taken): void;
+/** Receives each step that can follow a state. */
+export interface StepListener {
+  offered(step: OfferedStep): void;
 }
 
-export const nobody = -1;
+export const noSearch = -1;
 
 /**
- * Offers the steps that can follow one state. Each is a change made to a copy of it, in one atomic move: one message that
- * arrives, one transaction, one decision of a process.
+ * Offers the steps that can follow one state. Each is one atomic change of a copy: one message that arrives, one transaction,
+ * one decision of a process.
  */
 export class Steps {
   readonly config: ModelConfig;
-  /** The state in hand; never changed. */
+  /** The current state; never changed. */
   readonly now: State;
-  /** Steps offered for it that are no faults: where there are none, all has come to rest. */
+  /** Offered steps that are no faults. Where there are none, all has come to rest. */
   progress = 0;
   readonly #next: State;
-  readonly #taker: Taker;
-  readonly #taken: Taken = { name: "", found: "", place: nobody, isFault: false, broken: "" };
+  readonly #listener: StepListener;
+  readonly #offered: OfferedStep = { name: "", found: "", index: noSearch, isFault: false, broken: "" };
 
-  constructor(config: ModelConfig, now: State, next: State, taker: Taker) {
+  constructor(config: ModelConfig, now: State, next: State, listener: StepListener) {
     this.config = config;
     this.now = now;
     this.#next = next;
-    this.#taker = taker;
+    this.#listener = listener;
   }
 
   /** Offers a step. A fault is offered while its budget lasts, and uses it up. */
-  take(name: string, place: number, change: Change, fault?: Fault): void {
+  offer(name: string, index: number, change: Change, fault?: Fault): void {
     if (fault && this.now.left[fault] === 0) return;
     this.#next.words.set(this.now.words);
     if (fault) this.#next.left[fault] -= 1;
     else this.progress += 1;
-    const taken = this.#taken;
-    taken.broken = "";
-    taken.found = change(this.#next, this.#next.search(Math.max(place, 0))) ?? "";
-    taken.name = name;
-    taken.place = place;
-    taken.isFault = fault !== undefined;
-    this.#taker.taken(taken);
+    const offered = this.#offered;
+    offered.broken = "";
+    offered.found = change(this.#next, this.#next.search(Math.max(index, 0))) ?? "";
+    offered.name = name;
+    offered.index = index;
+    offered.isFault = fault !== undefined;
+    this.#listener.offered(offered);
   }
 
-  /** Says, within a change, that the step itself breaks a rule. */
+  /** Reports, within a change, that the step itself breaks a rule. */
   breaks(rule: string): void {
-    this.#taken.broken = rule;
+    this.#offered.broken = rule;
   }
 
-  isKeyed(place: number): boolean {
-    return this.config.keyed[place] ?? false;
+  isKeyed(index: number): boolean {
+    return this.config.keyed[index] ?? false;
   }
 }
