@@ -1,6 +1,6 @@
 /** `npm run faults`: tries to break every promise about money, and reports which ones held. */
 import { Command, Option } from "commander";
-import { wholeNumber } from "../../shared/admin/arguments.ts";
+import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
 import { startPostgres } from "../../shared/local/postgres.ts";
 import { runCrashPoints } from "./crash-points/run.ts";
 import { moneyModel } from "./money.ts";
@@ -76,15 +76,15 @@ program
   .command("crash-points")
   .description("kills a process at each step of a search, before and after the step, and audits the books")
   .option("--only <text>", "only the cases whose name contains this, for example worker:settle:after")
-  .option("--stacks <n>", "how many stacks run cases side by side", wholeNumber(1), stacksDefault)
+  .option("--stacks <n>", "how many stacks run cases side by side", parseWholeNumber(1), stacksDefault)
   .action(async (options: { only?: string; stacks: number }) => conclude(await crashPoints(options)));
 
 program
   .command("random")
   .description("searches under random faults; each seed is a plan that can be repeated")
-  .option("--seed <n>", "the first seed", wholeNumber(0), Date.now() % 1_000_000)
-  .option("--seeds <n>", "how many seeds, one after the other", wholeNumber(1), 10)
-  .option("--searches <n>", "searches of each seed", wholeNumber(1), 1_000)
+  .option("--seed <n>", "the first seed", parseWholeNumber(0), Date.now() % 1_000_000)
+  .option("--seeds <n>", "how many seeds, one after the other", parseWholeNumber(1), 10)
+  .option("--searches <n>", "searches of each seed", parseWholeNumber(1), 1_000)
   .addOption(new Option("--only <fault>", "only this fault").choices(faultNames))
   .action(async (options: { seed: number; seeds: number; searches: number; only?: FaultName }) => {
     conclude(await randomFaults({ ...options, say }));
@@ -93,8 +93,8 @@ program
 program
   .command("money")
   .description("sends random commands to the real scripts and functions, and compares them with a small model")
-  .option("--seed <n>", "the seed that a failed run printed", wholeNumber(-(2 ** 31), 2 ** 31 - 1))
-  .option("--runs <n>", "how many runs of up to 40 commands", wholeNumber(1), modelRunsDefault)
+  .option("--seed <n>", "the seed that a failed run printed", parseWholeNumber(-(2 ** 31), 2 ** 31 - 1))
+  .option("--runs <n>", "how many runs of up to 40 commands", parseWholeNumber(1), modelRunsDefault)
   .action(async (options: { seed?: number; runs: number }) => conclude(await money(options)));
 
 program

@@ -1,4 +1,4 @@
-import { tableOf } from "../../shared/admin/table.ts";
+import { formatTable } from "../../shared/admin/format-table.ts";
 
 /** One promise and whether it held. */
 export interface Row {
@@ -17,7 +17,7 @@ const lengthMax = 240;
 
 /** The rows as a table that is also Markdown. */
 export function reportOf(rows: readonly Row[]): string {
-  return tableOf(
+  return formatTable(
     titles,
     rows.map(({ what, promised, seen, held }) => [what, promised, shorten(seen), held ? "yes" : "NO"]),
   );
