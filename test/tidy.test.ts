@@ -70,20 +70,6 @@ test("every file that is imported is there, under its whole name", () => {
   expect(missing).toEqual([]);
 });
 
-test("no file imports itself, however long the way around", () => {
-  // What is only a type is gone before anything is loaded, so two files may name each other's types.
-  const cycles: string[] = [];
-  const done = new Set<string>();
-  const follow = (path: string, way: readonly string[]) => {
-    if (way.includes(path)) cycles.push([...way.slice(way.indexOf(path)), path].join(" -> "));
-    if (done.has(path) || way.includes(path)) return;
-    for (const { target } of filesOf(path).filter(({ typeOnly }) => !typeOnly)) follow(target, [...way, path]);
-    done.add(path);
-  };
-  for (const { path } of all) follow(path, []);
-  expect(cycles).toEqual([]);
-});
-
 test("no file is longer than four screens, and no function than one and a half", () => {
   const files = [...all, ...scripts].filter(({ lines }) => lines.length > fileLinesMax);
   const functions = all.flatMap((source) =>
@@ -107,8 +93,8 @@ test("settings are read in one place", () => {
     "shared/local/start.ts": "it decides the environment that the processes get",
     "test/faults/mutants/run.ts": "the path, for the commands that have to catch a mutant",
     "test/harness/clients/chromium.ts": "where the browser is that tests start",
-    "test/harness/servers/containers.ts": "a setting of testcontainers, which is told in no other way",
-    "test/harness/servers/servers.ts": "where the tests' servers run is told before there is any process",
+    "test/harness/servers/containers.ts": "testcontainers has no other way to set this",
+    "test/harness/servers/servers.ts": "decides where the servers of the tests run",
     "test/harness/processes/service.ts": "the path, for the processes that it starts",
   };
   expect(beyond(exceptions, places(all, /\bprocess\.env\b/))).toEqual([]);

@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { importsOf, places, type Source, sources } from "../harness/assertions/sources.ts";
+
+/** What may import what, beyond the three parts api, worker and shared. */
+
+const all = sources("{api,worker,shared,test}/**/*.ts", "*.ts");
+const importedBy = new Map(all.map((source) => [source.path, importsOf(source)]));
+const filesOf = (path: string) => (importedBy.get(path) ?? []).filter(({ isFile }) => isFile);
+
+test("no file imports itself through others, not even for its types", () => {
+  const cycles: string[] = [];
+  const done = new Set<string>();
+  const follow = (path: string, way: readonly string[]) => {
+    if (way.includes(path)) cycles.push([...way.slice(way.indexOf(path)), path].join(" -> "));
+    if (done.has(path) || way.includes(path)) return;
+    for (const { target } of filesOf(path)) follow(target, [...way, path]);
+    done.add(path);
+  };
+  for (const { path } of all) follow(path, []);
+  expect(cycles).toEqual([]);
+});
+
+test("one file knows BullMQ", () => {
+  const importers = all.filter(({ path }) => importedBy.get(path)?.some(({ target }) => target === "bullmq"));
+  expect(importers.map(({ path }) => path)).toEqual(["shared/queue/search-queue.ts"]);
+});
+
+test("api/http knows HTTP, and none of the API's subjects", () => {
+  const wrong = all
+    .filter(({ path }) => path.startsWith("api/http/"))
+    .flatMap(({ path }) => filesOf(path).map(({ target }) => ({ path, target })))
+    .filter(({ target }) => target.startsWith("api/") && !target.startsWith("api/http/"));
+  expect(wrong).toEqual([]);
+});
+
+test("the worker has no SQL of its own: statements stand beside the table's owner", () => {
+  const worker = all.filter(({ path }) => path.startsWith("worker/"));
+  const sql = /\b(select\s+[\w*(].*\bfrom|insert into|delete from|update \w+ set)\b/i;
+  const withoutComments = ({ lines }: Source) => lines.map((line) => line.replace(/^\s*(\/\/|\*|\/\*).*/, ""));
+  expect(places(worker, sql, withoutComments)).toEqual([]);
+});
+
+test("words that were private to this code do not come back as exported names", () => {
+  const isPrivate =
+    /^(line|visit|place|errand|lane|caretaker|askOnce|askForAll|asker|workforce|rounds|claim|unclaim|abandon)$/i;
+  const exported = /^export (?:async )?(?:const|function\*?|class|interface|type|enum) (\w+)/;
+  const found = all.flatMap(({ path, lines }) =>
+    lines.flatMap((line, at) => (isPrivate.test(exported.exec(line)?.[1] ?? "") ? [`${path}:${at + 1}: ${line}`] : [])),
+  );
+  expect(found).toEqual([]);
+});
