@@ -9,18 +9,18 @@ import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.t
 import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
-/** What the billing page and its CSV tell, by HTTP. */
+/** What the billing page and its CSV show, over HTTP. */
 
 let service: Service;
-let wayToPostgres: Proxy;
+let postgresProxy: Proxy;
 beforeAll(async () => {
   service = await Service.start({ environment: { WORKER_CONCURRENCY: "4" } });
-  wayToPostgres = await startProxy(service.database.options.connectionString ?? "");
-  await service.startApi({ DATABASE_URL: wayToPostgres.url, TOPUP_URL: "https://pay.example/credit" });
+  postgresProxy = await startProxy(service.database.options.connectionString ?? "");
+  await service.startApi({ DATABASE_URL: postgresProxy.url, TOPUP_URL: "https://pay.example/credit" });
 });
 afterAll(async () => {
   await service.stop();
-  await wayToPostgres.close();
+  await postgresProxy.close();
 });
 
 async function signIn(organization: Organization, api = 0): Promise<PageVisitor> {
@@ -31,14 +31,14 @@ async function signIn(organization: Organization, api = 0): Promise<PageVisitor>
   return visitor;
 }
 
-/** What a person reads, without the markup. */
+/** The text that a person reads, without markup. */
 const readable = (html: string) =>
   html
     .replace(/<(script|style|title)[\s\S]*?<\/\1>/g, "")
     .replace(/<[^>]*>/g, " ")
     .replace(/\s+/g, " ");
 
-test("the page tells balance, hold, plan and window as REST does, and takes one request of the same window", async () => {
+test("the page shows the same balance, holds, plan and rate window as REST, and takes one request of that window", async () => {
   const organization = await service.organization({ creditMils: 12_345, terms: { windowLimit: 50, concurrency: 7 } });
   const { status } = await service.search(organization.token, { keyword: "coffee" });
   expect(status).toBe(200);
@@ -49,35 +49,35 @@ test("the page tells balance, hold, plan and window as REST does, and takes one 
   const window = async () => Number(await service.redis.get(keysOf(organization.organizationId).window));
   const before = await window();
   const { text, headers } = await visitor.get("/billing");
-  // Unless a new window began right now.
+  // 1 if a new window began in between.
   expect([before + 1, 1]).toContain(await window());
   expect(headers.get("ratelimit-policy")).toBe('"default";q=50;w=60');
   const left = /r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1];
 
-  const told = readable(text);
-  expect(told).toContain("Available $12.335 12,335 mils Balance $12.340 Held now $0.005 for 1 search");
-  expect(told).toContain("5 mils per search ($0.005)");
-  expect(told).toContain(`Requests left ${left} of 50`);
-  expect(told).toContain("Searches in flight 1 of 7");
+  const shown = readable(text);
+  expect(shown).toContain("Available $12.335 12,335 mils Balance $12.340 Held now $0.005 for 1 search");
+  expect(shown).toContain("5 mils per search ($0.005)");
+  expect(shown).toContain(`Requests left ${left} of 50`);
+  expect(shown).toContain("Searches in flight 1 of 7");
   expect((await service.usage(organization.token)).body.creditBalanceMils).toBe(12_335);
   await held;
 });
 
-test("under load each view agrees with itself, and at rest with REST", async () => {
+test("under load the numbers of one page view agree with each other, and at rest with REST", async () => {
   const organization = await service.organization({ creditMils: 100_000 });
   const visitor = await signIn(organization);
   const view = async () => {
-    const told = readable((await visitor.get("/billing")).text);
+    const shown = readable((await visitor.get("/billing")).text);
     const [, available = "", balance = "", held = "", searches = ""] =
-      /Available \$\S+ (\S+) mils Balance \$(\S+) Held now \$(\S+) for (\S+) search/.exec(told) ?? [];
+      /Available \$\S+ (\S+) mils Balance \$(\S+) Held now \$(\S+) for (\S+) search/.exec(shown) ?? [];
     const mils = (text: string) => Number(text.replace(/[.,]/g, ""));
     return { available: mils(available), balance: mils(balance), held: mils(held), searches: Number(searches) };
   };
   const over = new AbortController();
   const load = Promise.all(
-    Array.from({ length: 8 }, async (_, lane) => {
+    Array.from({ length: 8 }, async (_, client) => {
       for (let nth = 0; nth < 8; nth += 1) {
-        const keyword = nth % 3 === 0 ? "sandbox:error" : `sandbox:slow=30 ${lane}/${nth}`;
+        const keyword = nth % 3 === 0 ? "sandbox:error" : `sandbox:slow=30 ${client}/${nth}`;
         await service.search(organization.token, { keyword });
       }
     }),
@@ -95,21 +95,21 @@ test("under load each view agrees with itself, and at rest with REST", async () 
   expect(await view()).toEqual({ available: creditBalanceMils, balance: creditBalanceMils, held: 0, searches: 0 });
 });
 
-test("each search tells what it was charged, or in words why it was not", async () => {
+test("each search shows what it was charged, or why it was not", async () => {
   const organization = await service.organization();
   const failed = await service.search(organization.token, { keyword: "sandbox:error" });
   const answered = await service.search(organization.token, { keyword: "coffee" });
   const visitor = await signIn(organization);
-  const told = readable((await visitor.get("/billing")).text);
-  expect(told).toContain(`Charged ${answered.body.requestId} −5`);
-  expect(told).toContain(`Not charged The search provider failed ${failed.body.requestId} 0`);
-  expect(told).toContain("Credit added test grant_");
+  const shown = readable((await visitor.get("/billing")).text);
+  expect(shown).toContain(`Charged ${answered.body.requestId} −5`);
+  expect(shown).toContain(`Not charged The search provider failed ${failed.body.requestId} 0`);
+  expect(shown).toContain("Credit added test grant_");
   const only = readable((await visitor.get("/billing?show=refunded")).text);
   expect(only).toContain(failed.body.requestId);
   expect(only).not.toContain(answered.body.requestId);
 });
 
-test("one organization never sees another's entries, whatever it asks for", async () => {
+test("an organization never sees the entries of another", async () => {
   const [mine, other] = [await service.organization(), await service.organization()];
   const answered = await service.search(other.token, { keyword: "coffee" });
   const visitor = await signIn(mine);
@@ -121,7 +121,7 @@ test("one organization never sees another's entries, whatever it asks for", asyn
   }
 });
 
-test("what an operator wrote is shown as text, and no spreadsheet takes it for a formula", async () => {
+test("an operator's note is shown as text, and no spreadsheet runs it as a formula", async () => {
   const organization = await service.organization({ creditMils: 0 });
   const { organizationId } = organization;
   const notes = ['<img src=x onerror="alert(1)">', '=HYPERLINK("http://evil.example","x")', "+1", "-1", "@x", "a,b\nc"];
@@ -138,7 +138,7 @@ test("what an operator wrote is shown as text, and no spreadsheet takes it for a
   expect(csv).toContain('"a,b\nc"');
 });
 
-test("the CSV has every entry of its filter, and of the whole the mils add up to the balance", async () => {
+test("the CSV has every entry of its filter, and the mils of the whole history add up to the balance", async () => {
   const organization = await service.organization({ creditMils: 0 });
   await backdateLedger(service.database, organization.organizationId, aMonth(new Date(), 12));
   const visitor = await signIn(organization);
@@ -158,7 +158,7 @@ test("the CSV has every entry of its filter, and of the whole the mils add up to
   expect(reversed.toSorted()).toEqual(rows.filter((row) => row.split(",")[1] === "reversed").toSorted());
 });
 
-test("an organization has one CSV under way at a time, and a process two", async () => {
+test("an organization has one CSV download at a time, and a process two", async () => {
   const organizations = await Promise.all(Array.from({ length: 3 }, () => service.organization()));
   const visitors: PageVisitor[] = [];
   for (const organization of organizations) visitors.push(await signIn(organization));
@@ -167,7 +167,7 @@ test("an organization has one CSV under way at a time, and a process two", async
   if (!mine || !second || !third) throw new Error("three visitors");
 
   await asOwner(service.databaseUrl, async (client) => {
-    // Downloads wait for the ledger until this ends; what is refused does not.
+    // Downloads wait for the ledger until this transaction ends. Refusals do not.
     await client.query("begin; lock table ledger_entries in access exclusive mode");
     const alone = [mine(), mine()];
     const refused = await Promise.race(alone);
@@ -185,7 +185,7 @@ test("an organization has one CSV under way at a time, and a process two", async
   expect((await mine()).status).toBe(200);
 });
 
-test("a used-up window answers page and CSV with 429 as a page that comes back by itself", async () => {
+test("if the rate window is used up, page, CSV and stream answer 429 with a page that reloads by itself", async () => {
   const organization = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });
   await service.usage(organization.token);
   const visitor = await signIn(organization);
@@ -198,7 +198,7 @@ test("a used-up window answers page and CSV with 429 as a page that comes back b
   }
 });
 
-test("a suspended organization, and one that is out of credit, are told so", async () => {
+test("the page says so if the organization is suspended or has too little credit", async () => {
   const suspended = await service.organization();
   await setSuspended(service.database, suspended.organizationId, true);
   expect((await (await signIn(suspended)).get("/billing")).text).toContain("Your organization is suspended");
@@ -206,7 +206,7 @@ test("a suspended organization, and one that is out of credit, are told so", asy
   expect((await (await signIn(poor)).get("/billing")).text).toContain("There is not enough credit for another search");
 });
 
-test("without a payment provider the page says whom to ask, or where the operator sends callers", async () => {
+test("without payments the page names the operator, or links to the address that the operator set", async () => {
   const organization = await service.organization();
   const asks = readable((await (await signIn(organization)).get("/billing")).text);
   expect(asks).toContain(
@@ -215,24 +215,24 @@ test("without a payment provider the page says whom to ask, or where the operato
   expect((await (await signIn(organization, 1)).get("/billing")).text).toContain('href="https://pay.example/credit"');
 });
 
-test("with Postgres away the page says so calmly and tries again, and nobody is signed out", async () => {
+test("without Postgres the page says so and reloads by itself, and sessions stay open", async () => {
   const organization = await service.organization();
   const visitor = await signIn(organization, 1);
-  wayToPostgres.cut();
+  postgresProxy.cut();
   await service.until(async () => (await visitor.get("/billing")).status === 503);
   const { text, headers } = await visitor.get("/billing");
   expect(text).toContain("Back in a moment");
   expect(headers.get("retry-after")).toBe("1");
   expect(headers.get("refresh")).toBe("5; url=/billing");
   expect(headers.get("set-cookie")).toBeNull();
-  const { token } = await service.organization(); // One that nobody has looked up before.
+  const { token } = await service.organization(); // A token that no API has in its cache.
   expect((await new PageVisitor(service).signIn(token)).status).toBe(303);
   expect((await Object.assign(new PageVisitor(service), { api: 1 }).signIn(token)).status).toBe(503);
-  wayToPostgres.mend();
+  postgresProxy.mend();
   await service.until(async () => (await visitor.get("/billing")).status === 200);
 });
 
-test("with Redis away the page says so calmly, and comes back", async () => {
+test("without Redis the page says so, and works again once Redis is back", async () => {
   const organization = await service.organization();
   const visitor = await signIn(organization);
   const { port } = service.redisServer;

@@ -9,13 +9,13 @@ import { forgetSignIns } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
-/** The billing page as people use it. Nothing may leave the machine, and no policy may have to step in. */
+/** The billing page as people use it. It may request nothing from other origins, and its policy must block nothing. */
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   let service: Service;
   let browser: Browser;
   let url: string;
-  const everybody: Visitor[] = [];
+  const visitors: Visitor[] = [];
   beforeAll(async () => {
     service = await Service.start();
     browser = await openBrowser();
@@ -26,9 +26,9 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await service?.stop();
   });
 
-  async function someone(looks: Parameters<typeof visitor>[2] = {}): Promise<Visitor> {
+  async function openPage(looks: Parameters<typeof visitor>[2] = {}): Promise<Visitor> {
     const person = await visitor(browser, [url], looks);
-    everybody.push(person);
+    visitors.push(person);
     return person;
   }
 
@@ -48,8 +48,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
 
   const live = (person: Visitor) => person.page.getByRole("status").filter({ hasText: "Live" }).waitFor();
 
-  test("a wrong token is told so, a right one signs in, and signing out leaves nothing to go back to", async () => {
-    const person = await someone();
+  test("a wrong token is refused with a message, a right one signs in, and after a sign-out the back button shows nothing", async () => {
+    const person = await openPage();
     const { page } = person;
     await page.goto(`${url}/billing`);
     await page.keyboard.type("smk_wrong"); // The field has the focus.
@@ -66,8 +66,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await person.context.storageState()).toMatchObject({ cookies: [], origins: [] });
   });
 
-  test("a search arrives on the open page, and one that is in the table with the keyboard is not torn out of it", async () => {
-    const person = await someone();
+  test("a search appears on the open page, but not in a section that has the keyboard focus", async () => {
+    const person = await openPage();
     const organization = await organizationWithAMonth();
     await signIn(person, organization);
     await live(person);
@@ -82,8 +82,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await page.getByText("Charged", { exact: true }).count()).toBeGreaterThan(1);
   });
 
-  test("the history is filtered, turned over, and taken away as CSV", async () => {
-    const person = await someone();
+  test("the history can be filtered, paged and downloaded as CSV", async () => {
+    const person = await openPage();
     await signIn(person, await organizationWithAMonth());
     const { page } = person;
     await page.getByRole("link", { name: "Not charged" }).click();
@@ -100,8 +100,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await page.locator("code").allTextContents()).toEqual(newest);
   });
 
-  test("the numbers of a day are there for the pointer, for keys, and as a table", async () => {
-    const person = await someone();
+  test("the numbers of a day are shown under the pointer, by keyboard, and in a table", async () => {
+    const person = await openPage();
     await signIn(person, await organizationWithAMonth());
     const { page } = person;
     const days = page.locator(".chart").first().locator(".day");
@@ -119,8 +119,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await page.getByRole("region", { name: "Days as a table" }).getByRole("row").count()).toBe(31);
   });
 
-  test("a session whose token is revoked ends on the open page", async () => {
-    const person = await someone();
+  test("the open page ends the session when its token is revoked", async () => {
+    const person = await openPage();
     const organization = await service.organization();
     await signIn(person, organization);
     await live(person);
@@ -129,7 +129,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await person.page.getByText(organization.organizationId).count()).toBe(0);
   });
 
-  test("a session that ended while the page could not follow it ends on the page once it can", async () => {
+  test("the open page ends a session that ended while the API was down, once the API is back", async () => {
     const API_PORT = String(await freePort());
     const first = await service.startApi({ API_PORT });
     const person = await visitor(browser, [first.url]);
@@ -144,8 +144,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await person.page.getByText(organization.organizationId).count()).toBe(0);
   });
 
-  test("without script everything works but the updates", async () => {
-    const person = await someone({ script: false });
+  test("without JavaScript everything but the live updates works", async () => {
+    const person = await openPage({ script: false });
     const organization = await organizationWithAMonth();
     await signIn(person, organization);
     const { page } = person;
@@ -166,9 +166,9 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   ];
 
   test.each(looks)(
-    "axe finds nothing in any state, and nothing is wider than the screen: $width, dark $dark",
+    "axe finds nothing in any state, and nothing is wider than the screen: width $width, dark $dark",
     async (look) => {
-      const person = await someone(look);
+      const person = await openPage(look);
       const { page } = person;
       const check = async (state: string) => {
         const wide = await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
@@ -200,8 +200,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
 
   const signOut = ({ page }: Visitor) => page.getByRole("button", { name: "Sign out" }).click();
 
-  test("a service that is away is told calmly, and the page comes back by itself", async () => {
-    const person = await someone();
+  test("if the service is down the page says so, and it reloads by itself", async () => {
+    const person = await openPage();
     await signIn(person, await service.organization());
     await live(person);
     const { port } = service.redisServer;
@@ -214,11 +214,11 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await person.page.getByRole("heading", { name: "Sign in" }).waitFor();
   });
 
-  test("in all of this nothing was asked for elsewhere, and no policy was broken", () => {
-    expect(everybody.length).toBeGreaterThan(8);
-    expect(everybody.flatMap(({ foreign }) => foreign)).toEqual([]);
-    const complaints = everybody.flatMap((person) => person.complaints);
-    // A browser notes every page that is not a 200, and a stream that breaks.
+  test("none of these pages requested anything from elsewhere or violated its policy", () => {
+    expect(visitors.length).toBeGreaterThan(8);
+    expect(visitors.flatMap(({ foreign }) => foreign)).toEqual([]);
+    const complaints = visitors.flatMap((person) => person.complaints);
+    // The browser reports every page that is not a 200, and every stream that breaks.
     expect(complaints.filter((text) => !/^Failed to load resource: |net::ERR_INCOMPLETE_CHUNKED/.test(text))).toEqual(
       [],
     );

@@ -6,12 +6,12 @@ import { Exposition } from "../../harness/assertions/metrics.ts";
 import { forgetSignIns, type LiveEvent, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { type Api, Service } from "../../harness/processes/service.ts";
 
-/** The stream that keeps an open billing page up to date, without a browser. */
+/** The stream of live updates, without a browser. */
 
 let service: Service;
 let api: Api;
 beforeAll(async () => {
-  service = await Service.start();
+  service = await Service.start({ apis: 2 });
   const [first] = service.apis;
   if (!first) throw new Error("no API");
   api = first;
@@ -26,21 +26,23 @@ async function signedIn() {
   return { organization, visitor };
 }
 
-/** Reads on until an event is the one; `undefined` where the stream ends before. */
+type SignedIn = Awaited<ReturnType<typeof signedIn>>;
+
+/** Reads events until one matches; undefined if the stream ends before. */
 async function untilEvent(
   events: AsyncGenerator<LiveEvent>,
-  isIt: (event: LiveEvent) => boolean,
+  matches: (event: LiveEvent) => boolean,
 ): Promise<LiveEvent | undefined> {
   for (;;) {
     const { value, done } = await events.next();
     if (done) return undefined;
-    if (isIt(value)) return value;
+    if (matches(value)) return value;
   }
 }
 
 const openStreams = async () => (await Exposition.of(api)).value("live_streams_open");
 
-test("what a search does to the account arrives in every part of the page", async () => {
+test("a search appears in every section of the open page", async () => {
   const { organization, visitor } = await signedIn();
   const { events } = await visitor.follow();
   const first = [(await events.next()).value?.id, (await events.next()).value?.id, (await events.next()).value?.id];
@@ -55,7 +57,7 @@ test("what a search does to the account arrives in every part of the page", asyn
   await service.until(async () => (await openStreams()) === 0);
 });
 
-test("opening a stream takes one request of the window, and what it sends takes none", async () => {
+test("opening a stream takes one request of the rate window, and its updates take none", async () => {
   const organization = await service.organization({ terms: { windowSeconds: 1_000_000 } });
   const visitor = new PageVisitor(service);
   await visitor.signIn(organization.token);
@@ -68,7 +70,7 @@ test("opening a stream takes one request of the window, and what it sends takes 
   await events.return(undefined);
 });
 
-test("whoever reads an older page keeps it, while the figures go on", async () => {
+test("an open page with older history keeps it, while the credit is updated", async () => {
   const { organization, visitor } = await signedIn();
   const { events } = await visitor.follow("?before=1");
   await service.search(organization.token, { keyword: "coffee" });
@@ -78,19 +80,24 @@ test("whoever reads an older page keeps it, while the figures go on", async () =
   await events.return(undefined);
 });
 
-test("a stream ends with its session, whether that is signed out or its token revoked", async () => {
-  for (const end of ["signed out", "revoked"]) {
-    const { organization, visitor } = await signedIn();
-    const { events } = await visitor.follow();
-    await events.next();
-    if (end === "signed out") await visitor.post("/billing/sign-out", {});
-    else await revokeToken(service.database, organization.tokenId);
-    expect(await untilEvent(events, ({ event }) => event === "over")).toBeDefined();
-    expect((await events.next()).done).toBe(true);
-  }
+test("a stream ends with its session, after a sign-out and after a revocation of its token", async () => {
+  const ends = {
+    signOut: ({ visitor }: SignedIn) => visitor.post("/billing/sign-out", {}),
+    revocation: ({ organization }: SignedIn) => revokeToken(service.database, organization.tokenId),
+  };
+  await Promise.all(
+    Object.values(ends).map(async (end) => {
+      const person = await signedIn();
+      const { events } = await person.visitor.follow();
+      await events.next();
+      await end(person);
+      expect(await untilEvent(events, ({ event }) => event === "over")).toBeDefined();
+      expect((await events.next()).done).toBe(true);
+    }),
+  );
 });
 
-test("a page that comes back to a session that is over is told so in the stream", async () => {
+test("a page that reconnects after its session has ended gets an event that says so", async () => {
   const revoked = await signedIn();
   const { events } = await revoked.visitor.follow();
   await revokeToken(service.database, revoked.organization.tokenId);
@@ -106,8 +113,9 @@ test("a page that comes back to a session that is over is told so in the stream"
   }
 });
 
-test("a session has five streams at most, and gets its place back", async () => {
+test("a session has at most five streams, and a closed one frees its slot", async () => {
   const { visitor } = await signedIn();
+  await service.until(async () => (await openStreams()) === 0);
   const streams = [];
   for (let nth = 0; nth < 5; nth += 1) streams.push(await visitor.follow());
   expect(streams.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
@@ -126,26 +134,28 @@ test("a session has five streams at most, and gets its place back", async () => 
   await service.until(async () => (await openStreams()) === 0);
 });
 
-test("whoever hangs up while a stream is opened keeps no place", async () => {
+test("a browser that disconnects while a stream is opened keeps no slot", async () => {
   const { visitor } = await signedIn();
-  const hungUp = () => api.lines.filter(({ route, status }) => route === "/billing/live" && status === 499).length;
-  const before = hungUp();
-  // Opening asks Redis, which answers none of them before they are gone.
+  const disconnected = () =>
+    api.lines.filter(({ route, status }) => route === "/billing/live" && status === 499).length;
+  const before = disconnected();
+  // Opening a stream asks Redis, which answers none of them before they have disconnected.
   await service.redis.client("PAUSE", 1_000);
   for (let nth = 0; nth < 5; nth += 1) {
     const socket = connect(Number(new URL(api.url).port), "127.0.0.1");
     socket.end(`GET /billing/live HTTP/1.1\r\nHost: a\r\nCookie: ${visitor.cookie}\r\n\r\n`);
   }
-  await service.until(async () => hungUp() === before + 5);
+  await service.until(async () => disconnected() === before + 5);
   const leaving = new AbortController();
   await service.until(async () => (await visitor.follow("", leaving.signal)).status === 200);
   leaving.abort();
   await service.until(async () => (await openStreams()) === 0);
-  expect(hungUp()).toBe(before + 5);
+  expect(disconnected()).toBe(before + 5);
 });
 
-test("an API that stops ends its streams at once, and stops cleanly", async () => {
-  const stopping = await service.startApi();
+test("an API that shuts down ends its streams at once, and exits cleanly", async () => {
+  const [, stopping] = service.apis;
+  if (!stopping) throw new Error("no second API");
   const { visitor } = await signedIn();
   visitor.api = service.apis.indexOf(stopping);
   const { events } = await visitor.follow();
@@ -156,7 +166,7 @@ test("an API that stops ends its streams at once, and stops cleanly", async () =
   expect(stopping.errors).toEqual([]);
 });
 
-test("a stream ends when Redis goes, and the page can come back", async () => {
+test("a stream ends when Redis is lost, and its slot is freed", async () => {
   const { visitor } = await signedIn();
   const { events } = await visitor.follow();
   await events.next();

@@ -3,7 +3,7 @@ import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.t
 import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { type Answer, Service } from "../../harness/processes/service.ts";
 
-/** What the billing page lets a browser do, and whom it listens to: the rules of ASVS for headers and forged requests. */
+/** The security headers of the billing page and its protection against forged requests, as OWASP ASVS requires. */
 
 let service: Service;
 beforeAll(async () => {
@@ -43,7 +43,7 @@ function expectPage({ headers }: Answer) {
   expect(headers.get("access-control-allow-origin")).toBeNull();
 }
 
-test("every page, errors too, allows a browser no more than it needs, and is never kept", async () => {
+test("every page, including errors, has the security headers and is never cached", async () => {
   const { visitor } = await signedIn();
   const stranger = new PageVisitor(service);
   const pages = [
@@ -64,19 +64,19 @@ test("every page, errors too, allows a browser no more than it needs, and is nev
   for (const [status, page] of pages) {
     expect(page.status).toBe(status);
     expectPage(page);
-    // Nothing stands in the page that the policy would have to make an exception for.
+    // Nothing on the page needs an exception from the policy.
     expect(page.text).not.toMatch(/<style|style=|<script(?! src="\/billing\/)|javascript:| on[a-z]+=/);
     expect(page.headers.get("strict-transport-security")).toBeNull();
   }
 });
 
-test("all other paths keep their errors as JSON", async () => {
+test("the errors of all other paths stay JSON", async () => {
   for (const path of ["/billings", "/v1/usage", "/Billing", "/"]) {
     expect((await service.send(path)).headers.get("content-type")).toBe("application/json; charset=utf-8");
   }
 });
 
-test("by https a browser is told to stay there, and the page is no other's", async () => {
+test("over https the page sets HSTS and a Secure cookie", async () => {
   const { visitor } = await signedIn(behindHttps);
   const page = await visitor.get("/billing");
   expectPage(page);
@@ -85,7 +85,7 @@ test("by https a browser is told to stay there, and the page is no other's", asy
   expect(visitor.setCookie).toMatch(/^__Secure-billing=.*; Secure;/);
 });
 
-test("nobody is believed to come by https where no proxy is trusted", async () => {
+test("without a trusted proxy, X-Forwarded-Proto is ignored", async () => {
   const answer = await service.send("/billing", { headers: { "x-forwarded-proto": "https" } });
   expect(answer.headers.get("strict-transport-security")).toBeNull();
 });
@@ -93,12 +93,12 @@ test("nobody is believed to come by https where no proxy is trusted", async () =
 const foreign = [
   { title: "another site", headers: { "sec-fetch-site": "cross-site" } },
   { title: "another origin of the same site", headers: { "sec-fetch-site": "same-site" } },
-  { title: "nowhere", headers: { "sec-fetch-site": "none" } },
+  { title: "no site", headers: { "sec-fetch-site": "none" } },
   { title: "another site that claims our origin", headers: { "sec-fetch-site": "cross-site", origin: "OWN" } },
-  { title: "another origin, in a browser that tells no more", headers: { origin: "https://evil.example" } },
+  { title: "another origin, in a browser without Sec-Fetch-Site", headers: { origin: "https://evil.example" } },
   { title: "a sandboxed frame", headers: { origin: "null" } },
-  { title: "something that does not tell", headers: {} },
-  { title: "an origin that is none", headers: { origin: "x" } },
+  { title: "a client with neither header", headers: {} },
+  { title: "an invalid origin", headers: { origin: "x" } },
 ];
 
 test.each(foreign)("a form sent by $title does nothing", async ({ headers }) => {
@@ -114,7 +114,7 @@ test.each(foreign)("a form sent by $title does nothing", async ({ headers }) => 
   expect(isAccount((await visitor.get("/billing")).text)).toBe(true);
 });
 
-test("a form of our own is taken also from a browser that only tells its origin, the public one included", async () => {
+test("a form of our own is accepted from a browser that sends only Origin, our own or the public one", async () => {
   const { visitor } = await signedIn();
   expect(await visitor.post("/billing/sign-out", {}, { origin: service.apis[own]?.url ?? "" })).toMatchObject({
     status: 303,
@@ -126,7 +126,7 @@ test("a form of our own is taken also from a browser that only tells its origin,
   });
 });
 
-test("the page's own files may be kept for good, since their addresses change with them", async () => {
+test("the page's files are cached permanently, because their addresses change with their content", async () => {
   const { text } = await new PageVisitor(service).get("/billing");
   const paths = [...text.matchAll(/(?:href|src)="(\/billing\/[^"]+)"/g)].map(([, path]) => path ?? "");
   expect(paths).toEqual([
@@ -143,14 +143,14 @@ test("the page's own files may be kept for good, since their addresses change wi
   }
 });
 
-test("with a public address and no payment provider the page says whom to ask, and does not lead to itself", async () => {
+test("with PUBLIC_URL and without payments the page names the operator, and does not link to itself", async () => {
   const { organization, visitor } = await signedIn(behindHttps);
   const { text } = await visitor.get("/billing");
   expect(text).toContain(`give your organization ID: <code>${organization.organizationId}</code>`);
   expect(text).not.toContain("https://search.example/billing");
 });
 
-test("behind a link of another site the page goes on to itself once, so that the browser sends its cookie", async () => {
+test("after a link from another site the page reloads itself once, so that the browser sends its cookie", async () => {
   const abroad = { "sec-fetch-site": "cross-site" };
   const bridge = await service.send("/billing?topup=paid", { headers: abroad });
   expect(bridge.headers.get("refresh")).toBe("0; url=/billing?topup=paid");
@@ -160,7 +160,7 @@ test("behind a link of another site the page goes on to itself once, so that the
   expect((await service.send("/billing?topup=paid", { headers: arrived })).headers.get("refresh")).toBeNull();
 });
 
-test("a link to an address that is none, in place of a path, leads to the page all the same", async () => {
+test("an invalid absolute URL instead of a path still leads to the page", async () => {
   const head = ["GET http://x:99999/billing HTTP/1.1", "Host: a", "Sec-Fetch-Site: cross-site", "Connection: close"];
   const { answers } = await sendRaw(service.apis[own]?.url ?? "", `${head.join("\r\n")}\r\n\r\n`);
   expect(answers[0]?.status).toBe(200);

@@ -6,11 +6,11 @@ import { Exposition } from "../../harness/assertions/metrics.ts";
 import { ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { Service } from "../../harness/processes/service.ts";
 
-/** Who is signed in to the billing page, and for how long: the rules of ASVS for sessions. */
+/** Sessions of the billing page, as OWASP ASVS requires. */
 
 let service: Service;
 beforeAll(async () => {
-  // One trusted proxy, so that each test can come from an address of its own.
+  // One trusted proxy, so that each test has its own client address.
   service = await Service.start({ apis: 2, workers: 0, environment: { TRUSTED_PROXIES: "1" } });
 });
 afterAll(() => service.stop());
@@ -33,7 +33,7 @@ const isAccount = (text: string) => text.includes('action="/billing/sign-out"');
 const idOf = (visitor: PageVisitor) => visitor.cookie?.split("=")[1] ?? "";
 const keyOf = (visitor: PageVisitor) => `session:${createHash("sha256").update(idOf(visitor)).digest("hex")}`;
 
-test("without a session there is a form, with one the account, in every process", async () => {
+test("without a session every API shows the sign-in form, and with one the account", async () => {
   const stranger = await someone().get("/billing");
   expect(stranger.status).toBe(200);
   expect(isForm(stranger.text)).toBe(true);
@@ -49,7 +49,7 @@ test("without a session there is a form, with one the account, in every process"
   }
 });
 
-test("the session's id is random, and its cookie is for this page alone and for no script", async () => {
+test("the session id is random, and its cookie is HttpOnly and limited to the billing page", async () => {
   const { organization, visitor } = await signedIn();
   expect(visitor.setCookie).toMatch(/^billing=[\w-]{43}; Path=\/billing; HttpOnly; SameSite=Strict$/);
   const before = idOf(visitor);
@@ -57,7 +57,7 @@ test("the session's id is random, and its cookie is for this page alone and for 
   expect(idOf(visitor)).not.toBe(before);
 });
 
-test("by https the cookie travels by nothing else", async () => {
+test("over https the cookie is Secure", async () => {
   const { token } = await service.organization();
   const visitor = someone();
   visitor.headers["x-forwarded-proto"] = "https";
@@ -67,7 +67,7 @@ test("by https the cookie travels by nothing else", async () => {
   expect(isAccount((await visitor.get("/billing")).text)).toBe(true);
 });
 
-test("whoever signs in again gets a new session, and the old one is over", async () => {
+test("a second sign-in opens a new session and ends the old one", async () => {
   const { organization, visitor } = await signedIn();
   const old = someone();
   old.cookie = visitor.cookie;
@@ -76,7 +76,7 @@ test("whoever signs in again gets a new session, and the old one is over", async
   expect(isAccount((await visitor.get("/billing")).text)).toBe(true);
 });
 
-test("signed out is signed out for everybody who has the cookie", async () => {
+test("a sign-out ends the session for every copy of its cookie", async () => {
   const { visitor } = await signedIn();
   const thief = someone();
   thief.cookie = visitor.cookie;
@@ -87,7 +87,7 @@ test("signed out is signed out for everybody who has the cookie", async () => {
   expect(text).toContain("Your session has ended");
 });
 
-test("neither Redis nor Postgres nor the log has a token or a session's id", async () => {
+test("neither Redis nor Postgres nor the log has a token or a session id", async () => {
   const { organization, visitor } = await signedIn();
   await visitor.get("/billing");
   const [api] = service.apis;
@@ -103,7 +103,7 @@ test("neither Redis nor Postgres nor the log has a token or a session's id", asy
   expect(kept).not.toContain(organization.token);
 });
 
-test("a session ends with its token, everywhere", async () => {
+test("a session ends with its token, at every API", async () => {
   const { organization, visitor } = await signedIn();
   const elsewhere = someone();
   Object.assign(elsewhere, { api: 1, cookie: visitor.cookie });
@@ -114,7 +114,7 @@ test("a session ends with its token, everywhere", async () => {
   expect(await service.redis.exists(keyOf(visitor))).toBe(0);
 });
 
-test("a session ends half an hour after the last visit, and twelve hours after the first", async () => {
+test("a session ends 30 minutes after the last page view, and 12 hours after the sign-in", async () => {
   const { visitor } = await signedIn();
   const key = keyOf(visitor);
   await service.redis.expire(key, 60);
@@ -128,7 +128,7 @@ test("a session ends half an hour after the last visit, and twelve hours after t
   expect(isForm((await visitor.get("/billing")).text)).toBe(true);
 });
 
-test("a page that is merely open does not keep a session alive", async () => {
+test("an open page does not extend a session", async () => {
   const { visitor } = await signedIn();
   await service.redis.expire(keyOf(visitor), 60);
   const { status, events } = await visitor.follow();
@@ -138,7 +138,7 @@ test("a page that is merely open does not keep a session alive", async () => {
   expect(await service.redis.ttl(keyOf(visitor))).toBeLessThanOrEqual(60);
 });
 
-test("every token that is not valid gets the same answer", async () => {
+test("every invalid token gets the same answer", async () => {
   const { token, tokenId } = await service.organization();
   await revokeToken(service.database, tokenId);
   const visitor = someone();
@@ -152,14 +152,14 @@ test("every token that is not valid gets the same answer", async () => {
   }
 });
 
-test("a token in an address or a header signs nobody in", async () => {
+test("a token in the address or in a header does not sign in", async () => {
   const { token } = await service.organization();
   expect(isForm((await someone().get(`/billing?token=${token}`)).text)).toBe(true);
   expect(isForm((await someone().get("/billing", { authorization: `Bearer ${token}` })).text)).toBe(true);
   expect(await someone().post(`/billing/sign-in?token=${token}`, {})).toMatchObject({ status: 401 });
 });
 
-test("an address has ten attempts a minute, over all processes; others are not affected", async () => {
+test("an address has ten sign-in attempts a minute at all APIs together; other addresses are not affected", async () => {
   const { token } = await service.organization();
   const visitor = someone();
   for (let attempt = 0; attempt < 10; attempt += 1) {
@@ -179,14 +179,14 @@ test("an address has ten attempts a minute, over all processes; others are not a
   for (const key of keys) expect(await service.redis.ttl(key)).toBeGreaterThan(0);
 });
 
-test("one subscriber's IPv6 addresses count as one", async () => {
+test("the IPv6 addresses of one /64 network count as one", async () => {
   const from = (address: string) => new PageVisitor(service, { "x-forwarded-for": address });
   for (let attempt = 1; attempt <= 10; attempt += 1) await from(`2001:db8::${attempt}`).signIn(newToken());
   expect(await from("2001:db8:0:0:ffff::1").signIn(newToken())).toMatchObject({ status: 429 });
   expect(await from("2001:db8:0:1::1").signIn(newToken())).toMatchObject({ status: 401 });
 });
 
-test("what is no form of a sign-in is refused as a page", async () => {
+test("a request that is not a sign-in form is refused with a page", async () => {
   const json = { ...ownForm, "content-type": "application/json" };
   const answer = await service.send("/billing/sign-in", { method: "POST", headers: json, body: "{}" });
   expect(answer.status).toBe(400);

@@ -7,7 +7,7 @@ import { Service } from "../../harness/processes/service.ts";
 import { eventOf, refusal, stripeKey, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 
-/** Buying credit, from the page to Stripe and back. */
+/** Adding credit, from the page to Stripe and back. */
 
 const checkoutOrigin = "https://checkout.stripe.com";
 
@@ -36,7 +36,7 @@ async function signedIn() {
   return { organization, person };
 }
 
-test("an amount that is offered leads to the payment, of this organization and back to this page", async () => {
+test("an amount on offer leads to its payment page, for this organization and with the way back", async () => {
   const { organization, person } = await signedIn();
   const { text, headers } = await person.get("/billing");
   for (const mils of ["10000", "25000", "100000"]) expect(text).toContain(`name="mils" value="${mils}"`);
@@ -52,7 +52,7 @@ test("an amount that is offered leads to the payment, of this organization and b
   });
 });
 
-test("where Stripe's page has a domain of the operator's own, forms may go on to that one alone", async () => {
+test("with a custom checkout domain, forms may lead to that domain alone", async () => {
   const ownOrigin = "https://pay.example";
   await service.startApi({ API_PORT: "0", STRIPE_CHECKOUT_ORIGIN: ownOrigin });
   const { person } = await signedIn();
@@ -71,18 +71,15 @@ test("where Stripe's page has a domain of the operator's own, forms may go on to
   stub.checkoutOrigin = checkoutOrigin;
 });
 
-test.each(["25", "10,25", "10,25,100"])(
-  "with %s USD on offer, an amount is chosen before anybody chooses",
-  async (usd) => {
-    await service.startApi({ API_PORT: "0", TOPUP_AMOUNTS_USD: usd });
-    const { person } = await signedIn();
-    person.api = service.apis.length - 1;
-    const { text } = await person.get("/billing");
-    const amounts = [...text.matchAll(/name="mils" value="(\d+)" required( checked)?>/g)];
-    expect(amounts).toHaveLength(usd.split(",").length);
-    expect(amounts.filter(([, , checked]) => checked).map(([, mils]) => mils)).toEqual(["25000"]);
-  },
-);
+test.each(["25", "10,25", "10,25,100"])("with %s USD on offer, one amount is preselected", async (usd) => {
+  await service.startApi({ API_PORT: "0", TOPUP_AMOUNTS_USD: usd });
+  const { person } = await signedIn();
+  person.api = service.apis.length - 1;
+  const { text } = await person.get("/billing");
+  const amounts = [...text.matchAll(/name="mils" value="(\d+)" required( checked)?>/g)];
+  expect(amounts).toHaveLength(usd.split(",").length);
+  expect(amounts.filter(([, , checked]) => checked).map(([, mils]) => mils)).toEqual(["25000"]);
+});
 
 const foreign = { "sec-fetch-site": "cross-site" };
 test.each([
@@ -97,13 +94,13 @@ test.each([
   expect(stub.calls).toHaveLength(before);
 });
 
-test("nobody who is not signed in begins a payment", async () => {
+test("without a session no payment begins", async () => {
   const before = stub.calls.length;
   expect((await new PageVisitor(service).post("/billing/topup", { mils: "25000" })).status).toBe(401);
   expect(stub.calls).toHaveLength(before);
 });
 
-test("a Stripe that is away is told as a page that comes back", async () => {
+test("if Stripe is down, the page says so and reloads by itself", async () => {
   const { person } = await signedIn();
   const down = refusal(500, "api_error", stripeKey);
   stub.faults.push(down, down);
@@ -114,12 +111,12 @@ test("a Stripe that is away is told as a page that comes back", async () => {
 });
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
-  test("who has paid comes back signed in, is told so, and sees the credit arrive", async () => {
+  test("after the payment the person is still signed in, reads that it was received, and sees the credit arrive", async () => {
     const organization = await service.organization({ creditMils: 0 });
     const browser = await openBrowser();
     const seen = await visitor(browser, [url, checkoutOrigin]);
     const { page, complaints } = seen;
-    // Stripe's own page, as far as it matters: of another site, with a link back.
+    // A stand-in for Stripe's page: on another site, with a link back.
     await page.route(`${checkoutOrigin}/**`, (route) =>
       route.fulfill({
         contentType: "text/html",

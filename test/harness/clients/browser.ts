@@ -3,7 +3,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { chromiumPath } from "./chromium.ts";
 
 export async function openBrowser(): Promise<Browser> {
-  // No name is looked up: a page that asks for anything elsewhere does not get it, and the test sees that it asked.
+  // No host name resolves: a request to another site fails, and the test sees it.
   const args = [
     "--no-sandbox",
     "--disable-gpu",
@@ -15,12 +15,12 @@ export async function openBrowser(): Promise<Browser> {
 export interface Visitor {
   context: BrowserContext;
   page: Page;
-  /** Addresses that were asked for outside of the origins given, and what the page's policy or script complained of. */
+  /** Requests to other origins than those given; and errors and warnings of the page's policy and script. */
   foreign: string[];
   complaints: string[];
 }
 
-/** A person with a browser of their own. */
+/** A person with their own browser profile. */
 export async function visitor(
   browser: Browser,
   origins: readonly string[],
@@ -45,9 +45,9 @@ export async function visitor(
   return { context, page: await context.newPage(), foreign, complaints };
 }
 
-/** What axe finds on a page, each as `rule: places`; without the rules that are named. */
+/** The findings of axe on a page, each as `rule: elements`; `without` disables rules. */
 export async function axeFindings(page: Page, without: readonly string[] = []): Promise<string[]> {
-  // Through the debugger's door, which the page's own policy does not close.
+  // By the debugger protocol, which the page's policy does not restrict.
   await page.evaluate(axe.source);
   const rules = Object.fromEntries(without.map((rule) => [rule, { enabled: false }]));
   const run = (options: axe.RunOptions) => (globalThis as unknown as { axe: typeof axe }).axe.run(options);

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 
-/** Where a Chromium is that tests may start; a test that needs it is skipped without, and says so. Nothing is installed. */
+/** The Chromium that tests start. Without it the tests that need it are skipped; nothing is installed. */
 export const chromiumPath = process.env["CHROMIUM_PATH"] ?? "/usr/bin/chromium";
 
-/** For the title of what is skipped; empty where it is not. */
+/** The suffix of a skipped title; empty if Chromium is there. */
 export const withoutChromium = existsSync(chromiumPath) ? "" : ` (skipped: there is no ${chromiumPath})`;

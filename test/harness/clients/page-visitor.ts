@@ -1,9 +1,9 @@
 import type { Answer, Service } from "../processes/service.ts";
 
-/** A browser reduced to what the billing page's rules are about: a cookie, and where a request came from. */
+/** A browser without a screen: it keeps the session's cookie, and says where a request came from. */
 export class PageVisitor {
   readonly #service: Service;
-  /** As it is sent back, `name=value`; and the whole line that set it. */
+  /** The cookie as it is sent, `name=value`, and the whole Set-Cookie header. */
   cookie: string | undefined;
   setCookie: string | undefined;
   headers: Record<string, string>;
@@ -18,7 +18,7 @@ export class PageVisitor {
     return this.#send(path, { method: "GET", headers });
   }
 
-  /** Sends a form as a page of ours would; `headers` tell otherwise. */
+  /** Sends a form; without other `headers`, as our own page would. */
   post(path: string, fields: Record<string, string>, headers: Record<string, string> = ownForm): Promise<Answer> {
     return this.#send(path, { method: "POST", headers, body: new URLSearchParams(fields) });
   }
@@ -27,7 +27,7 @@ export class PageVisitor {
     return this.post("/billing/sign-in", { token });
   }
 
-  /** The open stream of live updates. */
+  /** Opens a stream of live updates. */
   async follow(query = "", signal?: AbortSignal): Promise<{ status: number; events: AsyncGenerator<LiveEvent> }> {
     const url = `${this.#service.apis[this.api]?.url}/billing/live${query}`;
     const response = await fetch(url, { headers: this.#withCookie({}), ...(signal && { signal }) });
@@ -50,17 +50,17 @@ export class PageVisitor {
   }
 }
 
-/** All sign-ins of a test come from one address, which has ten a minute: begins that minute anew. */
+/** Resets the limit of ten sign-ins a minute: all sign-ins of a test come from one address. */
 export async function forgetSignIns({ redis }: Service): Promise<void> {
   await redis.del(...(await redis.keys("sign-ins:*")), "none");
 }
 
-/** What a browser says of a form of the page itself. */
+/** The header that a browser sends with a form of the page itself. */
 export const ownForm = { "sec-fetch-site": "same-origin" };
 
 export interface LiveEvent {
   event: string;
-  /** Of a part of the page: which, and its new text. */
+  /** The id and the HTML of a new section. */
   id?: string;
   html?: string;
 }
@@ -68,9 +68,9 @@ export interface LiveEvent {
 async function* readEvents(response: Response): AsyncGenerator<LiveEvent> {
   let text = "";
   for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    const told = `${text}${chunk}`.split("\n\n");
-    text = told.pop() ?? "";
-    for (const block of told) {
+    const blocks = `${text}${chunk}`.split("\n\n");
+    text = blocks.pop() ?? "";
+    for (const block of blocks) {
       const event = /^event: (.*)$/m.exec(block)?.[1];
       const data = /^data: (.+)$/m.exec(block)?.[1];
       if (event) yield { event, ...(data && JSON.parse(data)) };

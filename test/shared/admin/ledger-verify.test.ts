@@ -7,7 +7,7 @@ import { Operator } from "../../harness/processes/operator.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
-/** `ledger verify` finds what must never be. Each damage is done to an organization of its own, past all safeguards. */
+/** `ledger verify` finds every broken invariant. Each is broken in its own organization, past all safeguards. */
 
 let service: Service;
 let operator: Operator;
@@ -102,7 +102,7 @@ const damages: Damage[] = [
   },
   {
     rule: unconfirmed,
-    title: "a charge that nobody confirmed or gave back for eleven minutes",
+    title: "a charge that is neither confirmed nor reversed after eleven minutes",
     statements: [
       "insert into undelivered (organization_id, request_id, charged_at) values ($1, $2, now() - interval '11 minutes')",
     ],
@@ -137,7 +137,7 @@ const brokenVerdict = z.strictObject({
   violations: z.array(z.strictObject({ rule: z.string(), subject: z.string(), found: z.string() })),
 });
 
-test("while searches run, and after, nothing is found", async () => {
+test("a correct ledger has no violations, while searches run and afterwards", async () => {
   const { token } = await service.organization();
   const searches = Promise.all(
     Array.from({ length: 30 }, (_, n) => service.search(token, { keyword: `sandbox:slow=${n * 50}` })),
@@ -151,7 +151,7 @@ test("while searches run, and after, nothing is found", async () => {
   expect(await operator.run("ledger", "verify")).toEqual(verdict);
 });
 
-test("each broken rule is named with its subject, and nobody who is in order", async () => {
+test("each broken rule is reported with its subject, and no other organization or request is", async () => {
   await service.organization();
   const planted: { rule: string; subject: string; title: string }[] = [];
   const searched = await searchedOnce(damages);
@@ -161,7 +161,7 @@ test("each broken rule is named with its subject, and nobody who is in order", a
   ]);
   const held = await searchedOnce([
     { rule: heldSums, title: "a held sum without holds", hold: { held: "7" } },
-    { rule: overdue, title: "a hold that nobody ended", hold: { held: "5" } },
+    { rule: overdue, title: "a hold that is still open after its deadline", hold: { held: "5" } },
   ]);
   // Both workers and API would repair what they can: a copy is thrown away, an old charge is given back.
   await Promise.all([...service.workers, ...service.apis].map((process) => process.stop()));
