@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { protocolTimes } from "./protocol-times.ts";
 
-/** A whole number, in digits alone: what other notations would stand for is nothing to guess about. */
+/** A whole number, written in digits only. Other notations are refused, not interpreted. */
 function wholeNumber(min: number, max: number) {
   const expected = `expected a whole number from ${min} to ${max}`;
   return z
@@ -12,8 +12,8 @@ function wholeNumber(min: number, max: number) {
 }
 
 const port = wholeNumber(0, 65_535);
-/** Calls to a provider that one worker process has under way at once. */
-const callsAtOnce = wholeNumber(1, 10_000);
+/** Concurrent calls to a provider, for each worker process. */
+const providerConcurrency = wholeNumber(1, 10_000);
 
 const expectedUrl = (protocols: readonly string[]) =>
   `expected a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`;
@@ -25,7 +25,7 @@ function url(...protocols: string[]) {
     .refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), expected);
 }
 
-/** An address without a path, as browsers call an origin: which path is asked for there is ours to say. */
+/** A URL without a path, which browsers call an origin. Serpmill adds its own paths. */
 function origin(...protocols: string[]) {
   const expected = `${expectedUrl(protocols)} and has no path`;
   const isOrigin = (text: string) => {
@@ -38,7 +38,7 @@ function origin(...protocols: string[]) {
     .transform((text) => new URL(text).origin);
 }
 
-/** A secret of Stripe; its prefix tells what it is for, so that one is not taken for the other. */
+/** A secret of Stripe. Its prefix names its kind, so that two kinds are not confused. */
 function stripeSecret(...prefixes: string[]) {
   return z
     .string()
@@ -56,56 +56,56 @@ export type ProviderName = (typeof providerNames)[number];
 
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
-/** What the engine needs to know: whom to ask, and how each of them is reached. */
+/** The settings of the engine: which providers to ask, and how to reach each of them. */
 const engineSettings = z.object({
-  /** Whom to ask, in order of preference. */
+  /** The providers, in order of preference. */
   SERP_PROVIDERS: z
     .string()
     .default("sandbox")
     .transform((text) => text.split(",").map((name) => name.trim()))
     .pipe(z.array(z.enum(providerNames, `expected a comma list of: ${providerNames.join(", ")}`))),
-  /** Milliseconds after which a search that has no answer yet is also put to the next provider; 0 for never. */
+  /** Milliseconds after which a search without an answer is also sent to the next provider; 0 for never. */
   SERP_HEDGE_AFTER_MS: wholeNumber(0, 120_000).default(0),
-  /** Seconds for which an answer also answers later searches for the same; 0 for none but those of the same moment. */
+  /** Seconds for which an answer is cached for identical searches; 0 shares it only among concurrent ones. */
   SEARCH_CACHE_SECONDS: wholeNumber(0, 86_400).default(0),
-  /** It travels in the address. */
+  /** It is sent in the URL. */
   SERPAPI_API_KEY: z
     .string()
     .regex(/^[\w-]{20,}$/, "expected 20 or more letters, digits, - or _")
     .optional(),
   SERPAPI_BASE_URL: url("http:", "https:").default("https://serpapi.com"),
-  SERPAPI_CONCURRENCY: callsAtOnce.default(50),
-  /** It travels in a header. */
+  SERPAPI_CONCURRENCY: providerConcurrency.default(50),
+  /** It is sent in a header. */
   SERPER_API_KEY: z
     .string()
     .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
     .optional(),
   SERPER_BASE_URL: url("http:", "https:").default("https://google.serper.dev"),
   /** The smallest package allows 50 calls a second, which take about a second each. */
-  SERPER_CONCURRENCY: callsAtOnce.default(50),
-  /** An instance of one's own; there is none that everybody may use. */
+  SERPER_CONCURRENCY: providerConcurrency.default(50),
+  /** The operator's own instance; there is no public one for this use. */
   SEARXNG_BASE_URL: url("http:", "https:").optional(),
-  /** Google blocks an instance the sooner, the more it asks. */
-  SEARXNG_CONCURRENCY: callsAtOnce.default(4),
+  /** Google blocks an instance that sends too many requests. */
+  SEARXNG_CONCURRENCY: providerConcurrency.default(4),
   /** The name of Basic authentication ends at the first colon. */
   DATAFORSEO_LOGIN: z
     .string()
     .regex(/^[\x21-\x39\x3b-\x7e]+$/, "expected visible ASCII characters without spaces and colons")
     .optional(),
-  /** The one of the API, which is not the one of the account. */
+  /** The password of the API, which is not that of the account. */
   DATAFORSEO_PASSWORD: z
     .string()
     .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
     .optional(),
   DATAFORSEO_BASE_URL: url("http:", "https:").default("https://api.dataforseo.com"),
-  /** They refuse more than 30 at once of one account. */
-  DATAFORSEO_CONCURRENCY: callsAtOnce.default(30),
+  /** DataForSEO refuses more than 30 concurrent calls of one account. */
+  DATAFORSEO_CONCURRENCY: providerConcurrency.default(30),
 });
 
 const settings = z.object({
-  /** Where the ledger is. One database, Postgres 15 or newer. */
+  /** The database with the ledger. Postgres 15 or newer. */
   DATABASE_URL: url("postgres:", "postgresql:"),
-  /** Where holds, rate windows and the queue are. Redis 7 or newer, or Valkey. */
+  /** The Redis with holds, rate windows and the queue. Redis 7 or newer, or Valkey. */
   REDIS_URL: url("redis:", "rediss:"),
   /** The interface of every listener. Containers set 0.0.0.0. */
   HOST: z
@@ -115,36 +115,36 @@ const settings = z.object({
   API_PORT: port.default(3000),
   API_OPS_PORT: port.default(3001),
   WORKER_OPS_PORT: port.default(3002),
-  /** Searches that one worker process runs at once. Waiting for a provider costs a worker next to nothing. */
+  /** Concurrent searches of one worker process. A search that waits for a provider costs almost nothing. */
   WORKER_CONCURRENCY: wholeNumber(1, 1_000).default(32),
   /** Milliseconds from the arrival of a search to its last possible answer. */
   SEARCH_DEADLINE_MS: wholeNumber(protocolTimes.searchDeadlineMinMs, protocolTimes.searchDeadlineMaxMs).default(
     protocolTimes.searchDeadlineDefaultMs,
   ),
   ...engineSettings.shape,
-  /** Proxies in front of the API that set X-Forwarded-For and X-Forwarded-Proto. Without any, nobody is believed. */
+  /** Proxies in front of the API that set X-Forwarded-For and X-Forwarded-Proto. With 0, both headers are ignored. */
   TRUSTED_PROXIES: wholeNumber(0, 10).default(0),
-  /** Where a caller without credits is sent. */
+  /** The page for a caller without credits. */
   TOPUP_URL: z
     .string()
     .refine((text) => text.startsWith("/") || URL.canParse(text), "expected a URL, or a path that begins with /")
     .default("/billing"),
-  /** The address under which callers reach the API. */
+  /** The URL under which callers reach the API. */
   PUBLIC_URL: origin("http:", "https:").optional(),
-  /** Charges for top-ups. A restricted key will do that may write Checkout Sessions, and read payments for `topups-check`. */
+  /** For top-ups. A restricted key that may write Checkout Sessions is enough; `topups-check` must also read payments. */
   STRIPE_SECRET_KEY: stripeSecret("sk_", "rk_"),
-  /** What Stripe signs its events with, for the endpoint /stripe/webhook. */
+  /** The secret with which Stripe signs its events for /stripe/webhook. */
   STRIPE_WEBHOOK_SECRET: stripeSecret("whsec_"),
   STRIPE_BASE_URL: origin("http:", "https:").default("https://api.stripe.com"),
-  /** Where people pay: Stripe's own page, or the domain that an account has for it. */
+  /** The origin of the payment page: Stripe's own, or the account's custom domain. */
   STRIPE_CHECKOUT_ORIGIN: origin("https:").default("https://checkout.stripe.com"),
-  /** The top-ups that are offered, in whole USD. */
+  /** The amounts offered for top-ups, in whole USD. */
   TOPUP_AMOUNTS_USD: z
     .string()
     .default("10,25,100")
     .transform((text) => text.split(",").map((amount) => amount.trim()))
     .pipe(z.array(wholeNumber(topupUsd.min, topupUsd.max))),
-  /** Names beside PUBLIC_URL's host under which /mcp may be addressed. Pages of other origins cannot call it. */
+  /** Host names besides PUBLIC_URL's under which /mcp may be called. Pages of other origins cannot call it. */
   MCP_ALLOWED_HOSTS: z
     .string()
     .default("")
@@ -154,57 +154,57 @@ const settings = z.object({
   LOG_LEVEL: z.enum(logLevels, `expected one of: ${logLevels.join(", ")}`).default("info"),
 });
 
-/** Some settings need each other: with half of them, payments would be taken and never credited. */
+/** Checks settings that need each other: with only some of them, payments would be taken and never credited. */
 const connected = settings
   .superRefine(({ STRIPE_SECRET_KEY: key, STRIPE_WEBHOOK_SECRET: secret, PUBLIC_URL: address }, check) => {
     const miss = (name: string, other: string) =>
-      check.addIssue({ code: "custom", path: [name], message: `needed together with ${other}` });
+      check.addIssue({ code: "custom", path: [name], message: `required together with ${other}` });
     if (key !== undefined && secret === undefined) miss("STRIPE_WEBHOOK_SECRET", "STRIPE_SECRET_KEY");
     if (key === undefined && secret !== undefined) miss("STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET");
     if (key !== undefined && address === undefined) miss("PUBLIC_URL", "STRIPE_SECRET_KEY");
   })
-  // It stands in errors of the API, where a path alone leads nowhere.
-  .transform(({ TOPUP_URL: place, ...given }) => ({
+  // API errors contain it, where a path without an origin is of no use.
+  .transform(({ TOPUP_URL: topupUrl, ...given }) => ({
     ...given,
-    TOPUP_URL: place.startsWith("/") && given.PUBLIC_URL !== undefined ? given.PUBLIC_URL + place : place,
+    TOPUP_URL: topupUrl.startsWith("/") && given.PUBLIC_URL !== undefined ? given.PUBLIC_URL + topupUrl : topupUrl,
   }));
 
 export type Config = Readonly<z.infer<typeof connected>>;
 export type EngineConfig = Readonly<z.infer<typeof engineSettings>>;
 
-/** The environment names a setting that is missing or wrong. The message lists each with what was expected. */
+/** A setting is missing or wrong. The message lists each of them with what was expected. */
 export class ConfigError extends Error {
   constructor(lines: Iterable<string>) {
     super(["These settings are missing or wrong:", ...lines].join("\n  "));
   }
 }
 
-/** A provider cannot be asked without these settings, which are optional for all others. */
+/** A configured provider lacks settings, which are optional for all others. */
 export class MissingSettings extends ConfigError {
   readonly names: readonly string[];
 
   constructor(provider: ProviderName, ...names: readonly string[]) {
-    super(names.map((name) => `${name}: needed by the provider ${provider}`));
+    super(names.map((name) => `${name}: required by the provider ${provider}`));
     this.names = names;
   }
 }
 
 /**
- * Reads and checks the settings once. An empty value counts as absent, so that a compose file may pass all through.
+ * Reads and checks the settings. An empty value counts as absent, so that a compose file may pass all of them.
  * @throws {ConfigError} naming every wrong setting; values are never repeated, since some are secrets.
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   return read(connected, environment);
 }
 
-/** Reads only where the database is: a migration needs nothing else. @throws {ConfigError} like {@link readConfig}. */
+/** Reads only DATABASE_URL: a migration needs no other setting. @throws {ConfigError} like {@link readConfig}. */
 export function readDatabaseUrl(environment: NodeJS.ProcessEnv = process.env): string {
   return read(settings.pick({ DATABASE_URL: true }), environment).DATABASE_URL;
 }
 
 /**
- * Reads only what the engine needs: whoever asks providers without searching for anybody has neither Postgres nor Redis.
- * `defaults` hold for what the environment does not name. @throws {ConfigError} like {@link readConfig}.
+ * Reads only the engine's settings: a check of the providers needs neither Postgres nor Redis. `defaults` apply to
+ * settings that the environment does not have. @throws {ConfigError} like {@link readConfig}.
  */
 export function readEngineConfig(
   environment: NodeJS.ProcessEnv = process.env,

@@ -8,7 +8,7 @@ import { type Metrics, openMetrics } from "./metrics.ts";
 import { Clock } from "./redis/clock.ts";
 import { openCommands } from "./redis/connect.ts";
 
-/** What every process has open. It is passed, never imported, so that each function shows what it uses. */
+/** What every process opens. Functions take the parts that they use. */
 export interface Context {
   config: Config;
   log: Log;
@@ -19,7 +19,7 @@ export interface Context {
   clock: Clock;
 }
 
-/** Opens what API, worker and the operator's commands share. Nothing waits here: servers that are away are found later. */
+/** Opens what API, worker and the operator's commands share, without waiting for Postgres or Redis. */
 export function openContext(options: { config: Config; name: string; databaseSizeMax: number; log?: Log }): Context {
   const { config, name } = options;
   const log = options.log ?? openLog({ name, level: config.LOG_LEVEL });

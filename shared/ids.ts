@@ -1,7 +1,7 @@
 import { typeid } from "typeid-js";
 import { z } from "zod";
 
-/** The kinds of things that have an id of their own; the word stands in front of it. */
+/** The kinds of things that have an id, which begins with this word. */
 export type IdPrefix = "req" | "org" | "tok" | "grant" | "topup" | "api" | "worker" | "mcp";
 
 /** A new TypeID (https://github.com/jetify-com/typeid): the prefix, `_` and 26 base-32 characters of a UUIDv7. */

@@ -2,13 +2,13 @@ import { pino, type Logger } from "pino";
 
 export type Log = Logger;
 
-// Lines wait at most this long for company: a write of its own for each would cost as much as a round trip to Redis.
+// Lines are buffered at most this long: a write for each line would cost as much as a round trip to Redis.
 const flushEveryMs = 100;
 const bufferBytes = 8_192;
-// A net under the rule that nothing secret is handed to the log at all; deeper paths would cost more than the line itself.
+// A second line of defence: no caller may log a secret at all. Deeper paths would cost more than the line itself.
 const secretPaths = ["authorization", "token", "password", "headers"];
 
-/** The log of one process: one JSON object a line on stdout. Errors keep only what cannot hold a secret. */
+/** The log of one process: one JSON object a line on stdout. Of errors, only fields that cannot hold a secret are logged. */
 export function openLog(options: { name: string; level: string }): Log {
   return pino(
     {
@@ -22,8 +22,8 @@ export function openLog(options: { name: string; level: string }): Log {
 }
 
 /**
- * An error as far as it may be logged. Client libraries hang whole commands, requests and headers on their errors, and
- * with them tokens and provider keys, so only these fields go through.
+ * The fields of an error that may be logged. Client libraries attach whole commands, requests and headers to their errors,
+ * and with them tokens and provider keys.
  */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: String(error) };
@@ -35,8 +35,8 @@ export function describeError(error: unknown): Record<string, unknown> {
 const quietMs = 5_000;
 
 /**
- * A logger for errors that can come thousands a second (a client library that reconnects): the first of each kind is
- * logged at once, then at most one in five seconds, with the number of those left out.
+ * A warning for errors that may come thousands of times a second, as from a client library that reconnects. The first one
+ * is logged at once, then at most one in five seconds, with the number of those left out since.
  */
 export function throttledWarning(log: Log, sentence: string): (error: unknown) => void {
   let quietUntil = 0;

@@ -33,7 +33,7 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 export type Metrics = ReturnType<typeof openMetrics>;
 
-/** Every metric that a process tells, declared once. None has an organization, a token or a keyword as a label. */
+/** Declares every metric of a process. None has an organization, a token or a keyword as a label. */
 export function openMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -46,7 +46,7 @@ export function openMetrics() {
     ...ofProviders(declare),
     ...ofBillingPage(declare),
   };
-  // A figure that nobody has measured is absent, not 0: an alert can tell "fine" from "not looked".
+  // A gauge is absent until it is measured, not 0, so that an alert can tell "fine" from "not measured".
   const { holdsOpen, heldMils, ledgerDriftMils, queueDepth, queueOldestSeconds, workersReporting } = metrics;
   const measuredLater = [
     holdsOpen,
@@ -58,7 +58,7 @@ export function openMetrics() {
     metrics.liveStreams,
   ];
   for (const measured of measuredLater) measured.remove();
-  // Counters begin at 0 for every label that is known, so that a first increase is seen as one.
+  // Counters begin at 0 for every known label, so that a rate includes the first increase.
   startAtZero(metrics.admissions, "outcome", admissionOutcomes);
   startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_gone", "too_late"]);
   startAtZero(metrics.reversals, "reason", reversalReasons);
@@ -74,21 +74,18 @@ export function openMetrics() {
 
 function ofRequests({ counter, histogram }: Declare) {
   return {
-    httpSeconds: histogram("http_request_duration_seconds", "From the request's head to the end of its answer.", [
+    httpSeconds: histogram("http_request_duration_seconds", "From the request's headers to the end of the response.", [
       "route",
       "status",
     ]),
-    admissions: counter("admissions_total", "Searches that reached the gate, by what it said.", ["outcome"]),
-    deliveries: counter("deliveries_total", "Answers, by whether all their bytes reached the caller's socket.", [
-      "outcome",
-    ]),
-    mcpCalls: counter("mcp_calls_total", "Calls of tools over MCP, by what they were answered with.", [
-      "tool",
-      "outcome",
-    ]),
-    backgroundErrors: counter("background_errors_total", "Errors off the path of a request, by where they rose.", [
-      "where",
-    ]),
+    admissions: counter("admissions_total", "Searches that reached admission, by its outcome.", ["outcome"]),
+    deliveries: counter("deliveries_total", "Answers, by whether all bytes reached the caller's socket.", ["outcome"]),
+    mcpCalls: counter("mcp_calls_total", "MCP tool calls, by outcome.", ["tool", "outcome"]),
+    backgroundErrors: counter(
+      "background_errors_total",
+      "Errors outside of requests, by the task in which they occurred.",
+      ["where"],
+    ),
   };
 }
 
@@ -98,60 +95,71 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
       "kind",
       "reason",
     ]),
-    chargedMils: counter("charged_mils_total", "Mils that this process took for answered searches."),
-    settlementRetries: counter("settlement_retries_total", "Settlement batches that Postgres did not take at once."),
-    settlementBatch: histogram("settlement_batch_duration_seconds", "One round trip of the settle function."),
-    reversals: counter("reversals_total", "Charges given back, by reason; `undelivered` ones are in doubt.", [
-      "reason",
-    ]),
-    reversedMils: counter("reversed_mils_total", "Mils of charges that this process gave back, by reason.", ["reason"]),
-    topups: counter("topups_total", "What came of top-ups: payments begun, and events of Stripe.", ["outcome"]),
+    chargedMils: counter("charged_mils_total", "Mils that this process charged for answered searches."),
+    settlementRetries: counter(
+      "settlement_retries_total",
+      "Settlement batches that failed in Postgres and were retried or split.",
+    ),
+    settlementBatch: histogram("settlement_batch_duration_seconds", "One call of settle() in Postgres."),
+    reversals: counter(
+      "reversals_total",
+      "Charges reversed, by reason; for `undelivered` it is unknown whether the answer arrived.",
+      ["reason"],
+    ),
+    reversedMils: counter("reversed_mils_total", "Mils of charges that this process reversed, by reason.", ["reason"]),
+    topups: counter("topups_total", "Top-ups by outcome: payments begun, and events from Stripe.", ["outcome"]),
     topupMils: counter("topup_mils_total", "Mils that were paid for and credited."),
-    holdsOpen: gauge("holds_open", "Holds placed and not yet ended. Told by the worker that sweeps."),
-    heldMils: gauge("holds_held_mils", "Mils held by open holds. Told by the worker that sweeps."),
-    holdsSwept: counter("holds_swept_total", "Holds that nobody had ended by their deadline and its grace."),
+    holdsOpen: gauge("holds_open", "Open holds. Only the leading worker exports it."),
+    heldMils: gauge("holds_held_mils", "Mils held by open holds. Only the leading worker exports it."),
+    holdsSwept: counter(
+      "holds_swept_total",
+      "Holds that were still open 2 s after their deadline and were ended by the sweeper.",
+    ),
     ledgerDriftMils: gauge(
       "ledger_drift_mils",
-      "Mils by which ledger, balances and Redis differ; 0 unless money is wrong.",
+      "Mils by which ledger, balances and Redis differ; above 0 only by a bug.",
     ),
-    balancesStored: counter("pairs_stored_total", "Balance copies in Redis that the reconciler made anew.", ["why"]),
+    balancesStored: counter(
+      "pairs_stored_total",
+      "Copies of balances in Redis that the reconciler stored or deleted, by why.",
+      ["why"],
+    ),
   };
 }
 
 function ofQueue({ gauge, histogram }: Declare) {
   return {
     queueDepth: gauge("queue_depth", "Searches that wait for a worker."),
-    queueOldestSeconds: gauge("queue_oldest_age_seconds", "How long the oldest waiting search has been in the queue."),
-    workersReporting: gauge("workers_reporting", "Workers whose heartbeat the API sees."),
-    queueWaitSeconds: histogram("queue_wait_duration_seconds", "From the enqueueing of a search to its start."),
-    searchSeconds: histogram("search_run_duration_seconds", "From the start of a search in the worker to its end."),
+    queueOldestSeconds: gauge("queue_oldest_age_seconds", "Age of the oldest search that waits in the queue."),
+    workersReporting: gauge("workers_reporting", "Workers with a recent heartbeat, as the API sees them."),
+    queueWaitSeconds: histogram(
+      "queue_wait_duration_seconds",
+      "From the enqueueing of a search to its start in a worker.",
+    ),
+    searchSeconds: histogram(
+      "search_run_duration_seconds",
+      "From the start of a search in the worker to the answer or error of the engine.",
+    ),
   };
 }
 
 function ofProviders({ counter, gauge, histogram }: Declare) {
   return {
-    providerCalls: counter("provider_calls_total", "Requests to providers, by how they ended.", [
-      "provider",
-      "outcome",
-    ]),
+    providerCalls: counter("provider_calls_total", "Requests to providers, by outcome.", ["provider", "outcome"]),
     providerSeconds: histogram("provider_call_duration_seconds", "One request to a provider.", ["provider"]),
-    providerCostMicroUsd: counter(
-      "provider_cost_micro_usd_total",
-      "What providers charged us, in millionths of a USD.",
-      ["provider"],
-    ),
-    providerBreakerOpen: gauge("provider_breaker_open", "1 while a provider is passed over because it fails.", [
+    providerCostMicroUsd: counter("provider_cost_micro_usd_total", "Cost of provider calls, in millionths of a USD.", [
       "provider",
     ]),
-    providerCallsRunning: gauge("provider_calls_running", "Calls to a provider that are under way.", ["provider"]),
+    providerBreakerOpen: gauge("provider_breaker_open", "1 while a provider's circuit is open.", ["provider"]),
+    providerCallsRunning: gauge("provider_calls_running", "Calls to a provider that are running.", ["provider"]),
     searchesAsked: counter(
       "searches_asked_total",
-      "Answered searches, by where the answer came from: a provider, an equal search of the same moment, or the cache.",
+      "Answered searches, by the source of the answer: a provider, a concurrent identical search, or the cache.",
       ["from"],
     ),
     providerCostSavedMicroUsd: counter(
       "provider_cost_saved_micro_usd_total",
-      "What searches would have cost that were answered with another search's answer.",
+      "Cost avoided by searches that shared another search's answer, in millionths of a USD.",
       ["from"],
     ),
   };
@@ -159,8 +167,8 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
 
 function ofBillingPage({ counter, gauge }: Declare) {
   return {
-    signIns: counter("sign_ins_total", "Attempts to sign in to the billing page, by how they ended.", ["outcome"]),
-    liveStreams: gauge("live_streams_open", "Billing pages that are open and follow their account."),
+    signIns: counter("sign_ins_total", "Attempts to sign in to the billing page, by outcome.", ["outcome"]),
+    liveStreams: gauge("live_streams_open", "Open connections for live updates of the billing page."),
   };
 }
 

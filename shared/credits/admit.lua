@@ -1,21 +1,21 @@
--- Admits one search, or says why not. All of it happens or nothing: a refusal takes no token and leaves no hold.
--- KEYS: pair (balance, version), holds (request id -> "mils:deadline:key hash", and their sum under "held"), window,
---   record (what an Idempotency-Key led to).
+-- Admits one search, or returns why not. A refusal takes nothing from the rate window and leaves no hold.
+-- KEYS: balance (its mils and version), holds (request id -> "mils:deadline:key hash", and their sum under "held"), window,
+--   record (the first request under an Idempotency-Key).
 -- ARGV: 1 request id, 2 price in mils, 3 searches in flight at most, 4 window limit, 5 window ms, 6 ms until the
 --   deadline, 7 query fingerprint ('' without an Idempotency-Key), 8 ms that a record lives, 9 '1' to place no
---   hold, 10 hash of the Idempotency-Key, so that a hold tells which record it owns.
+--   hold, 10 hash of the Idempotency-Key, so that a hold names the record it owns.
 -- Returns {outcome, requests in the window, ms to its end, …}:
 --   held: deadline (ms since the epoch, Redis' clock), mils left to spend
---   replayed: the first request's id, its answer's bytes      waiting: the id of the request that still runs
---   key_reused, cold, closed, limited, crowded: nothing more  short: available, held, version of the pair
-local pair, holds, window, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+--   replayed: the first request's id, the bytes of its answer   waiting: the id of the request that still runs
+--   key_reused, cold, closed, limited, crowded: nothing more    short: available, held, version of the balance
+local balance, holds, window, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, price, fingerprint = ARGV[1], tonumber(ARGV[2]), ARGV[7]
 local limit, windowMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 local used, leftMs = readWindow(window, windowMs)
 
 if fingerprint ~= '' then
   local first = redis.call('HMGET', record, 'request', 'fingerprint', 'body', 'failure')
-  -- A record of a failure is only for those that already wait on it; the key itself is free again.
+  -- A failure is only for the repeats that wait already; for a new request the key is free.
   if first[1] and not first[4] and first[1] ~= id then
     if first[2] ~= fingerprint then return {'key_reused', used, leftMs} end
     if first[3] then return {'replayed', used, leftMs, first[1], first[3]} end
@@ -25,11 +25,11 @@ if fingerprint ~= '' then
 end
 if ARGV[9] == '1' then return {'closed', used, leftMs} end
 
-local copy = redis.call('HMGET', pair, 'balance', 'version')
+local copy = redis.call('HMGET', balance, 'balance', 'version')
 if not copy[1] then return {'cold', used, leftMs} end
 local held = tonumber(redis.call('HGET', holds, 'held')) or 0
 local available = tonumber(copy[1]) - held
--- A batch's newer balance can be here before its holds are gone; what costs nothing passes even then.
+-- The balance of a batch can arrive before its holds are dropped. A search for 0 mils is admitted even then.
 if price > 0 and available < price then return {'short', used, leftMs, math.max(available, 0), held, copy[2]} end
 -- One field of the hash is the sum; all others are holds.
 if redis.call('HLEN', holds) > tonumber(ARGV[3]) then return {'crowded', used, leftMs} end

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 
-/** What one day (UTC) did to an organization's credit. Mils are positive; `refunds` are searches that took nothing. */
+/** One UTC day of an organization's ledger. Mils are positive; `refunds` counts searches that were not charged. */
 export interface DayFigures {
   /** As in `2026-03-01`. */
   day: string;
@@ -24,12 +24,13 @@ const dayRow = z.object({
 });
 
 /**
- * The last days of an organization's ledger, oldest first; the last one is today, so far.
+ * Reads the last days of an organization's ledger, oldest first; the last one is today so far.
  *
- * It costs the same for a thousand entries as for a million. Versions have no gaps and every entry knows the balance after
- * it, so charges need not be read at all: where a day begins is found by halving, and its charges are all its entries less
- * the others, its charged mils what the balance fell beside them. The ledger's order decides which day an entry belongs to:
- * one that began before midnight but waited for a lock counts where it came to stand.
+ * The cost does not grow with the number of charges, because charges are not read. Versions have no gaps and each entry
+ * has the balance after it. So a binary search by version finds the first entry of a day; the number of charges is the
+ * number of entries minus the other kinds; and the charged mils are the fall of the balance plus what the other kinds
+ * added. The order of the ledger decides which day an entry counts for: an entry whose transaction began before midnight
+ * but waited for a lock counts with its neighbours.
  */
 export async function readDays(database: Database, organizationId: string, days: number): Promise<DayFigures[]> {
   const { rows } = await database.query({
@@ -38,7 +39,7 @@ export async function readDays(database: Database, organizationId: string, days:
       with starts as materialized (
         select d.day, first.version, coalesce(before.balance_after_mils, 0) as balance_mils
         from (
-          -- Added to a time without a zone: to one with it, days are added in the session's, where not all have 24 hours.
+          -- Days are added to a time without a zone: with one, days of the session's zone may have 23 or 25 hours.
           select (date_trunc('day', now() at time zone 'UTC') + make_interval(days => n)) at time zone 'UTC' as day
           from generate_series(1 - $2::int, 1) n
         ) d

@@ -5,8 +5,8 @@ import type { ReversalReason } from "./deliveries.ts";
 import { reversalReasons } from "./deliveries.ts";
 
 /**
- * The ledger as people read it: one row per search, with how it ended and whether its charge was given back later, and one
- * per grant. Pages follow each other by version, so a page stays the same however many entries come meanwhile.
+ * The ledger as people read it: one row for each search, with its end and a later reversal, and one for each grant. Pages
+ * follow each other by version, so new entries do not shift them.
  */
 
 export const historyFilters = ["all", "charged", "refunded", "reversed", "grants"] as const;
@@ -30,7 +30,7 @@ const row = z.object({
   reversed_because: z.enum(reversalReasons).nullable(),
 });
 
-// One reversal at most, by its index; `limit` keeps the planner from reading all reversals there are.
+// An index allows one reversal at most; `limit` keeps the planner from reading all reversals.
 const entriesWhere = (condition: string) =>
   `select l.version, l.created_at, l.kind, l.amount_mils, l.request_id, l.grant_id, l.reason, r.reason as reversed_because
    from ledger_entries l
@@ -44,7 +44,7 @@ const statements: Record<HistoryFilter, string> = {
   charged: entriesWhere("l.kind = 'charge' and r.reason is null"),
   refunded: entriesWhere("l.kind = 'refund'"),
   grants: entriesWhere("l.kind = 'grant'"),
-  // In the order in which they were given back.
+  // In the order of the reversals.
   reversed: `select r.version, r.created_at, l.kind, l.amount_mils, l.request_id, l.grant_id, l.reason,
        r.reason as reversed_because
      from ledger_entries r
@@ -53,7 +53,7 @@ const statements: Record<HistoryFilter, string> = {
      order by r.version desc limit $3`,
 };
 
-/** What is kept by a filter, newest first: at most `limit` entries older than the version `before`. */
+/** Reads at most `limit` entries that a filter selects and that are older than the version `before`, newest first. */
 export async function readHistory(
   database: Database,
   organizationId: string,

@@ -7,12 +7,18 @@ import type { VersionedBalance } from "./versioned-balance.ts";
 import type { Plan } from "./plans.ts";
 
 /**
- * Holds: mils set aside for searches that run. Redis is the gate and keeps, per organization and under one hash tag, a
- * copy of Postgres' (balance, version), the open holds with their sum, the rate window, and what each Idempotency-Key
- * led to. What can be spent is balance − held. Redis never computes a balance of its own.
+ * Holds: mils set aside for searches that run. For each organization Redis keeps, under one hash tag, a copy of the
+ * balance in Postgres with its version, the open holds with their sum, the rate window, and a record for each
+ * Idempotency-Key. What can be spent is balance − held. Redis never computes a balance of its own.
  *
- *   open ── settle.lua after a charge ──▶ charged      Whoever ends a hold has inserted the deciding entry in Postgres
- *     └──── settle.lua after a refund ──▶ refunded     before: the worker, the API, or the sweeper.
+ *   open      entered by admit.lua, if the balance, the concurrency limit and the rate window allow the search.
+ *     ├─▶ charged   left by settle.lua, after Postgres inserted the charge: the worker had an answer in time.
+ *     └─▶ refunded  left by settle.lua, after Postgres inserted a refund: the worker's search failed; the API's deadline
+ *                   passed, its caller disconnected, or its admission or enqueueing has an unknown outcome; or the
+ *                   sweeper found the hold open 2 s after its deadline.
+ *
+ * Each of them inserts the deciding entry in Postgres first. If it dies before settle.lua, the sweeper finds the decision
+ * and drops the hold. A Redis that was flushed has forgotten its holds; the searches are decided in Postgres all the same.
  */
 
 const here = (file: string) => new URL(file, import.meta.url);
@@ -32,7 +38,7 @@ export const keysOf = (organizationId: string) => ({
   record: (keyHash: string) => `{${organizationId}}:key:${keyHash}`,
 });
 
-/** Where the rate window stands: requests seen, and milliseconds until it ends. */
+/** The rate window: requests counted so far, and milliseconds until it ends. */
 export interface RateWindow {
   used: number;
   leftMs: number;
@@ -60,22 +66,22 @@ export type Admission = { window: RateWindow } & (
 export interface AdmissionRequest {
   organizationId: string;
   requestId: string;
-  /** What the hold sets aside; 0 for a search whose key has paid already. */
+  /** The mils to hold; 0 for a search whose key has paid already. */
   priceMils: number;
   budgetMs: number;
   plan: Plan;
   key: IdempotencyKey | undefined;
-  /** Places no hold: only a remembered answer, or the wait for one that is on its way, is given out. */
+  /** Places no hold: only replays, and waits for a key's first request, are admitted. */
   closed: boolean;
 }
 
-/** One atomic step, one round trip: remembered answer, credits, searches in flight, rate window, hold. */
+/** Admits a search in one atomic step and one round trip: remembered answer, credits, concurrency, rate window, hold. */
 export async function admit(redis: Redis, request: AdmissionRequest): Promise<Admission> {
   const { plan, key } = request;
   const keys = keysOf(request.organizationId);
   const reply = await admitScript.run(
     redis,
-    // Without an Idempotency-Key the record's place is taken by a key of the same slot that is not looked at.
+    // Without an Idempotency-Key, a key of the same slot stands in for the record; the script does not read it.
     [keys.balance, keys.holds, keys.window, key ? keys.record(key.hash) : keys.balance],
     [
       request.requestId,
@@ -109,11 +115,11 @@ function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
   }
 }
 
-/** What a hold's end does to the record of its Idempotency-Key. */
+/** The end of a hold, and what it does to the record of its Idempotency-Key. */
 export interface HoldEnd {
   requestId: string;
   key?: IdempotencyKey | undefined;
-  /** The whole answer, to be remembered; or the failure, told to the repeats that wait; or neither: the key is freed. */
+  /** The answer to remember; or the failure for the repeats that wait; or neither, which frees the key. */
   answer?: Buffer | undefined;
   failure?: string | undefined;
 }
@@ -131,9 +137,9 @@ export function settleHolds(
   const { balance: balanceKey, holds, record } = keysOf(organizationId);
   const records: string[] = [];
   const args = ends.flatMap((end) => {
-    const place = end.key ? records.push(record(end.key.hash)) : 0;
+    const recordIndex = end.key ? records.push(record(end.key.hash)) : 0;
     const fate = !end.key ? "none" : end.answer === undefined ? "failure" : "answer";
-    return [end.requestId, place, fate, end.answer ?? end.failure ?? "", end.key?.fingerprint ?? ""];
+    return [end.requestId, recordIndex, fate, end.answer ?? end.failure ?? "", end.key?.fingerprint ?? ""];
   });
   return settleScript.run(
     on,
@@ -148,15 +154,15 @@ export function settleHolds(
   );
 }
 
-/** For each end, in order: the bytes that another run had left under the key before, and whose they are; else nothing. */
+/** For each end, in order: the answer that was under its key before, and the request it belongs to; or undefined. */
 export function readRemembered(reply: unknown): ({ body: Buffer; requestId: string } | undefined)[] {
-  const told = z.array(z.string()).parse(reply);
-  return told.flatMap((body, at) =>
-    at % 2 ? [] : [body ? { body: Buffer.from(body), requestId: told[at + 1] ?? "" } : undefined],
+  const values = z.array(z.string()).parse(reply);
+  return values.flatMap((body, at) =>
+    at % 2 ? [] : [body ? { body: Buffer.from(body), requestId: values[at + 1] ?? "" } : undefined],
   );
 }
 
-/** What became of the request that holds a key: still running, answered, failed, or gone without a trace. */
+/** The first request under a key: it runs, was answered, has failed, or left no record (`gone`). */
 export type IdempotencyState =
   | { outcome: "running" | "gone" }
   | { outcome: "answered"; requestId: string; body: Buffer }
@@ -183,13 +189,13 @@ const usageReply = z.union([
   z.tuple([z.enum(["limited", "cold"]), ...window, count]),
 ]);
 
-/** How an organization stands in Redis at one moment. Available is balance − held, and never below 0. */
+/** An organization's credit in Redis at one moment. Available is balance − held, and never below 0. */
 export interface CreditState extends VersionedBalance {
   heldMils: number;
   searchesInFlight: number;
 }
 
-/** What an organization can spend, for one token of its window; `tokenTaken` looks again without taking another. */
+/** Reads what an organization can spend, for one request of its rate window; for none if `tokenTaken`. */
 export async function readUsage(redis: Redis, organizationId: string, plan: Plan, tokenTaken = false) {
   const keys = keysOf(organizationId);
   const reply = await usageScript.run(
@@ -206,7 +212,7 @@ export async function readUsage(redis: Redis, organizationId: string, plan: Plan
   return { outcome, window: { used, leftMs }, availableMils, creditState };
 }
 
-/** Looks at one organization's holds in a pipeline; the reply is read by {@link readOverdueHolds}. */
+/** Adds a look at one organization's holds to a pipeline; {@link readOverdueHolds} reads the reply. */
 export function findOverdueHolds(on: ChainableCommander, organizationId: string, graceMs: number): void {
   void overdueScript.run(on, [keysOf(organizationId).holds], [graceMs]);
 }
@@ -217,7 +223,9 @@ export interface OverdueHold {
 }
 
 export function readOverdueHolds(reply: unknown): { open: number; heldMils: number; overdue: OverdueHold[] } {
-  const [open, heldMils, ...told] = z.tuple([count, count], z.string()).parse(reply);
-  const overdue = told.flatMap((requestId, at) => (at % 2 ? [] : [{ requestId, keyHash: told[at + 1] || undefined }]));
+  const [open, heldMils, ...found] = z.tuple([count, count], z.string()).parse(reply);
+  const overdue = found.flatMap((requestId, at) =>
+    at % 2 ? [] : [{ requestId, keyHash: found[at + 1] || undefined }],
+  );
   return { open, heldMils, overdue };
 }

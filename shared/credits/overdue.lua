@@ -1,4 +1,4 @@
--- Looks at the holds of one organization without changing them.
+-- Reads the holds of one organization.
 -- KEYS: holds.  ARGV: 1 ms after its deadline that a hold counts as overdue.
 -- Returns {open holds, mils held, then for each overdue hold its request id and the hash of its key ('' without one)}.
 local open = redis.call('HLEN', KEYS[1])

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 
-/** What a plan can include. */
+/** The operations that a plan can include. */
 export const operations = ["serp.search", "usage.get"] as const;
 export type Operation = (typeof operations)[number];
 
-/** The terms on which an organization searches. Plans are rows, so that operators change them without a release. */
+/** The terms of an organization's searches. Plans are rows, so operators change them without a release. */
 export interface Plan {
   code: string;
   priceMils: number;

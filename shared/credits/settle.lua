@@ -1,26 +1,26 @@
--- Ends holds of one organization and takes over the balance that Postgres returned. Running it late, twice or in another
--- order changes nothing: a hold is dropped once, an older pair never replaces a newer one, the first answer's bytes stay.
--- KEYS: pair, holds, then the record of each search that had an Idempotency-Key.
--- ARGV: 1 balance, 2 version, 3 ms that a record lives, 4 ms that a failure is told to those who wait; then for each
---   search 5 values: request id, index of its record in KEYS (0: none), what becomes of the record (answer | failure |
+-- Ends holds of one organization and stores the balance that Postgres returned. Running it late, twice or in another order
+-- is safe: a hold is dropped once, an older balance never replaces a newer one, and the first answer's bytes stay.
+-- KEYS: balance, holds, then the record of each search that had an Idempotency-Key.
+-- ARGV: 1 balance, 2 version, 3 ms that a record lives, 4 ms that a failure is kept for waiting repeats; then for each
+--   search 5 values: request id, index of its record in KEYS (0: none), what to do with the record (answer | failure |
 --   none), the bytes, the query fingerprint.
 -- Returns for each search the bytes under its key if another run's answer was there first, else ''; and its request id.
-local pair, holds = KEYS[1], KEYS[2]
+local balance, holds = KEYS[1], KEYS[2]
 
-local version = tonumber(redis.call('HGET', pair, 'version'))
+local version = tonumber(redis.call('HGET', balance, 'version'))
 if not version or tonumber(ARGV[2]) > version then
-  redis.call('HSET', pair, 'balance', ARGV[1], 'version', ARGV[2])
+  redis.call('HSET', balance, 'balance', ARGV[1], 'version', ARGV[2])
 end
 
 local function drop(id)
   local hold = redis.call('HGET', holds, id)
   if not hold then return end
   redis.call('HDEL', holds, id)
-  -- Subtracted, not negated: of a hold of 0 mils that would be -0, which is no integer to Redis.
+  -- Subtracted, not negated: a hold of 0 mils would give -0, which Redis does not take for an integer.
   redis.call('HINCRBY', holds, 'held', 0 - tonumber(string.match(hold, '^%d+')))
 end
 
--- A record belongs to the request that it names: nobody else fills or frees it while that one runs.
+-- A record belongs to the request that it names. No other request fills or frees it while that one runs.
 local function remember(record, id, body, fingerprint)
   local first = redis.call('HMGET', record, 'request', 'body', 'failure')
   if first[2] then return first[2], first[1] end
@@ -45,14 +45,14 @@ local function free(record, id, failure)
   end
 end
 
-local told = {}
+local results = {}
 for at = 5, #ARGV, 5 do
   local id, record, fate, bytes = ARGV[at], KEYS[2 + ARGV[at + 1]], ARGV[at + 2], ARGV[at + 3]
   drop(id)
   local before, owner = '', id
   if fate == 'answer' then before, owner = remember(record, id, bytes, ARGV[at + 4]) end
   if fate == 'failure' then free(record, id, bytes) end
-  told[#told + 1] = before
-  told[#told + 1] = owner
+  results[#results + 1] = before
+  results[#results + 1] = owner
 end
-return told
+return results

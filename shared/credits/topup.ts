@@ -9,7 +9,7 @@ const topupRow = z.object({
   plan_changed: z.boolean(),
 });
 
-/** What a top-up has led to: `fresh` if this call added the credit, `planChanged` if it also turned `free` into `payg`. */
+/** The outcome of a top-up: `fresh` if this call added the credit, `planChanged` if it also changed `free` to `payg`. */
 export interface Topup {
   fresh: boolean;
   planChanged: boolean;
@@ -17,9 +17,9 @@ export interface Topup {
 }
 
 /**
- * Adds credit that was paid for. It counts once however often it is sent with the same id; an organization's first turns
- * the plan `free` into `payg` in the same transaction.
- * @returns undefined where the organization does not exist.
+ * Adds credit that was paid for. A top-up counts once, however often it is sent with the same id. An organization's first
+ * one changes its plan from `free` to `payg` in the same transaction.
+ * @returns undefined if the organization does not exist.
  */
 export async function topUp(
   database: Database,

@@ -1,6 +1,6 @@
--- Reads what an organization can spend and how it stands, for one token of its rate window.
--- KEYS: pair, holds, window.  ARGV: 1 window limit, 2 window ms, 3 '1' where the token was taken before (a second look
---   after seeding a cold pair).
+-- Reads what an organization can spend, for one request of its rate window.
+-- KEYS: balance, holds, window.  ARGV: 1 window limit, 2 window ms, 3 '1' if the request was counted before (a second
+--   read, after a missing balance was stored).
 -- Returns {outcome, requests in the window, ms to its end, mils left to spend, …}:
 --   read: balance, its version, mils held, searches that hold them      limited, cold: nothing more
 local used, leftMs = readWindow(KEYS[3], tonumber(ARGV[2]))
@@ -8,10 +8,10 @@ if ARGV[3] ~= '1' then
   if used >= tonumber(ARGV[1]) then return {'limited', used, leftMs, 0} end
   used = takeFromWindow(KEYS[3], used, leftMs)
 end
-local pair = redis.call('HMGET', KEYS[1], 'balance', 'version')
-local balance = tonumber(pair[1])
+local copy = redis.call('HMGET', KEYS[1], 'balance', 'version')
+local balance = tonumber(copy[1])
 if not balance then return {'cold', used, leftMs, 0} end
 local held = redis.call('HGET', KEYS[2], 'held')
 -- One field of the hash is the sum; all others are holds.
 local searches = redis.call('HLEN', KEYS[2]) - (held and 1 or 0)
-return {'read', used, leftMs, math.max(balance - (tonumber(held) or 0), 0), balance, pair[2], held or 0, searches}
+return {'read', used, leftMs, math.max(balance - (tonumber(held) or 0), 0), balance, copy[2], held or 0, searches}

@@ -1,10 +1,10 @@
--- The rate window of an organization, shared by admit.lua and usage.lua, which this text is put in front of.
+-- The rate window of an organization. This text is put in front of admit.lua and usage.lua.
 -- A window is fixed and aligned to Redis' clock; its key lives until its end. A key that would outlive a whole window
--- (the clock was set back, the plan's window got shorter) is taken as gone.
+-- (the clock was set back, the plan's window got shorter) counts as absent.
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Returns how many requests the window has seen, and the milliseconds until it ends.
+-- Returns the number of requests in the window, and the milliseconds until it ends.
 local function readWindow(key, windowMs)
   local used = tonumber(redis.call('GET', key))
   local leftMs = used and redis.call('PTTL', key) or -1

@@ -3,13 +3,14 @@ import pg from "pg";
 import Postgrator from "postgrator";
 import { readDatabaseUrl } from "../config.ts";
 
-// One number for everybody, so that two migrations at the same time run one after the other.
+// The same number in every process, so that concurrent migrations run one after the other.
 const migrationLock = 7_306_210_954;
 
 /**
- * Brings a database up to date and returns the names of the migrations that it applied, oldest first. All of them are
- * one transaction: a failed migration leaves the database as it was. Safe to run twice and at the same time.
- * @throws {Error} when an applied migration was edited later, or when the database refuses one.
+ * Applies all pending migrations in one transaction: a failed migration leaves the database as it was. Safe to run twice,
+ * and concurrently.
+ * @returns the names of the applied migrations, oldest first.
+ * @throws {Error} if an applied migration was edited later, or if the database refuses one.
  */
 export async function migrate(databaseUrl: string): Promise<string[]> {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "serpmill-migrate" });

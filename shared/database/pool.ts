@@ -8,12 +8,12 @@ const connectTimeoutMs = 2_000;
 const statementTimeoutMs = 5_000;
 const lockTimeoutMs = 2_000;
 const idleInTransactionTimeoutMs = 10_000;
-// Above the statement's own, so that the server ends a slow statement and the connection stays usable.
+// Longer than the statement's own, so that the server ends a slow statement and the connection stays usable.
 const queryTimeoutMs = 7_000;
 
 /**
- * Opens the pool of one process. Every connection takes on the role `serpmill`, which cannot rewrite the ledger, and
- * every wait has a bound. An idle connection that breaks is replaced; it is never a crash.
+ * Opens the pool of one process. Every connection takes the role `serpmill`, which cannot rewrite the ledger, and every
+ * wait has a timeout. An idle connection that breaks is replaced; it does not crash the process.
  */
 export function openDatabase(options: {
   url: string;
@@ -45,12 +45,13 @@ export function openDatabase(options: {
   return pool;
 }
 
-// Mils and versions are bigints that fit a safe integer by constraint; sums over them are checked here.
+// Constraints keep mils and versions within safe integers; sums over them are checked here.
 function readType(oid: Parameters<typeof pg.types.getTypeParser>[0], format: "text" | "binary" = "text") {
   if (oid !== pg.types.builtins.INT8) return pg.types.getTypeParser(oid, format);
   return (text: string) => {
     const value = Number(text);
-    if (!Number.isSafeInteger(value)) throw new RangeError(`the database returned ${text}, which is no safe integer`);
+    if (!Number.isSafeInteger(value))
+      throw new RangeError(`the database returned ${text}, which is not a safe integer`);
     return value;
   };
 }

@@ -1,24 +1,26 @@
 import pg from "pg";
 
-/** SQLSTATEs after which the same statement may succeed: serialisation, deadlock, lock and statement time-outs, and a
- * server that is starting, stopping, full, read-only or out of connections. */
-const passingStates = /^(40001|40P01|55P03|57014|57P0[1-5]|53...|08...|25006|58...|XX000)$/;
-const passingMessages =
+/**
+ * SQLSTATEs after which the same statement may succeed: serialization failure, deadlock, lock and statement timeouts, and a
+ * server that is starting, stopping, full, read-only or out of connections.
+ */
+const transientStates = /^(40001|40P01|55P03|57014|57P0[1-5]|53...|08...|25006|58...|XX000)$/;
+const transientMessages =
   /connection|timeout|terminated|ECONN|EPIPE|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN/i;
 
 /**
- * Whether a failed statement may be sent again. Its first copy may have been committed all the same; every statement of
- * ours is written so that a second run finds that out.
+ * Whether to retry a failed statement. The first attempt may have been committed all the same; every statement here is
+ * written so that a second run detects that.
  */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const state = sqlStateOf(error);
-  if (state !== undefined) return passingStates.test(state);
+  if (state !== undefined) return transientStates.test(state);
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  return passingMessages.test(code) || passingMessages.test(error.message);
+  return transientMessages.test(code) || transientMessages.test(error.message);
 }
 
-/** The SQLSTATE with which Postgres refused a statement; undefined for what failed elsewhere, on the network say. */
+/** The SQLSTATE with which Postgres refused a statement; undefined for other errors, as on the network. */
 export function sqlStateOf(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;
 }

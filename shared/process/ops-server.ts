@@ -3,15 +3,16 @@ import { createServer } from "node:http";
 import { withTimeout } from "../concurrency/with-timeout.ts";
 import type { Context } from "../context.ts";
 
-const checkMsMax = 500;
-// Well below the second for which a stopping API still serves, or probes would not hear of its end.
-const checkEveryMs = 200;
+const checkTimeoutMs = 500;
+// Well below the two seconds for which a stopping API still serves, so that a probe sees it stop in time.
+const checkIntervalMs = 200;
 
-/** What a process needs before it may be given work: a name, and a question that rejects while it is missing. */
+/** What a process needs before it gets work: a name, and a check that rejects while it is missing. */
 export type ReadinessChecks = Record<string, () => Promise<unknown>>;
 
 /**
- * The ops port, never public: `/livez` (the event loop turns), `/readyz` (which dependency is missing), `/metrics`.
+ * Opens the ops port, which must not be public: `/livez` (the event loop runs), `/readyz` (lists missing dependencies),
+ * `/metrics`.
  * @returns the port that it listens on.
  */
 export async function startOpsServer(
@@ -58,10 +59,10 @@ export async function startOpsServer(
   return port;
 }
 
-/** Asks the checks at most five times a second, however many probes come. */
+/** Runs the checks at most five times a second, however many probes come. */
 class Readiness {
   readonly #checks: ReadinessChecks;
-  #askedAtMs = Number.NEGATIVE_INFINITY;
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
   #missing: Promise<string[]> = Promise.resolve([]);
 
   constructor(checks: ReadinessChecks) {
@@ -70,12 +71,12 @@ class Readiness {
 
   read(): Promise<string[]> {
     const now = performance.now();
-    if (now - this.#askedAtMs < checkEveryMs) return this.#missing;
-    this.#askedAtMs = now;
+    if (now - this.#checkedAtMs < checkIntervalMs) return this.#missing;
+    this.#checkedAtMs = now;
     this.#missing = Promise.all(
-      Object.entries(this.#checks).map(async ([name, ask]) => {
+      Object.entries(this.#checks).map(async ([name, check]) => {
         try {
-          await withTimeout(checkMsMax, ask());
+          await withTimeout(checkTimeoutMs, check());
           return [];
         } catch {
           return [name];

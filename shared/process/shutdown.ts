@@ -4,13 +4,13 @@ import type { Log } from "../log.ts";
 
 interface Step {
   name: string;
-  /** May return a promise, which is waited for. */
+  /** If it returns a promise, shutdown waits for it. */
   close: () => unknown;
 }
 
 /**
- * What was opened, in order. Each resource registers its own closing on the line that opens it, and closing runs in
- * reverse, so that nothing is closed before what uses it.
+ * Closes what a process opened. Each resource registers its closing where it is opened. Closing runs in reverse order, so
+ * that no resource is closed before its users.
  */
 export class Shutdown {
   readonly #steps: Step[] = [];
@@ -20,16 +20,16 @@ export class Shutdown {
     this.#steps.push({ name, close });
   }
 
-  /** Closes everything once, each step within the bound; a step that fails or hangs never keeps the others from closing. */
-  run(log: Log, stepMsMax = protocolTimes.shutdownStepMs): Promise<void> {
-    this.#closed ??= this.#closeAll(log, stepMsMax);
+  /** Closes everything once. A step that fails or exceeds the timeout is logged, and the next one follows. */
+  run(log: Log, stepTimeoutMs = protocolTimes.shutdownStepMs): Promise<void> {
+    this.#closed ??= this.#closeAll(log, stepTimeoutMs);
     return this.#closed;
   }
 
-  async #closeAll(log: Log, stepMsMax: number): Promise<void> {
+  async #closeAll(log: Log, stepTimeoutMs: number): Promise<void> {
     for (const step of this.#steps.toReversed()) {
       try {
-        await withTimeout(stepMsMax, Promise.resolve(step.close()));
+        await withTimeout(stepTimeoutMs, Promise.resolve(step.close()));
       } catch (error) {
         log.error({ err: error, step: step.name }, "a resource did not close cleanly");
       }
@@ -38,10 +38,10 @@ export class Shutdown {
 
   /** Closes on the first SIGTERM or SIGINT; a second signal ends the process at once. */
   onSignals(log: Log): void {
-    let asked = false;
+    let isStopping = false;
     const stop = (signal: NodeJS.Signals) => {
-      if (asked) process.exit(1);
-      asked = true;
+      if (isStopping) process.exit(1);
+      isStopping = true;
       log.info({ signal }, "stopping");
       void this.run(log).then(() => {
         log.info("stopped");

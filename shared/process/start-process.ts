@@ -3,8 +3,8 @@ import { type Context, openContext } from "../context.ts";
 import { awaitReady } from "../redis/connect.ts";
 
 /**
- * Starts an API or a worker: settings, connections, signals, then the process' own part. A wrong setting or a port that
- * is taken ends it at once with a sentence; a Redis that is not there yet is waited for.
+ * Starts an API or a worker: settings, connections, signals, then `open`. A wrong setting or a port that is in use ends
+ * the process at once with a message; a Redis that is not reachable yet is awaited.
  */
 export async function startProcess(options: {
   name: "api" | "worker";

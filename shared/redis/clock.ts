@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 
 /**
- * Redis' clock, which all processes share: deadlines are times of this clock, so machines whose own clocks differ or
- * jump agree on what is late. Between two readings it runs on by this process' monotonic clock.
+ * Redis' clock. Deadlines are times of this clock, so that machines whose own clocks differ or jump agree on what is late.
+ * Between two readings it advances with the monotonic clock of this process.
  */
 export class Clock {
   #offsetMs = Date.now() - performance.now();
@@ -12,7 +12,7 @@ export class Clock {
     return performance.now() + this.#offsetMs;
   }
 
-  /** Reads Redis' clock once. The reading counts as taken midway between question and answer. */
+  /** Reads Redis' clock once. The reading counts as taken midway between request and reply. */
   async read(redis: Redis): Promise<void> {
     const askedMs = performance.now();
     const [seconds, microseconds] = await redis.time();

@@ -13,8 +13,8 @@ interface Opening {
 }
 
 /**
- * A connection for commands that must fail rather than wait: nothing is queued while Redis is away, and nothing is sent
- * again after a connection broke, because the first copy may have run.
+ * A connection for commands that must fail and not wait: no command is queued while Redis is unreachable, and none is
+ * resent after a connection broke, because the first copy may have run.
  */
 export function openCommands(opening: Opening): Redis {
   return open(opening, {
@@ -25,7 +25,7 @@ export function openCommands(opening: Opening): Redis {
   });
 }
 
-/** A connection that waits: for blocking reads, and for BullMQ's worker, which insists on endless retries. */
+/** A connection that waits for Redis: for blocking reads, and for BullMQ's Worker, which requires endless retries. */
 export function openBlocking(opening: Opening): Redis {
   return open(opening, { maxRetriesPerRequest: null, enableOfflineQueue: true });
 }
@@ -37,19 +37,19 @@ function open({ url, name, log, shutdown }: Opening, options: object): Redis {
     connectTimeout: connectTimeoutMs,
     keepAlive: 30_000,
     retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 5), 1_000),
-    // After a failover the old primary refuses writes; the refused command is safe to send again.
+    // After a failover the old primary refuses writes. Reconnect, and resend the refused command, which has not run.
     reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 2 : false),
   });
-  // Each refused command of a pipeline asks for the new connection anew, and ioredis hangs a listener on the old one for each.
+  // For each refused command of a pipeline ioredis adds a listener to the old stream, which would log a warning.
   redis.on("connect", () => redis.stream.setMaxListeners(0));
-  redis.on("error", throttledWarning(log, `the Redis connection ${name} has a problem`));
+  redis.on("error", throttledWarning(log, `error on the Redis connection ${name}`));
   shutdown.register(`redis ${name}`, () => redis.disconnect());
   return redis;
 }
 
 /**
- * Whether a failed command may have run all the same: true for time-outs and broken connections, false where Redis itself
- * refused it before it began (out of memory, read-only, still loading) or it was never sent.
+ * Whether a failed command may have run all the same: true for timeouts and broken connections, false if Redis refused it
+ * (out of memory, read-only, still loading) or it was never sent.
  */
 export function mayHaveRun(error: unknown): boolean {
   if (!(error instanceof Error)) return true;
@@ -65,11 +65,11 @@ export async function awaitReady(redis: Redis, name: string, log: Log): Promise<
   while (!(await whenReady(redis, readyWarningIntervalMs))) log.warn({ connection: name }, "still waiting for Redis");
 }
 
-/** Waits until a connection takes commands. @returns false where it does not within the bound. */
-export async function whenReady(redis: Redis, boundMs: number): Promise<boolean> {
+/** Waits until a connection takes commands. @returns false at the timeout. */
+export async function whenReady(redis: Redis, timeoutMs: number): Promise<boolean> {
   if (redis.status === "ready") return true;
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, boundMs, false);
+    const timer = setTimeout(resolve, timeoutMs, false);
     redis.once("ready", () => {
       clearTimeout(timer);
       resolve(true);

@@ -1,20 +1,20 @@
 import { readFileSync } from "node:fs";
 import type { ChainableCommander, Redis } from "ioredis";
 
-/** Connections on which a script can run: alone, or as one command of a pipeline. */
+/** Where a script can run: on a connection, or as one command of a pipeline. */
 type Runner = Redis | ChainableCommander;
 
 type Argument = string | number | Buffer;
 
 /**
- * A Lua script that lives in a file beside its one caller. It is sent in full once per connection and by its digest from
- * then on; a server that forgot it is sent it again (ioredis' defineCommand).
+ * A Lua script in a file of its own. ioredis' defineCommand sends it in full once and by its digest from then on, and in
+ * full again if the server does not know it any more.
  */
 export class Script {
   readonly #name: string;
   readonly #lua: string;
 
-  /** @param name what the command is called on connections. @param files the script's text, parts in order. */
+  /** @param name the name of the command on connections. @param files the parts of the script's text, in order. */
   constructor(name: string, ...files: URL[]) {
     this.#name = name;
     this.#lua = files.map((file) => readFileSync(file, "utf8")).join("\n");

@@ -141,7 +141,7 @@ test("another default holds where the environment says nothing, and is checked l
 test("what a provider lacks is told by name, in words and as a list", () => {
   const error = new MissingSettings("serper", "A", "B");
   expect(error).toMatchObject({ names: ["A", "B"] });
-  expect(error.message).toMatch(/:\n {2}A: needed by the provider serper\n {2}B: needed by the provider serper$/);
+  expect(error.message).toMatch(/:\n {2}A: required by the provider serper\n {2}B: required by the provider serper$/);
 });
 
 const settingNames = () =>
@@ -229,7 +229,7 @@ describe("with servers", () => {
   test("a worker does not start with a provider whose key is missing, and names the setting", async () => {
     const ended = await run("worker/main.ts", [], environment({ ...own(), SERP_PROVIDERS: "sandbox,serper" }));
     expect(ended.exitCode).toBe(1);
-    expect(ended.stdout + ended.stderr).toContain("SERPER_API_KEY: needed by the provider serper");
+    expect(ended.stdout + ended.stderr).toContain("SERPER_API_KEY: required by the provider serper");
   });
 
   test("a process that starts before Redis waits for it and says so", async () => {

@@ -189,7 +189,7 @@ async function whileAway(token: string): Promise<Answer[]> {
   kill("SIGKILL");
   await exited;
   const withoutRedis = await service.search(token, { keyword: "tea" }, { key: secrets.idempotencyKey });
-  await worker.line("the Redis connection worker has a problem");
+  await worker.line("error on the Redis connection worker");
   await service.restartRedis(port);
   await redisWithPassword();
   return [...withoutPostgres, withoutRedis];

@@ -40,15 +40,15 @@ test.each([
   {
     given: { STRIPE_SECRET_KEY: stripe.STRIPE_SECRET_KEY },
     missing: [
-      "STRIPE_WEBHOOK_SECRET: needed together with STRIPE_SECRET_KEY",
-      "PUBLIC_URL: needed together with STRIPE_SECRET_KEY",
+      "STRIPE_WEBHOOK_SECRET: required together with STRIPE_SECRET_KEY",
+      "PUBLIC_URL: required together with STRIPE_SECRET_KEY",
     ],
   },
   {
     given: { STRIPE_WEBHOOK_SECRET: stripe.STRIPE_WEBHOOK_SECRET },
-    missing: ["STRIPE_SECRET_KEY: needed together with STRIPE_WEBHOOK_SECRET"],
+    missing: ["STRIPE_SECRET_KEY: required together with STRIPE_WEBHOOK_SECRET"],
   },
-  { given: stripe, missing: ["PUBLIC_URL: needed together with STRIPE_SECRET_KEY"] },
+  { given: stripe, missing: ["PUBLIC_URL: required together with STRIPE_SECRET_KEY"] },
   {
     given: { ...publicUrl, STRIPE_SECRET_KEY: "whsec_canary12", STRIPE_WEBHOOK_SECRET: "sk_test_canary12" },
     missing: [

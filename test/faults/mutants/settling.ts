@@ -83,8 +83,8 @@ export const settlingMutants: readonly Mutant[] = [
       inScript(
         "settle.lua",
         replace(
-          "redis.call('HSET', pair, 'balance', ARGV[1], 'version', ARGV[2])",
-          "redis.call('HINCRBY', pair, 'balance', ARGV[1]) redis.call('HSET', pair, 'version', ARGV[2])",
+          "redis.call('HSET', balance, 'balance', ARGV[1], 'version', ARGV[2])",
+          "redis.call('HINCRBY', balance, 'balance', ARGV[1]) redis.call('HSET', balance, 'version', ARGV[2])",
         ),
       ),
     ],

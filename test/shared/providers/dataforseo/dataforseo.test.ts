@@ -56,7 +56,7 @@ describe("request", () => {
   test.each(["DATAFORSEO_LOGIN", "DATAFORSEO_PASSWORD"])("a missing %s stops the start and is named", (name) => {
     const lacking = engineConfig({ ...credentials, [name]: "" });
     expect(() => openDataForSeo(lacking)).toThrow(ConfigError);
-    expect(() => openDataForSeo(lacking)).toThrow(new RegExp(`:\n  ${name}: needed by the provider dataforseo$`));
+    expect(() => openDataForSeo(lacking)).toThrow(new RegExp(`:\n  ${name}: required by the provider dataforseo$`));
   });
 });
 

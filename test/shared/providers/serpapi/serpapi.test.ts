@@ -45,7 +45,7 @@ describe("request", () => {
   });
 
   test("a missing key stops the start and is named", () => {
-    expect(() => openSerpapi(engineConfig({}))).toThrow("SERPAPI_API_KEY: needed by the provider serpapi");
+    expect(() => openSerpapi(engineConfig({}))).toThrow("SERPAPI_API_KEY: required by the provider serpapi");
   });
 });
 
