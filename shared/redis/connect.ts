@@ -58,9 +58,9 @@ export function mayHaveRun(error: unknown): boolean {
   return !error.message.startsWith("Stream isn't writeable");
 }
 
-const readyWarningIntervalMs = 5_000;
+const readyWarningIntervalMs = 2_000;
 
-/** Waits until a connection takes commands, however long that is, and logs a warning every five seconds. */
+/** Waits until a connection takes commands, however long that is, and logs a warning every two seconds. */
 export async function awaitReady(redis: Redis, name: string, log: Log): Promise<void> {
   while (!(await whenReady(redis, readyWarningIntervalMs))) log.warn({ connection: name }, "still waiting for Redis");
 }

@@ -1,5 +1,4 @@
-import { createServer } from "node:http";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   type Config,
   ConfigError,
@@ -8,14 +7,11 @@ import {
   readDatabaseUrl,
   readEngineConfig,
 } from "../../shared/config.ts";
-import { RunningProcess } from "../harness/processes/process.ts";
-import { run } from "../harness/processes/run.ts";
-import { Service } from "../harness/processes/service.ts";
 import { readSource } from "../harness/assertions/sources.ts";
 
 const urls = { DATABASE_URL: "postgres://localhost/serpmill", REDIS_URL: "redis://localhost:6379" };
 
-/** What an operator is told about an environment, or nothing where it is taken. */
+/** The message for an environment that is refused; undefined for one that is accepted. */
 function refusalOf(environment: Record<string, string>): string | undefined {
   try {
     readConfig(environment);
@@ -95,7 +91,7 @@ test.each([
   },
 );
 
-test("all wrong settings are told at once, also those that are missing", () => {
+test("a refusal names all wrong settings at once, and all that are missing", () => {
   expect(refusalOf({ API_PORT: "x", SERP_PROVIDERS: "a,b" })?.split("\n")).toEqual([
     "These settings are missing or wrong:",
     `  DATABASE_URL: ${aPostgres}`,
@@ -105,24 +101,24 @@ test("all wrong settings are told at once, also those that are missing", () => {
   ]);
 });
 
-test("an empty setting counts as absent, and where the data is has no default", () => {
+test("an empty setting counts as absent, and the databases have no default", () => {
   const names = settingNames().filter((name) => !(name in urls));
   const empty = Object.fromEntries(names.map((name) => [name, ""]));
   expect(readConfig({ ...urls, ...empty })).toEqual(readConfig(urls));
   expect(refusalOf({ ...urls, REDIS_URL: "" })).toContain(`REDIS_URL: ${aRedis}`);
 });
 
-test("what was read cannot be changed", () => {
+test("settings cannot be changed once they are read", () => {
   expect(Object.isFrozen(readConfig(urls))).toBe(true);
 });
 
-test("a migration needs to know no more than where the database is", () => {
+test("a migration needs no setting but DATABASE_URL", () => {
   const { DATABASE_URL } = urls;
   expect(readDatabaseUrl({ DATABASE_URL, API_PORT: "x" })).toBe(DATABASE_URL);
   expect(() => readDatabaseUrl({})).toThrow(`DATABASE_URL: ${aPostgres}`);
 });
 
-test("the engine needs neither Postgres nor Redis, and what is not its own is not looked at", () => {
+test("the engine's settings need neither Postgres nor Redis, and other settings are not checked", () => {
   const { DATABASE_URL: _, REDIS_URL: __, ...rest } = readConfig({ ...urls, SERPER_API_KEY: "key" });
   const engine = readEngineConfig({ SERPER_API_KEY: "key", API_PORT: "x" });
   expect(rest).toMatchObject(engine);
@@ -130,7 +126,7 @@ test("the engine needs neither Postgres nor Redis, and what is not its own is no
   expect(() => readEngineConfig({ SERPER_BASE_URL: "x" })).toThrow(ConfigError);
 });
 
-test("another default holds where the environment says nothing, and is checked like all else", () => {
+test("a given default applies to a setting that is absent, and is checked like any value", () => {
   const defaults = { SERPER_BASE_URL: "http://a.example" };
   expect(readEngineConfig({ SERPER_BASE_URL: "" }, defaults)).toMatchObject(defaults);
   const set = { SERPER_BASE_URL: "http://b.example" };
@@ -138,7 +134,7 @@ test("another default holds where the environment says nothing, and is checked l
   expect(() => readEngineConfig({}, { SERPER_BASE_URL: "x" })).toThrow("SERPER_BASE_URL: expected a URL");
 });
 
-test("what a provider lacks is told by name, in words and as a list", () => {
+test("settings that a provider lacks are named in the message and in a list", () => {
   const error = new MissingSettings("serper", "A", "B");
   expect(error).toMatchObject({ names: ["A", "B"] });
   expect(error.message).toMatch(/:\n {2}A: required by the provider serper\n {2}B: required by the provider serper$/);
@@ -163,82 +159,10 @@ describe(".env.example", () => {
     expect(read).toEqual({ ...readConfig(urls), ...places });
   });
 
-  test("says of each setting what may stand there", () => {
+  test("says of each setting which values it takes", () => {
     const said = /^(#.*\n)+(?=[A-Z_]+=)/gm;
     const comments = readSource(".env.example").match(said) ?? [];
     expect(comments.filter((comment) => !/default|required/.test(comment))).toEqual([]);
     expect(comments).toHaveLength(example.size);
-  });
-});
-
-const environment = (settings: Record<string, string>) => ({
-  ...urls,
-  API_PORT: "0",
-  API_OPS_PORT: "0",
-  WORKER_OPS_PORT: "0",
-  ...settings,
-});
-
-test.each(["api/main.ts", "worker/main.ts", "shared/admin.ts"])(
-  "%s does not start with a wrong setting: a sentence, and exit code 1",
-  async (program) => {
-    const args = program.endsWith("admin.ts") ? ["plan", "list"] : [];
-    const ended = await run(program, args, environment({ SEARCH_DEADLINE_MS: "canary" }));
-    expect(ended).toEqual({
-      exitCode: 1,
-      stdout: "",
-      stderr:
-        "These settings are missing or wrong:\n  SEARCH_DEADLINE_MS: expected a whole number from 500 to 120000\n",
-    });
-  },
-);
-
-test("a migration does not start without a database", async () => {
-  const { exitCode, stdout, stderr } = await run("shared/database/migrate.ts", [], {});
-  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
-  expect(stderr).toContain(`DATABASE_URL: ${aPostgres}`);
-});
-
-describe("with servers", () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await Service.start({ apis: 0, workers: 0 });
-  });
-  afterAll(() => service.stop());
-
-  const own = () => ({ DATABASE_URL: service.databaseUrl, REDIS_URL: service.redisServer.url });
-
-  test.each(["API_PORT", "API_OPS_PORT"])("an API whose %s is taken says so and ends", async (setting) => {
-    const other = createServer();
-    const port = await new Promise<number>((resolve) => {
-      other.listen(0, "127.0.0.1", () => {
-        const address = other.address();
-        resolve(typeof address === "object" && address ? address.port : 0);
-      });
-    });
-    const ended = await run("api/main.ts", [], environment({ ...own(), [setting]: String(port) }));
-    other.close();
-    expect(ended.exitCode).toBe(1);
-    expect(JSON.parse(ended.stdout.trim().split("\n").at(-1) ?? "")).toMatchObject({
-      level: 60,
-      msg: "the api could not start",
-      err: { code: "EADDRINUSE", message: expect.stringContaining(`127.0.0.1:${port}`) },
-    });
-  });
-
-  test("a worker does not start with a provider whose key is missing, and names the setting", async () => {
-    const ended = await run("worker/main.ts", [], environment({ ...own(), SERP_PROVIDERS: "sandbox,serper" }));
-    expect(ended.exitCode).toBe(1);
-    expect(ended.stdout + ended.stderr).toContain("SERPER_API_KEY: required by the provider serper");
-  });
-
-  test("a process that starts before Redis waits for it and says so", async () => {
-    const { port } = service.redisServer;
-    await service.redisServer.stop();
-    const worker = new RunningProcess("worker/main.ts", environment(own()));
-    await worker.line("still waiting for Redis");
-    await service.restartRedis(port);
-    await worker.line("ops port open");
-    expect(await worker.stop()).toBe(0);
   });
 });

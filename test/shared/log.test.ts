@@ -70,7 +70,7 @@ async function linesOf(requestId: string): Promise<LogLine[]> {
 
 const anyMs = expect.any(Number);
 
-test("a search is one line: who asked, how it ended, what it took and cost", async () => {
+test("a search is one log line with caller, outcome, duration and cost", async () => {
   const { organizationId, token } = await service.organization();
   const { body } = await service.search(token, { keyword: "garden pump", depth: 15 });
   expect(await linesOf(body.requestId)).toEqual([
@@ -100,7 +100,7 @@ test("a search is one line: who asked, how it ended, what it took and cost", asy
   ]);
 });
 
-test("a replay is a line of its own, with nothing charged", async () => {
+test("a replay is a log line of its own, with 0 mils charged", async () => {
   const { token } = await service.organization();
   const first = await service.search(token, { keyword: "tea" }, { key: "k" });
   await service.search(token, { keyword: "tea" }, { key: "k" });
@@ -110,7 +110,7 @@ test("a replay is a line of its own, with nothing charged", async () => {
   expect(await linesOf(first.body.requestId)).toMatchObject([{ outcome: "answered", chargedMils: 5 }]);
 });
 
-test("a refused or failed search is one line with its code and reason", async () => {
+test("a refused or failed search is one log line with its code and reason", async () => {
   const { token } = await service.organization({ creditMils: 5 });
   stub.next.push(refusal(403, "Unauthorized."));
   const failed = await service.search(token, { keyword: "tea" });
@@ -123,7 +123,7 @@ test("a refused or failed search is one line with its code and reason", async ()
   expect(await linesOf(stranger.body.requestId)).toMatchObject([{ status: 401, outcome: "unauthenticated" }]);
 });
 
-test("no secret is ever in a log line, an error's body, a metric, or anything that is stored", async () => {
+test("no secret is in a log line, an error body, a metric, Postgres or Redis", async () => {
   const { token } = await service.organization();
   const never = [token, ...Object.values(secrets)];
   const answers = await goodAndBad(token);

@@ -35,7 +35,7 @@ const patience = { timeout: 10_000, interval: 50 };
 const untilShown = (of: () => Promise<Exposition>, series: string, value: number) =>
   expect.poll(async () => (await of()).value(series), patience).toBe(value);
 
-test("before the first search every counter stands at 0 for every outcome, so that a first increase is seen", async () => {
+test("before the first search every counter is 0 for every outcome, so that a rate includes the first increase", async () => {
   for (const told of [await ofApi(), await ofWorker()]) {
     const outcomes = ["held", "replayed", "waiting", "short", "key_reused", "cold", "closed", "limited", "crowded"];
     const admissions = [...outcomes, "unknown"].map((outcome) => [`{outcome="${outcome}"}`, 0]);
@@ -59,7 +59,7 @@ test("before the first search every counter stands at 0 for every outcome, so th
 const workersOwn = ["ledger_drift_mils", "holds_open", "holds_held_mils"];
 const apisOwn = ["workers_reporting", "queue_depth", "queue_oldest_age_seconds"];
 
-test("a figure is told by whoever measures it, and by nobody else", async () => {
+test("a gauge is exported only by the process that measures it", async () => {
   await untilShown(ofWorker, "ledger_drift_mils", 0);
   await untilShown(ofWorker, "holds_open", 0);
   await untilShown(ofWorker, "holds_held_mils", 0);
@@ -69,7 +69,7 @@ test("a figure is told by whoever measures it, and by nobody else", async () => 
   expect([await shownBy(ofApi, workersOwn), await shownBy(ofWorker, apisOwn)]).toEqual([[], []]);
 });
 
-test("searches are counted by outcome, where they were admitted, settled, asked for and answered", async () => {
+test("searches are counted by outcome in the process that admits, settles, runs and delivers them", async () => {
   const { token } = await service.organization();
   const poor = await service.organization({ creditMils: 4 });
   const statuses = [
@@ -125,7 +125,7 @@ async function failingSearch(token: string) {
   return service.search(token, { keyword: "refused" });
 }
 
-test("a hold shows while its search runs, and a caller who hangs up is counted as given back", async () => {
+test("an open hold is measured while its search runs, and a disconnected caller is counted as a refund", async () => {
   const { token } = await service.organization();
   let answer: () => void = () => undefined;
   stub.next.push((request, response) => {
@@ -143,7 +143,7 @@ test("a hold shows while its search runs, and a caller who hangs up is counted a
   answer();
 });
 
-test("a balance that is wrong shows as drift, in mils", async () => {
+test("a wrong balance is exported as drift in mils", async () => {
   const organization = await service.organization({ creditMils: 100 });
   const driftMils = async () => (await ofWorker()).value("ledger_drift_mils");
   await moveBalance(organization, 7);
@@ -158,7 +158,7 @@ const moveBalance = ({ organizationId }: Organization, mils: number) =>
     mils,
   ]);
 
-test("what nobody can measure while a server is away is absent, and told again once it is back", async () => {
+test("a gauge is absent while its server is unreachable, and returns with it", async () => {
   const told = async () => [...(await shownBy(ofWorker, workersOwn)), ...(await shownBy(ofApi, apisOwn))];
   const untilTold = (names: string[]) => expect.poll(told, patience).toEqual(names);
   await untilTold([...workersOwn, ...apisOwn]);

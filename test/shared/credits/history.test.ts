@@ -69,7 +69,7 @@ const pasts: { title: string; past: (now: Date) => BackdatedEntry[] }[] = [
   },
 ];
 
-test.each(pasts)("thirty days are counted as they were: $title", async ({ past }) => {
+test.each(pasts)("the figures of thirty days agree with the ledger: $title", async ({ past }) => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   // One moment for both, however close midnight is.
   const [{ now }] = (await service.database.query("select now()")).rows;
@@ -79,24 +79,27 @@ test.each(pasts)("thirty days are counted as they were: $title", async ({ past }
   expect(read).toEqual(countedDays(entries, now, 30));
 });
 
-test.each(["Europe/Berlin", "America/New_York"])("days are UTC's where Postgres' own time zone is %s", async (zone) => {
-  const { organizationId } = await service.organization({ creditMils: 0 });
-  const elsewhere = databaseIn(zone);
-  const [{ now }] = (await service.database.query("select now()")).rows;
-  // More days than a year has, so that clocks change among them; entries at both ends of each show one that is off.
-  const days = 400;
-  const today = new Date(`${dayOf(now)}T00:00:00Z`).getTime();
-  const entries = Array.from({ length: days }, (_, at) => today - (days - 1 - at) * dayMs).flatMap(
-    (midnight, at): BackdatedEntry[] => [
-      { at: new Date(midnight), kind: "grant", mils: at + 1 },
-      { at: new Date(midnight + dayMs - 1), kind: "refund", reason: "engine_error" },
-    ],
-  );
-  await backdateLedger(service.database, organizationId, entries);
-  expect(await readDays(elsewhere, organizationId, days)).toEqual(countedDays(entries, now, days));
-});
+test.each(["Europe/Berlin", "America/New_York"])(
+  "days are UTC days if the time zone of Postgres is %s",
+  async (zone) => {
+    const { organizationId } = await service.organization({ creditMils: 0 });
+    const elsewhere = databaseIn(zone);
+    const [{ now }] = (await service.database.query("select now()")).rows;
+    // More days than a year has, so that clocks change among them; entries at both ends of each show one that is off.
+    const days = 400;
+    const today = new Date(`${dayOf(now)}T00:00:00Z`).getTime();
+    const entries = Array.from({ length: days }, (_, at) => today - (days - 1 - at) * dayMs).flatMap(
+      (midnight, at): BackdatedEntry[] => [
+        { at: new Date(midnight), kind: "grant", mils: at + 1 },
+        { at: new Date(midnight + dayMs - 1), kind: "refund", reason: "engine_error" },
+      ],
+    );
+    await backdateLedger(service.database, organizationId, entries);
+    expect(await readDays(elsewhere, organizationId, days)).toEqual(countedDays(entries, now, days));
+  },
+);
 
-test("the ledger's own functions write what the days are counted from", async () => {
+test("the functions of the database write the entries from which days are counted", async () => {
   const { organizationId } = await service.organization({ creditMils: 1_000 });
   const [charged, reversed, refunded] = [newId("req"), newId("req"), newId("req")];
   await decideSettlements(service.database, [
@@ -132,7 +135,7 @@ const belongs: Record<HistoryFilter, (outcome: string) => boolean> = {
   grants: (outcome) => outcome === "granted",
 };
 
-test.each(historyFilters)("the pages of %s follow each other without a gap and without a repeat", async (filter) => {
+test.each(historyFilters)("pages of the history filtered by %s have no gap and no repeat", async (filter) => {
   const [mine, other] = [await service.organization({ creditMils: 0 }), await service.organization({ creditMils: 0 })];
   const past = aMonth(new Date(), 2);
   await backdateLedger(service.database, mine.organizationId, past);

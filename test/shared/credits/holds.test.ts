@@ -78,7 +78,7 @@ test("an admission that arrives twice holds its mils once", async () => {
   expect(await available(organizationId)).toBe(95);
 });
 
-test("a settlement that is late, doubled or out of order changes nothing", async () => {
+test("a settlement that arrives late, twice or out of order has no further effect", async () => {
   const organizationId = await seeded(100);
   const [one, two] = [request(organizationId), request(organizationId)];
   await admit(redis, one);
@@ -97,7 +97,7 @@ test("a settlement that is late, doubled or out of order changes nothing", async
   expect(await redis.hgetall(keysOf(organizationId).balance)).toEqual({ balance: "90", version: "3" });
 });
 
-test("a hold of 0 mils, for a key that has paid, begins and ends like any other", async () => {
+test("a hold of 0 mils, for a key that has paid, is placed and dropped like any other", async () => {
   const organizationId = await seeded(10);
   const free = request(organizationId, { priceMils: 0 });
   expect(await admit(redis, free)).toMatchObject({ outcome: "held", remainingMils: 10 });
@@ -105,7 +105,7 @@ test("a hold of 0 mils, for a key that has paid, begins and ends like any other"
   expect(await redis.hgetall(keysOf(organizationId).holds)).toEqual({ held: "0" });
 });
 
-test("a batch's balance never runs ahead of its holds, and nobody is shown less than nothing", async () => {
+test("a balance that arrives before its holds are dropped never shows less than 0 mils", async () => {
   const organizationId = await seeded(10);
   const both = [request(organizationId), request(organizationId)];
   for (const one of both) await admit(redis, one);
@@ -119,7 +119,7 @@ test("a batch's balance never runs ahead of its holds, and nobody is shown less 
   expect(await available(organizationId)).toBe(0);
 });
 
-test("an unknown balance is cold, not zero, and a refusal leaves no trace", async () => {
+test("a missing balance is cold, not zero, and a refusal leaves no hold, record or count", async () => {
   const organizationId = newId("org");
   expect(await admit(redis, request(organizationId))).toMatchObject({ outcome: "cold" });
   expect(await redis.keys(`*${organizationId}*`)).toEqual([]);
@@ -128,7 +128,7 @@ test("an unknown balance is cold, not zero, and a refusal leaves no trace", asyn
   expect(await redis.exists(keysOf(organizationId).window, keysOf(organizationId).holds)).toBe(0);
 });
 
-test("the first answer under a key stays, whoever comes later with another", async () => {
+test("the first answer under a key stays when another run brings a second one", async () => {
   const organizationId = await seeded(100);
   const key = { hash: "k", fingerprint: "q" };
   const owner = request(organizationId, { key });
@@ -149,7 +149,7 @@ test("the first answer under a key stays, whoever comes later with another", asy
   });
 });
 
-test("a failure frees the key for whoever comes next, but is told to those who wait", async () => {
+test("a failure frees the key for the next request, and is shared with the repeats that wait", async () => {
   const organizationId = await seeded(100);
   const key = { hash: "k", fingerprint: "q" };
   const owner = request(organizationId, { key });
@@ -165,7 +165,7 @@ test("a failure frees the key for whoever comes next, but is told to those who w
   });
 });
 
-test("only overdue holds are told to the sweeper, with the key that they own", async () => {
+test("the sweeper finds only overdue holds, with the key that each owns", async () => {
   const organizationId = await seeded(100);
   const late = request(organizationId, { budgetMs: 0, key: { hash: "abc", fingerprint: "q" } });
   await admit(redis, late);
@@ -186,7 +186,7 @@ test("a rate window that would outlive its length, after the clock was set back,
   expect(await admit(redis, request(organizationId))).toMatchObject({ outcome: "held", window: { used: 1 } });
 });
 
-test("every key but an organization's balance and holds goes away by itself", async () => {
+test("every key in Redis but an organization's balance and holds expires", async () => {
   const organizationId = await seeded(100);
   await admit(redis, request(organizationId, { key: { hash: "k", fingerprint: "q" } }));
   for (const key of await redis.keys(`*${organizationId}*`)) {

@@ -50,7 +50,7 @@ const refund = (organizationId: string, requestId: string): SettlementRequest =>
 const decideOne = async (ending: SettlementRequest) =>
   (await decideSettlements(database, [ending])).get(ending.requestId);
 
-test("whoever decides a search first has decided it; everyone else is told so", async () => {
+test("the first decision on a search stands, and later calls return it", async () => {
   const organizationId = await organizationWith(100);
   const requestId = newId("req");
   expect(await decideOne(refund(organizationId, requestId))).toMatchObject({ kind: "refund", isNew: true });
@@ -62,7 +62,7 @@ test("whoever decides a search first has decided it; everyone else is told so", 
   });
 });
 
-test("a batch that is sent again, in part and in another order, decides nothing a second time", async () => {
+test("a batch that is sent again in part and in another order decides no search twice", async () => {
   const organizationId = await organizationWith(100);
   const batch = Array.from({ length: 6 }, () => charge(organizationId));
   await decideSettlements(database, batch);
@@ -121,7 +121,7 @@ test("under one key only the first charge pays, in one batch as in many; the oth
   expect(await readBalance(database, organizationId)).toMatchObject({ balanceMils: 95 });
 });
 
-test("a paid key is honoured even with nothing left, and a key without cover pays nothing for anyone", async () => {
+test("a paid key is free even with an empty balance, and a key without cover makes no other search free", async () => {
   const organizationId = await organizationWith(priceMils);
   const key = { hash: "paid", fingerprint: "q" };
   await decideOne(charge(organizationId, newId("req"), key));
@@ -134,7 +134,7 @@ test("a paid key is honoured even with nothing left, and a key without cover pay
   expect([...refused.values()].map(({ reason }) => reason)).toEqual(["out_of_credits", "out_of_credits"]);
 });
 
-test("an undelivered charge is reversed once; a delivered one and a keyed one never", async () => {
+test("an undelivered charge is reversed once, a delivered or keyed one never", async () => {
   const organizationId = await organizationWith(100);
   const [lost, delivered, keyed] = [newId("req"), newId("req"), newId("req")];
   const key = { hash: "k", fingerprint: "q" };
@@ -189,14 +189,14 @@ test("a grant counts once however often it is sent, also at the same time", asyn
   await expect(grantCredit(database, theirs)).rejects.toThrow("one_entry_per_grant");
 });
 
-test("a search of an unknown organization has no decision and does not hinder the others", async () => {
+test("a search of an unknown organization has no decision, and the rest of its batch is decided", async () => {
   const organizationId = await organizationWith(100);
   const [good, lost] = [charge(organizationId), charge(newId("org"))];
   const decisions = await decideSettlements(database, [lost, good]);
   expect([...decisions.keys()]).toEqual([good.requestId]);
 });
 
-test("a key whose day ends before a search would end has not paid for it", async () => {
+test("a paid key that expires before a repeat would settle does not make it free", async () => {
   const organizationId = await organizationWith(100);
   const key = { hash: "h", fingerprint: "f" };
   await decideSettlements(database, [{ requestId: newId("req"), organizationId, key, wanted: "charge", priceMils }]);

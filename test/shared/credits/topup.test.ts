@@ -22,7 +22,7 @@ async function organization(planCode = "free"): Promise<string> {
   return made?.organizationId ?? "";
 }
 
-test("of thirty first top-ups at once each counts, and one turns the plan", async () => {
+test("of thirty concurrent first top-ups each is credited, and one changes the plan", async () => {
   const organizationId = await organization();
   const ids = Array.from({ length: 10 }, () => newId("grant"));
   const paid = [...ids, ...ids, ...ids].map((grantId) => topUp(database, { organizationId, grantId, mils: 7 }));
@@ -37,7 +37,7 @@ test("of thirty first top-ups at once each counts, and one turns the plan", asyn
   });
 });
 
-test("a repeat of the first top-up looks at the plan no more", async () => {
+test("a repeat of the first top-up does not change the plan again", async () => {
   const organizationId = await organization();
   const first = { organizationId, grantId: newId("grant"), mils: 7 };
   expect(await topUp(database, first)).toEqual({
@@ -58,7 +58,7 @@ test("a repeat of the first top-up looks at the plan no more", async () => {
   expect(await showOrganization(database, organizationId)).toMatchObject({ plan: "free", balanceMils: 14 });
 });
 
-test("a grant of an operator is no first top-up; on another plan the first one changes nothing", async () => {
+test("a grant of an operator is not a first top-up, and a first top-up changes no plan but free", async () => {
   const organizationId = await organization();
   await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 1, reason: "top-up" });
   expect(await topUp(database, { organizationId, grantId: newId("grant"), mils: 1 })).toMatchObject({
@@ -69,7 +69,7 @@ test("a grant of an operator is no first top-up; on another plan the first one c
   expect(first).toMatchObject({ fresh: true, planChanged: false });
 });
 
-test("one payment is one organization's: its id is refused for another, and for nobody there is nothing", async () => {
+test("a payment id is refused for a second organization, and an unknown organization gets no credit", async () => {
   const grantId = newId("grant");
   const [one, other] = [await organization(), await organization()];
   await topUp(database, { organizationId: one, grantId, mils: 7 });

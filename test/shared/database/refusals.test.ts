@@ -31,7 +31,7 @@ test.each([
   ["truncate ledger_entries", /permission denied/],
   ["delete from organizations", /permission denied/],
   ["update undelivered set charged_at = now()", /permission denied/],
-])("the role of the processes may not: %s", async (statement, refusal) => {
+])("the role serpmill is not allowed to: %s", async (statement, refusal) => {
   await expect(database.query(statement)).rejects.toThrow(refusal);
 });
 
@@ -59,11 +59,11 @@ test.each([
   ["organization_id_is_a_typeid", "insert into organizations (id, name, plan_code) values ('acme', 'Acme', 'free')"],
   ["window_admits_at_least_one", "update plans set window_limit = 0"],
   ["price_is_never_negative", "update plans set price_mils = -1"],
-])("the database refuses what must not be: %s (%s)", async (constraint, statement) => {
+])("the database enforces the constraint %s (%s)", async (constraint, statement) => {
   await expect(database.query(statement.replace("ORG", organizationId))).rejects.toThrow(constraint);
 });
 
-test("a second deciding entry and a second reversal are refused by the database itself", async () => {
+test("the database refuses a second deciding entry and a second reversal", async () => {
   const insert = (version: number, kind: string, mils: number) =>
     database.query(`${entry} values ($1, $2, $3, $4, 10, 'req', null, 'x')`, [organizationId, version, kind, mils]);
   await insert(2, "refund", 0);
@@ -72,6 +72,6 @@ test("a second deciding entry and a second reversal are refused by the database 
   await expect(insert(5, "reversal", 0)).rejects.toThrow("one_reversal_per_request");
 });
 
-test("migrations run twice, and several at once, change a database once", async () => {
+test("migrations that run twice or concurrently are applied once", async () => {
   expect(await Promise.all([migrate(url), migrate(url)])).toEqual([[], []]);
 });

@@ -10,11 +10,11 @@ test.each([
   "EHOSTDOWN",
   "ENETUNREACH",
   "EAI_AGAIN",
-])("a Postgres that answers %s is away, and the statement may be sent again", (code) => {
+])("%s is transient: the statement is retried", (code) => {
   expect(isTransient(Object.assign(new Error(`connect ${code} 10.0.0.1:5432`), { code }))).toBe(true);
 });
 
-test("a defect of ours is no outage", () => {
+test("an error of the statement itself is not transient", () => {
   expect(isTransient(new TypeError("x is not a function"))).toBe(false);
   expect(isTransient("ECONNREFUSED")).toBe(false);
 });

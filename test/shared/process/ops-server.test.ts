@@ -31,15 +31,14 @@ async function readiness({ opsUrl }: { opsUrl: string }) {
 
 const readinessOfBoth = () => Promise.all(both().map(readiness));
 
-/** Of those who are alive, the status with which they say so. */
 const livenessOfBoth = () => Promise.all(both().map(async ({ opsUrl }) => (await fetch(`${opsUrl}/livez`)).status));
 
-test("a process that has all that it needs is alive and ready", async () => {
+test("a process whose dependencies are reachable is live and ready", async () => {
   await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);
   expect(await livenessOfBoth()).toEqual([200, 200]);
 });
 
-test("the ops port answers GET alone, nothing of the API, and nobody keeps what it tells", async () => {
+test("the ops port answers only GET, serves no API path, and forbids caching", async () => {
   for (const { opsUrl } of both()) {
     for (const path of ["/livez", "/readyz?probe=1", "/metrics"]) {
       const { status, headers } = await fetch(opsUrl + path);
@@ -53,7 +52,7 @@ test("the ops port answers GET alone, nothing of the API, and nobody keeps what 
   }
 });
 
-test("nothing of the ops port is on the public one", async () => {
+test("no path of the ops port is on the public port", async () => {
   for (const path of ["/livez", "/readyz", "/metrics", "/queues"]) {
     const answer = await service.send(path);
     expect({ path, ...answer }).toMatchObject({ path, status: 404, body: { error: { code: "not_found" } } });
@@ -61,7 +60,7 @@ test("nothing of the ops port is on the public one", async () => {
   }
 });
 
-test("without Postgres a process says so, stays alive, and is ready again by itself", async () => {
+test("without Postgres a process is live but not ready, and recovers by itself", async () => {
   wayToPostgres.cut();
   await expect.poll(readinessOfBoth, patience).toEqual([missing("postgres"), missing("postgres")]);
   expect(await livenessOfBoth()).toEqual([200, 200]);
@@ -69,7 +68,7 @@ test("without Postgres a process says so, stays alive, and is ready again by its
   await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);
 });
 
-test("without Redis a process says so, stays alive, and is ready again by itself", async () => {
+test("without Redis a process is live but not ready, and recovers by itself", async () => {
   const { port, kill, exited } = service.redisServer;
   kill("SIGKILL");
   await exited;
@@ -79,7 +78,7 @@ test("without Redis a process says so, stays alive, and is ready again by itself
   await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);
 });
 
-test("a frozen Redis is missing too: no probe waits for it", async () => {
+test("a frozen Redis counts as missing, and does not delay a probe", async () => {
   service.redisServer.kill("SIGSTOP");
   try {
     await expect.poll(readinessOfBoth, patience).toEqual([missing("redis"), missing("redis")]);
@@ -92,7 +91,7 @@ test("a frozen Redis is missing too: no probe waits for it", async () => {
   await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);
 });
 
-test("a process that is asked to stop is not ready any more while it still serves", async () => {
+test("a stopping process is not ready any more while it still serves", async () => {
   const stopping = await service.startApi();
   const stopped = stopping.stop();
   await expect.poll(() => readiness(stopping), { timeout: 1_000, interval: 20 }).toEqual(missing("serving"));

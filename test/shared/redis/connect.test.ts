@@ -8,7 +8,7 @@ import { freshRedis } from "../../harness/servers/servers.ts";
 
 const log = openLog({ name: "test", level: "silent" });
 
-test("many writes refused at once by a Redis that became a replica cost one connection, and no word on stderr", async () => {
+test("many concurrent writes that a replica refuses cost one reconnection, and no warning on stderr", async () => {
   const server = await freshRedis();
   const shutdown = new Shutdown();
   const operator = new Redis(server.url);

@@ -1,0 +1,79 @@
+import { createServer } from "node:http";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RunningProcess } from "../../harness/processes/process.ts";
+import { run } from "../../harness/processes/run.ts";
+import { Service } from "../../harness/processes/service.ts";
+
+const urls = { DATABASE_URL: "postgres://localhost/serpmill", REDIS_URL: "redis://localhost:6379" };
+
+const environment = (settings: Record<string, string>) => ({
+  ...urls,
+  API_PORT: "0",
+  API_OPS_PORT: "0",
+  WORKER_OPS_PORT: "0",
+  ...settings,
+});
+
+test.each(["api/main.ts", "worker/main.ts", "shared/admin.ts"])(
+  "%s with a wrong setting prints what is wrong and exits with 1",
+  async (program) => {
+    const args = program.endsWith("admin.ts") ? ["plan", "list"] : [];
+    const ended = await run(program, args, environment({ SEARCH_DEADLINE_MS: "canary" }));
+    expect(ended).toEqual({
+      exitCode: 1,
+      stdout: "",
+      stderr:
+        "These settings are missing or wrong:\n  SEARCH_DEADLINE_MS: expected a whole number from 500 to 120000\n",
+    });
+  },
+);
+
+test("a migration without DATABASE_URL exits with 1", async () => {
+  const { exitCode, stdout, stderr } = await run("shared/database/migrate.ts", [], {});
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
+  expect(stderr).toContain("DATABASE_URL: expected a URL that begins with postgres:// or postgresql://");
+});
+
+describe("with servers", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await Service.start({ apis: 0, workers: 0 });
+  });
+  afterAll(() => service.stop());
+
+  const own = () => ({ DATABASE_URL: service.databaseUrl, REDIS_URL: service.redisServer.url });
+
+  test.each(["API_PORT", "API_OPS_PORT"])("an API whose %s is in use logs that and exits", async (setting) => {
+    const other = createServer();
+    const port = await new Promise<number>((resolve) => {
+      other.listen(0, "127.0.0.1", () => {
+        const address = other.address();
+        resolve(typeof address === "object" && address ? address.port : 0);
+      });
+    });
+    const ended = await run("api/main.ts", [], environment({ ...own(), [setting]: String(port) }));
+    other.close();
+    expect(ended.exitCode).toBe(1);
+    expect(JSON.parse(ended.stdout.trim().split("\n").at(-1) ?? "")).toMatchObject({
+      level: 60,
+      msg: "the api could not start",
+      err: { code: "EADDRINUSE", message: expect.stringContaining(`127.0.0.1:${port}`) },
+    });
+  });
+
+  test("a worker with a provider whose key is missing names the setting and exits", async () => {
+    const ended = await run("worker/main.ts", [], environment({ ...own(), SERP_PROVIDERS: "sandbox,serper" }));
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stdout + ended.stderr).toContain("SERPER_API_KEY: required by the provider serper");
+  });
+
+  test("a process that starts before Redis logs that it waits, and starts once Redis is there", async () => {
+    const { port } = service.redisServer;
+    await service.redisServer.stop();
+    const worker = new RunningProcess("worker/main.ts", environment(own()));
+    await worker.line("still waiting for Redis");
+    await service.restartRedis(port);
+    await worker.line("ops port open");
+    expect(await worker.stop()).toBe(0);
+  });
+});
