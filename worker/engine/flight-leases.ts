@@ -17,8 +17,8 @@ import { type EngineAnswer, engineErrors } from "./engine-answer.ts";
  *   Workers that find the lease held set `awaited` and poll.
  * - **released** (at most `awaited`): the next worker acquires the lease. `awaited` stays set.
  * - **published** (`answer` or `failure` with `failedBy`, and `at`): stays for 5 s, a cached answer for
- *   SEARCH_CACHE_SECONDS. Whoever asks for an answer of that age gets it. A failure goes only to those who waited for
- *   this very lease. Any other worker acquires the lease: *held*.
+ *   SEARCH_CACHE_SECONDS. Workers that accept an answer of that age get it. A failure is only for the workers that
+ *   waited for this lease. Any other worker acquires the lease: *held*.
  *
  * The names of key and fields are the protocol between the workers of a rolling upgrade.
  */
@@ -61,7 +61,7 @@ const keyOf = (fingerprint: string) => `asked:${fingerprint}`;
  * @param options.sinceMs by Redis' clock: older answers are ignored.
  * @param options.awaited the token of the lease that this worker has waited for, whose failure it shares.
  * @param options.timeoutMs for the reply of Redis.
- * @throws if Redis does not reply. The lease may be acquired all the same; then it expires.
+ * @throws if Redis does not reply. The lease may have been acquired even so; then it expires.
  */
 export async function acquireLease(
   redis: Redis,

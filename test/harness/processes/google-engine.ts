@@ -5,7 +5,7 @@ import { openGoogleEngine, type GoogleEngine } from "../../../worker/engine/goog
 import type { Provider } from "../../../shared/providers/provider.ts";
 import { engineConfig } from "../fixtures/queries.ts";
 
-/** The engine with these settings, as a worker opens it. Whoever opens it closes it. */
+/** The engine with these settings, as a worker opens it. The test has to close it. */
 export function openGoogle(
   settings: Record<string, string> = {},
   options: { providers?: Provider[]; metrics?: Metrics } = {},
@@ -14,7 +14,7 @@ export function openGoogle(
   return openGoogleEngine({ config, metrics: openMetrics(), log: pino({ level: "silent" }), ...options });
 }
 
-/** The engine over these providers, in their order; it closes with the test. */
+/** The engine with these providers, in order of preference. It closes with the test. */
 export function googleOver(...providers: Provider[]): GoogleEngine {
   const google = openGoogle({}, { providers });
   onTestFinished(() => google.close());

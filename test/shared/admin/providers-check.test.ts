@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readLine } from "../../harness/clients/admin.ts";
+import { readLine, runAdminHere } from "../../harness/clients/admin.ts";
 import { run } from "../../harness/processes/run.ts";
 import { type ProviderStubs, reply, startProviderStubs } from "../providers/provider-stubs.ts";
 
-const everybody = "serper,dataforseo,serpapi,searxng,sandbox";
+const allProviders = "serper,dataforseo,serpapi,searxng,sandbox";
 
 let stubs: ProviderStubs;
 beforeEach(async () => {
@@ -11,18 +11,18 @@ beforeEach(async () => {
 });
 afterEach(() => stubs.close());
 
-/** `providers check` as an operator starts it: no Postgres, no Redis. Whatever it says, it never says a secret. */
+/** Runs `providers check` without Postgres and Redis. Its output never holds a secret. */
 async function check(args: string[], settings: Record<string, string> = {}) {
-  const environment = { ...stubs.settings, SERP_PROVIDERS: everybody, ...settings };
-  const ended = await run("shared/admin.ts", ["providers", "check", ...args], environment);
-  expect(ended.stdout + ended.stderr).not.toMatch(/secret/);
-  return ended;
+  const environment = { ...stubs.settings, SERP_PROVIDERS: allProviders, ...settings };
+  const result = await runAdminHere(["providers", "check", ...args], environment);
+  expect(result.stdout + result.stderr).not.toMatch(/secret/);
+  return result;
 }
 
-test("the table has a row for each provider in order of preference, and all is well", async () => {
+test("healthy providers are listed in a table, in order of preference, and the exit code is 0", async () => {
   const { exitCode, stdout, stderr } = await check([]);
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
-  // How long they took is theirs.
+  // Latencies differ from run to run.
   expect(stdout.replaceAll(/\| \d+ +\|/g, "| 123          |")).toBe(
     [
       "| provider   | reachable | credentials | balance           | latency (ms) | can                                                           |",
@@ -37,7 +37,7 @@ test("the table has a row for each provider in order of preference, and all is w
   );
 });
 
-test("as JSON it is one line with the same", async () => {
+test("--json prints the same as one line of JSON", async () => {
   const { exitCode, stdout, stderr } = await check(["--json"], { SERP_PROVIDERS: "dataforseo" });
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
   expect(readLine(stdout)).toEqual({
@@ -56,7 +56,7 @@ test("as JSON it is one line with the same", async () => {
   });
 });
 
-test("what is not well is named in a sentence, and the exit code tells", async () => {
+test("each unhealthy provider is a sentence on stderr, and the exit code is 1", async () => {
   stubs.replies.set("dataforseo", reply(200, { status_code: 40_210, status_message: "a-secret", tasks: null }));
   stubs.replies.set("searxng", reply(200, "a-secret of a captive portal"));
   const settings = { SERPER_API_KEY: "", SERPAPI_BASE_URL: "http://127.0.0.1:1" };
@@ -82,7 +82,7 @@ test("what is not well is named in a sentence, and the exit code tells", async (
   expect(readLine(asJson.stdout)).toMatchObject({ ok: false });
 });
 
-test("a misspelt provider or a wrong setting is refused as at every start, and nobody is asked", async () => {
+test("an unknown provider or an invalid setting is refused, and no provider is called", async () => {
   expect(await check([], { SERP_PROVIDERS: "serper,serpai" })).toEqual({
     exitCode: 1,
     stdout: "",
@@ -94,8 +94,8 @@ test("a misspelt provider or a wrong setting is refused as at every start, and n
   expect(stubs.requests).toEqual([]);
 });
 
-test("the command is found from the top, and explains itself on each level", async () => {
-  const shown = (...args: string[]) => run("shared/admin.ts", args, {});
+test("the help of each level lists the command and its options", async () => {
+  const shown = (...args: string[]) => runAdminHere(args, {});
   expect((await shown("--help")).stdout).toMatch(/^ {2}providers +\S/m);
   expect((await shown("providers", "--help")).stdout).toMatch(/^ {2}check +\S/m);
   const own = await shown("providers", "check", "--help");
@@ -105,4 +105,12 @@ test("the command is found from the top, and explains itself on each level", asy
   const wrong = await shown("providers", "check", "--yaml");
   expect(wrong).toMatchObject({ exitCode: 1, stdout: "" });
   expect(wrong.stderr).toMatch(/unknown option '--yaml'/);
+});
+
+test("the command runs as a process without DATABASE_URL and REDIS_URL, and sets the exit code", async () => {
+  stubs.replies.set("searxng", reply(503, "Oops"));
+  const environment = { ...stubs.settings, SERP_PROVIDERS: "searxng,sandbox" };
+  const { exitCode, stdout, stderr } = await run("shared/admin.ts", ["providers", "check", "--json"], environment);
+  expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: "searxng is unreachable or returned a server error.\n" });
+  expect(readLine(stdout)).toMatchObject({ ok: false, providers: [{ provider: "searxng" }, { provider: "sandbox" }] });
 });

@@ -5,7 +5,7 @@ import { eventually } from "../../harness/assertions/eventually.ts";
 import { contractCases, type ContractCase } from "./contract-cases.ts";
 import { type ProviderStubs, type Reply, reply, startProviderStubs } from "./provider-stubs.ts";
 
-const patienceMs = 20_000;
+const timeoutMs = 20_000;
 const overHttp = ["serpapi", "serper", "searxng", "dataforseo"] as const;
 const withAccount = ["serpapi", "serper", "dataforseo"] as const;
 
@@ -15,33 +15,33 @@ beforeEach(async () => {
 });
 afterEach(() => stubs.close());
 
-function checkAll(names: readonly ProviderName[], settings: Record<string, string> = {}, msMax = patienceMs) {
+function checkAll(names: readonly ProviderName[], settings: Record<string, string> = {}, msMax = timeoutMs) {
   return checkProvidersHealth(
     readEngineConfig({ ...stubs.settings, SERP_PROVIDERS: names.join(","), ...settings }),
     msMax,
   );
 }
 
-/** The one provider, while this happens to whoever asks it. */
-async function checkOne(name: ProviderName, happens: Reply, msMax?: number): Promise<ProviderHealth | undefined> {
-  stubs.replies.set(name, happens);
+/** Checks one provider, which replies like this. */
+async function checkOne(name: ProviderName, replies: Reply, msMax?: number): Promise<ProviderHealth | undefined> {
+  stubs.replies.set(name, replies);
   return (await checkAll([name], {}, msMax))[0];
 }
 
-/** What is known of credentials that nobody has judged. */
-const unasked = (name: ProviderName) => (name === "searxng" ? "none needed" : null);
+/** The state of credentials that no provider has accepted or refused. */
+const credentialsUnknown = (name: ProviderName) => (name === "searxng" ? "none needed" : null);
 
-test("every provider is well: accounts are asked what they have left, free ones for a search", async () => {
+test("healthy providers are checked by the state of the account, or by a search where searches cost nothing", async () => {
   const checks = await checkAll(providerNames);
-  const well = { reachable: true, credentials: "ok", problem: null, latencyMs: expect.any(Number) };
-  const free = { ...well, credentials: "none needed", balance: null };
+  const healthy = { reachable: true, credentials: "ok", problem: null, latencyMs: expect.any(Number) };
+  const free = { ...healthy, credentials: "none needed", balance: null };
   const most = { mobile: true, cities: true, everyLanguage: false, depthInOneCall: false };
   expect(checks).toEqual([
     { ...free, provider: "sandbox", can: { ...most, everyLanguage: true } },
-    { ...well, provider: "serpapi", balance: "870 searches left", can: most },
-    { ...well, provider: "serper", balance: "2,492 credits", can: { ...most, mobile: false } },
+    { ...healthy, provider: "serpapi", balance: "870 searches left", can: most },
+    { ...healthy, provider: "serper", balance: "2,492 credits", can: { ...most, mobile: false } },
     { ...free, provider: "searxng", can: { ...most, mobile: false, cities: false } },
-    { ...well, provider: "dataforseo", balance: "12.34 USD", can: { ...most, depthInOneCall: true } },
+    { ...healthy, provider: "dataforseo", balance: "12.34 USD", can: { ...most, depthInOneCall: true } },
   ]);
   expect(stubs.requests.toSorted()).toEqual([
     "dataforseo GET /v3/appendix/user_data",
@@ -51,7 +51,7 @@ test("every provider is well: accounts are asked what they have left, free ones 
   ]);
 });
 
-test("all are asked side by side, each once, however often it is named", async () => {
+test("all providers are checked concurrently, each once even if it is listed twice", async () => {
   const held: (() => void)[] = [];
   for (const name of overHttp) {
     const { account, page }: ContractCase = contractCases[name];
@@ -65,7 +65,7 @@ test("all are asked side by side, each once, however often it is named", async (
   );
 });
 
-test.each(withAccount)("wrong credentials are refused by %s, which was reached", async (name) => {
+test.each(withAccount)("%s is reachable and refuses wrong credentials", async (name) => {
   const wrong = {
     SERPAPI_API_KEY: "another-key-0123456789",
     SERPER_API_KEY: "another",
@@ -76,53 +76,64 @@ test.each(withAccount)("wrong credentials are refused by %s, which was reached",
   expect(check?.problem).toMatch(/^rejects our account: wrong credentials/);
 });
 
-test.each(withAccount)("an account at %s with nothing left is not well, and shows what it has", async (name) => {
+test.each(withAccount)("an account at %s without balance is a problem, and its balance is shown", async (name) => {
   const { account }: ContractCase = contractCases[name];
   const check = await checkOne(name, reply(200, account?.spent));
   expect(check).toMatchObject({ reachable: true, credentials: "ok", problem: "has no balance left on our account" });
   expect(check?.balance).toMatch(/^-?0/);
 });
 
-test.each(overHttp)("where nobody listens, %s is out of reach", async (name) => {
-  const nowhere = Object.fromEntries(overHttp.map((each) => [`${each.toUpperCase()}_BASE_URL`, "http://127.0.0.1:1"]));
-  const [check] = await checkAll([name], nowhere);
-  expect(check).toMatchObject({ reachable: false, credentials: unasked(name), balance: null, latencyMs: null });
+test.each(overHttp)("%s is unreachable if nothing listens at its address", async (name) => {
+  const closedPorts = Object.fromEntries(
+    overHttp.map((each) => [`${each.toUpperCase()}_BASE_URL`, "http://127.0.0.1:1"]),
+  );
+  const [check] = await checkAll([name], closedPorts);
+  expect(check).toMatchObject({
+    reachable: false,
+    credentials: credentialsUnknown(name),
+    balance: null,
+    latencyMs: null,
+  });
   expect(check?.problem).toBe("is unreachable or returned a server error");
 });
 
-test.each(overHttp)("one that takes the request and says nothing is given up: %s", async (name) => {
+test.each(overHttp)("%s times out if it does not answer", async (name) => {
   const check = await checkOne(name, () => {}, 50);
-  expect(check).toMatchObject({ reachable: false, credentials: unasked(name), problem: "did not answer in time" });
+  expect(check).toMatchObject({
+    reachable: false,
+    credentials: credentialsUnknown(name),
+    problem: "did not answer in time",
+  });
 });
 
-test.each(overHttp)("one that begins its answer and never ends it is given up, too: %s", async (name) => {
+test.each(overHttp)("%s times out if it does not end its answer", async (name) => {
   const check = await checkOne(name, (response) => response.writeHead(200).write("{"), 50);
   expect(check).toMatchObject({ reachable: false, problem: "did not answer in time" });
 });
 
-const cannotBeRead: [string, Reply][] = [
+const unreadable: [string, Reply][] = [
   ["garbage", reply(200, "<!doctype html><title>Sign in to the network</title>")],
-  ["an answer of somebody else", reply(200, { hello: "world" })],
+  ["an answer of another service", reply(200, { hello: "world" })],
   ["a redirect", (response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end()],
-  ["what is larger than any answer", reply(200, { balance: 1, pad: "x".repeat(5 * 1024 * 1024) })],
+  ["an answer that is too large", reply(200, { balance: 1, pad: "x".repeat(5 * 1024 * 1024) })],
 ];
 
-test.each(overHttp.flatMap((name) => cannotBeRead.map(([what, happens]) => ({ name, what, happens }))))(
-  "$what from $name is not well, though something was reached",
+test.each(overHttp.flatMap((name) => unreadable.map(([what, happens]) => ({ name, what, happens }))))(
+  "$what from $name is a problem, but $name is reachable",
   async ({ name, happens }) => {
     const check = await checkOne(name, happens);
-    expect(check).toMatchObject({ reachable: true, credentials: unasked(name), balance: null });
+    expect(check).toMatchObject({ reachable: true, credentials: credentialsUnknown(name), balance: null });
     expect(check?.problem).toBe("returned an unreadable answer");
   },
 );
 
-test.each(overHttp)("an error of %s is told as one, and a broken connection", async (name) => {
+test.each(overHttp)("%s is unhealthy after a server error or a broken connection", async (name) => {
   const problem = "is unreachable or returned a server error";
   expect(await checkOne(name, reply(503, "Oops"))).toMatchObject({ reachable: true, problem });
   expect(await checkOne(name, (response) => response.destroy())).toMatchObject({ reachable: false, problem });
 });
 
-test("a 200 that is a failure is a failure", async () => {
+test("a failure in an answer with status 200 is a failure", async () => {
   const unauthorized = { status_code: 40_100, status_message: "You are not Authorized.", cost: 0, tasks: null };
   expect(await checkOne("dataforseo", reply(200, unauthorized))).toMatchObject({ credentials: "refused" });
   const task = { status_code: 40_104, status_message: "Please visit your account to verify it.", result: null };
@@ -134,7 +145,7 @@ test("a 200 that is a failure is a failure", async () => {
   expect(await checkOne("searxng", reply(200, suspended))).toMatchObject({ problem: "is blocked by Google" });
 });
 
-test("what lacks its settings is told by their names, nobody is asked, and the others are all the same", async () => {
+test("a provider without its settings is not called, its missing settings are listed, and the others are checked", async () => {
   const { settings } = stubs;
   const lacking = Object.fromEntries(Object.entries(settings).filter(([name]) => /SERPER/.test(name)));
   const config = readEngineConfig({
@@ -142,7 +153,7 @@ test("what lacks its settings is told by their names, nobody is asked, and the o
     SERP_PROVIDERS: "dataforseo,serpapi,serper,searxng",
     DATAFORSEO_LOGIN: "a",
   });
-  const checks = await checkProvidersHealth(config, patienceMs);
+  const checks = await checkProvidersHealth(config, timeoutMs);
   const nothing = { reachable: null, balance: null, latencyMs: null, can: null };
   const missing = (provider: ProviderName, names: string) => ({
     provider,

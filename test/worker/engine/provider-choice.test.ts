@@ -137,7 +137,7 @@ describe("a provider whose circuit is open", () => {
     expect(await calledBy(google)).toEqual(["sandbox: ok"]);
   });
 
-  test("is called all the same if there is no other", async () => {
+  test("is called although it is open if there is no other", async () => {
     stub.otherwise = failing;
     const google = googleOver(serper);
     for (let search = 0; search < 8; search += 1) await calledBy(google);
@@ -155,7 +155,7 @@ describe("a provider whose circuit is open", () => {
   });
 });
 
-test("a saturated provider is passed over for the next one that is ready", async () => {
+test("a saturated provider is skipped for the next one that is ready", async () => {
   const google = googleOver({ ...serper, concurrentCallsMax: 1 }, openSandbox());
   const answer = stub.hold();
   const first = google.search(query(), deadlineMs);

@@ -154,7 +154,7 @@ describe("the circuit breaker", () => {
     expect(client.availability()).toBe("open");
   });
 
-  test("is bypassed by an attempt that failover makes all the same", async () => {
+  test("is bypassed by an attempt that failover makes although the circuit is open", async () => {
     const { client, stub, fetch, times } = openClient();
     stub.reply = failing("account_refused");
     await times(5);
