@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { type Metrics, openMetrics } from "../../../../shared/metrics.ts";
 import { Bulkhead } from "../../../../shared/providers/policies/bulkhead.ts";
 import type { PageOutcome } from "../../../../shared/providers/provider.ts";
+import { eventually } from "../../../harness/assertions/eventually.ts";
 import { farMs, held, page } from "./fixtures.ts";
 
 const open = (concurrentCallsMax: number, metrics: Metrics = openMetrics()) =>
@@ -58,7 +59,7 @@ test("once a call that waited has a slot, its own outcome counts", async () => {
   const waiting = bulkhead.run(second.call, limits(farMs, stop));
   first.end(page());
   await running;
-  await expect.poll(second.calls).toBe(1);
+  await eventually(async () => second.calls() === 1);
   stop.abort();
   second.end({ failure: "timeout" });
   expect(await waiting).toEqual({ failure: "timeout" });

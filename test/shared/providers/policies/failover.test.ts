@@ -6,6 +6,7 @@ import type { Availability } from "../../../../shared/providers/policies/provide
 import { newTrace } from "../../../../shared/providers/policies/trace.ts";
 import type { Failure, Page } from "../../../../shared/providers/provider.ts";
 import { openSandbox } from "../../../../shared/providers/sandbox/sandbox.ts";
+import { eventually } from "../../../harness/assertions/eventually.ts";
 import { query } from "../../../harness/fixtures/queries.ts";
 import { farMs, pageTitled, titlesOf } from "./fixtures.ts";
 
@@ -52,7 +53,7 @@ class FakeProvider implements FailoverProvider {
   }
 
   async hasStarted(times = 1): Promise<void> {
-    await expect.poll(() => this.attempts.length, { interval: 2, timeout: 10_000 }).toBe(times);
+    await eventually(async () => this.attempts.length === times);
   }
 }
 
@@ -189,7 +190,7 @@ describe("a hedge", () => {
     const [first, second] = twoFakes();
     second.state = "saturated";
     const { ended } = search([first, second], { hedgeAfterMs });
-    await expect.poll(() => second.checks, { interval: 2 }).toBeGreaterThan(2);
+    await eventually(async () => second.checks > 2);
     expect(second.attempts).toEqual([]);
     second.state = "ready";
     await second.hasStarted();

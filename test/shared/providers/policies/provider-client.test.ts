@@ -4,6 +4,7 @@ import { ProviderClient } from "../../../../shared/providers/policies/provider-c
 import { openMetrics } from "../../../../shared/metrics.ts";
 import type { Failure, Page, PageAnswer, Provider } from "../../../../shared/providers/provider.ts";
 import { openSandbox } from "../../../../shared/providers/sandbox/sandbox.ts";
+import { eventually } from "../../../harness/assertions/eventually.ts";
 import { attemptFor, farMs, pageTitled, silentLog, titlesOf } from "./fixtures.ts";
 
 type Sent = { pageNumber: number; timeoutMs: number; signal: AbortSignal };
@@ -106,7 +107,7 @@ describe("the concurrency limit", () => {
     stub.reply = (sent) => answered.then(() => everyPage(sent));
     expect(client.availability()).toBe("ready");
     const running = fetch();
-    await expect.poll(() => stub.requests.length).toBe(1);
+    await eventually(async () => stub.requests.length === 1);
     expect(client.availability()).toBe("saturated");
     answer();
     await running;
@@ -117,7 +118,7 @@ describe("the concurrency limit", () => {
     const { stub, fetch } = openClient({ concurrentCallsMax: 1 });
     stub.reply = hang;
     void fetch();
-    await expect.poll(() => stub.requests.length).toBe(1);
+    await eventually(async () => stub.requests.length === 1);
     const { outcome, trace } = await fetch({ remainingMs: 60 });
     expect(outcome).toEqual({ failure: "busy", outOfTime: true });
     expect(trace.calls).toEqual([]);
@@ -144,12 +145,16 @@ describe("the circuit breaker", () => {
   });
 
   test("opens for a provider that hangs, however many attempts get no slot there", async () => {
-    const { client, stub, fetch } = openClient({ concurrentCallsMax: 1, callTimeoutMs: 70 });
-    stub.reply = hang;
+    const { client, stub, fetch } = openClient({ concurrentCallsMax: 1 });
     for (let round = 0; round < 5; round += 1) {
-      const [first, ...others] = await Promise.all([fetch(), fetch({ remainingMs: 55 }), fetch({ remainingMs: 55 })]);
-      expect(first?.outcome).toMatchObject({ failure: "timeout" });
-      expect(others.map(({ outcome }) => outcome)).toMatchObject([{ failure: "busy" }, { failure: "busy" }]);
+      const { promise: timedOut, resolve: timeOut } = Promise.withResolvers<Failure>();
+      stub.reply = () => timedOut;
+      const hanging = fetch();
+      for (const { outcome } of await Promise.all([1, 2].map(() => fetch({ remainingMs: 20 })))) {
+        expect(outcome).toMatchObject({ failure: "busy" });
+      }
+      timeOut({ failure: "timeout" });
+      expect((await hanging).outcome).toMatchObject({ failure: "timeout" });
     }
     expect(client.availability()).toBe("open");
   });
