@@ -38,7 +38,7 @@ function subdivisions(): Subdivisions {
   return cached;
 }
 
-/** CLDR has English names (`Bavaria`), the package iso-3166 the country's own (`Bayern`). A code stands for the English name. */
+/** CLDR has English names (`Bavaria`), the package iso-3166 the country's own (`Bayern`). A code is mapped to the English name. */
 function readSubdivisions(): Subdivisions {
   const ownNames = new Map(iso31662.map(({ code, name }) => [code.replace("-", "").toLowerCase(), name]));
   const subdivisionIndex: Subdivisions = { byName: new Map(), byCode: new Map(), byInitial: new Map() };

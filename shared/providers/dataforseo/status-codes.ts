@@ -38,12 +38,12 @@ const fieldsByParameter: ReadonlyMap<string, NonNullable<Failure["field"]>> = ne
   ["language_code", "language"],
 ]);
 
-/** The failure that a status stands for, with its cost: DataForSEO also charges for some searches that failed. */
+/** The failure of a status, with its cost: DataForSEO also charges for some searches that failed. */
 export function failureOfStatus(status: Status): Failure {
   return withCost(failureOfCode(status), toMicroUsd(status.cost) ?? 0);
 }
 
-/** The failure that an HTTP status stands for when the body has no status code: a proxy answered, or the account is refused. */
+/** The failure of an HTTP status when the body has no status code: a proxy answered, or the account is refused. */
 export function failureOfHttpStatus(httpStatus: number): Failure {
   if (httpStatus === 401 || httpStatus === 402 || httpStatus === 403) return { failure: "account_refused" };
   if (httpStatus === 429) return { failure: "rate_limited" };

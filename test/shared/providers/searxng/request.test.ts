@@ -63,7 +63,7 @@ describe("languages and countries", () => {
     ["es-419", "Mexico", "the dialect of a continent"],
     ["zh-Hant", "China", "another script than the country's"],
     ["zh", "United States", "Chinese where SearXNG does not know which"],
-    ["sr-Latn", "Serbia", "a script that Google does not tell apart"],
+    ["sr-Latn", "Serbia", "a script that Google does not distinguish"],
     ["haw", "United States", "a language that Google does not restrict pages to"],
   ])("%s from %s is left to another provider: %s", async (language, location) => {
     const requested = query({ language, location });
