@@ -97,17 +97,20 @@ const cases = steps.flatMap((first, at) => [
   ...steps.slice(at + 1).map((second) => ({ first, others: [second], title: `${first} before ${second}` })),
 ]);
 
-test.each(cases)("$title: the first that fails answers, and nothing is moved", async ({ first, others }) => {
-  const { organization, token, body, end } = await wrongIn(first, ...others);
-  try {
-    const answer = await expectNoTrace(service, organization, () => service.search(token, body));
-    expect(refusalIn(answer)).toMatchObject(refusals[first]);
-  } finally {
-    await end();
-  }
-});
+test.each(cases)(
+  "$title: the first failed check determines the error, and nothing changes",
+  async ({ first, others }) => {
+    const { organization, token, body, end } = await wrongIn(first, ...others);
+    try {
+      const answer = await expectNoTrace(service, organization, () => service.search(token, body));
+      expect(refusalIn(answer)).toMatchObject(refusals[first]);
+    } finally {
+      await end();
+    }
+  },
+);
 
-test("wrong in everything, a search is told only that nobody knows who asks", async () => {
+test("a search that fails every check gets only the 401", async () => {
   const { organization, token, body, end } = await wrongIn(...steps);
   try {
     expect(refusalIn(await expectNoTrace(service, organization, () => service.search(token, body)))).toMatchObject(
@@ -118,7 +121,7 @@ test("wrong in everything, a search is told only that nobody knows who asks", as
   }
 });
 
-test("usage asks who it is before it looks at the window", async () => {
+test("usage checks the token before the rate window", async () => {
   const { organization, token } = await wrongIn("identity", "rate limit");
   expect(refusalIn(await expectNoTrace(service, organization, () => service.usage(token)))).toMatchObject(
     refusals.identity,
@@ -142,7 +145,7 @@ async function paidUp(terms: object = {}) {
   return { organization, first };
 }
 
-test("a remembered answer comes when the balance is gone and the window full, and takes nothing", async () => {
+test("a repeat gets its answer although the balance is empty and the window full, and takes nothing", async () => {
   const { organization, first } = await paidUp();
   const again = await expectNoTrace(service, organization, () =>
     service.search(organization.token, { keyword: " a " }, { key }),
@@ -154,7 +157,7 @@ test("a remembered answer comes when the balance is gone and the window full, an
   expect(refusalIn(fresh)).toMatchObject(refusals.credits);
 });
 
-test("a remembered answer comes when too many searches are in flight", async () => {
+test("a repeat gets its answer although too many searches are in flight", async () => {
   const organization = await service.organization({ terms: { ...endlessWindow, concurrency: 1 } });
   const first = await service.search(organization.token, { keyword: "a" }, { key });
   await service.rest();
@@ -169,7 +172,7 @@ test("a remembered answer comes when too many searches are in flight", async () 
   }
 });
 
-test("a key that was used for another query is refused before the balance is looked at", async () => {
+test("a key that was used for another query is rejected before the balance is checked", async () => {
   const { organization } = await paidUp();
   const other = await expectNoTrace(service, organization, () =>
     service.search(organization.token, { keyword: "b" }, { key }),
@@ -177,7 +180,7 @@ test("a key that was used for another query is refused before the balance is loo
   expect(refusalIn(other)).toEqual({ code: "bad_request", details: { reason: "idempotency_key_reused" } });
 });
 
-test.each(["identity", "request", "plan"] as const)("%s comes before a remembered answer", async (step) => {
+test.each(["identity", "request", "plan"] as const)("%s is checked before a remembered answer", async (step) => {
   const { organization } = await paidUp();
   if (step === "plan") await takeSearchFromPlan(organization);
   const token = await otherToken(organization, step === "identity");
@@ -187,7 +190,7 @@ test.each(["identity", "request", "plan"] as const)("%s comes before a remembere
   expect(refusalIn(again)).toMatchObject(refusals[step]);
 });
 
-test("a repeat that has to wait takes a rate token and no place in flight, and shares the answer", async () => {
+test("a repeat that waits takes a rate token but no slot in flight, and gets the same answer", async () => {
   const organization = await service.organization({
     creditMils: 5,
     terms: { ...endlessWindow, concurrency: 1, windowLimit: 2 },

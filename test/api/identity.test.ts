@@ -29,7 +29,7 @@ test("a token names its kind, is random, and ends in a checksum that a scanner c
   }
 });
 
-test("a token is kept as its SHA-256 and its last four characters only", async () => {
+test("the database stores only a token's SHA-256 and its last four characters", async () => {
   const { token, tokenId } = await service.organization();
   const { rows } = await service.database.query("select * from tokens where id = $1", [tokenId]);
   expect(rows[0]).toMatchObject({ hash: createHash("sha256").update(token).digest(), last4: token.slice(-4) });
@@ -57,7 +57,7 @@ test.each([
   expect(await isRefusedEverywhere(token)).toBe(true);
 });
 
-test("nobody can tell from a 401 what was wrong with a token", async () => {
+test("a 401 does not reveal what is wrong with a token", async () => {
   const { organizationId, token, tokenId } = await service.organization();
   const expired = await issueToken(service.database, organizationId, 1);
   if (!expired) throw new Error("no token");
@@ -94,7 +94,7 @@ async function whileNobodyCanLookUp(meanwhile: (isWaiting: () => Promise<boolean
   }
 }
 
-test("a token without its checksum is refused without a look-up", async () => {
+test("a token with a wrong checksum is rejected without a lookup", async () => {
   await whileNobodyCanLookUp(async () => {
     const misspelled = newToken().replace(/.$/, (last) => (last === "0" ? "1" : "0"));
     expect(refusalIn(await service.usage(misspelled))).toMatchObject({ code: "unauthenticated" });
@@ -107,7 +107,7 @@ test("a token without its checksum is refused without a look-up", async () => {
   });
 });
 
-test("a caller who is looked up while an operator changes something is served all the same", async () => {
+test("a lookup that runs while an operator changes something still serves its caller", async () => {
   const { token } = await service.organization();
   let answer: ReturnType<typeof service.usage> | undefined;
   await whileNobodyCanLookUp(async (isWaiting) => {
@@ -120,7 +120,7 @@ test("a caller who is looked up while an operator changes something is served al
   expect(await answer).toMatchObject({ status: 200 });
 });
 
-test("a suspended organization can read its balance and not search, until it is resumed", async () => {
+test("a suspended organization can read its balance but not search, until it is resumed", async () => {
   const organization = await service.organization();
   const { organizationId, token } = organization;
   const suspend = async (suspended: boolean) => {
@@ -143,14 +143,14 @@ test("a suspended organization can read its balance and not search, until it is 
   await service.until(async () => (await codeOf()) === "unavailable", revokedWithinMs);
 });
 
-test("a plan without searches refuses a search and shows the balance", async () => {
+test("a plan without searches rejects a search and allows usage", async () => {
   const organization = await service.organization({ terms: { operations: ["usage.get"] } });
   const { body } = await service.usage(organization.token);
   const answer = await expectNoTrace(service, organization, () => service.search(organization.token, { keyword: "a" }));
   expect(refusalIn(answer)).toEqual({ code: "plan_required", details: { plan: body.plan, action: "upgrade" } });
 });
 
-test("no plan keeps an organization from reading its balance", async () => {
+test("every plan allows usage", async () => {
   const { token } = await service.organization({ creditMils: 0, terms: { operations: ["serp.search"] } });
   expect(await service.usage(token)).toMatchObject({ status: 200, body: { creditBalanceMils: 0 } });
 });

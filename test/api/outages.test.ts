@@ -33,7 +33,7 @@ const unavailable = (reason: string, retryAfterMs = 1_000) => ({
   retryAfter: String(retryAfterMs / 1_000),
 });
 
-test("a queue that is longer than the deadline takes no more, and tells when to come back", async () => {
+test("a search is refused while the queue is too long for its deadline, with the time to retry", async () => {
   // One that is at work on a search for a thousand seconds, and has not reported since.
   const [seconds] = await service.redis.time();
   await writeHeartbeat(service.redis, "busy", { concurrency: 1, runMs: 1e6, atMs: (Number(seconds) + 100) * 1_000 });
@@ -58,7 +58,7 @@ async function metricIs(line: string): Promise<boolean> {
   return text.split("\n").includes(line);
 }
 
-test("a search whose body comes after the service began to stop is refused, and its connection ends", async () => {
+test("a search whose body arrives after shutdown began is refused, and its connection closed", async () => {
   const organization = await service.organization({ terms: endlessWindow });
   const api = await service.startApi();
   const body = '{"keyword":"a"}';
@@ -93,7 +93,7 @@ const takesNobody = async (api: Api) =>
     () => true,
   );
 
-test("without Postgres nobody is known, and once it is back everybody is", async () => {
+test("without Postgres authentication fails with 503, and works again once Postgres is back", async () => {
   const organization = await service.organization({ terms: endlessWindow });
   wayToPostgres.cut();
   const { token } = organization;
@@ -106,7 +106,7 @@ test("without Postgres nobody is known, and once it is back everybody is", async
   await service.until(async () => (await service.usage(token, behindProxy)).status === 200);
 });
 
-test("without Redis a search is refused, and usage still tells the balance", async () => {
+test("without Redis a search is refused, and usage still returns the balance", async () => {
   const { token } = await service.organization();
   service.redisServer.kill("SIGKILL");
   await service.redisServer.exited;

@@ -64,7 +64,7 @@ async function compile(name: string, text: string): Promise<void> {
   await promisify(execFile)(process.execPath, command, { cwd: folder });
 }
 
-test("a client made of the document compiles, and runs a search", async () => {
+test("a client generated from the document compiles, and runs a search", async () => {
   await writeFile(join(folder, "package.json"), '{"type":"module"}');
   await compile("program.ts", program);
   const { token } = await service.organization({ creditMils: 100 });
@@ -74,7 +74,7 @@ test("a client made of the document compiles, and runs a search", async () => {
   expect(JSON.parse(stdout)).toEqual([7, "idempotency_key_reused", 100]);
 });
 
-test("a client that asks for what there is not does not compile", async () => {
+test("a client that uses a field that does not exist does not compile", async () => {
   const wrong = program.replace("depth: 7", 'depth: "7"').replace('"bad_request"', '"bad_reqest"');
   await expect(compile("wrong.ts", wrong)).rejects.toMatchObject({
     stdout: expect.stringMatching(/bad_reqest[^]*'string' is not assignable to type 'number'/),

@@ -74,7 +74,7 @@ function statusOf(status: number): ErrorStatus {
   return status as ErrorStatus; // Looked for in the line above.
 }
 
-test("503 without workers, and 400 for what no provider can do", async () => {
+test("503 without workers, and 400 for a query that no provider supports", async () => {
   expect(await search({ keyword: "a" })).toBe("503 unavailable");
   const picky = await service.startWorker({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "unused" });
   await service.until(async () => (await search({ keyword: "a", device: "mobile" })) !== "503 unavailable");
@@ -95,7 +95,7 @@ test("200, and a replay of it", async () => {
   expect(await usage()).toBe("200");
 });
 
-test("400 and 401, for requests that the document does not allow either", async () => {
+test("400 and 401, for requests that the document does not allow", async () => {
   const wrong = [{}, { keyword: "a", depth: 0 }, { keyword: "a", page: 2 }, { keyword: "" }, []];
   for (const body of wrong) expect(await search(body, { through: lenient })).toBe("400 bad_request");
   for (const body of wrong) expect(await send(body)).toMatchObject({ status: 422 });
@@ -141,12 +141,12 @@ test("402, 429, 500, 502 and 504", async () => {
   expect(await usage({ by: broken })).toBe("503 unavailable");
 });
 
-test("501, which Prism takes for its own and does not let through", async () => {
+test("501, which Prism rejects itself", async () => {
   const direct = { url: service.apis[0]?.url ?? "", close: async () => undefined };
   expect(await search({ keyword: "a", engine: "bing" }, { through: direct })).toBe("501 not_implemented");
 });
 
-test("these were all the statuses that the document has", () => {
+test("the tests above cover every status of the document", () => {
   const documented = z.object({
     paths: z.record(z.string(), z.record(z.string(), z.object({ responses: z.record(z.string(), z.unknown()) }))),
   });

@@ -20,7 +20,7 @@ import { operations } from "../../../shared/credits/plans.ts";
 const valuesOf = (examples: Examples) => Object.values(examples).map(({ value }) => value);
 const statuses = Object.keys(errorBodySchemas).map(Number) as ErrorStatus[]; // Object.keys forgets what they are.
 
-test("every example is one that the schemas let through", () => {
+test("every example matches its schema", () => {
   const held: [z.ZodType, Examples][] = [
     [searchRequestBody, requestExamples],
     [searchResponseBody, answerExamples],
@@ -33,7 +33,7 @@ test("every example is one that the schemas let through", () => {
   expect(refused).toEqual([]);
 });
 
-test("every error of an operation has an example, under the status that is its own", () => {
+test("every error has an example under its status", () => {
   const codes = statuses.flatMap((status) =>
     valuesOf(errorExamples[status]).map((value) => {
       const { code } = errorBodySchemas[status].parse(value).error;
@@ -64,7 +64,7 @@ const components = z.object({
   }),
 });
 
-test("the request has the defaults that are filled in, and each type of result is told in a line", () => {
+test("the request schema has the defaults, and each type of result a description", () => {
   const { SearchRequest, Result } = components.parse(openApiDocument()).components.schemas;
   const fields = Object.entries(SearchRequest.properties).map(([name, field]) => [name, field.default]);
   expect(Object.fromEntries(fields)).toEqual({
@@ -81,7 +81,7 @@ test("the request has the defaults that are filled in, and each type of result i
   for (const kind of resultTypes) expect(type.description).toMatch(new RegExp(`^- \`${kind}\`: \\S`, "m"));
 });
 
-test("there are as many operations as a plan can include, and each asks for a token", () => {
+test("the document has every operation of the plans, and each requires a token", () => {
   const document = z.object({
     security: z.tuple([z.object({ token: z.tuple([]) })]),
     paths: z.record(z.string(), z.record(z.string(), z.strictObject({}).loose())),

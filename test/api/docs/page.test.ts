@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-test("the document is there without a token, for a short while in every cache, and not to be sniffed at", async () => {
+test("the document needs no token, may be cached for a short time, and forbids sniffing", async () => {
   const { status, headers, body } = await service.send("/openapi.json");
   expect({ status, openapi: body.openapi }).toEqual({ status: 200, openapi: "3.1.1" });
   expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
@@ -26,7 +26,7 @@ test("the document is there without a token, for a short while in every cache, a
   expect(await service.send("/openapi.json", { method: "POST" })).toMatchObject({ status: 405 });
 });
 
-test("the page's files are kept for ever under their version, and only there; the page itself is asked for each time", async () => {
+test("the page's files are immutable under their versioned address only; the page is revalidated", async () => {
   const page = await service.send("/docs");
   expect(page.headers.get("cache-control")).toBe("no-cache");
   const files = [...page.text.matchAll(/(?:src|href)="(\/docs\/[^"]+)"/g)].map(([, address = ""]) => address);
@@ -45,7 +45,7 @@ test("the page's files are kept for ever under their version, and only there; th
   }
 });
 
-test("every file of the page comes with a policy under which nothing else can be loaded, framed or sent", async () => {
+test("every file of the page has a policy that forbids other scripts, frames and requests", async () => {
   for (const path of ["/docs", "/docs/page.js", "/docs/page.css"]) {
     const { headers } = await service.send(path);
     expect(headers.get("content-security-policy")?.split("; ").toSorted()).toEqual([

@@ -34,7 +34,7 @@ async function entriesOf({ organizationId }: Organization) {
 }
 
 describe.each(both)("an agent that speaks %s", (revision) => {
-  test("cancels a search, and has its mils back before it would have ended", async () => {
+  test("cancels a search and gets its mils back before the search would have ended", async () => {
     const organization = await service.organization({ creditMils: 100 });
     const agent = await Agent.connect(service, organization.token, { revision });
     const cancelling = new AbortController();
@@ -64,7 +64,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     await agent.close();
   });
 
-  test("that is gone when its search was charged already has the charge given back", async () => {
+  test("that disconnects after the charge gets it reversed", async () => {
     const [api] = service.apis;
     const organization = await service.organization({ creditMils: 100 });
     const leave = sendSearch(organization, revision);
@@ -84,7 +84,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     ]);
   });
 
-  test("that reads its answer to the end is charged for good", async () => {
+  test("that reads its whole answer keeps the charge", async () => {
     const [api] = service.apis;
     if (!api) throw new Error("there is no API");
     const delivered = async () => (await Exposition.of(api)).value('deliveries_total{outcome="delivered"}') ?? 0;
@@ -113,7 +113,7 @@ function sendSearch({ token }: Organization, revision: Revision): () => void {
   return () => void socket.resetAndDestroy();
 }
 
-test("a message cancels the call of the agent that sent it, and of no other who counts alike", async () => {
+test("a cancel message affects only the agent that sent it, although agents use the same message ids", async () => {
   const organization = await service.organization({ creditMils: 100 });
   const [one, other] = [await older(organization), await older(organization)];
   const cancelling = new AbortController();
@@ -133,7 +133,7 @@ test("a message cancels the call of the agent that sent it, and of no other who 
 
 const older = ({ token }: Organization) => Agent.connect(service, token, { revision: "2025-11-25" });
 
-test("the log has one line for each request, with what it cost and without token and keyword", async () => {
+test("the log has one line per request, with its cost and without token and keyword", async () => {
   const { organizationId, token } = await service.organization();
   const agent = await Agent.connect(service, token);
   const { body } = await agent.call("serp_search", { keyword: "very private words" });

@@ -84,7 +84,7 @@ const badMessages = [
   },
 ];
 
-test.each(badMessages)("$status for $what, as an error of JSON-RPC that belongs to no request", async (bad) => {
+test.each(badMessages)("$status for $what, as a JSON-RPC error without an id", async (bad) => {
   const answer = await expectNoTrace(service, organization, () => post(bad.body, bad.headers));
   expect(answer.status).toBe(bad.status);
   const data = { requestId: answer.headers.get("x-request-id"), reason: bad.reason };
@@ -118,19 +118,19 @@ test.each([
   expect({ status: answer.status, body: answer.body }).toMatchObject({ status, body: { error: { code } } });
 });
 
-test("a method that is not there, and a stream that nothing would ever be sent on", async () => {
+test("an unknown method and a subscription to changes are not found", async () => {
   const unknown = await post({ ...ping, method: "resources/list" });
   expect(unknown.text).toContain('"code":-32601');
   const listening = await post({ ...ping, method: "subscriptions/listen" });
   expect(listening).toMatchObject({ status: 404, body: { jsonrpc: "2.0", id: 7, error: { code: -32_601 } } });
 });
 
-test("a notification is taken without an answer", async () => {
+test("a notification gets 202 without a body", async () => {
   const answer = await post({ jsonrpc: "2.0", method: "notifications/initialized" });
   expect({ status: answer.status, text: answer.text }).toEqual({ status: 202, text: "" });
 });
 
-test("a page of another origin that asks whether it may call is not told so, which its browser takes for a no", async () => {
+test("a CORS preflight of another origin gets no permission", async () => {
   const headers = {
     origin: "https://other.example",
     "access-control-request-method": "POST",

@@ -21,12 +21,12 @@ describe.each(both)("an agent that speaks %s", (revision) => {
   });
   afterAll(() => agent.close());
 
-  test("is spoken to in that revision", () => {
+  test("negotiates that revision", () => {
     expect(agent.client.getNegotiatedProtocolVersion()).toBe(revision);
     expect(agent.client.getServerVersion()).toMatchObject({ name: "serpmill" });
   });
 
-  test("finds two tools under two names each, with what they take, answer and cost", async () => {
+  test("lists two tools under two names each, with their schemas and the price", async () => {
     const { tools } = await agent.client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(["serp.search", "usage.get", "serp_search", "usage_get"]);
     const [search, usage, plainSearch, plainUsage] = tools;
@@ -44,7 +44,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     for (const tool of tools) expect(tool.outputSchema).toMatchObject({ type: "object", anyOf: [{}, {}] });
   });
 
-  test("is charged once for a search, and reads what REST answers", async () => {
+  test("is charged once for a search, and gets the same answer as REST", async () => {
     const before = await service.usage(organization.token);
     // The client checks what is answered against the schema that the list told.
     const answer = await agent.call("serp.search", { keyword: "best coffee beans", depth: 20 });
@@ -63,7 +63,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     ]);
   });
 
-  test("takes of the rate window what REST takes, and nothing for all that calls no tool", async () => {
+  test("counts in the rate window like REST, and only for tool calls", async () => {
     const { rateTokensTaken } = await organizationState(service, organization);
     await agent.client.listTools();
     const [priced, plain] = [await agent.call("serp.search", { keyword: "a" }), await agent.call("usage_get")];
@@ -72,7 +72,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     expect(Number((await organizationState(service, organization)).rateTokensTaken) - Number(rateTokensTaken)).toBe(2);
   });
 
-  test("that repeats a search under its key pays once, and is told that it is a repeat", async () => {
+  test("that repeats a search under its key pays once, and sees that it is a replay", async () => {
     const options = { meta: { "serpmill/idempotencyKey": `order-${revision}` } };
     const first = await agent.call("serp.search", { keyword: "once" }, options);
     const repeat = await agent.call("serp_search", { keyword: "once" }, options);
@@ -88,7 +88,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     expect(malformed.body.error.details.issues).toMatchObject([{ path: "_meta.serpmill/idempotencyKey" }]);
   });
 
-  test("hears once a second that its search runs, where it asked for it", async () => {
+  test("gets a progress notification every second if it asked for progress", async () => {
     const heard: number[] = [];
     const options = { onprogress: ({ progress }: { progress: number }) => void heard.push(progress) };
     const answer = await agent.call("serp.search", { keyword: "sandbox:slow=2500" }, options);
@@ -96,13 +96,13 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     expect(heard).toEqual([1, 2]);
   });
 
-  test("that calls a tool which is not there is told by the protocol", async () => {
+  test("that calls an unknown tool gets a protocol error", async () => {
     await expect(agent.call("serp.find")).rejects.toMatchObject({ code: -32_602 });
     expect(agent.troubles).toEqual([]);
   });
 });
 
-test("who asks for plain names is told no others, and may call all the same", async () => {
+test("a client that asks for plain names sees only these, and can call every name", async () => {
   const { token } = await service.organization();
   const agent = await Agent.connect(service, token, { path: "/mcp?names=plain" });
   const { tools } = await agent.client.listTools();
@@ -111,7 +111,7 @@ test("who asks for plain names is told no others, and may call all the same", as
   await agent.close();
 });
 
-test("the list names the price of the caller's own plan", async () => {
+test("the tools list has the price of the caller's plan", async () => {
   const { token } = await service.organization({ terms: { priceMils: 12 } });
   const agent = await Agent.connect(service, token);
   const { tools } = await agent.client.listTools();

@@ -43,11 +43,11 @@ function takeAll(shedding: Shedding): number {
 
 const enqueue = (jobs: number) => redis.lpush(queueKeys.waiting, ...Array.from({ length: jobs }, (_, n) => `req_${n}`));
 
-test("searches are taken until their wait would be half of the time they have, and no more within one reading", () => {
+test("searches are admitted until their wait would be half of their remaining time", () => {
   expect(takeAll(sheddingWith(brisk))).toBe(takenByBrisk);
 });
 
-test("what other APIs have enqueued, and what workers have in hand, counts as well", async () => {
+test("searches of other APIs and searches that run count too", async () => {
   await enqueue(5);
   await redis.lpush(queueKeys.running, "req_a", "req_b");
   const shedding = sheddingWith(brisk);
@@ -55,7 +55,7 @@ test("what other APIs have enqueued, and what workers have in hand, counts as we
   expect(takeAll(shedding)).toBe(takenByBrisk - 7);
 });
 
-test("what was taken before the queue was read is not counted twice", async () => {
+test("a search that was admitted before the backlog was read is not counted twice", async () => {
   const shedding = sheddingWith(brisk);
   await enqueue(takeAll(shedding));
   await shedding.refreshBacklog();
@@ -65,7 +65,7 @@ test("what was taken before the queue was read is not counted twice", async () =
   expect(takeAll(shedding)).toBe(takenByBrisk);
 });
 
-test("while searches come the queue is read again by itself", async () => {
+test("the backlog is read again while searches arrive", async () => {
   const shedding = sheddingWith(brisk);
   await enqueue(50);
   await expect.poll(() => shedding.refusal(leftMs)).toBeDefined();
@@ -73,16 +73,16 @@ test("while searches come the queue is read again by itself", async () => {
   await expect.poll(() => shedding.refusal(leftMs)).toBeUndefined();
 });
 
-test("a search for which a place is free is taken, however long searches take", () => {
+test("a search is admitted while a slot is free, however long searches take", () => {
   expect(takeAll(sheddingWith({ workers: 2, slots: 64, ratePerMs: 64 / 30_000 }))).toBe(64);
 });
 
-test("a search that could still be started but hardly answered is refused", () => {
+test("a search that could be started but not answered in time is refused", () => {
   // One starts every 90 ms: the twelfth would begin after 180 ms, and end 80 ms behind its deadline.
   expect(takeAll(sheddingWith({ workers: 1, slots: 10, ratePerMs: 10 / 900 }))).toBe(11);
 });
 
-test("the refusal says when the queue will be short enough again, a second at the least", () => {
+test("the refusal says when the queue will be short enough, at least a second", () => {
   const shedding = sheddingWith({ workers: 1, slots: 1, ratePerMs: 1 / 400 });
   for (let taken = 0; taken < 10; taken += 1) shedding.countAdmitted();
   // Ten times 400 ms, of which half of the time it has may pass.
