@@ -3,10 +3,12 @@ import { Command } from "commander";
 import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
 import { madeUpAnswers, recordedAnswers } from "../harness/fixtures/provider-answers.ts";
 import { answersReport } from "./answers.ts";
+import { measureHistory } from "./history.ts";
 import { measureThroughput } from "./throughput.ts";
 
 const measuredMsDefault = 1_000;
 const throughputMsDefault = 3_000;
+const historyEntriesDefault = 1_000_000;
 
 interface AnswersOptions {
   recordings?: string;
@@ -23,6 +25,10 @@ async function throughput(options: { ms: number }): Promise<void> {
   process.stdout.write(await measureThroughput(options));
 }
 
+async function history(options: { entries: number }): Promise<void> {
+  process.stdout.write(await measureHistory(options));
+}
+
 const program = new Command("npm run bench --")
   .description("Measures the adapters and the throughput of the service, and prints tables.")
   .showHelpAfterError();
@@ -33,6 +39,7 @@ program
   .action(async () => {
     answers({ ms: measuredMsDefault });
     await throughput({ ms: throughputMsDefault });
+    await history({ entries: historyEntriesDefault });
   });
 
 program
@@ -48,5 +55,11 @@ program
   .description("searches per second over REST and MCP")
   .option("--ms <n>", "milliseconds of measuring each protocol, three times", parseWholeNumber(1), throughputMsDefault)
   .action(throughput);
+
+program
+  .command("history")
+  .description("the queries of the billing page, and settling with and without their index, on a long ledger")
+  .option("--entries <n>", "entries of the organization", parseWholeNumber(1_000), historyEntriesDefault)
+  .action(history);
 
 await program.parseAsync();

@@ -1,0 +1,110 @@
+import { formatTable } from "../../shared/admin/format-table.ts";
+import { readDays } from "../../shared/credits/days.ts";
+import { historyFilters, readHistory } from "../../shared/credits/history.ts";
+import { decideSettlements, type SettlementRequest } from "../../shared/credits/ledger.ts";
+import { type Database, openDatabase } from "../../shared/database/pool.ts";
+import { newId } from "../../shared/ids.ts";
+import { startPostgres } from "../../shared/local/postgres.ts";
+import { openLog } from "../../shared/log.ts";
+import { createOrganization } from "../../shared/organizations/organizations.ts";
+import { Shutdown } from "../../shared/process/shutdown.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
+import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
+
+const runs = 15;
+const pageSize = 25;
+const days = 30;
+const batchSize = 256;
+const priceMils = 5;
+
+type Row = [what: string, medianMs: string];
+
+/** What the billing page's queries and the index for them cost, on organizations with very many entries. */
+export async function measureHistory({ entries }: { entries: number }): Promise<string> {
+  const postgres = await startPostgres();
+  const shutdown = new Shutdown();
+  const log = openLog({ name: "bench", level: "silent" });
+  try {
+    const { url } = await freshDatabaseIn(postgres.url);
+    const database = openDatabase({ url, name: "bench", sizeMax: 1, log, shutdown });
+    const usual = await fill(database, url, { entries, kind: "case when n % 33 = 0 then 'refund' else 'charge' end" });
+    const refused = await fill(database, url, { entries, kind: "'refund'" });
+    await asOwner(url, (client) => client.query("vacuum analyze ledger_entries"));
+
+    const rows = [...(await measureReads(database, usual, refused)), ...(await measureSettling(database, usual, ""))];
+    await asOwner(url, (client) => client.query("drop index not_charges_by_organization"));
+    rows.push(...(await measureSettling(database, usual, ", without the index")));
+    return formatTable(["on an organization with many entries", "ms (median)"], rows);
+  } finally {
+    await shutdown.run(log);
+    await postgres.stop();
+  }
+}
+
+async function measureReads(database: Database, usual: string, refused: string): Promise<Row[]> {
+  const rows: Row[] = [
+    ["30 days, 3 % of searches not charged", await medianMs(() => readDays(database, usual, days))],
+    ["30 days, no search charged", await medianMs(() => readDays(database, refused, days))],
+  ];
+  for (const filter of historyFilters) {
+    const read = () => readHistory(database, usual, { filter, limit: pageSize });
+    rows.push([`a page of the history: ${filter}`, await medianMs(read)]);
+  }
+  const none = () => readHistory(database, refused, { filter: "charged", limit: pageSize });
+  return [...rows, ["a page of the history: charged, of which there are none", await medianMs(none)]];
+}
+
+async function measureSettling(database: Database, organizationId: string, how: string): Promise<Row[]> {
+  const settle = (wanted: "charge" | "refund") => () => {
+    const endings = Array.from({ length: batchSize }, (): SettlementRequest => {
+      const search = { requestId: newId("req"), organizationId };
+      return wanted === "charge" ? { ...search, wanted, priceMils } : { ...search, wanted, reason: "engine_error" };
+    });
+    return decideSettlements(database, endings);
+  };
+  return [
+    [`settling ${batchSize} charges${how}`, await medianMs(settle("charge"))],
+    [`settling ${batchSize} refunds${how}`, await medianMs(settle("refund"))],
+  ];
+}
+
+async function medianMs(call: () => Promise<unknown>): Promise<string> {
+  await call(); // The first one also plans and fills caches.
+  const times: number[] = [];
+  for (let run = 0; run < runs; run += 1) {
+    const beganAtMs = performance.now();
+    await call();
+    times.push(performance.now() - beganAtMs);
+  }
+  return (times.toSorted((one, other) => one - other)[Math.floor(runs / 2)] ?? 0).toFixed(1);
+}
+
+/**
+ * An organization whose entries are spread over 60 days: a grant, then searches of the given kind. One charge in a
+ * thousand is reversed. Written as the owner, since the ledger's functions know no other time than now.
+ */
+async function fill(database: Database, url: string, { entries, kind }: { entries: number; kind: string }) {
+  const created = await createOrganization(database, { name: "Bench", planCode: "payg" });
+  if (!created) throw new Error("there is no plan payg");
+  const { organizationId } = created;
+  await asOwner(url, async (client) => {
+    await client.query(
+      `insert into ledger_entries
+       select $1, n, kind, amount, sum(amount) over (order by n), case when kind <> 'grant' then $1 || request end,
+         case when kind = 'grant' then $1 || 'grant' end, case kind when 'refund' then 'engine_error'
+         when 'reversal' then 'caller_gone' when 'grant' then 'bench' end, now() - make_interval(secs => 5184000.0 * ($2::bigint - n) / $2::bigint)
+       from (select n, kind, case when kind = 'reversal' then n - 1 else n end as request,
+               case kind when 'grant' then $2::bigint * 10 when 'charge' then -${priceMils} when 'reversal' then ${priceMils} else 0 end as amount
+             from (select n, case when n = 1 then 'grant' when n % 1000 = 501 and ${kind} = 'charge'
+                     and (n - 1) % 33 <> 0 then 'reversal' else ${kind} end as kind
+                   from generate_series(1, $2::bigint) n) numbered) entries`,
+      [organizationId, entries],
+    );
+    await client.query(
+      `update organizations set version = $2, balance_mils = (select balance_after_mils from ledger_entries
+         where organization_id = $1 and version = $2) where id = $1`,
+      [organizationId, entries],
+    );
+  });
+  return organizationId;
+}
