@@ -1,6 +1,5 @@
-import { atStart, faults, inCode, inSql, type Mutant, replace } from "./mutant.ts";
+import { atStart, faults, inCode, inSql, type Mutant, replace, testFile } from "./mutant.ts";
 
-const randomFaults = (...args: readonly string[]) => faults("random", "--seed", "1", "--searches", "300", ...args);
 const owed = "select d.request_id, d.organization_id from decided d where d.kind = 'charge' and d.key_hash is null";
 
 /** Defects of what follows a charge: the proof of delivery, the reversal, and the maintenance that cleans up. */
@@ -8,13 +7,13 @@ export const deliveryMutants: readonly Mutant[] = [
   {
     name: "undelivered-row-missing",
     what: "A charge is final at once: no row in `undelivered` says that its answer has not arrived yet.",
-    caughtBy: randomFaults("--seeds", "3", "--only", "API killed"),
+    caughtBy: testFile("test/journeys/kills.test.ts"),
     edits: [inSql("settle", replace(owed, owed.replace("d.key_hash is null", "false")))],
   },
   {
     name: "keyed-charges-reversible",
     what: "A charge under an Idempotency-Key can be reversed, and its answer is replayed all the same.",
-    caughtBy: randomFaults("--seeds", "1"),
+    caughtBy: faults("random", "--seed", "1", "--seeds", "1", "--searches", "300"),
     edits: [inSql("settle", replace(owed, owed.replace(" and d.key_hash is null", "")))],
   },
   {
@@ -32,13 +31,13 @@ export const deliveryMutants: readonly Mutant[] = [
   {
     name: "delivery-never-confirmed",
     what: "The API does not confirm the answers that it delivered.",
-    caughtBy: randomFaults("--seeds", "1"),
+    caughtBy: testFile("test/journeys/give-back.test.ts"),
     edits: [inCode("Delivery.begin", replace(/if \(!request\.key\) [\w.#]*\bconfirm\([^;]*;/, ""))],
   },
   {
     name: "no-reconciler",
     what: "Charges whose delivery was never confirmed are not reversed.",
-    caughtBy: randomFaults("--seeds", "3", "--only", "API killed"),
+    caughtBy: testFile("test/journeys/kills.test.ts"),
     edits: [inCode("reverseUndelivered", atStart("return;"))],
   },
   {

@@ -79,8 +79,9 @@ export async function runSeed(options: {
     const restless = await comeToRest(cluster);
     const restMs = performance.now() - mendedAtMs;
     const unfetched = await fetchPaidKeys(callers, cluster.customers, searches);
-    const unwell = await searchOnceMended(cluster, callers, lateMsMax);
-    const evidence = await collectEvidence(cluster, callers, deadlineMs + lateMsMax + stalls.max / 1e6);
+    const slackMs = lateMsMax + stalls.max / 1e6;
+    const unwell = await searchOnceMended(cluster, callers, slackMs);
+    const evidence = await collectEvidence(cluster, callers, deadlineMs + slackMs);
     const broken = [
       ...audit(evidence),
       ...traffic.wrong,
