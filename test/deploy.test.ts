@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { openMetrics } from "../shared/metrics.ts";
-import { faultsOf, seriesTold } from "./harness/assertions/promql.ts";
+import { faultsOf, seriesOf } from "./harness/assertions/promql.ts";
 import { exists, readSource } from "./harness/assertions/sources.ts";
 
-/** What Prometheus and Grafana are given: it is read here as they read it, and asks only for what there is. */
+/** The dashboard and the alerts are valid, and use only metrics and labels that exist. */
 
-const told = seriesTold(openMetrics().registry, { up: [] });
+const known = seriesOf(openMetrics().registry, { up: [] });
 
 const sentence = z.string().regex(/^[A-Z0-9].*[^.]$/);
 const place = z.object({ x: z.int().min(0), y: z.int().min(0), w: z.int().min(1), h: z.int().min(1) });
@@ -80,7 +80,7 @@ const labelsIn = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].
 test("every panel asks for metrics that there are, with labels that they have", () => {
   const faults = charts.flatMap(({ title, targets }) =>
     targets
-      .flatMap(({ expr, legendFormat }) => faultsOf(expr, told, labelsIn(legendFormat, /\{\{(\w+)\}\}/g)))
+      .flatMap(({ expr, legendFormat }) => faultsOf(expr, known, labelsIn(legendFormat, /\{\{(\w+)\}\}/g)))
       .map((fault) => `${title}: ${fault}`),
   );
   expect(faults).toEqual([]);
@@ -88,7 +88,7 @@ test("every panel asks for metrics that there are, with labels that they have", 
 
 test("every alert asks for metrics that there are, with labels that they have", () => {
   const faults = alerts.flatMap(({ alert, expr, annotations: { summary, description = "" } }) =>
-    faultsOf(expr, told, labelsIn(`${summary} ${description}`, /\$labels\.(\w+)/g)).map(
+    faultsOf(expr, known, labelsIn(`${summary} ${description}`, /\$labels\.(\w+)/g)).map(
       (fault) => `${alert}: ${fault}`,
     ),
   );
@@ -102,14 +102,14 @@ test.each([
   { expression: "sum by (provider) (deliveries_total)", fault: "deliveries_total has no label provider" },
   { expression: "up / on (le) queue_depth", fault: "up has no label le" },
   { expression: "sum(rate(up[5m])", fault: "cannot be read at 16: sum(rate(up[5m])" },
-  { expression: "vector(0)", fault: "asks for nothing: vector(0)" },
+  { expression: "vector(0)", fault: "selects no metric: vector(0)" },
   {
     expression: "sum by (kind) (settlements_total)",
-    fault: "no reason in what comes of sum by (kind) (settlements_total)",
+    fault: "no reason in the result of sum by (kind) (settlements_total)",
   },
 ])("what is wrong with $expression is found", ({ expression, fault }) => {
   const shown = expression.includes("kind") ? ["reason"] : [];
-  expect(faultsOf(expression, told, shown)).toContain(fault);
+  expect(faultsOf(expression, known, shown)).toContain(fault);
 });
 
 const composeFile = z.object({

@@ -1,4 +1,4 @@
-/** What a process tells Prometheus, as its ops port answers. */
+/** The metrics of a process, as its ops port returns them. */
 export class Exposition {
   readonly text: string;
   /** Values by series: the name with its labels in alphabetical order, as in `name{a="1",b="2"}`. */
@@ -17,7 +17,7 @@ export class Exposition {
     return new Exposition(await (await fetch(`${process.opsUrl}/metrics`)).text());
   }
 
-  /** Undefined where nobody has measured it. */
+  /** Undefined if the process has not measured it. */
   value(series: string): number | undefined {
     return this.#values.get(series);
   }

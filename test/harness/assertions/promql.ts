@@ -3,14 +3,14 @@ import type { Registry } from "prom-client";
 import { z } from "zod";
 
 /** Names of series with their labels: a histogram has three. */
-export type Told = Map<string, Set<string>>;
+export type Series = Map<string, Set<string>>;
 
 const metric = z.object({ name: z.string(), type: z.string(), labelNames: z.array(z.string()) });
 // Prometheus adds these to everything that it scrapes.
 const ofTheTarget = ["job", "instance"];
 
-/** What a process tells, whether measured already or not, and what is told beside it. */
-export function seriesTold(registry: Registry, beside: Record<string, readonly string[]>): Told {
+/** All series that a process can expose, measured already or not, and `others` that Prometheus adds. */
+export function seriesOf(registry: Registry, others: Record<string, readonly string[]>): Series {
   const own = registry.getMetricsAsArray().flatMap((declared): [string, string[]][] => {
     const { name, type, labelNames } = metric.parse(declared);
     if (type !== "histogram") return [[name, labelNames]];
@@ -20,15 +20,15 @@ export function seriesTold(registry: Registry, beside: Record<string, readonly s
       [`${name}_count`, labelNames],
     ];
   });
-  const all: (readonly [string, readonly string[]])[] = [...own, ...Object.entries(beside)];
+  const all: (readonly [string, readonly string[]])[] = [...own, ...Object.entries(others)];
   return new Map(all.map(([name, labels]) => [name, new Set([...labels, ...ofTheTarget])]));
 }
 
 /**
- * What is wrong with an expression of PromQL: where it cannot be read, a metric that nobody tells, a label that its metric
- * does not have, and one of `shown` (labels that a legend or a sentence repeats) that the result does not carry.
+ * Faults of a PromQL expression: a syntax error, a metric that no process exposes, a label that its metric does not have,
+ * and one of `shown` (labels that a legend or a sentence repeats) that the result does not carry.
  */
-export function faultsOf(expression: string, told: Told, shown: readonly string[] = []): string[] {
+export function faultsOf(expression: string, known: Series, shown: readonly string[] = []): string[] {
   const text = expression.replaceAll("$__rate_interval", "5m");
   const root = parser.parse(text).topNode;
   const textOf = ({ from, to }: Node) => text.slice(from, to);
@@ -38,7 +38,7 @@ export function faultsOf(expression: string, told: Told, shown: readonly string[
     within(node, "VectorSelector")
       .map(metricOf)
       .flatMap((name) =>
-        labels.filter((label) => told.has(name) && !told.get(name)?.has(label)).map((label) => ({ name, label })),
+        labels.filter((label) => known.has(name) && !known.get(name)?.has(label)).map((label) => ({ name, label })),
       );
 
   const selectors = within(root, "VectorSelector");
@@ -46,19 +46,19 @@ export function faultsOf(expression: string, told: Told, shown: readonly string[
   const kept =
     groupings.length > 0
       ? groupings.flatMap(namesIn)
-      : selectors.flatMap((one) => [...(told.get(metricOf(one)) ?? [])]);
+      : selectors.flatMap((one) => [...(known.get(metricOf(one)) ?? [])]);
   return [
     ...within(root, "⚠").map(({ from }) => `cannot be read at ${from}: ${expression}`),
-    ...(selectors.length > 0 ? [] : [`asks for nothing: ${expression}`]),
+    ...(selectors.length > 0 ? [] : [`selects no metric: ${expression}`]),
     ...selectors
       .map(metricOf)
-      .filter((name) => !told.has(name))
+      .filter((name) => !known.has(name))
       .map((name) => `no metric ${name}`),
     ...[
       ...selectors.flatMap((selector) => unknownIn(selector, namesIn(selector))),
       ...groupings.flatMap((grouping) => unknownIn(groupedBy(grouping), namesIn(grouping))),
     ].map(({ name, label }) => `${name} has no label ${label}`),
-    ...shown.filter((label) => !kept.includes(label)).map((label) => `no ${label} in what comes of ${expression}`),
+    ...shown.filter((label) => !kept.includes(label)).map((label) => `no ${label} in the result of ${expression}`),
   ];
 }
 

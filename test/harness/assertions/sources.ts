@@ -25,12 +25,12 @@ export const readSource = (path: string) => readFileSync(join(root, path), "utf8
 
 const text = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`/g;
 
-/** The lines of a file without what comments and strings say. */
+/** The lines of a file without comments and without the contents of strings. */
 export function codeLines({ text: source }: Source): string[] {
   return source.replace(text, (found) => `""${found.replace(/[^\n]/g, "")}`).split("\n");
 }
 
-/** Where a line matches, as `file:line`; a line of code, unless told otherwise. */
+/** Where a line matches, as `file:line`; a line of code, unless `linesOf` selects others. */
 export function places(files: readonly Source[], pattern: RegExp, linesOf = codeLines): string[] {
   return files.flatMap((source) =>
     linesOf(source).flatMap((line, at) => (pattern.test(line) ? [`${source.path}:${at + 1}`] : [])),

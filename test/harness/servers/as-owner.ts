@@ -1,6 +1,6 @@
 import pg from "pg";
 
-/** A connection as the database's owner, for what the processes' role may not do. */
+/** Uses a connection as the database's owner, for statements that the processes' role may not run. */
 export async function asOwner<T>(databaseUrl: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();

@@ -12,7 +12,7 @@ export interface FreshDatabase {
   drop: () => Promise<void>;
 }
 
-/** A database of one's own with all migrations applied. It is a copy of one that is migrated once per server. */
+/** A new database with all migrations applied: a copy of a template that is migrated once per server. */
 export async function freshDatabaseIn(postgresUrl: string): Promise<FreshDatabase> {
   const name = `test_${randomBytes(8).toString("hex")}`;
   await withClient(postgresUrl, async (client) => {
@@ -24,7 +24,7 @@ export async function freshDatabaseIn(postgresUrl: string): Promise<FreshDatabas
   return { url: urlOf(postgresUrl, name), drop };
 }
 
-// Renaming it is what tells a finished template from one that a killed worker left behind.
+// The rename marks a finished template; an unfinished one was left behind by a killed worker.
 async function ensureTemplate(client: Client, postgresUrl: string): Promise<void> {
   await client.query("select pg_advisory_lock($1)", [templateLock]);
   try {

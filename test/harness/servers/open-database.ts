@@ -5,7 +5,7 @@ import { freshDatabase } from "./servers.ts";
 
 const log = openLog({ name: "test", level: "silent" });
 
-/** A migrated database of one's own and a pool to it, for tests that need no process around them. */
+/** A new migrated database and a pool to it, for tests that start no process. */
 export async function openFreshDatabase({ sizeMax = 10, timeZone = "UTC" } = {}): Promise<{
   database: Database;
   close: () => Promise<void>;
@@ -20,7 +20,7 @@ export async function openFreshDatabase({ sizeMax = 10, timeZone = "UTC" } = {})
   return { database, close };
 }
 
-/** The same database as one finds it whose Postgres, or whose role there, has this time zone. */
+/** The URL of the same database for sessions in this time zone. */
 export function inTimeZone(databaseUrl: string, timeZone: string): string {
   const url = new URL(databaseUrl);
   url.search = `?options=-c%20timezone%3D${timeZone}`;

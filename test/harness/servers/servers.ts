@@ -1,6 +1,6 @@
 /**
- * Real servers for the tests. One throwaway Postgres for the whole run (this file is vitest's globalSetup), a fresh
- * database and a Redis of its own for whoever asks. With TEST_SERVERS=containers they run in Docker.
+ * Real servers for the tests. One throwaway Postgres for the whole run (this file is vitest's globalSetup); a database
+ * and a Redis of its own for each test that needs one. With TEST_SERVERS=containers they run in Docker.
  */
 import { inject } from "vitest";
 import type { TestProject } from "vitest/node";
@@ -16,7 +16,7 @@ declare module "vitest" {
   }
 }
 
-/** Before the first test: the shared Postgres. After the last: it is gone. */
+/** Starts the shared Postgres before the first test. @returns stops it after the last. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const inContainers = process.env.TEST_SERVERS === "containers";
   const postgres = inContainers ? await (await import("./containers.ts")).containedPostgres() : await startPostgres();
@@ -25,12 +25,12 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   return postgres.stop;
 }
 
-/** A database of one's own with all migrations applied, in the Postgres of this run. */
+/** A new database with all migrations applied, in the Postgres of this run. */
 export async function freshDatabase(): Promise<FreshDatabase> {
   return freshDatabaseIn(inject("postgresUrl"));
 }
 
-/** A Redis process of one's own, empty, to be paused, killed and stopped at will. */
+/** A new, empty Redis process, which the test may pause, kill and stop. */
 export async function freshRedis(): Promise<LocalServer> {
   return inject("serversInContainers") ? (await import("./containers.ts")).containedRedis() : startRedis();
 }

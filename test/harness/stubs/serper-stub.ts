@@ -28,7 +28,7 @@ export type SerperStub = {
   close: () => Promise<void>;
 };
 
-/** A real server on a free loopback port that speaks Serper's format and fails in all of its ways when told to. */
+/** A real server on a free loopback port that replies in Serper's format, or fails in any of its ways. */
 export async function startSerperStub(): Promise<SerperStub> {
   const listening = await listen((request, response) => void answer(stub, request, response));
   const settings = { SERP_PROVIDERS: "serper", SERPER_API_KEY: "secret", SERPER_BASE_URL: listening.url };
@@ -63,14 +63,14 @@ export function reply(status: number, json: unknown): Reply {
 
 export const refusal = (statusCode: number, message: string): Reply => reply(statusCode, { message, statusCode });
 
-/** An answer that is whatever it is, as a proxy or a captive portal would give. */
+/** Any reply, as from a proxy or a captive portal. */
 export function raw(status: number, body: string, headers: Record<string, string> = {}): Reply {
   return (_, response) => {
     response.writeHead(status, headers).end(body);
   };
 }
 
-/** Takes the request and never says a word. */
+/** Takes the request and never replies. */
 export const hang: Reply = () => {};
 
 /** Begins its answer and never ends it. */
