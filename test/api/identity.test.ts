@@ -78,7 +78,7 @@ test("a 401 does not reveal what is wrong with a token", async () => {
   }
 });
 
-/** Runs while nobody can look a token up; ends as soon as `meanwhile` does. */
+/** Runs `meanwhile` while no token can be looked up. */
 async function whileNobodyCanLookUp(meanwhile: (isWaiting: () => Promise<boolean>) => Promise<void>): Promise<void> {
   const client = await service.database.connect();
   try {
@@ -114,7 +114,7 @@ test("a lookup that runs while an operator changes something still serves its ca
     answer = service.usage(token);
     await service.until(isWaiting);
     await publishIdentityChange(service.redis);
-    // Two turns of the API's event loop later it has heard of the change.
+    // Two turns of its event loop later the API has received the change.
     for (let turn = 0; turn < 2; turn += 1) await service.send("/nowhere");
   });
   expect(await answer).toMatchObject({ status: 200 });

@@ -14,8 +14,8 @@ export function offerEager(steps: Steps): boolean {
 }
 
 /**
- * Time passes for a search of which nothing is left, and nothing can come back with a restored Redis or a late message: its
- * clock is not read any more.
+ * Time passes for a search once nothing of it is left, and no restored Redis or late message can bring it back: its clock
+ * is not read any more.
  */
 function offerLastClock(steps: Steps, { index, api, clock, hold, job, undelivered, sweep, runs }: Search): boolean {
   if (api !== Api.done || clock === Clock.fence) return false;

@@ -28,7 +28,7 @@ export const exceptions: Exception[] = [
     rule: "owasp:api4:2023-string-limit",
     where:
       /SearchRequest\/properties\/(engine|language|targetDomain)$|requestBody\/.*\/(engine|language|targetDomain)$/,
-    because: "the body's 16 KiB bound them; a longer one is told what is wrong with its value, not with its length",
+    because: "the body's 16 KiB bound them; the error for a longer one names its value, not its length",
   },
   { rule: "owasp:api4:2023-string-restricted", where: whatWeAnswer, because: "they are texts of people and engines" },
   {
@@ -49,7 +49,7 @@ export const exceptions: Exception[] = [
   {
     rule: "owasp:api8:2023-define-error-responses-500",
     where: /^paths\/\/v1\/usage\/get\/responses$/,
-    because: "a defect is told as 503: usage has three errors",
+    because: "a defect is answered as 503: usage has three errors",
   },
   {
     rule: "owasp:api8:2023-define-error-validation",
@@ -66,7 +66,7 @@ export const exceptions: Exception[] = [
     where: /^servers\/0\/description$/,
     because: "each service describes itself alone, and only its operator knows which of his it is",
   },
-  { rule: "contact-properties", where: /^info\/contact$/, because: "anybody can be the operator" },
+  { rule: "contact-properties", where: /^info\/contact$/, because: "the operator is not known here" },
   {
     rule: "license-url",
     where: /^info\/license$/,

@@ -155,7 +155,7 @@ test("a failure frees the key for the next request, and is shared with the repea
   const owner = request(organizationId, { key });
   await admit(redis, owner);
   const balance = { balanceMils: 100, version: 2 };
-  // Somebody else's end does not touch it.
+  // The end of another search does not touch it.
   await settleHolds(redis, organizationId, balance, [{ requestId: newId("req"), key, failure: "theirs" }]);
   expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "running" });
   await settleHolds(redis, organizationId, balance, [{ requestId: owner.requestId, key, failure: "mine" }]);

@@ -20,7 +20,7 @@ export interface LedgerCall {
   organizationIds: string[];
   foresee: (books: Books) => unknown;
   make: (database: Database) => Promise<unknown>;
-  /** Is told what the call has answered, as foreseen; keeps what follows from it. */
+  /** Takes the answer of the call, which was as foreseen, and keeps what follows from it. */
   follow: (money: Money) => void;
 }
 
@@ -46,7 +46,7 @@ export function decideCall(endings: readonly WantedEnding[]): LedgerCall {
     make: async (database) => byRequest((await decideSettlements(database, endings)).values()),
     follow: (money) => {
       money.bag.push(...messagesOf(money, decisions, endings));
-      // As long as Redis forgets nothing, whoever was admitted can pay.
+      // As long as Redis loses nothing, every admitted search can be paid.
       const refused = decisions.find(({ isNew, reason }) => isNew && reason === "out_of_credits");
       if (refused && !money.forgetful.has(refused.organizationId))
         throw new Error(`${refused.requestId} was admitted, and could not pay`);
@@ -148,7 +148,7 @@ export function callOf(money: Money, wished: LedgerWish): LedgerCall | undefined
     const { requestId, organizationId, key, priceMils } = searchOf(money, search, isHeld);
     const hold = gateOf(money, organizationId).holds.get(requestId);
     if (wanted === "refund") return [{ requestId, organizationId, key, wanted, reason, ifCharged }];
-    // Nobody runs a search that was not admitted; but Redis may have forgotten that it was.
+    // No worker runs a search that was not admitted; but Redis may have lost that it was.
     const mayRun = hold || money.books.decided.has(requestId) || money.forgetful.has(organizationId);
     return mayRun ? [{ requestId, organizationId, key, wanted, priceMils: hold?.mils ?? priceMils, ifCharged }] : [];
   });

@@ -48,7 +48,7 @@ export interface MoneyModelOptions {
   database: Database;
   redis: Redis;
   runs: number;
-  /** Repeats a run that was told with this seed. */
+  /** Repeats a run that was reported with this seed. */
   seed?: number | undefined;
   commandsMax?: number | undefined;
   /** After this time, in milliseconds, no run begins any more. */

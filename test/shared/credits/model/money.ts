@@ -22,7 +22,7 @@ export interface Money {
   /** Organizations of which a message was lost. */
   lossy: Set<string>;
   confirmed: Set<string>;
-  /** What has happened so far, for whoever reads a counterexample. */
+  /** What has happened so far, for the reader of a counterexample. */
   story: string[];
   /** Numbers the answers, so that no two runs of a search have the same bytes. */
   answers: number;
