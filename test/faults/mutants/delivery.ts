@@ -13,7 +13,7 @@ export const deliveryMutants: readonly Mutant[] = [
   {
     name: "keyed-charges-reversible",
     what: "A charge under an Idempotency-Key can be reversed, and its answer is replayed all the same.",
-    caughtBy: faults("random", "--seed", "1", "--seeds", "1", "--searches", "300"),
+    caughtBy: testFile("test/journeys/give-back.test.ts"),
     edits: [inSql("settle", replace(owed, owed.replace(" and d.key_hash is null", "")))],
   },
   {
