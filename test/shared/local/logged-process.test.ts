@@ -1,0 +1,47 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startLoggedProcess } from "../../../shared/local/logged-process.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "serpmill-logged-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** A program that logs one line and runs until it is stopped. `write` changes its file. */
+async function start(name: string, line: string, isWatched: boolean) {
+  const sources = join(folder, name);
+  await mkdir(sources);
+  const mainFile = join(sources, "main.ts");
+  const write = (text: string) => writeFile(mainFile, `console.log('${text}'); setInterval(() => {}, 1000);`);
+  await write(line);
+  const shown: string[] = [];
+  const started = await startLoggedProcess({
+    name,
+    mainFile,
+    environment: {},
+    logPath: join(folder, `${name}.log`),
+    ...(isWatched && { watched: [sources], format: (text: string) => `[${text}]` }),
+    say: (text) => shown.push(text),
+  });
+  return { ...started, shown, write };
+}
+
+test("a watched process restarts when a file changes, and its lines are shown as formatted", async () => {
+  const { shown, write, stop } = await start("watched", "before", true);
+  await eventually(async () => shown.length > 0);
+  expect(shown).toEqual(["watched: [before]"]);
+  await write("after");
+  await eventually(async () => shown.includes("watched: [after]"));
+  await stop();
+});
+
+test("of a process that is not watched, only warnings and errors are shown", async () => {
+  const { shown, stop, lastLines } = await start("plain", '{"level":30,"msg":"started"}', false);
+  await eventually(async () => lastLines.length > 0);
+  expect(shown).toEqual([]);
+  await stop();
+});
