@@ -10,9 +10,9 @@ import type { FreshDatabase } from "../../../harness/servers/fresh-database.ts";
 import { freshDatabase, freshRedis } from "../../../harness/servers/servers.ts";
 import { checkMoneyModel } from "./money-model.ts";
 
-const runs = 120;
-// On a machine that is too busy fewer runs are made, rather than none.
-const patienceMs = 12_000;
+const runs = 60;
+// A run takes about 35 ms on a quiet machine and 2 s on one with a load of 25.
+const timeoutMs = 240_000;
 
 const log = openLog({ name: "test", level: "silent" });
 const shutdown = new Shutdown();
@@ -33,20 +33,24 @@ afterAll(async () => {
   await fresh.drop();
 });
 
-test("whatever happens to its messages, and in whatever order, no mil appears, vanishes or is spent twice", async () => {
-  const { runs: made, met } = await checkMoneyModel({ database, redis, runs, patienceMs });
-  expect(made).toBeGreaterThan(10);
-  // A check that meets nothing cannot fail.
-  expect([...met.keys()]).toEqual(
-    expect.arrayContaining([
-      "admit: held",
-      "admit: short",
-      "decide",
-      "reverse",
-      "race of 2",
-      "deliver, then keep",
-      "sweep",
-    ]),
-  );
-  expect(await verifyLedger(database, redis)).toMatchObject({ ok: true, violations: [] });
-}, 60_000);
+test(
+  "whatever happens to its messages, and in whatever order, no mil appears, vanishes or is spent twice",
+  async () => {
+    const { runs: made, met } = await checkMoneyModel({ database, redis, runs });
+    expect(made).toBe(runs);
+    // A model that meets none of these proves nothing.
+    expect([...met.keys()]).toEqual(
+      expect.arrayContaining([
+        "admit: held",
+        "admit: short",
+        "decide",
+        "reverse",
+        "race of 2",
+        "deliver, then keep",
+        "sweep",
+      ]),
+    );
+    expect(await verifyLedger(database, redis)).toMatchObject({ ok: true, violations: [] });
+  },
+  timeoutMs,
+);

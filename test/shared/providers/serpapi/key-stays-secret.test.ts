@@ -35,8 +35,10 @@ const server = createServer((request, response) => {
 });
 
 let service: Service;
-let api: Api;
+let apis: Api[];
 let worker: Worker;
+// The deadline belongs to the API that admits a search. The second API is for the one search that has to time out.
+const timingOut = 1;
 beforeAll(async () => {
   await new Promise<void>((resolve) => {
     server.listen(0, "127.0.0.1", resolve);
@@ -48,11 +50,11 @@ beforeAll(async () => {
     SERP_PROVIDERS: "serpapi",
     SERPAPI_API_KEY: key,
     SERPAPI_BASE_URL: `http://127.0.0.1:${address.port}`,
-    SEARCH_DEADLINE_MS: "1500",
     LOG_LEVEL: "trace",
   };
-  [api, worker] = await Promise.all([service.startApi(settings), service.startWorker(settings)]);
-  await service.until(async () => (await Exposition.of(api)).value("workers_reporting") === 1);
+  apis = [await service.startApi(settings), await service.startApi({ ...settings, SEARCH_DEADLINE_MS: "5000" })];
+  worker = await service.startWorker(settings);
+  for (const api of apis) await service.until(async () => (await Exposition.of(api)).value("workers_reporting") === 1);
 });
 afterAll(async () => {
   await service.stop();
@@ -65,7 +67,7 @@ test("the key in the URL never reaches a log line, an answer, a metric, a trace,
   const statuses: Record<string, number> = {};
   const outputs: string[] = [];
   for (const keyword of Object.keys(replies)) {
-    const running = service.search(token, { keyword });
+    const running = service.search(token, { keyword }, { api: keyword === "silent" ? timingOut : 0 });
     if (keyword === "silent") {
       await service.until(async () => seen.at(-1)?.searchParams.get("q") === "silent");
       outputs.push(await everythingInRedis(service.redis), await everythingInPostgres(service.databaseUrl));
@@ -77,9 +79,11 @@ test("the key in the URL never reaches a log line, an answer, a metric, a trace,
   server.close();
   server.closeAllConnections();
   outputs.push((await service.search(token, { keyword: "unreachable" })).text);
-  outputs.push((await Exposition.of(api)).text, (await Exposition.of(worker)).text);
+  for (const process of [...apis, worker]) {
+    outputs.push((await Exposition.of(process)).text, process.stderr);
+    outputs.push(...process.lines.map((line) => JSON.stringify(line)));
+  }
   outputs.push(await everythingInRedis(service.redis), await everythingInPostgres(service.databaseUrl));
-  outputs.push(...[...api.lines, ...worker.lines].map((line) => JSON.stringify(line)), api.stderr, worker.stderr);
 
   expect(statuses).toMatchObject({
     good: 200,
