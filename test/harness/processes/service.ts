@@ -217,6 +217,7 @@ export class Service {
 
   /** An empty Redis where the stopped one was. */
   async restartRedis(port: number): Promise<void> {
+    await this.redisServer.stop(); // It has ended; this removes its folder.
     this.redisServer = await startRedis({ port });
   }
 
