@@ -11,7 +11,7 @@ export async function orRedisUnavailable<T>(command: Promise<T>): Promise<T> {
 }
 
 /**
- * Turns the failures of Postgres that pass by themselves into a 503; every other error is thrown as it is.
+ * Turns the failures of Postgres that pass by themselves into a 503; every other error is rethrown unchanged.
  * @throws {CallerError} `unavailable`, reason `postgres_unreachable`.
  */
 export async function orPostgresUnavailable<T>(query: Promise<T>): Promise<T> {

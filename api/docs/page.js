@@ -4,16 +4,16 @@ const follow = () => document.documentElement.classList.toggle("dark-mode", dark
 dark.addEventListener("change", follow);
 follow();
 
-// Swagger UI leaves these without a name for who does not see them, and what scrolls out of reach of the keyboard.
+// Swagger UI gives these controls no name for screen readers, and its scrolling blocks cannot be reached by keyboard.
 const names = { ".examples-select-element": "Example", ".body-param__text": "Request body" };
 const reference = document.getElementById("reference");
-const mend = () => {
+const addAccessibility = () => {
   for (const [control, name] of Object.entries(names)) {
     for (const found of reference.querySelectorAll(`${control}:not([aria-label])`)) found.ariaLabel = name;
   }
   for (const block of reference.querySelectorAll("pre:not([tabindex])")) block.tabIndex = 0;
 };
-new MutationObserver(mend).observe(reference, { childList: true, subtree: true });
+new MutationObserver(addAccessibility).observe(reference, { childList: true, subtree: true });
 
 SwaggerUIBundle({
   url: "/openapi.json",
@@ -24,11 +24,11 @@ SwaggerUIBundle({
   docExpansion: "full",
   defaultModelsExpandDepth: 0,
   displayRequestDuration: true,
-  // Of its sets of colours one whose contrast is enough for all.
+  // A theme whose contrast meets WCAG AA.
   syntaxHighlight: { theme: "obsidian" },
   tryItOutEnabled: true,
-  // A token lives as long as the page and nowhere else.
+  // The token is kept in memory only, until the page is closed.
   persistAuthorization: false,
-  // Swagger's own service would be asked whether the document is valid.
+  // Otherwise the page sends the document's address to Swagger's online validator.
   validatorUrl: null,
 });

@@ -20,7 +20,7 @@ export interface McpParts extends ToolParts {
 
 /**
  * POST /mcp: the Model Context Protocol over HTTP, without sessions. Each request is authenticated before its body is read
- * and gets a server object of its own. The SDK handles the differences between the protocol's revisions.
+ * and gets its own server object. The SDK handles the differences between the protocol's revisions.
  */
 export function handleMcp(parts: McpParts) {
   const foreignReason = openHostCheck(parts.config);

@@ -4,7 +4,7 @@ import { CallerError } from "../../shared/errors.ts";
 import { readJson } from "../http/read-json.ts";
 import { rejectBatch, rejectUnreadable } from "./rejections.ts";
 
-/** Reads the body as JSON, within the same limits as REST. @returns undefined if it was rejected, and answered, already. */
+/** Reads the body as JSON, within the same limits as REST. @returns undefined if it was rejected and answered. */
 export async function readMessage(request: Request, response: Response): Promise<unknown> {
   try {
     const message = await readJson(request);

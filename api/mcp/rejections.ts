@@ -16,7 +16,7 @@ export function rejectForeignHost(request: Request, response: Response, reason: 
 }
 
 export function rejectBatch(request: Request, response: Response): void {
-  const message = "Batches are not supported; send each message in a request of its own.";
+  const message = "Batches are not supported; send each message in a separate request.";
   reject(request, response, {
     status: 400,
     code: ProtocolErrorCode.InvalidRequest,

@@ -18,7 +18,7 @@ export async function callUsage(
 ): Promise<ToolAnswer> {
   const [unknownField] = Object.keys(args);
   if (unknownField !== undefined) {
-    const message = "There is no such field. This tool has no arguments.";
+    const message = "Unknown field. This tool has no arguments.";
     throw new CallerError("bad_request", { issues: [{ path: unknownField, message }] });
   }
   const usage = await readUsage(caller).catch((error: unknown) => {

@@ -7,7 +7,7 @@ import { protocolTimes } from "../../shared/protocol-times.ts";
 import { type Query, queryFingerprint } from "../../shared/query/query.ts";
 import { engineTimeout } from "../errors.ts";
 
-/** One search as a caller asked for it, over REST or MCP. */
+/** One search request of a caller, over REST or MCP. */
 export interface SearchRequest {
   requestId: string;
   caller: Caller;

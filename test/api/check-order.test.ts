@@ -10,7 +10,7 @@ import {
 } from "../harness/fixtures/refusals.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 
-/** The order of the checks: what fails first answers, and nothing behind it is touched. */
+/** The order of the checks: the first check that fails determines the error, and later steps change nothing. */
 
 let service: Service;
 beforeAll(async () => {
@@ -31,7 +31,7 @@ const refusals: Record<Step, Refusal> = {
   "rate limit": { code: "rate_limited", details: expect.objectContaining({ reason: "window" }) },
 };
 
-/** A search that is wrong in just these steps, to be sent once. `end` lets go of what was made for it. */
+/** A search that fails exactly these checks, to be sent once. `end` releases what was set up for it. */
 interface Wrong {
   organization: Organization;
   token: string;
@@ -42,7 +42,7 @@ interface Wrong {
 async function wrongIn(...wrong: Step[]): Promise<Wrong> {
   const is = (step: Step) => wrong.includes(step);
   const organization = await service.organization({
-    // The search in flight takes its price away.
+    // The search in flight holds its price.
     creditMils: !is("credits") ? 1_000 : is("in flight") ? 5 : 0,
     terms: {
       ...endlessWindow,
@@ -58,7 +58,7 @@ async function wrongIn(...wrong: Step[]): Promise<Wrong> {
   return { organization, token, body, end };
 }
 
-/** A token that no API has seen yet, so that it is known by what is true now. */
+/** A token that no API has cached yet, so that the API reads the current state from Postgres. */
 async function otherToken({ organizationId }: Organization, isRevoked = false): Promise<string> {
   const issued = await issueToken(service.database, organizationId);
   if (!issued) throw new Error("no token");
@@ -81,7 +81,7 @@ async function keepOneInFlight(organization: Organization): Promise<() => Promis
     () => undefined,
     () => undefined,
   );
-  // Held and enqueued: from then on the search leaves no trace until it ends.
+  // Once held and enqueued, the search changes no state until it ends.
   await service.until(async () => {
     const { holds } = await organizationState(service, organization);
     return (await enqueuedSearches(service)).some((requestId) => requestId in holds);
@@ -133,7 +133,7 @@ test("usage checks the token before the rate window", async () => {
 
 const key = "paid";
 
-/** An organization that has just enough for the one search that it has made under its key. */
+/** An organization that has spent its whole credit on one search under its key. */
 async function paidUp(terms: object = {}) {
   const organization = await service.organization({
     creditMils: 5,

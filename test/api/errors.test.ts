@@ -3,13 +3,13 @@ import { errors } from "../../shared/errors.ts";
 import { endlessWindow, expectNoTrace, type Refusal, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
-/** Every error of the catalogue, as a caller gets it. outages.test.ts has the errors of an outage. */
+/** Every error of the catalogue, from the caller's side. outages.test.ts has the errors of an outage. */
 
 const timeoutMs = 4_000;
 
 let service: Service;
 let organization: Organization;
-// This search ends only at its deadline, so it begins before all other tests.
+// This search ends only at its deadline, so it starts before all other tests.
 let timeout: BegunSearch;
 beforeAll(async () => {
   service = await Service.start({
@@ -24,7 +24,7 @@ afterAll(() => service.stop());
 const metCodes = new Set<string>();
 const searchStatuses = new Set<number>();
 
-function met(answer: Answer): Refusal {
+function checkedRefusal(answer: Answer): Refusal {
   const refusal = refusalIn(answer);
   metCodes.add(refusal.code);
   return refusal;
@@ -36,7 +36,7 @@ async function search(body: object, by = organization): Promise<Answer> {
   return answer;
 }
 
-/** Begins a search that stays in flight until it is released. */
+/** Starts a search that stays in flight until it is released. */
 async function holdSearch({ token, organizationId }: Organization): Promise<() => void> {
   const caller = new AbortController();
   service.search(token, { keyword: "sandbox:timeout" }, { signal: caller.signal }).catch(() => undefined);
@@ -46,22 +46,25 @@ async function holdSearch({ token, organizationId }: Organization): Promise<() =
 
 test("400 bad_request lists the invalid fields, or has a reason", async () => {
   const issues = [{ path: "depth", message: "Expected a whole number from 1 to 100." }];
-  expect(met(await search({ keyword: "a", depth: 0 }))).toEqual({ code: "bad_request", details: { issues } });
+  expect(checkedRefusal(await search({ keyword: "a", depth: 0 }))).toEqual({
+    code: "bad_request",
+    details: { issues },
+  });
   const noJson = await service.send("/v1/serp/search", {
     method: "POST",
     headers: { authorization: `Bearer ${organization.token}`, "content-type": "application/json" },
     body: "{",
   });
-  expect(met(noJson)).toEqual({ code: "bad_request", details: { reason: "body_not_json" } });
+  expect(checkedRefusal(noJson)).toEqual({ code: "bad_request", details: { reason: "body_not_json" } });
 });
 
 test("401 unauthenticated has WWW-Authenticate, with invalid_token if a token was sent", async () => {
   const body = { method: "POST", body: "{}", headers: { "content-type": "application/json" } };
   const without = await service.send("/v1/serp/search", body);
-  expect(met(without)).toEqual({ code: "unauthenticated", details: {} });
+  expect(checkedRefusal(without)).toEqual({ code: "unauthenticated", details: {} });
   expect(without.headers.get("www-authenticate")).toBe("Bearer");
   const unknown = await search({ keyword: "a" }, { ...organization, token: "unknown" });
-  expect(met(unknown)).toEqual({ code: "unauthenticated", details: {} });
+  expect(checkedRefusal(unknown)).toEqual({ code: "unauthenticated", details: {} });
   expect(unknown.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
   for (const { headers } of [await service.send("/v1/usage"), await service.usage("unknown")]) {
     expect(headers.get("www-authenticate")).toMatch(/^Bearer/);
@@ -71,7 +74,7 @@ test("401 unauthenticated has WWW-Authenticate, with invalid_token if a token wa
 test("402 plan_required names the plan that does not include searches", async () => {
   const reader = await service.organization({ terms: { operations: ["usage.get"] } });
   const { plan } = (await service.usage(reader.token)).body;
-  expect(met(await search({ keyword: "a" }, reader))).toEqual({
+  expect(checkedRefusal(await search({ keyword: "a" }, reader))).toEqual({
     code: "plan_required",
     details: { plan, action: "upgrade" },
   });
@@ -81,12 +84,12 @@ test("402 out_of_credits reports what searches in flight hold", async () => {
   const poor = await service.organization({ creditMils: 3 });
   const action = { action: "topup", topupUrl: "https://pay.example" };
   const empty = { priceMils: 5, availableMils: 3, heldMils: 0, ...action };
-  expect(met(await search({ keyword: "a" }, poor))).toEqual({ code: "out_of_credits", details: empty });
+  expect(checkedRefusal(await search({ keyword: "a" }, poor))).toEqual({ code: "out_of_credits", details: empty });
 
   const busy = await service.organization({ creditMils: 8 });
   const release = await holdSearch(busy);
   const tiedUp = { priceMils: 5, availableMils: 3, heldMils: 5, ...action };
-  expect(met(await search({ keyword: "a" }, busy))).toEqual({ code: "out_of_credits", details: tiedUp });
+  expect(checkedRefusal(await search({ keyword: "a" }, busy))).toEqual({ code: "out_of_credits", details: tiedUp });
   release();
 });
 
@@ -99,7 +102,7 @@ test("429 rate_limited for a full window says when to retry, for search and usag
   for (const answer of [await search({ keyword: "a" }, keen), await service.usage(keen.token)]) {
     const window = { reason: "window", retryAfterMs: expect.any(Number), limit: 1, windowSeconds: 1_000_000 };
     const { body, headers } = answer;
-    expect(met(answer)).toEqual({ code: "rate_limited", details: window });
+    expect(checkedRefusal(answer)).toEqual({ code: "rate_limited", details: window });
     const seconds = Math.ceil(body.error.details.retryAfterMs / 1_000);
     expect(headers.get("retry-after")).toBe(String(seconds));
     expect(headers.get("ratelimit-policy")).toBe('"default";q=1;w=1000000');
@@ -112,7 +115,7 @@ test("429 rate_limited for too many searches in flight has the RateLimit headers
   const release = await holdSearch(crowded);
   const details = { reason: "concurrency", retryAfterMs: 1_000, limit: 1 };
   const refused = await search({ keyword: "a" }, crowded);
-  expect(met(refused)).toEqual({ code: "rate_limited", details });
+  expect(checkedRefusal(refused)).toEqual({ code: "rate_limited", details });
   expect(refused.headers.get("retry-after")).toBe("1");
   expect(refused.headers.get("ratelimit")).toMatch(/^"default";r=8;t=\d+$/);
   release();
@@ -133,10 +136,10 @@ test("500 internal_error does not reveal the defect; the log has it", async () =
     [broken.organizationId],
   );
   const answer = await expectNoTrace(service, broken, () => search({ keyword: "a" }, broken));
-  expect(met(answer)).toEqual({ code: "internal_error", details: {} });
+  expect(checkedRefusal(answer)).toEqual({ code: "internal_error", details: {} });
   await service.until(async () => isInLog(answer.body.requestId));
   // The contract of usage has no 500.
-  expect(met(await service.usage(broken.token))).toEqual({
+  expect(checkedRefusal(await service.usage(broken.token))).toEqual({
     code: "unavailable",
     details: { reason: "balance_unreadable", retryAfterMs: 1_000 },
   });
@@ -149,7 +152,7 @@ const isInLog = (requestId: string) =>
 
 test("501 not_implemented lists the supported engines", async () => {
   const details = { engine: "bing", supported: ["google"] };
-  expect(met(await search({ keyword: "a", engine: "bing" }))).toEqual({ code: "not_implemented", details });
+  expect(checkedRefusal(await search({ keyword: "a", engine: "bing" }))).toEqual({ code: "not_implemented", details });
 });
 
 const failures = [
@@ -173,7 +176,7 @@ test.each(failures)("$code with $details for a provider's $trigger, and nothing 
   const { trigger, code, details } = failure;
   const { payer, ...begun } = trigger === "timeout" ? timeout : await begin(trigger);
   const answer = await begun.answer;
-  expect(met(answer)).toEqual({ code, details });
+  expect(checkedRefusal(answer)).toEqual({ code, details });
   await service.until(async () => (await service.holdsOf(payer.organizationId)).open === 0);
   const { requestId } = answer.body;
   expect(await service.ledgerOf(payer.organizationId)).toMatchObject([
@@ -184,14 +187,14 @@ test.each(failures)("$code with $details for a provider's $trigger, and nothing 
 });
 
 test("404 and 405 are answered by the router", async () => {
-  expect(met(await service.send("/v1/nothing"))).toEqual({ code: "not_found", details: {} });
-  expect(met(await service.send("/v1/serp/search"))).toEqual({ code: "method_not_allowed", details: {} });
+  expect(checkedRefusal(await service.send("/v1/nothing"))).toEqual({ code: "not_found", details: {} });
+  expect(checkedRefusal(await service.send("/v1/serp/search"))).toEqual({ code: "method_not_allowed", details: {} });
 });
 
 describe("with other workers", () => {
   beforeAll(async () => {
     await Promise.all(service.workers.map((worker) => worker.stop()));
-    // An API that has never seen a worker refuses at once; the other one waits for a heartbeat timeout.
+    // An API that has never seen a worker refuses at once; an API that has seen one waits for a heartbeat timeout.
     await service.startApi();
   });
 
@@ -203,7 +206,10 @@ describe("with other workers", () => {
 
   test("503 unavailable if no worker is running", async () => {
     const answer = await expectNoTrace(service, organization, () => searchThere({ keyword: "a" }));
-    expect(met(answer)).toEqual({ code: "unavailable", details: { reason: "no_workers", retryAfterMs: 1_000 } });
+    expect(checkedRefusal(answer)).toEqual({
+      code: "unavailable",
+      details: { reason: "no_workers", retryAfterMs: 1_000 },
+    });
     expect(answer.headers.get("retry-after")).toBe("1");
   });
 
@@ -211,7 +217,10 @@ describe("with other workers", () => {
     await service.startWorker({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "unused" });
     await service.until(async () => (await searchThere({ keyword: "a", device: "mobile" })).status !== 503);
     const answer = await searchThere({ keyword: "a", device: "mobile" });
-    expect(met(answer)).toEqual({ code: "query_rejected", details: { reason: "unsupported", field: "device" } });
+    expect(checkedRefusal(answer)).toEqual({
+      code: "query_rejected",
+      details: { reason: "unsupported", field: "device" },
+    });
   });
 });
 

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-// What the contract gives a revocation to take effect everywhere.
+// The contract: a revocation takes effect in every process within this time.
 const revokedWithinMs = 2_000;
 
 async function isRefusedEverywhere(token: string): Promise<boolean> {
@@ -78,8 +78,8 @@ test("a 401 does not reveal what is wrong with a token", async () => {
   }
 });
 
-/** Runs `meanwhile` while no token can be looked up. */
-async function whileNobodyCanLookUp(meanwhile: (isWaiting: () => Promise<boolean>) => Promise<void>): Promise<void> {
+/** Runs `meanwhile` while a lock on the table blocks every token lookup. */
+async function whileLookupsBlock(meanwhile: (isWaiting: () => Promise<boolean>) => Promise<void>): Promise<void> {
   const client = await service.database.connect();
   try {
     await client.query("begin");
@@ -95,10 +95,10 @@ async function whileNobodyCanLookUp(meanwhile: (isWaiting: () => Promise<boolean
 }
 
 test("a token with a wrong checksum is rejected without a lookup", async () => {
-  await whileNobodyCanLookUp(async () => {
+  await whileLookupsBlock(async () => {
     const misspelled = newToken().replace(/.$/, (last) => (last === "0" ? "1" : "0"));
     expect(refusalIn(await service.usage(misspelled))).toMatchObject({ code: "unauthenticated" });
-    // What has the checksum has to be looked up, and that cannot be done now.
+    // A token with a valid checksum needs a lookup, which is blocked.
     const shaped = await service.usage(newToken());
     expect(refusalIn(shaped)).toEqual({
       code: "unavailable",
@@ -110,7 +110,7 @@ test("a token with a wrong checksum is rejected without a lookup", async () => {
 test("a lookup that runs while an operator changes something still serves its caller", async () => {
   const { token } = await service.organization();
   let answer: ReturnType<typeof service.usage> | undefined;
-  await whileNobodyCanLookUp(async (isWaiting) => {
+  await whileLookupsBlock(async (isWaiting) => {
     answer = service.usage(token);
     await service.until(isWaiting);
     await publishIdentityChange(service.redis);
@@ -139,7 +139,7 @@ test("a suspended organization can read its balance but not search, until it is 
   expect(await service.usage(token)).toMatchObject({ status: 200, body: { creditBalanceMils: 1_000, plan: "payg" } });
 
   await suspend(false);
-  // No worker runs here: this is as far as a search can get.
+  // Without a worker, 503 is the furthest that a search can get.
   await service.until(async () => (await codeOf()) === "unavailable", revokedWithinMs);
 });
 

@@ -5,24 +5,24 @@ import { sendRaw } from "../harness/clients/raw-http.ts";
 import { endlessWindow, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Api, type Organization, Service } from "../harness/processes/service.ts";
 
-/** What is answered while something that the API needs is away. No worker runs here, so nothing is ever found. */
+/** The API's answers while a dependency is unavailable. No worker runs here, so no search is answered. */
 
 let service: Service;
-let wayToPostgres: Proxy;
+let postgresProxy: Proxy;
 beforeAll(async () => {
   service = await Service.start({ workers: 0 });
-  wayToPostgres = await startProxy(service.database.options.connectionString ?? "");
-  await service.startApi({ DATABASE_URL: wayToPostgres.url });
+  postgresProxy = await startProxy(service.database.options.connectionString ?? "");
+  await service.startApi({ DATABASE_URL: postgresProxy.url });
 });
 afterAll(async () => {
   await service.stop();
-  await wayToPostgres.close();
+  await postgresProxy.close();
 });
 
 const own = 0;
 const behindProxy = 1;
 
-/** An error together with the header that repeats when to come back. */
+/** An error together with its Retry-After header. */
 function refusalWithRetry(answer: Answer | undefined) {
   return { ...refusalIn(answer), retryAfter: answer?.headers.get("retry-after") };
 }
@@ -34,7 +34,7 @@ const unavailable = (reason: string, retryAfterMs = 1_000) => ({
 });
 
 test("a search is refused while the queue is too long for its deadline, with the time to retry", async () => {
-  // One that is at work on a search for a thousand seconds, and has not reported since.
+  // A worker whose searches take 1,000 seconds. Its heartbeat lies in the future, so it does not expire during the test.
   const [seconds] = await service.redis.time();
   await writeHeartbeat(service.redis, "busy", { concurrency: 1, runMs: 1e6, atMs: (Number(seconds) + 100) * 1_000 });
   await service.until(() => metricIs("workers_reporting 1"));
@@ -67,9 +67,10 @@ test("a search whose body arrives after shutdown began is refused, and its conne
   const answer = await expectNoTrace(service, organization, async () => {
     const { answers, closed } = await sendRaw(api.url, head.join("\r\n"), {
       afterwards: async () => {
-        await service.until(() => isUsed(organization)); // Its head has arrived, so it is under way when the stop begins.
+        // Once its head has arrived, the request is in flight when the shutdown begins.
+        await service.until(() => isUsed(organization));
         api.kill("SIGTERM");
-        await service.until(() => takesNobody(api));
+        await service.until(() => refusesConnections(api));
         return body;
       },
     });
@@ -87,7 +88,7 @@ async function isUsed({ tokenId }: Organization): Promise<boolean> {
   return rowCount === 1;
 }
 
-const takesNobody = async (api: Api) =>
+const refusesConnections = async (api: Api) =>
   fetch(api.url).then(
     () => false,
     () => true,
@@ -95,14 +96,14 @@ const takesNobody = async (api: Api) =>
 
 test("without Postgres authentication fails with 503, and works again once Postgres is back", async () => {
   const organization = await service.organization({ terms: endlessWindow });
-  wayToPostgres.cut();
+  postgresProxy.cut();
   const { token } = organization;
   const answer = await expectNoTrace(service, organization, async () => {
     expect(refusalWithRetry(await service.usage(token, behindProxy))).toEqual(unavailable("postgres_unreachable"));
     return service.search(token, { keyword: "a" }, { api: behindProxy });
   });
   expect(refusalWithRetry(answer)).toEqual(unavailable("postgres_unreachable"));
-  wayToPostgres.mend();
+  postgresProxy.mend();
   await service.until(async () => (await service.usage(token, behindProxy)).status === 200);
 });
 
@@ -116,13 +117,13 @@ test("without Redis a search is refused, and usage still returns the balance", a
   expect(usage).toMatchObject({ status: 200, body: { creditBalanceMils: 1_000, plan: "payg" } });
   expect(usage.headers.has("ratelimit")).toBe(false);
   expect(usage.headers.has("ratelimit-policy")).toBe(false);
-  // Identity and the request need no Redis, and come first all the same.
+  // The checks of the token and of the request need no Redis, and still come first.
   expect(refusalIn(await service.search("unknown", {}))).toMatchObject({ code: "unauthenticated" });
   expect(refusalIn(await service.search(token, {}))).toMatchObject({ code: "bad_request" });
   expect(refusalIn(await service.search(token, { keyword: "a", engine: "bing" }))).toMatchObject({
     code: "not_implemented",
   });
 
-  wayToPostgres.cut();
+  postgresProxy.cut();
   expect(refusalWithRetry(await service.usage(token, behindProxy))).toEqual(unavailable("postgres_unreachable"));
 });

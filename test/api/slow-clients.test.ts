@@ -52,7 +52,7 @@ describe.concurrent("slow clients", () => {
     { title: "a body that stops before its length", bytes: `${post}Content-Length: 100\r\n\r\n{` },
     { title: "a head that stops", bytes: "GET / HTTP/1.1\r\nHost: a\r\n" },
   ])("$title that is sent too slowly gets a 408, and the connection ends", async ({ bytes, ...sending }) => {
-    // readBytes needs nothing that Express adds to a request.
+    // readBytes uses nothing that Express adds to a request.
     const port = await serve((request) => readBytes(request as Request, 1_000_000).catch(() => undefined));
     const { answers, closed } = await sendRaw(`http://127.0.0.1:${port}`, bytes, sending);
     expect(closed).toBe(true);

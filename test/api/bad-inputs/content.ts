@@ -10,7 +10,7 @@ import { organization, service } from "./fixture.ts";
 const validBody = '{"keyword":"a"}';
 const mebibyte = 1024 * 1024;
 
-/** Posts bytes, so that fetch adds no Content-Type of its own. */
+/** Posts bytes, so that fetch adds no Content-Type. */
 async function post(body: string | Buffer, headers: Record<string, string> = {}): Promise<Answer> {
   return service.send("/v1/serp/search", {
     method: "POST",

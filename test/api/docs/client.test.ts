@@ -10,7 +10,7 @@ import type { OpenAPI3 } from "openapi-typescript";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { Service } from "../../harness/processes/service.ts";
 
-/** A client as a caller would make it: types from the document, and openapi-fetch. */
+/** A typed client as callers generate it: types from the document, and openapi-fetch. */
 
 const modules = fileURLToPath(new URL("../../../node_modules", import.meta.url));
 
@@ -34,7 +34,7 @@ async function typesOf(document: object): Promise<string> {
   });
   const { astToString, default: generate } = await import("openapi-typescript");
   hooks.deregister();
-  // A field with a default may be left out. That it is an OpenAPI document, a linter has looked at.
+  // A field with a default may be omitted. lint.test.ts proves that this is an OpenAPI document.
   return astToString(await generate(document as OpenAPI3, { defaultNonNullable: false }));
 }
 
@@ -51,11 +51,11 @@ const program = `
     return error.error.details.reason ?? error.error.details.issues;
   };
   const usage = await client.GET("/v1/usage");
-  const told = [await search({ keyword: "a", depth: 7 }), await search({ keyword: "b" }), usage.data?.creditBalanceMils];
-  console.log(JSON.stringify(told));
+  const outcomes = [await search({ keyword: "a", depth: 7 }), await search({ keyword: "b" }), usage.data?.creditBalanceMils];
+  console.log(JSON.stringify(outcomes));
 `;
 
-/** Compiles a program in the folder, as strictly as our own. @throws with what the compiler says. */
+/** Compiles a program in the folder with this project's strict options. @throws with the compiler's output. */
 async function compile(name: string, text: string): Promise<void> {
   await writeFile(join(folder, name), text);
   const options = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2024", "--types", "node"];

@@ -1,3 +1,3 @@
-// TypeScript 7 has no compiler to be called from a program any more, and openapi-typescript calls one. This is an older
-// one that came out as a library, without a second command `tsc` beside ours.
+// openapi-typescript needs TypeScript's compiler API, which TypeScript 7 no longer has. This package is an older version
+// that is published as a library, so it does not install a second `tsc` command.
 export { ts as default } from "@ts-morph/common";

@@ -9,7 +9,7 @@ import { endlessWindow } from "../../harness/fixtures/refusals.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { type Prism, startPrism } from "./prism.ts";
 
-/** Every status of both operations, by real processes, as the document says it: by our schemas, and by Prism's reading of it. */
+/** Every status of both operations, from real processes. The schemas and Prism check each answer against the document. */
 
 let service: Service;
 let strict: Prism;
@@ -27,15 +27,15 @@ afterAll(async () => {
   await service.stop();
 });
 
-const met = { search: new Set<number>(), usage: new Set<number>() };
+const seenStatuses = { search: new Set<number>(), usage: new Set<number>() };
 
-interface Asked {
+interface RequestOptions {
   by?: Organization;
   through?: Prism;
   key?: string;
 }
 
-function send(body: unknown, { by = organization, through = strict, key }: Asked = {}): Promise<Response> {
+function send(body: unknown, { by = organization, through = strict, key }: RequestOptions = {}): Promise<Response> {
   return fetch(`${through.url}/v1/serp/search`, {
     method: "POST",
     headers: {
@@ -47,20 +47,20 @@ function send(body: unknown, { by = organization, through = strict, key }: Asked
   });
 }
 
-async function search(body: unknown, asked: Asked = {}) {
-  const response = await send(body, asked);
-  met.search.add(response.status);
-  return heldTo(searchResponseBody, response);
+async function search(body: unknown, options: RequestOptions = {}) {
+  const response = await send(body, options);
+  seenStatuses.search.add(response.status);
+  return parsed(searchResponseBody, response);
 }
 
-async function usage({ by = organization, through = strict }: Asked = {}) {
+async function usage({ by = organization, through = strict }: RequestOptions = {}) {
   const response = await fetch(`${through.url}/v1/usage`, { headers: { authorization: `Bearer ${by.token}` } });
-  met.usage.add(response.status);
-  return heldTo(usageResponseBody, response);
+  seenStatuses.usage.add(response.status);
+  return parsed(usageResponseBody, response);
 }
 
-/** Parses an answer with the schema of its status that the document is made of; tells status and code. */
-async function heldTo(answer: z.ZodType, response: Response) {
+/** Parses an answer with the schema of its status that the document is built from. @returns status and error code. */
+async function parsed(answer: z.ZodType, response: Response) {
   const { status, headers } = response;
   const body: unknown = await response.json();
   expect({ body, violations: headers.get("sl-violations") }).toMatchObject({ violations: null });
@@ -71,7 +71,7 @@ async function heldTo(answer: z.ZodType, response: Response) {
 
 function statusOf(status: number): ErrorStatus {
   expect(Object.keys(errorBodySchemas)).toContain(String(status));
-  return status as ErrorStatus; // Looked for in the line above.
+  return status as ErrorStatus; // Checked in the line above.
 }
 
 test("503 without workers, and 400 for a query that no provider supports", async () => {
@@ -151,8 +151,9 @@ test("the tests above cover every status of the document", () => {
     paths: z.record(z.string(), z.record(z.string(), z.object({ responses: z.record(z.string(), z.unknown()) }))),
   });
   const { paths } = documented.parse(openApiDocument());
-  const told = (path: string, method: string) => Object.keys(paths[path]?.[method]?.responses ?? {}).map(Number);
+  const documentedStatuses = (path: string, method: string) =>
+    Object.keys(paths[path]?.[method]?.responses ?? {}).map(Number);
   const ascending = (statuses: Set<number>) => [...statuses].toSorted((one, other) => one - other);
-  expect(ascending(met.search)).toEqual(told("/v1/serp/search", "post"));
-  expect(ascending(met.usage)).toEqual(told("/v1/usage", "get"));
+  expect(ascending(seenStatuses.search)).toEqual(documentedStatuses("/v1/serp/search", "post"));
+  expect(ascending(seenStatuses.usage)).toEqual(documentedStatuses("/v1/usage", "get"));
 });

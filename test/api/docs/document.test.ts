@@ -15,10 +15,10 @@ import { searchRequestBody } from "../../../shared/query/query.ts";
 import { resultTypes, searchResponseBody } from "../../../shared/results.ts";
 import { operations } from "../../../shared/credits/plans.ts";
 
-/** The document itself; what linters and a generated client make of it is in the files beside. */
+/** The content of the document. lint.test.ts and client.test.ts have the linters and a generated client. */
 
 const valuesOf = (examples: Examples) => Object.values(examples).map(({ value }) => value);
-const statuses = Object.keys(errorBodySchemas).map(Number) as ErrorStatus[]; // Object.keys forgets what they are.
+const statuses = Object.keys(errorBodySchemas).map(Number) as ErrorStatus[]; // Object.keys returns strings.
 
 test("every example matches its schema", () => {
   const held: [z.ZodType, Examples][] = [
@@ -41,7 +41,7 @@ test("every error has an example under its status", () => {
       return code;
     }),
   );
-  // The router's own two belong to no operation.
+  // The two errors of the router belong to no operation.
   const expected = Object.keys(errorDefinitions).filter((code) => !["not_found", "method_not_allowed"].includes(code));
   expect([...new Set<ErrorCode>(codes)].toSorted()).toEqual(expected.toSorted());
 });

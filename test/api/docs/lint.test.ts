@@ -10,7 +10,7 @@ import { z } from "zod";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { exceptions, ruleset } from "./spectral-ruleset.ts";
 
-/** What the usual linters say of the document. */
+/** The document passes the common OpenAPI linters. */
 
 const scoreMin = 90;
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** Redocly's command, which would otherwise tell its makers that it ran, and ask them for news. */
+/** Runs Redocly's command without telemetry and without its check for updates. */
 async function redocly(...args: string[]): Promise<unknown> {
   const program = fileURLToPath(new URL("../../../node_modules/@redocly/cli/bin/cli.js", import.meta.url));
   const env = { REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };

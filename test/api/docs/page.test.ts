@@ -5,7 +5,7 @@ import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
-/** The reference as a browser shows it, and as a cache keeps it. */
+/** The API reference in a browser, and its caching headers. */
 
 let service: Service;
 let organization: Organization;
@@ -93,10 +93,10 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   );
 });
 
-/** How Swagger UI is built: its landmarks, and buttons that have buttons in them. */
+/** axe rules that Swagger UI itself breaks, with its landmarks and nested buttons. */
 const ofSwaggerUi = ["nested-interactive", "landmark-unique", "region"];
 
-/** What a reader does: pastes a token, and presses the button. @returns the body that comes back, as it is shown. */
+/** Pastes a token and presses Execute, as a reader does. @returns the body of the answer. */
 async function trySearch(page: Page, token: string): Promise<unknown> {
   await page.locator(".btn.authorize").first().click();
   await page.locator(".auth-container input").fill(token);
@@ -111,7 +111,7 @@ async function trySearch(page: Page, token: string): Promise<unknown> {
   return (await answered).json();
 }
 
-// Evaluated in the page, which has what Node has not; so it is text.
+// Text, because it is evaluated in the page and uses browser globals that Node does not have.
 const kept = (page: Page) =>
   page.evaluate("({ local: localStorage.length, session: sessionStorage.length, cookie: document.cookie })");
 

@@ -2,14 +2,14 @@ import { getHttpOperationsFromSpec } from "@stoplight/prism-http/dist/utils/oper
 import { createServer } from "@stoplight/prism-http-server";
 import { openLog } from "../../../shared/log.ts";
 
-/** A proxy in front of an API that answers with an error of its own where what passes it is not as the document says. */
+/** A proxy in front of an API. It answers with an error if a request or a response does not match the document. */
 export interface Prism {
   url: string;
   close: () => Promise<void>;
 }
 
-/** @param sees what is held to the document: requests are not where they are meant to be wrong. */
-export async function startPrism(document: object, upstream: string, sees: { requests: boolean }): Promise<Prism> {
+/** @param validates.requests false for tests that send invalid requests on purpose; responses are always validated. */
+export async function startPrism(document: object, upstream: string, validates: { requests: boolean }): Promise<Prism> {
   const operations = await getHttpOperationsFromSpec(document);
   const server = createServer(operations, {
     components: { logger: openLog({ name: "prism", level: "silent" }) },
@@ -17,8 +17,8 @@ export async function startPrism(document: object, upstream: string, sees: { req
       isProxy: true,
       upstream: new URL(upstream),
       errors: true,
-      validateRequest: sees.requests,
-      checkSecurity: sees.requests,
+      validateRequest: validates.requests,
+      checkSecurity: validates.requests,
       validateResponse: true,
       mock: { dynamic: false },
       upstreamProxy: undefined,

@@ -1,7 +1,7 @@
 import owasp from "@stoplight/spectral-owasp-ruleset";
 import { oas } from "@stoplight/spectral-rulesets";
 
-/** Every rule of Spectral for OpenAPI and of OWASP's ruleset; what we do otherwise, and why, stands in `exceptions`. */
+/** Every rule of Spectral for OpenAPI and of OWASP's ruleset; `exceptions` lists where the document deviates, and why. */
 export const ruleset = {
   extends: [
     [oas, "all"],
@@ -11,18 +11,18 @@ export const ruleset = {
 
 interface Exception {
   rule: string;
-  /** Where in the document: keys, joined by slashes. */
+  /** The path in the document: its keys, joined by slashes. */
   where: RegExp;
   because: string;
 }
 
-const whatWeAnswer = /^components\/(responses|schemas\/(?!SearchRequest|IdempotencyKey))|^paths\/.*\/responses\//;
+const responseSchemas = /^components\/(responses|schemas\/(?!SearchRequest|IdempotencyKey))|^paths\/.*\/responses\//;
 
 export const exceptions: Exception[] = [
   {
     rule: "owasp:api4:2023-string-limit",
-    where: whatWeAnswer,
-    because: "it bounds what a server takes in; how long an engine's texts are is not ours to promise",
+    where: responseSchemas,
+    because: "the rule limits what a server accepts; the API cannot promise how long an engine's texts are",
   },
   {
     rule: "owasp:api4:2023-string-limit",
@@ -30,21 +30,25 @@ export const exceptions: Exception[] = [
       /SearchRequest\/properties\/(engine|language|targetDomain)$|requestBody\/.*\/(engine|language|targetDomain)$/,
     because: "the body's 16 KiB bound them; the error for a longer one names its value, not its length",
   },
-  { rule: "owasp:api4:2023-string-restricted", where: whatWeAnswer, because: "they are texts of people and engines" },
+  {
+    rule: "owasp:api4:2023-string-restricted",
+    where: responseSchemas,
+    because: "the texts come from people and engines",
+  },
   {
     rule: "owasp:api4:2023-array-limit",
-    where: whatWeAnswer,
+    where: responseSchemas,
     because: "a page has as many elements as the engine gives it; only organic results are bounded, by depth",
   },
   {
     rule: "owasp:api4:2023-rate-limit",
     where: /\/responses\/40[012]\//,
-    because: "the window is looked at last: what was refused before knows nothing of it",
+    because: "the rate window is checked last, so earlier refusals do not have its state",
   },
   {
     rule: "owasp:api8:2023-define-cors-origin",
     where: /\/responses\/|^components\/headers$/,
-    because: "a token belongs on a server; no page of another origin has any business with it",
+    because: "tokens belong on servers, so pages of other origins get no access",
   },
   {
     rule: "owasp:api8:2023-define-error-responses-500",
@@ -54,22 +58,22 @@ export const exceptions: Exception[] = [
   {
     rule: "owasp:api8:2023-define-error-validation",
     where: /^paths\/\/v1\/usage\/get\/responses$/,
-    because: "usage takes nothing that could be invalid",
+    because: "usage takes no input that could be invalid",
   },
   {
     rule: "owasp:api9:2023-inventory-access",
     where: /^servers\/0$/,
-    because: "an extension that says what the security scheme says already",
+    because: "the extension would repeat the security scheme",
   },
   {
     rule: "owasp:api9:2023-inventory-environment",
     where: /^servers\/0\/description$/,
-    because: "each service describes itself alone, and only its operator knows which of his it is",
+    because: "each service describes only itself, and does not know which environment of its operator it is",
   },
   { rule: "contact-properties", where: /^info\/contact$/, because: "the operator is not known here" },
   {
     rule: "license-url",
     where: /^info\/license$/,
-    because: "3.1 has identifiers instead, and allows only one of both",
+    because: "OpenAPI 3.1 allows either an identifier or a URL, and the document has the identifier",
   },
 ];

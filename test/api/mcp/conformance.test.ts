@@ -5,8 +5,8 @@ import { Service } from "../../harness/processes/service.ts";
 import { startTokenProxy } from "../../harness/stubs/token-proxy.ts";
 
 /**
- * The protocol's own suite. It expects a server that was made for it, with tools, prompts and resources of certain names:
- * what asks for those says nothing about this one, not even where it passes. The tests beside this one do.
+ * The protocol's conformance suite. It expects a server with certain tools, prompts and resources. Scenarios that need
+ * those prove nothing about this server, even if they pass, and are left out; the other tests of this folder cover it.
  */
 
 let service: Service;
@@ -20,20 +20,20 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** Why a scenario does not apply. */
-const beside: [why: string, scenarios: RegExp][] = [
+/** Scenarios that do not apply, with the reason. */
+const notApplicable: [why: string, scenarios: RegExp][] = [
   ["there are no resources", /^(resources-|sep-2164-resource-not-found$)/],
   ["there are no prompts", /^prompts-/],
   ["nothing is completed", /^completion-complete$/],
   ["no log is sent to clients", /^(logging-set-level|tools-call-with-logging)$/],
   ["nothing is asked of the client", /^(input-required-result-|elicitation-|tools-call-(sampling|elicitation)$)/],
   ["no search is a task", /^tasks-/],
-  ["no argument stands in a header", /^http-custom-header-server-validation$/],
+  ["no argument is sent in a header", /^http-custom-header-server-validation$/],
   ["no stream is resumed", /^server-sse-polling$/],
   ["it calls tools of the suite's own", /^(tools-call-|json-schema-2020-12$)/],
 ];
 
-/** The scenarios that apply, each with those of its checks that do not. */
+/** The scenarios that apply, each with its checks that do not apply. */
 const applying = {
   "2026-07-28": {
     "server-stateless": [
@@ -66,10 +66,12 @@ test.each(["2026-07-28", "2025-11-25"] as const)(
   "the conformance suite of %s finds nothing in the scenarios that apply",
   async (revision) => {
     const found = await runConformance(proxy.url, revision);
-    const ours = Object.entries(found).filter(([scenario]) => !beside.some(([, named]) => named.test(scenario)));
-    const failed = ours.map(([scenario, outcome]) => [scenario, Object.keys(outcome.failed).toSorted()]);
+    const applicable = Object.entries(found).filter(
+      ([scenario]) => !notApplicable.some(([, named]) => named.test(scenario)),
+    );
+    const failed = applicable.map(([scenario, outcome]) => [scenario, Object.keys(outcome.failed).toSorted()]);
     const expected = Object.entries(applying[revision]).map(([scenario, checks]) => [scenario, [...checks].toSorted()]);
     expect(Object.fromEntries(failed)).toEqual(Object.fromEntries(expected));
-    expect(ours.filter(([, { passed }]) => passed === 0)).toEqual([]);
+    expect(applicable.filter(([, { passed }]) => passed === 0)).toEqual([]);
   },
 );

@@ -6,7 +6,7 @@ import { Agent, currentMessage, type Revision, revisions } from "../../harness/c
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
-/** What an agent does not get is not charged, however it goes away. */
+/** An agent is not charged for an answer that it does not get, however it disconnects. */
 
 let service: Service;
 beforeAll(async () => {
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-// The type of the keys is that of the table.
+// Object.keys returns strings.
 const both = Object.keys(revisions) as Revision[];
 const slow = { keyword: "sandbox:slow=3000" };
 
@@ -67,13 +67,13 @@ describe.each(both)("an agent that speaks %s", (revision) => {
   test("that disconnects after the charge gets it reversed", async () => {
     const [api] = service.apis;
     const organization = await service.organization({ creditMils: 100 });
-    const leave = sendSearch(organization, revision);
+    const disconnect = sendSearch(organization, revision);
     await isRunning(organization);
-    // The API sees neither the answer nor the hang-up until both have happened.
+    // The API sees the worker's reply and the disconnect only after both have happened.
     api?.kill("SIGSTOP");
     try {
       await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "charge");
-      leave();
+      disconnect();
     } finally {
       api?.kill("SIGCONT");
     }
@@ -98,7 +98,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
   });
 });
 
-/** Sends a search by hand. @returns what breaks the connection, so that nothing can be written to it any more. */
+/** Sends a search over a plain socket. @returns a function that resets the connection, so that later writes fail. */
 function sendSearch({ token }: Organization, revision: Revision): () => void {
   const current = currentMessage("tools/call", { name: "serp.search", arguments: { keyword: "sandbox:slow=2000" } });
   const { _meta: _, ...older } = JSON.parse(current.body).params;

@@ -4,7 +4,7 @@ import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { endlessWindow, expectCommonHeaders, expectNoTrace } from "../../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
 
-/** What the protocol asks of the HTTP below it, sent by hand. */
+/** The protocol's rules for HTTP, with requests that the test builds itself. */
 
 let service: Service;
 let organization: Organization;
@@ -33,15 +33,15 @@ function post(body: unknown, headers: Record<string, string> = {}): Promise<Answ
 }
 
 test.each([
-  { what: "no token", authorization: "", told: "Bearer" },
-  { what: "an unknown token", authorization: "Bearer unknown", told: 'Bearer error="invalid_token"' },
+  { what: "no token", authorization: "", challenge: "Bearer" },
+  { what: "an unknown token", authorization: "Bearer unknown", challenge: 'Bearer error="invalid_token"' },
 ])(
   "401 for $what, whatever the body is, and without a hint of another way to sign in",
-  async ({ authorization, told }) => {
+  async ({ authorization, challenge }) => {
     for (const body of [call, "{"]) {
       const answer = await expectNoTrace(service, organization, () => post(body, { authorization }));
       expect(answer).toMatchObject({ status: 401, body: { error: { code: "unauthenticated", details: {} } } });
-      expect(answer.headers.get("www-authenticate")).toBe(told);
+      expect(answer.headers.get("www-authenticate")).toBe(challenge);
       expectCommonHeaders(answer);
     }
     for (const path of ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"]) {
@@ -154,7 +154,7 @@ const hosts = [
   { host: "serp.example", origin: "https://serp.example", status: 200 },
   { host: "inside.example:3000", status: 200 },
   { host: "other.example", status: 200 },
-  // A proxy in front may call this server by another name than the one of the page behind it.
+  // A proxy in front of the API may send another Host than the host of the page's Origin.
   { host: "inside.example", origin: "https://serp.example", status: 200 },
 ];
 

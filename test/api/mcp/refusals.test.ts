@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Agent, type Revision, revisions, type Told } from "../../harness/clients/agent.ts";
+import { Agent, type Revision, revisions, type ToolAnswer } from "../../harness/clients/agent.ts";
 import { endlessWindow } from "../../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
 
@@ -14,13 +14,13 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-// The type of the keys is that of the table.
+// Object.keys returns strings.
 const both = Object.keys(revisions) as Revision[];
 
 /** Sends the same request over MCP and REST and expects the same error. @returns the hint of the tool's result. */
 async function refusedAlike(
   { token }: Organization,
-  { query = { keyword: "a" }, tool = "serp.search", revision = "2026-07-28", api = 0 }: Asked,
+  { query = { keyword: "a" }, tool = "serp.search", revision = "2026-07-28", api = 0 }: RefusalOptions,
 ): Promise<string> {
   const agent = await Agent.connect(service, token, { revision, api });
   const [byAgent, byRest] = await Promise.all([
@@ -36,15 +36,15 @@ async function refusedAlike(
   return hint;
 }
 
-interface Asked {
+interface RefusalOptions {
   query?: object & Record<string, unknown>;
   tool?: string;
   revision?: Revision;
   api?: number;
 }
 
-/** The window goes on between the two requests. */
-function errorOf({ body }: Told | Answer) {
+/** The error without the window's retry time, which changes between the two requests. */
+function errorOf({ body }: ToolAnswer | Answer) {
   const { code, details } = body.error;
   const ticking = details.reason === "window" && { retryAfterMs: expect.any(Number) };
   return { ...body.error, code, details: { ...details, ...ticking } };
@@ -69,7 +69,7 @@ const wrong = [
   { status: 502, code: "engine_error", query: { keyword: "sandbox:garbage" }, hint: "Nothing was charged" },
 ];
 
-/** Calls the tool with a query that fails. @returns the hint, and what the ledger and the balance say afterwards. */
+/** Calls the tool with a query that fails. @returns the hint, and the ledger and the balance afterwards. */
 async function failedCall(query: Record<string, unknown>, revision: Revision) {
   const organization = await service.organization({ creditMils: 100, terms: endlessWindow });
   const hint = await refusedAlike(organization, { query, revision });
@@ -135,7 +135,7 @@ describe.each(both)("in %s", (revision) => {
 test("503 unavailable if no worker is running", async () => {
   const organization = await service.organization();
   await Promise.all(service.workers.map((worker) => worker.stop()));
-  // An API that has never seen a worker refuses at once; the other one waits for a heartbeat timeout.
+  // An API that has never seen a worker refuses at once; an API that has seen one waits for a heartbeat timeout.
   await service.startApi();
   for (const revision of both) {
     expect(await refusedAlike(organization, { revision, api: 1 })).toBe("Nothing was charged. Wait 1 s, then retry.");

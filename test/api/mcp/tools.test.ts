@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-// The type of the keys is that of the table.
+// Object.keys returns strings.
 const both = Object.keys(revisions) as Revision[];
 
 describe.each(both)("an agent that speaks %s", (revision) => {
@@ -46,7 +46,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
 
   test("is charged once for a search, and gets the same answer as REST", async () => {
     const before = await service.usage(organization.token);
-    // The client checks what is answered against the schema that the list told.
+    // The client validates the answer with the output schema from the tools list.
     const answer = await agent.call("serp.search", { keyword: "best coffee beans", depth: 20 });
     expect(answer).toMatchObject({ isError: false, body: { creditsCharged: 5, query: { depth: 20 } } });
     expect(answer.texts.map((text) => JSON.parse(text))).toEqual([answer.body]);
@@ -89,16 +89,16 @@ describe.each(both)("an agent that speaks %s", (revision) => {
   });
 
   test("gets a progress notification every second if it asked for progress", async () => {
-    const heard: number[] = [];
-    const options = { onprogress: ({ progress }: { progress: number }) => void heard.push(progress) };
+    const received: number[] = [];
+    const options = { onprogress: ({ progress }: { progress: number }) => void received.push(progress) };
     const answer = await agent.call("serp.search", { keyword: "sandbox:slow=2500" }, options);
     expect(answer.isError).toBe(false);
-    expect(heard).toEqual([1, 2]);
+    expect(received).toEqual([1, 2]);
   });
 
   test("that calls an unknown tool gets a protocol error", async () => {
     await expect(agent.call("serp.find")).rejects.toMatchObject({ code: -32_602 });
-    expect(agent.troubles).toEqual([]);
+    expect(agent.clientErrors).toEqual([]);
   });
 });
 

@@ -109,7 +109,7 @@ test("two top-ups of the same amount are two sessions", async () => {
   expect(new Set(urls).size).toBe(2);
 });
 
-// Each has a Stripe of its own: the SDK pauses before its retry, and these pauses pass at the same time.
+// Each case has its own Stripe stub: the SDK pauses before a retry, and the pauses then run in parallel.
 describe.concurrent("a failing Stripe is answered with 503, and no secret is logged", () => {
   test.each([
     { name: "is down", fault: refusal(500, "api_error", stripeKey) },

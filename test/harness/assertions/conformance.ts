@@ -11,11 +11,11 @@ const checks = z.array(z.object({ id: z.string(), status: z.string(), errorMessa
 
 export interface Scenario {
   passed: number;
-  /** The ids of the checks that failed, with what the suite says about each. */
+  /** The ids of the checks that failed, with the suite's message for each. */
   failed: Record<string, string>;
 }
 
-/** Runs all that a revision requires against a server. @returns what came out, by the name of the scenario. */
+/** Runs all scenarios that a revision requires against a server. @returns the outcomes by scenario name. */
 export async function runConformance(url: string, revision: Revision): Promise<Record<string, Scenario>> {
   const folder = await mkdtemp(join(tmpdir(), "conformance-"));
   try {

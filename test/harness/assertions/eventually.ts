@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-const boundMsMax = 120_000; // Only a test that fails waits so long; a busy machine needs a part of it.
+const boundMsMax = 120_000; // Only a failing test waits this long; a busy machine needs less.
 const pollMs = 20;
 
-/** Whether the answer becomes yes within the bound, in milliseconds; a question that throws counts as no. */
+/** Polls until `isTrue` resolves to true or `boundMs` has passed. A rejection counts as false. @returns whether it did. */
 export async function becomes(isTrue: () => Promise<boolean>, boundMs: number): Promise<boolean> {
   const giveUpAtMs = performance.now() + boundMs;
   while (!(await isTrue().catch(() => false))) {
@@ -13,7 +13,7 @@ export async function becomes(isTrue: () => Promise<boolean>, boundMs: number): 
   return true;
 }
 
-/** Asks again until the answer is yes. @throws when it never is. */
+/** Polls until `isTrue` resolves to true. @throws after `boundMs`. */
 export async function eventually(isTrue: () => Promise<boolean>, boundMs = boundMsMax): Promise<void> {
   if (!(await becomes(isTrue, boundMs))) throw new Error(`not true within ${boundMs} ms: ${isTrue.toString()}`);
 }

@@ -1,13 +1,13 @@
 import type { Redis } from "ioredis";
 import { asOwner } from "../servers/as-owner.ts";
 
-/** Everything that a Redis holds: all keys with all that is under them. */
+/** The whole content of a Redis: all keys with their values. */
 export async function everythingInRedis(redis: Redis): Promise<string> {
   const keys = await redis.keys("*");
-  return JSON.stringify(await Promise.all(keys.map(async (key) => [key, await under(redis, key)])));
+  return JSON.stringify(await Promise.all(keys.map(async (key) => [key, await valueOf(redis, key)])));
 }
 
-async function under(redis: Redis, key: string): Promise<unknown> {
+async function valueOf(redis: Redis, key: string): Promise<unknown> {
   const type = await redis.type(key);
   switch (type) {
     case "string":
@@ -23,13 +23,13 @@ async function under(redis: Redis, key: string): Promise<unknown> {
     case "stream":
       return redis.xrange(key, "-", "+");
     case "none":
-      return undefined; // Gone in the meantime.
+      return undefined; // The key has expired or was deleted since `keys`.
     default:
       throw new Error(`${key} is of the unknown type ${type}`);
   }
 }
 
-/** Every row of every table of ours. */
+/** Every row of every table in the schema `public`. */
 export function everythingInPostgres(databaseUrl: string): Promise<string> {
   return asOwner(databaseUrl, async (client) => {
     const tables = await client.query<{ name: string }>(

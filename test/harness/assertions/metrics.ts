@@ -17,7 +17,7 @@ export class Exposition {
     return new Exposition(await (await fetch(`${process.opsUrl}/metrics`)).text());
   }
 
-  /** Undefined if the process has not measured it. */
+  /** Undefined if the process has no value for it. */
   value(series: string): number | undefined {
     return this.#values.get(series);
   }
@@ -28,7 +28,7 @@ export class Exposition {
     return Object.fromEntries(own.map(([series, value]) => [series.slice(metric.length), value]));
   }
 
-  /** The metrics declared, whether measured or not. */
+  /** The declared metrics, with or without a value. */
   names(): string[] {
     return [...this.text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name ?? "");
   }
@@ -39,7 +39,7 @@ export class Exposition {
   }
 }
 
-/** Whether an API has seen a worker: from then on it takes searches. */
+/** Whether an API has seen a worker's heartbeat. From then on it admits searches. */
 export async function seesWorkers(api: { opsUrl: string }): Promise<boolean> {
   return ((await Exposition.of(api)).value("workers_reporting") ?? 0) > 0;
 }

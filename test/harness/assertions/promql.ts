@@ -2,14 +2,14 @@ import { parser } from "@prometheus-io/lezer-promql";
 import type { Registry } from "prom-client";
 import { z } from "zod";
 
-/** Names of series with their labels: a histogram has three. */
+/** Names of series with their labels. A histogram has three series. */
 export type Series = Map<string, Set<string>>;
 
 const metric = z.object({ name: z.string(), type: z.string(), labelNames: z.array(z.string()) });
-// Prometheus adds these to everything that it scrapes.
+// Prometheus adds these labels to every series that it scrapes.
 const ofTheTarget = ["job", "instance"];
 
-/** All series that a process can expose, measured already or not, and `others` that Prometheus adds. */
+/** All series that a process can expose, with or without a value, and `others` that Prometheus adds. */
 export function seriesOf(registry: Registry, others: Record<string, readonly string[]>): Series {
   const own = registry.getMetricsAsArray().flatMap((declared): [string, string[]][] => {
     const { name, type, labelNames } = metric.parse(declared);

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** One file of the checkout; `path` is the one from its root. */
+/** One file of the checkout. `path` is relative to the checkout's root. */
 export interface Source {
   path: string;
   text: string;
@@ -37,31 +37,31 @@ export function places(files: readonly Source[], pattern: RegExp, linesOf = code
   );
 }
 
-/** What one file takes from another, or from a package. */
+/** One import of a file. */
 export interface Import {
-  /** A path from the root of the checkout; or a package, as it is imported. */
+  /** A path from the root of the checkout, or the import specifier of a package. */
   target: string;
   isFile: boolean;
-  /** Gone once the types are stripped. */
+  /** Whether type stripping removes it. */
   typeOnly: boolean;
 }
 
 const statement = /^(?:import|export)\s([^"';]*?\sfrom\s)?["']([^"']+)["']/gm;
 const dynamic = /\bimport(?:\.meta\.resolve)?\(\s*["']([^"']+)["']\s*\)/g;
-// Programs that are started, and Lua beside its caller.
-const beside = /\bnew URL\(\s*["'`]([^"'`$*]+\.(?:ts|lua))["'`]\s*,\s*import\.meta\.url/g;
+// Programs that are started, and Lua files in their caller's folder.
+const byUrl = /\bnew URL\(\s*["'`]([^"'`$*]+\.(?:ts|lua))["'`]\s*,\s*import\.meta\.url/g;
 const lua = /\bhere\(\s*["']([^"']+\.lua)["']/g;
 
-/** Everything that a file names to be loaded. */
+/** Everything that a file loads. */
 export function importsOf({ path, text: source }: Source): Import[] {
-  const told = [...source.matchAll(statement)].map(([, clause = "", from = ""]) => ({
+  const statements = [...source.matchAll(statement)].map(([, clause = "", from = ""]) => ({
     from,
     typeOnly: isTypeOnly(clause),
   }));
-  const named = [dynamic, beside, lua].flatMap((pattern) =>
+  const named = [dynamic, byUrl, lua].flatMap((pattern) =>
     [...source.matchAll(pattern)].map(([, from = ""]) => ({ from, typeOnly: false })),
   );
-  return [...told, ...named].map(({ from, typeOnly }) => {
+  return [...statements, ...named].map(({ from, typeOnly }) => {
     const isFile = from.startsWith(".") || from.endsWith(".lua");
     return { target: isFile ? join(dirname(path), from) : from, isFile, typeOnly };
   });
@@ -90,7 +90,7 @@ export function functionsOf(source: Source): { at: number; name: string; length:
   const { lines } = source;
   return lines.flatMap((line, at) => {
     if (!/\bfunction\b|=>|^\s+[\w#][\w\s#]*\(/.test(line) || !/[{(]$/.test(line)) return [];
-    if (/^\s*describe\b/.test(line)) return []; // A chapter, not a function.
+    if (/^\s*describe\b/.test(line)) return []; // A group of tests, not a function.
     const end = endOf(lines, at);
     return end === undefined ? [] : [{ at: at + 1, name: line.trim(), length: end - at + 1 }];
   });

@@ -1,31 +1,31 @@
 import { type CallToolResult, Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Answer, Service } from "../processes/service.ts";
 
-/** The revisions of the protocol that are spoken with clients: the current one, and the last that begins with a handshake. */
+/** The supported revisions of the protocol: the current one, and the last one with a handshake. */
 export const revisions = { "2026-07-28": "auto", "2025-11-25": "legacy" } as const;
 export type Revision = keyof typeof revisions;
 
-/** What a tool answered. `body` is its structured content; `texts` what a model without it reads. */
-export interface Told {
+/** The result of a tool call. `body` is the structured content; `texts` is for models that do not read it. */
+export interface ToolAnswer {
   body: Answer["body"];
   texts: string[];
   isError: boolean;
   meta: Record<string, unknown>;
 }
 
-/** How a call is made, beside the tool's arguments. */
-export type Calling = NonNullable<Parameters<Client["callTool"]>[1]> & { meta?: Record<string, unknown> };
+/** Options of a call, besides the tool's arguments. */
+export type CallOptions = NonNullable<Parameters<Client["callTool"]>[1]> & { meta?: Record<string, unknown> };
 
-/** An agent as its users run it: the protocol's official client, over HTTP. */
+/** An agent: the protocol's official client, over HTTP. */
 export class Agent {
   readonly client: Client;
-  /** What the client met outside of any call. */
-  readonly troubles: Error[] = [];
+  /** Errors that the client reported outside of a call. */
+  readonly clientErrors: Error[] = [];
 
   private constructor(revision: Revision) {
     this.client = new Client({ name: "agent", version: "1" }, { versionNegotiation: { mode: revisions[revision] } });
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no events
-    this.client.onerror = (error) => this.troubles.push(error);
+    this.client.onerror = (error) => this.clientErrors.push(error);
   }
 
   static async connect(
@@ -40,9 +40,13 @@ export class Agent {
     return agent;
   }
 
-  async call(name: string, given: Record<string, unknown> = {}, { meta, ...options }: Calling = {}): Promise<Told> {
+  async call(
+    name: string,
+    given: Record<string, unknown> = {},
+    { meta, ...options }: CallOptions = {},
+  ): Promise<ToolAnswer> {
     const params = { name, arguments: given, ...(meta && { _meta: meta }) };
-    return told(await this.client.callTool(params, options));
+    return toolAnswerOf(await this.client.callTool(params, options));
   }
 
   close(): Promise<void> {
@@ -50,12 +54,12 @@ export class Agent {
   }
 }
 
-function told({ content, structuredContent, isError, _meta: meta }: CallToolResult): Told {
+function toolAnswerOf({ content, structuredContent, isError, _meta: meta }: CallToolResult): ToolAnswer {
   const texts = content.map((part) => (part.type === "text" ? part.text : part.type));
   return { body: structuredContent, texts, isError: isError ?? false, meta: meta ?? {} };
 }
 
-/** A request of the current revision as it stands on the wire, for tests that send it by hand. */
+/** The headers and body of a request of the current revision, for tests that send it without the client. */
 export function currentMessage(method: string, params: { name?: string; arguments?: object } = {}) {
   const meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -3,9 +3,9 @@ import type { Answer } from "../processes/service.ts";
 
 const waitMsMax = 15_000;
 
-/** What came back over one connection. */
+/** The server's answers on one connection. */
 export interface Exchange {
-  /** The final answers in the order in which they came; those of the class 1xx are left out. */
+  /** The final answers in order of arrival, without 1xx answers. */
   answers: Answer[];
   /** Whether the server closed the connection. */
   closed: boolean;
@@ -13,16 +13,16 @@ export interface Exchange {
 }
 
 export interface Sending {
-  /** Sent behind the rest, byte by byte, as long as the connection takes it. */
+  /** Sent after the rest, byte by byte, while the connection accepts it. */
   drip?: { bytes: string; everyMs: number };
-  /** How many answers to wait for where the server keeps the connection open. */
+  /** How many answers to wait for if the server keeps the connection open. */
   answers?: number;
-  /** Runs once the bytes are on their way; what it returns is sent behind them. */
+  /** Runs after the bytes were sent; the bytes that it returns are sent next. */
   afterwards?: () => Promise<string>;
 }
 
 /**
- * Sends bytes as they are, however wrong as HTTP, and reads until the server closes or has given all answers. A string
+ * Sends bytes unchanged, even if they are not valid HTTP, and reads until the server closes or has sent all answers. A string
  * is sent as Latin-1, so that "\xff" is one byte.
  */
 export async function sendRaw(url: string, bytes: string | Buffer, sending: Sending = {}): Promise<Exchange> {
@@ -71,7 +71,7 @@ function read(socket: Socket, answersMax: number): Promise<{ answers: Answer[]; 
       if (answers.length >= answersMax && !willClose) finish(false);
     });
     socket.on("end", () => finish(true));
-    // A server that does not read all that it is sent resets the connection behind its answer.
+    // A server that does not read the whole request resets the connection after its answer.
     socket.on("error", () => finish(true));
   });
 }

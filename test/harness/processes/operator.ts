@@ -4,7 +4,7 @@ import { type CommandResult, readLine, runAdminHere } from "../clients/admin.ts"
 import { run } from "./run.ts";
 import type { Service } from "./service.ts";
 
-/** An operator of the service, who has nothing but the commands. */
+/** An operator of the service. All work is done with the commands. */
 export class Operator {
   readonly #environment: Record<string, string>;
 
@@ -18,7 +18,7 @@ export class Operator {
     return runAdminHere(args, this.#environment);
   }
 
-  /** Runs a command in a process of its own, as an operator does. */
+  /** Runs a command in a separate process, as an operator does. */
   tryAsProcess(...args: string[]): Promise<CommandResult> {
     return run("shared/admin.ts", args, this.#environment);
   }
@@ -30,7 +30,7 @@ export class Operator {
     return readLine(stdout);
   }
 
-  /** Creates an organization by the command. */
+  /** Creates an organization with the command. */
   async create(plan: string, ...options: string[]) {
     return created.parse(await this.run("org", "create", "--name", "Acme", "--plan", plan, ...options));
   }

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { startGuard } from "../../../shared/local/guarded-process.ts";
 import { compileCache } from "./compile-cache.ts";
 
-const lineTimeoutMs = 120_000; // A start takes a second on a quiet machine, and many on a busy one.
+const lineTimeoutMs = 120_000; // A start takes one second on an idle machine, and much longer on a busy one.
 const stopTimeoutMs = 60_000;
 const errorLevel = 50; // pino's number for "error".
 
@@ -13,7 +13,7 @@ const errorLevel = 50; // pino's number for "error".
 export type LogLine = Record<string, unknown> & { msg?: string };
 
 /**
- * An API or a worker as an operator runs it: a process of its own, known by its ports, its log and its end. It is killed
+ * An API or a worker as an operator runs it: a separate process with its ports, its log and its exit code. It is killed
  * when the test's process dies before it.
  */
 export class RunningProcess {
@@ -22,7 +22,7 @@ export class RunningProcess {
   #stderr = "";
   readonly #watchers = new Set<() => void>();
 
-  /** @param options.ipc opens a channel for messages, for what is loaded into the process before it starts. */
+  /** @param options.ipc opens a message channel, for code that is preloaded into the process. */
   constructor(
     entry: "api/main.ts" | "worker/main.ts",
     environment: Record<string, string>,
@@ -50,7 +50,7 @@ export class RunningProcess {
     });
   }
 
-  /** The first log line with this message, now or when it comes. @throws when the process ends before, or time is over. */
+  /** The first log line with this message, logged already or later. @throws if the process ends first, and on a timeout. */
   async line(message: string): Promise<LogLine> {
     const find = () => this.lines.find((line) => line.msg === message);
     await this.#until(() => find() !== undefined || this.hasEnded);
@@ -64,7 +64,7 @@ export class RunningProcess {
     return this.child.exitCode !== null || this.child.signalCode !== null;
   }
 
-  /** What it logged as an error of its own. */
+  /** The lines that the process logged as errors. */
   get errors(): LogLine[] {
     return this.lines.filter(({ level }) => Number(level) >= errorLevel);
   }
@@ -88,7 +88,7 @@ export class RunningProcess {
     return this.child.exitCode;
   }
 
-  /** Ends the process without warning and waits for its exit: the fast way, once a test is over. */
+  /** Kills the process and waits for its exit: the fast way to end it after a test. */
   async destroy(): Promise<void> {
     if (this.hasEnded) return;
     this.child.kill("SIGKILL");
@@ -110,7 +110,7 @@ export class RunningProcess {
   }
 }
 
-// A process that is killed while it writes leaves half a line behind.
+// A process that is killed while it writes leaves an incomplete line.
 function readLine(text: string): LogLine {
   try {
     return JSON.parse(text);

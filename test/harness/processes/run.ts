@@ -12,7 +12,7 @@ export interface Ended {
   stderr: string;
 }
 
-/** Runs one of our programs to its end, from the checkout and with this environment alone. */
+/** Runs one of our programs to its end, in the checkout, with only this environment. */
 export function run(program: string, args: readonly string[], environment: Record<string, string>): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const options = { cwd: root, env: { ...compileCache, ...environment }, timeout: runMsMax };

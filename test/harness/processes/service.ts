@@ -40,14 +40,14 @@ export interface Answer {
   status: number;
   headers: Headers;
   text: string;
-  // biome-ignore lint: a test reads any field of any answer, and asserts what it finds.
+  // biome-ignore lint: a test reads any field of any answer and asserts its value.
   // oxlint-disable-next-line typescript/no-explicit-any
   body: any;
 }
 
 /**
- * The whole service with servers of its own: a fresh database, a Redis process, and as many APIs and workers as a test
- * wants, each a real process. Nothing in it is imitated but the search provider, where a test sets one.
+ * The whole service with its own servers: a fresh database, a Redis process, and as many APIs and workers as a test
+ * wants, each a real process. Only the search provider is a stub, if a test sets one.
  */
 export class Service {
   readonly database: Database;
@@ -86,7 +86,7 @@ export class Service {
     };
   }
 
-  /** Opens servers, or takes those given, and starts the processes asked for; ready when every one of them is. */
+  /** Opens servers, or uses the given ones, and starts the processes. Resolves when every process is ready. */
   static async start(
     options: {
       apis?: number;
@@ -125,7 +125,7 @@ export class Service {
     return started;
   }
 
-  /** An organization with a token. `plan` sets terms of a plan of its own; the rest are those of `payg`. */
+  /** An organization with a token. `plan` sets terms of a new plan; the other terms are those of `payg`. */
   async organization(
     options: { creditMils?: number; plan?: string; terms?: Partial<Omit<Parameters<typeof setPlan>[1], "code">> } = {},
   ): Promise<Organization> {
@@ -182,7 +182,7 @@ export class Service {
     return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined };
   }
 
-  /** What Redis keeps of an organization: open holds, and the sum that they hold. */
+  /** An organization's holds in Redis: their number and their sum. */
   async holdsOf(organizationId: string): Promise<{ open: number; heldMils: number }> {
     const { held = "0", ...holds } = await this.redis.hgetall(keysOf(organizationId).holds);
     return { open: Object.keys(holds).length, heldMils: Number(held) };
@@ -215,7 +215,7 @@ export class Service {
     });
   }
 
-  /** An empty Redis where the stopped one was. */
+  /** Starts an empty Redis at the address of the stopped one. */
   async restartRedis(port: number): Promise<void> {
     await this.redisServer.stop(); // It has ended; this removes its folder.
     this.redisServer = await startRedis({ port });
@@ -234,7 +234,7 @@ export class Service {
 
   readonly until = eventually;
 
-  /** Ends all processes and servers. An orderly stop of an API takes two seconds, so it is left to the tests of it. */
+  /** Ends all processes and servers. A graceful stop of an API takes two seconds, so processes are killed here. */
   async stop(): Promise<void> {
     await Promise.all([...this.apis, ...this.workers].map((process) => process.destroy()));
     await this.#shutdown.run(openLog({ name: "test", level: "silent" }));

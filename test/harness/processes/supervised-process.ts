@@ -5,7 +5,7 @@ import { seesWorkers } from "../assertions/metrics.ts";
 import { RunningProcess } from "./process.ts";
 
 const readyTimeoutMs = 90_000;
-const stopTimeoutMs = 20_000; // As an orchestrator's grace period.
+const stopTimeoutMs = 20_000; // The grace period of an orchestrator.
 
 /** How one run of a supervised process ended. */
 export interface ProcessExit {
@@ -20,9 +20,9 @@ export interface SupervisedProcessOptions {
   environment: Record<string, string>;
   /** Opens a channel for messages to each run. */
   ipc?: boolean;
-  /** Called with each run, before anything of it is known. */
+  /** Called with each run, before any of its output is read. */
   onStart?: (run: RunningProcess) => void;
-  /** What a run may write to stderr without that being a defect; such a run may also end by itself. */
+  /** Output to stderr that is no defect; a run that writes it may also end by itself. */
   expectedStderr?: RegExp;
 }
 
@@ -40,12 +40,12 @@ export const environmentFor = (
 });
 
 /**
- * One API or worker under supervision, as an orchestrator runs it: one run after the other, each a process of its own.
+ * One API or worker under supervision, as an orchestrator runs it: one run after the other, each a separate process.
  *
  *   stopped ── start() ──▶ running ── kill(), terminate(), or by itself ──▶ stopped
  *                          running ◀── freeze(), resume() ──▶ frozen
  *   stopped ── at once, while `restartsOnExit` ──▶ running
- *   close() ends it for ever. Every run dies with the process that started it.
+ *   close() ends it permanently. Every run dies with the process that started it.
  */
 export class SupervisedProcess {
   readonly kind: "api" | "worker";
@@ -142,7 +142,7 @@ export class SupervisedProcess {
     return old?.child.exitCode ?? null;
   }
 
-  /** What no sound process does: it logs an error, writes to stderr, or ends without being asked to. */
+  /** Defects of the runs: a logged error, output to stderr, or an exit that was not requested. */
   defects(): string[] {
     const expected = this.#options.expectedStderr;
     return this.runs.flatMap((run) => {
@@ -173,7 +173,7 @@ export class SupervisedProcess {
     run.child.once("exit", (_code, signal) => {
       if (signal === "SIGKILL" && !this.#requestedEnds.has(run)) this.killedAtMs.push(performance.now());
     });
-    // Only now all that it wrote has been read.
+    // All of its output has been read now.
     run.child.once("close", (_code, signal) => {
       this.onExit({ process: this, run, signal });
       if (this.restartsOnExit) this.start();
@@ -197,7 +197,7 @@ export class SupervisedProcess {
     if (!run || run.hasEnded) return;
     this.#requestedEnds.add(run);
     run.kill(signal);
-    run.kill("SIGCONT"); // A frozen process hears of nothing else.
+    run.kill("SIGCONT"); // A frozen process handles other signals only after SIGCONT.
   }
 
   #addressIn(message: string): string | undefined {

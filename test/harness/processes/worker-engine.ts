@@ -11,7 +11,7 @@ import { engineConfig, query } from "../fixtures/queries.ts";
 const remainingMs = 60_000;
 const log = openLog({ name: "test", level: "silent" });
 
-/** The single-flight engine of one worker over this engine, with a Redis connection of its own. It closes with the test. */
+/** The single-flight engine of one worker over this engine, with its own Redis connection. It closes with the test. */
 export async function openWorkerEngine(
   google: Pick<GoogleEngine, "search">,
   settings: { REDIS_URL: string; [name: string]: string },
@@ -68,7 +68,7 @@ export class FakeGoogle {
     return promise;
   };
 
-  /** Waits until so many searches have arrived since the beginning. */
+  /** Waits until this many searches have arrived since the engine was opened. */
   async hasSearches(count: number): Promise<void> {
     await eventually(async () => this.searches.length === count);
   }

@@ -4,10 +4,10 @@ import type { LocalServer } from "../../../shared/local/local-server.ts";
 
 const postgresImage = "postgres:18";
 const redisImage = "valkey/valkey:8";
-const password = "serpmill"; // Of a server that lives for one test run and listens for this machine.
+const password = "serpmill"; // For a server that runs only during the tests and listens only on this machine.
 const stopTimeoutMs = 5_000;
 
-// We stop what we start; testcontainers' reaper would be one more image to be had.
+// The tests stop what they start; testcontainers' reaper would need one more image.
 process.env.TESTCONTAINERS_RYUK_DISABLED ??= "true";
 
 /** @throws when Docker does not answer. */
@@ -49,9 +49,9 @@ async function present(
     url: urlOf(`${container.getHost()}:${port}`),
     port,
     pid: State.Pid,
-    folder: "", // Inside the container, out of reach.
+    folder: "", // Inside the container.
     exited: inner.wait().then(({ StatusCode }: { StatusCode: number }) => `exit code ${StatusCode}`),
-    kill: (signal) => void inner.kill({ signal }).catch(() => {}), // It may be gone already.
+    kill: (signal) => void inner.kill({ signal }).catch(() => {}), // The container may have been removed already.
     stop: async () => void (await container.stop({ timeout: stopTimeoutMs })),
   };
 }

@@ -3,7 +3,7 @@ import { startRedis } from "../../../shared/local/redis.ts";
 import { freshDatabaseIn } from "./fresh-database.ts";
 import { Service } from "../processes/service.ts";
 
-/** The whole service with servers of its own, for a program that is no test. */
+/** The whole service with its own servers, for programs that are not tests. */
 export async function withOwnServers<T>(use: (service: Service) => Promise<T>): Promise<T> {
   const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
   try {

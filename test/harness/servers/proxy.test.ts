@@ -4,7 +4,7 @@ import type { FreshDatabase } from "./fresh-database.ts";
 import { type Proxy, startProxy } from "./proxy.ts";
 import { freshDatabase } from "./servers.ts";
 
-/** What the faults are made with has to do what it says. */
+/** The proxy with which tests cause network faults. */
 
 let database: FreshDatabase;
 let way: Proxy;

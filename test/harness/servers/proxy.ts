@@ -1,30 +1,30 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** The two directions of a connection, as the one who opened it sees them. */
+/** The two directions of a connection, as the client sees them. */
 export type Way = "requests" | "replies";
 const bothWays = ["requests", "replies"] as const;
 
-/** A way to a server that a test can hurt and mend, for servers that others use too. */
+/** A proxy with which a test breaks and restores one path to a server, while other clients reach the server directly. */
 export interface Proxy {
   /** The server's address with the proxy in its place. */
   url: string;
-  /** Leads somewhere else from now on, as to a process that was started anew. */
+  /** Forwards new connections to another server, for example to a restarted process. */
   lead: (serverUrl: string) => void;
-  /** Breaks every connection and takes no new one. */
+  /** Breaks every connection and refuses new ones. */
   cut: () => void;
-  /** Breaks every connection; new ones are taken. */
+  /** Breaks every connection and accepts new ones. */
   reset: () => void;
-  /** Lets each piece pass only after this time. */
+  /** Delays each chunk by this time. */
   delay: (delayMs: number) => void;
-  /** Lets nothing pass in these directions, while connections stay open; what was held passes once it is mended, late. */
+  /** Holds all bytes in these directions while connections stay open. `mend` forwards the held bytes. */
   silence: (...ways: Way[]) => void;
   /**
-   * Breaks one connection around the next request that contains these bytes: after it was carried out and before its
-   * reply is seen (`landed`), or before the server hears of it. The sender cannot tell which.
+   * Breaks one connection at the next request that contains these bytes: after the server carried it out and before its
+   * reply is forwarded (`landed`), or before the server gets it. The sender cannot distinguish the two.
    */
   cutAround: (request: Buffer, landed: boolean) => void;
-  /** Everything passes again. */
+  /** Ends all faults. */
   mend: () => void;
   close: () => Promise<void>;
 }
@@ -34,15 +34,15 @@ interface Trap {
   landed: boolean;
 }
 
-/** What the proxy does to all its connections at the moment. */
-class Weather {
+/** The faults that apply to all connections of the proxy now. */
+class Faults {
   isCut = false;
   delayMs = 0;
   trap: Trap | undefined;
   readonly silent = new Set<Way>();
   #cleared = Promise.withResolvers<void>();
 
-  /** Resolves when this direction is, or is again, open. */
+  /** Resolves when this direction is not held, at once or later. */
   async passable(way: Way): Promise<void> {
     while (this.silent.has(way)) await this.#cleared.promise;
   }
@@ -60,10 +60,10 @@ class Weather {
 /** Opens a proxy in front of the server at this address. */
 export async function startProxy(serverUrl: string): Promise<Proxy> {
   let target = new URL(serverUrl);
-  const weather = new Weather();
+  const faults = new Faults();
   const sockets = new Set<Socket>();
   const server = createServer((caller) => {
-    if (weather.isCut) {
+    if (faults.isCut) {
       caller.destroy();
       return;
     }
@@ -71,19 +71,19 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
     caller.setNoDelay(true);
     for (const socket of [caller, callee]) {
       sockets.add(socket);
-      socket.on("error", () => undefined); // The other side learns of it by the close.
+      socket.on("error", () => undefined); // The close event below destroys the other socket.
       socket.once("close", () => {
         sockets.delete(socket);
         (socket === caller ? callee : caller).destroy();
       });
     }
-    carry(weather, caller, callee);
+    carry(faults, caller, callee);
   });
   const reset = () => {
     for (const socket of sockets) breakOff(socket);
   };
   const cut = () => {
-    weather.isCut = true;
+    faults.isCut = true;
     reset();
   };
   return {
@@ -94,18 +94,18 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
     cut,
     reset,
     delay: (delayMs) => {
-      weather.delayMs = delayMs;
+      faults.delayMs = delayMs;
     },
     silence: (...ways) => {
-      for (const way of ways) weather.silent.add(way);
+      for (const way of ways) faults.silent.add(way);
     },
     cutAround: (request, landed) => {
-      weather.trap = { request, landed };
+      faults.trap = { request, landed };
     },
-    mend: () => weather.clear(),
+    mend: () => faults.clear(),
     close: () => {
       cut();
-      weather.silent.clear();
+      faults.silent.clear();
       return new Promise((resolve) => {
         server.close(() => resolve());
       });
@@ -113,7 +113,7 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
   };
 }
 
-function carry(weather: Weather, caller: Socket, callee: Socket): void {
+function carry(faults: Faults, caller: Socket, callee: Socket): void {
   let swallowing = false;
   const breakUp = () => {
     breakOff(caller);
@@ -122,13 +122,13 @@ function carry(weather: Weather, caller: Socket, callee: Socket): void {
   const pump = async (way: Way) => {
     const [from, to] = way === "requests" ? [caller, callee] : [callee, caller];
     for await (const chunk of from) {
-      if (weather.delayMs > 0) await sleep(weather.delayMs);
-      await weather.passable(way);
-      // What arrives now is the reply to a request that was carried out: that is all this connection was kept for.
+      if (faults.delayMs > 0) await sleep(faults.delayMs);
+      await faults.passable(way);
+      // This is the reply to the request that was carried out. The connection was kept open only until then.
       if (swallowing && way === "replies") return breakUp();
-      const { trap } = weather;
+      const { trap } = faults;
       if (way === "requests" && trap && chunk.includes(trap.request)) {
-        weather.trap = undefined;
+        faults.trap = undefined;
         if (!trap.landed) return breakUp();
         swallowing = true;
       }
@@ -139,13 +139,13 @@ function carry(weather: Weather, caller: Socket, callee: Socket): void {
   for (const way of bothWays) void pump(way).catch(breakUp);
 }
 
-// A connection that is being closed in order cannot be reset any more; Node would wait for its end for ever.
+// A socket that has been ended cannot be reset: Node would wait for its close forever.
 function breakOff(socket: Socket): void {
   if (socket.writableEnded) socket.destroy();
   else socket.resetAndDestroy();
 }
 
-/** Resolves when a socket takes more, or never will. */
+/** Resolves when a socket accepts more bytes, or is closed. */
 function drained(socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     if (socket.destroyed) return resolve();

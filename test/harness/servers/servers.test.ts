@@ -2,7 +2,7 @@ import { Client } from "pg";
 import { expect, test } from "vitest";
 import { freshDatabase, freshRedis } from "./servers.ts";
 
-test("each test has a migrated database of its own, also when many ask at once", async () => {
+test("each test has its own migrated database, even if many are created at once", async () => {
   const databases = await Promise.all([freshDatabase(), freshDatabase(), freshDatabase()]);
   expect(new Set(databases.map(({ url }) => url)).size).toBe(3);
   for (const { url, drop } of databases) {
@@ -15,7 +15,7 @@ test("each test has a migrated database of its own, also when many ask at once",
   }
 });
 
-test("each test has a Redis of its own", async () => {
+test("each test has its own Redis", async () => {
   const [one, other] = await Promise.all([freshRedis(), freshRedis()]);
   expect(one.url).not.toBe(other.url);
   await Promise.all([one.stop(), other.stop()]);

@@ -1,6 +1,6 @@
 /**
- * Real servers for the tests. One throwaway Postgres for the whole run (this file is vitest's globalSetup); a database
- * and a Redis of its own for each test that needs one. With TEST_SERVERS=containers they run in Docker.
+ * Real servers for the tests. One throwaway Postgres for the whole run (this file is vitest's globalSetup); each
+ * test that needs them gets its own database and Redis. With TEST_SERVERS=containers they run in Docker.
  */
 import { inject } from "vitest";
 import type { TestProject } from "vitest/node";

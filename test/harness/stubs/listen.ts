@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from "node:http";
 
 export type Listening = { url: string; close: () => Promise<void> };
 
-/** A real HTTP server on a free loopback port. Closing it ends also what still hangs. */
+/** A real HTTP server on a free loopback port. Closing it also ends open requests. */
 export async function listen(answer: RequestListener): Promise<Listening> {
   const server = createServer(answer);
   await new Promise<void>((resolve) => {

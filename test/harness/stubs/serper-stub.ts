@@ -10,25 +10,25 @@ export type SeenRequest = {
   key: string | undefined;
   body: Record<string, unknown>;
 };
-/** What the stub does with one request. */
+/** The stub's reaction to one request. */
 export type Reply = (request: SeenRequest, response: ServerResponse) => void;
 
 export type SerperStub = {
   url: string;
   /** Every request that arrived, in order. */
   requests: SeenRequest[];
-  /** What happens to the next requests, one each; afterwards `otherwise` applies again. */
+  /** Reactions to the next requests, one each; then `otherwise` applies again. */
   next: Reply[];
-  /** At first: ten organic results a page, without end. */
+  /** By default ten organic results on every page, without a last page. */
   otherwise: Reply;
   /** Settings with which a worker sends its searches here. */
   settings: { SERP_PROVIDERS: string; SERPER_API_KEY: string; SERPER_BASE_URL: string };
-  /** Holds all replies back until the returned function is called; `then` (ten results) is the reply from then on. */
+  /** Holds all replies until the returned function is called. `then` is the reply from then on, by default ten results. */
   hold: (then?: Reply) => () => void;
   close: () => Promise<void>;
 };
 
-/** A real server on a free loopback port that replies in Serper's format, or fails in any of its ways. */
+/** A real server on a free loopback port that replies in Serper's format, or fails as the test chooses. */
 export async function startSerperStub(): Promise<SerperStub> {
   const listening = await listen((request, response) => void answer(stub, request, response));
   const settings = { SERP_PROVIDERS: "serper", SERPER_API_KEY: "secret", SERPER_BASE_URL: listening.url };
@@ -41,7 +41,7 @@ export async function startSerperStub(): Promise<SerperStub> {
   return stub;
 }
 
-/** Ten organic results that no other page has. */
+/** Ten organic results that are on no other page. */
 export const tenOrganic: Reply = (request, response) => {
   const { body } = request;
   const page = Number(body["page"]);
@@ -73,7 +73,7 @@ export function raw(status: number, body: string, headers: Record<string, string
 /** Takes the request and never replies. */
 export const hang: Reply = () => {};
 
-/** Begins its answer and never ends it. */
+/** Starts its answer and never ends it. */
 export const stall: Reply = (_, response) => {
   response.writeHead(200, { "content-type": "application/json" }).write('{"organic":[');
 };
@@ -88,7 +88,7 @@ export const breakOff: Reply = (_, response) => {
   response.writeHead(200, { "content-length": "1000" }).write('{"organic":[', () => response.destroy());
 };
 
-/** Would be valid, were it not larger than any page. */
+/** A valid answer that is larger than any page. */
 export const huge: Reply = (_, response) => {
   response
     .writeHead(200, { "content-type": "application/json" })

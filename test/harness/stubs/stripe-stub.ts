@@ -29,10 +29,10 @@ export interface SeenCall {
   fields: Record<string, string>;
 }
 
-/** What a call gets instead of its answer. */
+/** A fault: what a call gets instead of its answer. */
 export type Fault = (response: ServerResponse) => void;
 
-/** A real server on a free loopback port that speaks Stripe's HTTP for Checkout, and signs events as Stripe does. */
+/** A real server on a free loopback port that implements Stripe's HTTP API for Checkout, and signs events as Stripe does. */
 export class StripeStub {
   readonly calls: SeenCall[] = [];
   readonly sessions: Session[] = [];
@@ -180,7 +180,7 @@ export const refusal =
 /** Takes the call and never answers. */
 export const hang: Fault = () => {};
 
-/** Begins its answer and never completes it, a byte at a time. */
+/** Sends its answer one byte at a time and never completes it. */
 export const drip: Fault = (response) => {
   response.writeHead(200, { "content-type": "application/json" }).write("{");
   const timer = setInterval(() => response.write(" "), 100);

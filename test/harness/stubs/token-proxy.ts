@@ -1,7 +1,7 @@
 import { request as ask } from "node:http";
 import { listen, type Listening } from "./listen.ts";
 
-/** A proxy that adds the token to all that goes through, for programs that cannot be given one. */
+/** A proxy that adds the token to every request, for programs that have no setting for one. */
 export function startTokenProxy(target: string, token: string): Promise<Listening> {
   const { hostname, port } = new URL(target);
   return listen((request, response) => {
