@@ -150,7 +150,9 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
     providerCostMicroUsd: counter("provider_cost_micro_usd_total", "Cost of provider calls, in millionths of a USD.", [
       "provider",
     ]),
-    providerBreakerOpen: gauge("provider_breaker_open", "1 while a provider's circuit is open.", ["provider"]),
+    providerBreakerOpen: gauge("provider_breaker_open", "1 while the provider's circuit breaker is open.", [
+      "provider",
+    ]),
     providerCallsRunning: gauge("provider_calls_running", "Calls to a provider that are running.", ["provider"]),
     searchesAsked: counter(
       "searches_asked_total",

@@ -36,23 +36,23 @@ const untilShown = (of: () => Promise<Exposition>, series: string, value: number
   expect.poll(async () => (await of()).value(series), patience).toBe(value);
 
 test("before the first search every counter is 0 for every outcome, so that a rate includes the first increase", async () => {
-  for (const told of [await ofApi(), await ofWorker()]) {
+  for (const exposition of [await ofApi(), await ofWorker()]) {
     const outcomes = ["held", "replayed", "waiting", "short", "key_reused", "cold", "closed", "limited", "crowded"];
     const admissions = [...outcomes, "unknown"].map((outcome) => [`{outcome="${outcome}"}`, 0]);
-    expect(told.all("admissions_total")).toEqual(Object.fromEntries(admissions));
-    expect(told.all("deliveries_total")).toEqual({
+    expect(exposition.all("admissions_total")).toEqual(Object.fromEntries(admissions));
+    expect(exposition.all("deliveries_total")).toEqual({
       '{outcome="delivered"}': 0,
       '{outcome="caller_gone"}': 0,
       '{outcome="too_late"}': 0,
     });
-    expect(told.value('settlements_total{kind="charge",reason="delivered"}')).toBe(0);
-    expect(told.value('settlements_total{kind="refund",reason="engine_timeout"}')).toBe(0);
-    expect(new Set(Object.values(told.all("settlements_total")))).toEqual(new Set([0]));
-    expect(told.value("charged_mils_total")).toBe(0);
-    expect(told.value('reversals_total{reason="undelivered"}')).toBe(0);
-    expect(told.value('reversed_mils_total{reason="undelivered"}')).toBe(0);
-    expect(told.value("holds_swept_total")).toBe(0);
-    expect(told.value("settlement_retries_total")).toBe(0);
+    expect(exposition.value('settlements_total{kind="charge",reason="delivered"}')).toBe(0);
+    expect(exposition.value('settlements_total{kind="refund",reason="engine_timeout"}')).toBe(0);
+    expect(new Set(Object.values(exposition.all("settlements_total")))).toEqual(new Set([0]));
+    expect(exposition.value("charged_mils_total")).toBe(0);
+    expect(exposition.value('reversals_total{reason="undelivered"}')).toBe(0);
+    expect(exposition.value('reversed_mils_total{reason="undelivered"}')).toBe(0);
+    expect(exposition.value("holds_swept_total")).toBe(0);
+    expect(exposition.value("settlement_retries_total")).toBe(0);
   }
 });
 
@@ -87,14 +87,14 @@ test("searches are counted by outcome in the process that admits, settles, runs 
   await service.rest();
 
   await untilShown(ofApi, 'deliveries_total{outcome="delivered"}', 4);
-  const told = await ofApi();
-  expect(nonZero(told.all("admissions_total"))).toEqual({
+  const exposition = await ofApi();
+  expect(nonZero(exposition.all("admissions_total"))).toEqual({
     '{outcome="held"}': 4,
     '{outcome="replayed"}': 1,
     '{outcome="short"}': 1,
     '{outcome="cold"}': 2,
   });
-  expect(told.all("http_request_duration_seconds_count")).toEqual({
+  expect(exposition.all("http_request_duration_seconds_count")).toEqual({
     '{route="/v1/serp/search",status="200"}': 4,
     '{route="/v1/serp/search",status="400"}': 1,
     '{route="/v1/serp/search",status="401"}': 1,
@@ -159,17 +159,17 @@ const moveBalance = ({ organizationId }: Organization, mils: number) =>
   ]);
 
 test("a gauge is absent while its server is unreachable, and returns with it", async () => {
-  const told = async () => [...(await shownBy(ofWorker, workersOwn)), ...(await shownBy(ofApi, apisOwn))];
-  const untilTold = (names: string[]) => expect.poll(told, patience).toEqual(names);
-  await untilTold([...workersOwn, ...apisOwn]);
+  const shown = async () => [...(await shownBy(ofWorker, workersOwn)), ...(await shownBy(ofApi, apisOwn))];
+  const untilShownAre = (names: string[]) => expect.poll(shown, patience).toEqual(names);
+  await untilShownAre([...workersOwn, ...apisOwn]);
   wayToPostgres.cut();
-  await untilTold(apisOwn);
+  await untilShownAre(apisOwn);
   wayToPostgres.mend();
-  await untilTold([...workersOwn, ...apisOwn]);
+  await untilShownAre([...workersOwn, ...apisOwn]);
   wayToRedis.cut();
-  await untilTold([]);
+  await untilShownAre([]);
   wayToRedis.mend();
-  await untilTold([...workersOwn, ...apisOwn]);
+  await untilShownAre([...workersOwn, ...apisOwn]);
 });
 
 const shownBy = async (of: () => Promise<Exposition>, names: string[]) => {
@@ -182,12 +182,12 @@ test("no metric has an organization, a token, a keyword, a path or a request as 
   await service.search(token, { keyword: "canary-keyword", targetDomain: "canary.example" }, { key: "canary-key" });
   await service.send("/v1/canary-path");
   await service.rest();
-  for (const told of [await ofApi(), await ofWorker()]) {
+  for (const exposition of [await ofApi(), await ofWorker()]) {
     for (const secret of [organizationId, token, tokenId, "canary", "org_", "req_", "smk_"])
-      expect(told.text).not.toContain(secret);
+      expect(exposition.text).not.toContain(secret);
     const own = new Set(["route", "status", "outcome", "from", "kind", "reason", "why", "provider", "where"]);
     const library = new Set(["le", "type", "version", "major", "minor", "patch", "space", "quantile"]);
-    expect([...told.labelNames()].filter((name) => !own.has(name) && !library.has(name))).toEqual([]);
+    expect([...exposition.labelNames()].filter((name) => !own.has(name) && !library.has(name))).toEqual([]);
   }
 });
 

@@ -42,8 +42,8 @@ test("the ops port answers only GET, serves no API path, and forbids caching", a
   for (const { opsUrl } of both()) {
     for (const path of ["/livez", "/readyz?probe=1", "/metrics"]) {
       const { status, headers } = await fetch(opsUrl + path);
-      const told = { path, status, cacheControl: headers.get("cache-control") };
-      expect(told).toEqual({ path, status: 200, cacheControl: "no-store" });
+      const answer = { path, status, cacheControl: headers.get("cache-control") };
+      expect(answer).toEqual({ path, status: 200, cacheControl: "no-store" });
     }
     const type = (await fetch(`${opsUrl}/metrics`)).headers.get("content-type");
     expect(type).toMatch(/^text\/plain; version=0\.0\.4/);
@@ -82,9 +82,9 @@ test("a frozen Redis counts as missing, and does not delay a probe", async () =>
   service.redisServer.kill("SIGSTOP");
   try {
     await expect.poll(readinessOfBoth, patience).toEqual([missing("redis"), missing("redis")]);
-    const askedAtMs = performance.now();
+    const startedAtMs = performance.now();
     await readiness(api);
-    expect(performance.now() - askedAtMs).toBeLessThan(1_000);
+    expect(performance.now() - startedAtMs).toBeLessThan(1_000);
   } finally {
     service.redisServer.kill("SIGCONT");
   }

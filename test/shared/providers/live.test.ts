@@ -42,12 +42,12 @@ describe.each(cases)("$name, $state", ({ name, isMissing }) => {
 
   test.skipIf(isMissing)("returns the results of a search in the shape of the contract", async () => {
     const provider = openProvider(name, config);
-    const asker = openProviderHttp();
+    const http = openProviderHttp();
     const stop = new AbortController();
     // Without the engine, which would pay for a retry after a failure.
     const request = provider.request(query({ keyword: "best coffee beans", depth: 10 }), 1);
-    const answer = await asker.send(provider, request, { timeoutMs: answerTimeoutMs, signal: stop.signal });
-    await asker.close();
+    const answer = await http.send(provider, request, { timeoutMs: answerTimeoutMs, signal: stop.signal });
+    await http.close();
     const page = "failure" in answer ? answer : provider.read(answer);
     if ("failure" in page) throw new Error(`${name} gave no page: ${page.failure}.`);
     expect(page.elements.map((found) => element.parse(found))).toEqual(page.elements);

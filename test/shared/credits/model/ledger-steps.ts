@@ -1,63 +1,63 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
-import { callOf, type LedgerCall, ledgerWish } from "./ledger-calls.ts";
-import type { Money, Real } from "./money.ts";
-import { readBooks } from "./seen.ts";
-import { expectedBooks } from "./watch.ts";
+import { callOf, type LedgerCall, ledgerChoice } from "./ledger-calls.ts";
+import type { Model, Real } from "./model.ts";
+import { readPostgres } from "./snapshots.ts";
+import { expectedPostgres } from "./compare-with-model.ts";
 import { steps } from "./step.ts";
 
 // Long enough for the calls to arrive and queue up behind the lock.
 const lockedSeconds = 0.003;
 
-/** Makes one call after which nothing is open to chance. */
-export async function callAlone(money: Money, real: Real, call: LedgerCall): Promise<void> {
-  money.story.push(call.told);
-  real.books = undefined;
-  const foreseen = call.foresee(money.books);
-  deepStrictEqual(await call.make(real.database), foreseen);
-  call.follow(money);
+/** Makes one call without concurrency, so that its result is certain. */
+export async function callAlone(model: Model, real: Real, call: LedgerCall): Promise<void> {
+  model.history.push(call.description);
+  real.postgres = undefined;
+  const predicted = call.predict(model.postgres);
+  deepStrictEqual(await call.make(real.database), predicted);
+  call.apply(model);
   real.met(call.kind);
 }
 
-export const oneCall = steps("call", ledgerWish, async (money, real, wished) => {
-  const call = callOf(money, wished);
-  if (call) await callAlone(money, real, call);
+export const oneCall = steps("call", ledgerChoice, async (model, real, choice) => {
+  const call = callOf(model, choice);
+  if (call) await callAlone(model, real, call);
 });
 
 /**
- * Starts several calls at the same moment on connections of their own. Whatever comes out must be what comes out of some
- * order of them, one after the other; from then on the model believes in that order.
+ * Starts several calls at the same moment, each on its own connection. Results and final state must equal those of some
+ * serial order of the calls (serializability). The model continues with that order.
  */
 export const race = steps(
   "race",
   fc.record({
-    wishes: fc.array(ledgerWish, { minLength: 2, maxLength: 3, size: "max" }),
+    choices: fc.array(ledgerChoice, { minLength: 2, maxLength: 3, size: "max" }),
     behindLock: fc.nat(3).map((n) => n > 0),
   }),
-  async (money, real, { wishes, behindLock }) => {
-    const calls = wishes.flatMap((wished) => callOf(money, wished) ?? []);
-    money.story.push(calls.map((call) => call.told).join(" || "));
+  async (model, real, { choices, behindLock }) => {
+    const calls = choices.flatMap((choice) => callOf(model, choice) ?? []);
+    model.history.push(calls.map((call) => call.description).join(" || "));
     const answers = await together(real, calls, behindLock);
-    const after = await readBooks(money.cast, real.database);
-    real.books = after;
-    const tried = ordersOf(calls).map((order) => {
-      const books = structuredClone(money.books);
-      const foreseen = new Map(order.map((call) => [call, call.foresee(books)]));
+    const after = await readPostgres(model.participants, real.database);
+    real.postgres = after;
+    const serialOrders = ordersOf(calls).map((order) => {
+      const postgres = structuredClone(model.postgres);
+      const predicted = new Map(order.map((call) => [call, call.predict(postgres)]));
       return {
         order,
-        books,
-        answers: calls.map((call) => foreseen.get(call)),
-        after: expectedBooks(money.cast, books),
+        postgres,
+        answers: calls.map((call) => predicted.get(call)),
+        after: expectedPostgres(model.participants, postgres),
       };
     });
-    const found = tried.find((one) => isDeepStrictEqual([one.answers, one.after], [answers, after]));
-    // No order explains it: show the difference to one of them.
-    if (!found) return deepStrictEqual([answers, after], [tried[0]?.answers, tried[0]?.after]);
-    for (const call of found.order) call.foresee(money.books);
-    for (const call of found.order) call.follow(money);
+    const found = serialOrders.find((one) => isDeepStrictEqual([one.answers, one.after], [answers, after]));
+    // No serial order has this result: report the difference to the first order.
+    if (!found) return deepStrictEqual([answers, after], [serialOrders[0]?.answers, serialOrders[0]?.after]);
+    for (const call of found.order) call.predict(model.postgres);
+    for (const call of found.order) call.apply(model);
     if (calls.length > 1) real.met(`race of ${calls.length}`);
-    if (found !== tried[0]) real.met("race in another order than sent");
+    if (found !== serialOrders[0]) real.met("race in another order than sent");
   },
 );
 

@@ -2,8 +2,8 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import fc from "fast-check";
 import type { Redis } from "ioredis";
 import type { Database } from "../../../../shared/database/pool.ts";
-import { balanceOf } from "./books.ts";
-import { newCast } from "./cast.ts";
+import { balanceOf } from "./postgres-model.ts";
+import { createParticipants } from "./participants.ts";
 import {
   admission,
   deliver,
@@ -12,20 +12,20 @@ import {
   overdueAllMs,
   restore,
   save,
-  seed,
+  readLedgerBalance,
   sweep,
   sweepOne,
   usage,
-} from "./gate-steps.ts";
+} from "./redis-steps.ts";
 import { reverseCall } from "./ledger-calls.ts";
 import { callAlone, oneCall, race } from "./ledger-steps.ts";
-import { beginMoney, gateOf, type Money, newsOf, type Real, redisKeysOf, retold } from "./money.ts";
-import { watch } from "./watch.ts";
+import { newModel, redisModelOf, type Model, balanceMessage, type Real, redisKeysOf, withHistory } from "./model.ts";
+import { compareWithModel } from "./compare-with-model.ts";
 
 /**
- * The money of two organizations, driven through the real scripts and functions by random commands, and held against a
- * small model after each. What is decided in Postgres lies in a bag until some command delivers it to Redis, so that
- * messages come late, twice, in any order or never; races make calls of Postgres overlap.
+ * A model-based test of the money of two organizations. Random commands call the real scripts and functions; after each
+ * command Postgres and Redis are compared with a small model. Messages from Postgres to Redis stay in flight until a
+ * command delivers them, so they arrive late, twice, in any order or never. Races make calls of Postgres overlap.
  */
 
 const command = fc.oneof(
@@ -33,7 +33,7 @@ const command = fc.oneof(
   { weight: 26, arbitrary: oneCall },
   { weight: 28, arbitrary: delivery },
   { weight: 8, arbitrary: race },
-  { weight: 3, arbitrary: seed },
+  { weight: 3, arbitrary: readLedgerBalance },
   { weight: 2, arbitrary: usage },
   { weight: 4, arbitrary: sweep },
   { weight: 3, arbitrary: save },
@@ -41,21 +41,21 @@ const command = fc.oneof(
   { weight: 2, arbitrary: flush },
 );
 
-// How long a counterexample is made smaller.
+// The longest time that fast-check spends on shrinking a counterexample.
 const shrinkMsMax = 15_000;
 
 export interface MoneyModelOptions {
   database: Database;
   redis: Redis;
   runs: number;
-  /** Repeats a run that was reported with this seed. */
+  /** Repeats the run that reported this seed. */
   seed?: number | undefined;
   commandsMax?: number | undefined;
 }
 
 /**
- * @returns the runs that were made, and how often what was met.
- * @throws with seed, path and the smallest counterexample found.
+ * @returns the number of runs, and how often each kind of step occurred.
+ * @throws an error with the seed, the path and the smallest counterexample that was found.
  */
 export async function checkMoneyModel(options: MoneyModelOptions): Promise<{ runs: number; met: Map<string, number> }> {
   const { database, redis, runs, commandsMax = 40 } = options;
@@ -70,11 +70,18 @@ export async function checkMoneyModel(options: MoneyModelOptions): Promise<{ run
     async (commands) => {
       if (performance.now() > endAtMs) return;
       made += 1;
-      const real: Real = { database, redis, saved: new Map(), seen: new Map(), books: undefined, met: count };
-      const money = beginMoney(await newCast(database));
+      const real: Real = {
+        database,
+        redis,
+        saved: new Map(),
+        redisSnapshots: new Map(),
+        postgres: undefined,
+        met: count,
+      };
+      const model = newModel(await createParticipants(database));
       try {
-        await fc.asyncModelRun(() => ({ model: money, real }), commands);
-        await comeToRest(money, real);
+        await fc.asyncModelRun(() => ({ model, real }), commands);
+        await checkAtRest(model, real);
       } catch (error) {
         if (!hasFailed) endAtMs = performance.now() + shrinkMsMax;
         hasFailed = true;
@@ -85,45 +92,49 @@ export async function checkMoneyModel(options: MoneyModelOptions): Promise<{ run
   await fc.assert(property, {
     numRuns: runs,
     includeErrorInReport: true,
-    unbiased: true, // Long runs as often as short ones: the rare meetings are in the long ones.
+    unbiased: true, // Long runs as often as short ones: rare combinations occur in long runs.
     ...(options.seed !== undefined && { seed: options.seed }),
   });
   return { runs: made, met };
 }
 
-async function comeToRest(money: Money, real: Real): Promise<void> {
+async function checkAtRest(model: Model, real: Real): Promise<void> {
   try {
-    await rest(money, real);
+    await bringToRest(model, real);
   } catch (error) {
-    throw retold(money, "at rest", error);
+    throw withHistory(model, "at rest", error);
   }
 }
 
-/** Everything arrives, the sweeper and the reconciler do their rounds; then nothing may be left open. */
-async function rest(money: Money, real: Real): Promise<void> {
-  const ids = money.cast.organizations.map(({ id }) => id);
-  await deliverAll(money, real);
+/** Delivers all messages and runs the sweeper and the reconciler. After that no hold and no undelivered charge may be left. */
+async function bringToRest(model: Model, real: Real): Promise<void> {
+  const ids = model.participants.organizations.map(({ id }) => id);
+  await deliverAll(model, real);
   for (const id of ids) {
-    const isComplete = !money.forgetful.has(id) && !money.lossy.has(id);
+    const isComplete = !model.redisLostData.has(id) && !model.messagesLost.has(id);
     if (isComplete)
-      deepStrictEqual(gateOf(money, id).balance, balanceOf(money.books, id), "messages alone bring the balance");
+      deepStrictEqual(
+        redisModelOf(model, id).balance,
+        balanceOf(model.postgres, id),
+        "the messages alone bring the balance to Redis",
+      );
   }
-  for (const id of ids) await sweepOne(money, real, id, overdueAllMs);
-  const undelivered = money.cast.searches.filter(({ requestId }) => money.books.undelivered.has(requestId));
-  if (undelivered.length > 0) await callAlone(money, real, reverseCall(undelivered));
-  for (const id of ids) money.bag.push(newsOf(id, balanceOf(money.books, id)));
-  await deliverAll(money, real);
-  real.books = undefined;
-  await watch(money, real);
+  for (const id of ids) await sweepOne(model, real, id, overdueAllMs);
+  const undelivered = model.participants.searches.filter(({ requestId }) => model.postgres.undelivered.has(requestId));
+  if (undelivered.length > 0) await callAlone(model, real, reverseCall(undelivered));
+  for (const id of ids) model.messagesInFlight.push(balanceMessage(id, balanceOf(model.postgres, id)));
+  await deliverAll(model, real);
+  real.postgres = undefined;
+  await compareWithModel(model, real);
   for (const id of ids) {
-    const { holds, balance, records } = gateOf(money, id);
-    deepStrictEqual([holds.size, balance], [0, balanceOf(money.books, id)]);
+    const { holds, balance, records } = redisModelOf(model, id);
+    deepStrictEqual([holds.size, balance], [0, balanceOf(model.postgres, id)]);
     for (const { requestId, body, failure } of records.values())
       ok(body !== undefined || failure !== undefined, `${requestId} still runs under its key`);
   }
   await real.redis.del(...ids.flatMap(redisKeysOf));
 }
 
-async function deliverAll(money: Money, real: Real): Promise<void> {
-  for (const message of money.bag.splice(0)) await deliver(money, real, message);
+async function deliverAll(model: Model, real: Real): Promise<void> {
+  for (const message of model.messagesInFlight.splice(0)) await deliver(model, real, message);
 }

@@ -1,18 +1,18 @@
 import fc from "fast-check";
-import { type Money, type Real, retold } from "./money.ts";
-import { watch } from "./watch.ts";
+import { type Model, type Real, withHistory } from "./model.ts";
+import { compareWithModel } from "./compare-with-model.ts";
 
-type Act<Given> = (money: Money, real: Real, given: Given) => Promise<void>;
+type Act<Input> = (model: Model, real: Real, input: Input) => Promise<void>;
 
-/** One command: acts on the model and on the real system, then everything is looked at. */
-export class Step<Given> implements fc.AsyncCommand<Money, Real> {
+/** A command: acts on the model and on the real system, then compares the two. */
+export class Step<Input> implements fc.AsyncCommand<Model, Real> {
   readonly #name: string;
-  readonly #given: Given;
-  readonly #act: Act<Given>;
+  readonly #input: Input;
+  readonly #act: Act<Input>;
 
-  constructor(name: string, given: Given, act: Act<Given>) {
+  constructor(name: string, input: Input, act: Act<Input>) {
     this.#name = name;
-    this.#given = given;
+    this.#input = input;
     this.#act = act;
   }
 
@@ -20,21 +20,21 @@ export class Step<Given> implements fc.AsyncCommand<Money, Real> {
     return true;
   }
 
-  async run(money: Money, real: Real): Promise<void> {
+  async run(model: Model, real: Real): Promise<void> {
     try {
-      await this.#act(money, real, this.#given);
-      await watch(money, real);
+      await this.#act(model, real, this.#input);
+      await compareWithModel(model, real);
     } catch (error) {
-      throw retold(money, this.toString(), error);
+      throw withHistory(model, this.toString(), error);
     }
   }
 
   toString(): string {
-    return `${this.#name}(${fc.stringify(this.#given)})`;
+    return `${this.#name}(${fc.stringify(this.#input)})`;
   }
 }
 
-/** All commands of one name. */
-export function steps<Given>(name: string, given: fc.Arbitrary<Given>, act: Act<Given>) {
-  return given.map((one): fc.AsyncCommand<Money, Real> => new Step(name, one, act));
+/** An arbitrary of commands that share a name and an action. */
+export function steps<Input>(name: string, input: fc.Arbitrary<Input>, act: Act<Input>) {
+  return input.map((one): fc.AsyncCommand<Model, Real> => new Step(name, one, act));
 }

@@ -5,7 +5,7 @@ import type { Database } from "../../../../shared/database/pool.ts";
 import { newId } from "../../../../shared/ids.ts";
 import { createOrganization } from "../../../../shared/organizations/organizations.ts";
 
-/** One search that can happen in a run, with everything about it that never changes. */
+/** A search that commands can choose, with everything about it that never changes. */
 export interface Search {
   requestId: string;
   organizationId: string;
@@ -14,21 +14,21 @@ export interface Search {
   key: IdempotencyKey | undefined;
 }
 
-/** Who takes part in one run: two new organizations with little money, their searches, and the ids of grants. */
-export interface Cast {
+/** The participants of one run: two new organizations with little credit, their searches, and the ids of grants. */
+export interface Participants {
   organizations: { id: string; plan: Plan; firstGrant: { grantId: string; mils: number; reason: string } }[];
   searches: Search[];
   grantIds: string[];
 }
 
-// A window that ends in years: how full it is then depends on nothing but the commands.
+// The window ends in years, so only the commands decide how full it is.
 const terms = { code: "payg", priceMils: 5, windowSeconds: 1_000_000_000, startingGrantMils: 0, operations: [] };
-// The first runs out of places in flight, the second out of its window.
+// The first organization reaches its concurrency limit, the second its rate window.
 const plans: Plan[] = [
   { ...terms, windowLimit: 1_000, concurrency: 2 },
   { ...terms, windowLimit: 3, concurrency: 100 },
 ];
-// So little that a few charges spend it to the last mil.
+// A few charges spend all of it.
 const firstGrantsMils = [15, 10];
 
 export const keyHashes = ["a", "b"] as const;
@@ -53,7 +53,7 @@ const searches: { of: 0 | 1; priceMils: number; key?: IdempotencyKey }[] = [
 export const searchesMax = searches.length;
 export const grantsMax = 4;
 
-export async function newCast(database: Database): Promise<Cast> {
+export async function createParticipants(database: Database): Promise<Participants> {
   const organizations = await Promise.all(
     plans.map(async (plan, at) => {
       const made = await createOrganization(database, { name: "Model", planCode: plan.code });
@@ -74,12 +74,12 @@ export async function newCast(database: Database): Promise<Cast> {
   };
 }
 
-/** A text with the ids of this run replaced by what the commands call them. */
-export function readable(cast: Cast, text: string): string {
+/** Replaces the ids of this run by readable names. */
+export function readable(participants: Participants, text: string): string {
   const names = new Map<string, string>([
-    ...cast.organizations.map(({ id }, at): [string, string] => [id, `organization ${at}`]),
-    ...cast.searches.map(({ requestId }, at): [string, string] => [requestId, `search ${at}`]),
-    ...cast.grantIds.map((id, at): [string, string] => [id, `grant ${at}`]),
+    ...participants.organizations.map(({ id }, at): [string, string] => [id, `organization ${at}`]),
+    ...participants.searches.map(({ requestId }, at): [string, string] => [requestId, `search ${at}`]),
+    ...participants.grantIds.map((id, at): [string, string] => [id, `grant ${at}`]),
   ]);
-  return [...names].reduce((told, [id, name]) => told.replaceAll(id, name), text);
+  return [...names].reduce((replaced, [id, name]) => replaced.replaceAll(id, name), text);
 }

@@ -1,49 +1,49 @@
 import { ok } from "node:assert/strict";
-import type { Money } from "./money.ts";
-import type { SeenBooks, SeenGate } from "./seen.ts";
+import type { Model } from "./model.ts";
+import type { PostgresSnapshot, RedisSnapshot } from "./snapshots.ts";
 
 /**
- * What must be true of the money whatever happened, read from Postgres and Redis alone: should the model share a mistake
- * with the product, these still speak.
+ * Invariants of the money, checked on Postgres and Redis alone: they find a mistake that the model shares with the
+ * product.
  */
 
-type SeenAccount = SeenBooks["accounts"][number];
+type AccountSnapshot = PostgresSnapshot["accounts"][number];
 
-export function lawsOfBooks(money: Money, { accounts, undelivered }: SeenBooks): void {
+export function checkPostgres(model: Model, { accounts, undelivered }: PostgresSnapshot): void {
   const entries = accounts.flatMap((account) => account.entries);
   for (const { id, balanceMils, version, entries: own } of accounts) {
     let sumMils = 0;
     for (const [at, entry] of own.entries()) {
       sumMils += entry.mils;
       ok(entry.version === at + 1, `versions of ${id} have a gap at ${at + 1}`);
-      ok(entry.balanceMils === sumMils && sumMils >= 0, `the balance of ${id} behind version ${at + 1} is wrong`);
+      ok(entry.balanceMils === sumMils && sumMils >= 0, `the balance of ${id} after version ${at + 1} is wrong`);
       ok(entry.mils >= 0 || entry.kind === "charge", `a ${entry.kind} lowers the balance of ${id}`);
     }
     ok(balanceMils === sumMils && version === own.length, `the balance of ${id} is not the sum of its ledger`);
   }
-  for (const { requestId, key } of money.cast.searches) {
+  for (const { requestId, key } of model.participants.searches) {
     const of = (kind: string) => entries.filter((entry) => entry.subject === requestId && entry.kind === kind);
     const [charge, ...more] = of("charge");
     ok(more.length + of("refund").length + (charge ? 1 : 0) <= 1, `${requestId} was decided twice`);
     const [reversal, ...again] = of("reversal");
     const isOpen = undelivered.includes(requestId);
-    ok(!isOpen || (charge && !key && !reversal), `${requestId} is undelivered, and no open charge`);
+    ok(!isOpen || (charge && !key && !reversal), `${requestId} is undelivered without an open charge`);
     if (!reversal) continue;
-    ok(again.length === 0, `${requestId} was given back twice`);
-    ok(charge && charge.mils + reversal.mils === 0, `${requestId} got back what it had not paid`);
-    ok(!key && !money.confirmed.has(requestId), `${requestId} was owed or delivered, and given back`);
+    ok(again.length === 0, `${requestId} was reversed twice`);
+    ok(charge && charge.mils + reversal.mils === 0, `${requestId} was reversed by another amount than it was charged`);
+    ok(!key && !model.confirmed.has(requestId), `${requestId} has a key or was delivered, and was reversed`);
   }
-  lawOfKeys(money, entries);
+  checkPaidKeys(model, entries);
 }
 
-function lawOfKeys({ cast }: Money, entries: SeenAccount["entries"]): void {
+function checkPaidKeys({ participants }: Model, entries: AccountSnapshot["entries"]): void {
   const charged = new Set(entries.filter(({ kind }) => kind === "charge").map(({ subject }) => subject));
-  const payers = cast.searches.filter(({ requestId, key }) => key && charged.has(requestId));
+  const payers = participants.searches.filter(({ requestId, key }) => key && charged.has(requestId));
   const keys = payers.map(({ organizationId, key }) => `${organizationId} ${key?.hash}`);
   ok(new Set(keys).size === keys.length, `a key has paid twice: ${keys.join(", ")}`);
 }
 
-export function lawsOfGate(money: Money, account: SeenAccount, { balance, heldMils, holds }: SeenGate): void {
+export function checkRedis(model: Model, account: AccountSnapshot, { balance, heldMils, holds }: RedisSnapshot): void {
   const { id, entries } = account;
   const open = Object.entries(holds);
   const sumMils = open.reduce((sum, [, { mils }]) => sum + mils, 0);
@@ -53,16 +53,16 @@ export function lawsOfGate(money: Money, account: SeenAccount, { balance, heldMi
   if (balance.version !== undefined) {
     const then = entries[Number(balance.version) - 1];
     ok(then, `Redis has a newer balance of ${id} than Postgres`);
-    ok(then.balanceMils === Number(balance.balance), `Redis has a balance of ${id} that never was`);
+    ok(then.balanceMils === Number(balance.balance), `Redis has a balance of ${id} that Postgres never had`);
   }
-  if (money.forgetful.has(id)) return;
-  ok(account.balanceMils >= runningMils, `${id} was sold more than it has`);
+  if (model.redisLostData.has(id)) return;
+  ok(account.balanceMils >= runningMils, `${id} has more mils held than it has`);
   const availableMils = Number(balance.balance ?? 0) - heldMils;
   ok(availableMils <= account.balanceMils - runningMils, `Redis offers ${id} more than it has`);
 }
 
-/** A body that was remembered under a key stays, byte for byte, as long as Redis forgets nothing. */
-export function lawOfBodies(before: SeenGate | undefined, after: SeenGate): void {
+/** A remembered answer stays the same, byte for byte, unless Redis loses data. */
+export function checkRememberedAnswers(before: RedisSnapshot | undefined, after: RedisSnapshot): void {
   for (const [hash, { body }] of Object.entries(before?.records ?? {}))
     ok(body === undefined || after.records[hash]?.body === body, `the answer under the key ${hash} has changed`);
 }

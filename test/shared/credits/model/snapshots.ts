@@ -2,9 +2,9 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import { keysOf } from "../../../../shared/credits/holds.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
-import { type Cast, keyHashes } from "./cast.ts";
+import { type Participants, keyHashes } from "./participants.ts";
 
-const seenBooks = z.object({
+const postgresSnapshot = z.object({
   accounts: z.array(
     z.object({
       id: z.string(),
@@ -25,7 +25,7 @@ const seenBooks = z.object({
   undelivered: z.array(z.string()),
   paid: z.array(z.tuple([z.string(), z.string()])),
 });
-export type SeenBooks = z.infer<typeof seenBooks>;
+export type PostgresSnapshot = z.infer<typeof postgresSnapshot>;
 
 const text = `
   select json_build_object(
@@ -40,15 +40,18 @@ const text = `
         order by p.organization_id, p.key_hash), '[]')
       from paid_keys p where p.organization_id = any ($1))) as seen`;
 
-/** Reads what Postgres has about the organizations of the run. */
-export async function readBooks(cast: Cast, database: Database): Promise<SeenBooks> {
-  const values = [cast.organizations.map(({ id }) => id), cast.searches.map(({ requestId }) => requestId)];
-  const { rows } = await database.query({ name: "model_books", text, values });
-  return seenBooks.parse(rows[0]?.seen);
+/** Reads the state of the organizations of the run from Postgres. */
+export async function readPostgres(participants: Participants, database: Database): Promise<PostgresSnapshot> {
+  const values = [
+    participants.organizations.map(({ id }) => id),
+    participants.searches.map(({ requestId }) => requestId),
+  ];
+  const { rows } = await database.query({ name: "model_postgres", text, values });
+  return postgresSnapshot.parse(rows[0]?.seen);
 }
 
-/** What Redis has about one organization, without deadlines: they are times of its own clock. */
-export interface SeenGate {
+/** The state of one organization in Redis, without deadlines, which depend on the clock of Redis. */
+export interface RedisSnapshot {
   balance: { balance?: string; version?: string };
   heldMils: number;
   holds: Record<string, { mils: number; keyHash: string }>;
@@ -56,7 +59,7 @@ export interface SeenGate {
   records: Record<string, Record<string, string>>;
 }
 
-export async function readGate(redis: Redis, organizationId: string): Promise<SeenGate> {
+export async function readRedis(redis: Redis, organizationId: string): Promise<RedisSnapshot> {
   const keys = keysOf(organizationId);
   const [balance, { held, ...holds }, used, ...records] = await Promise.all([
     redis.hgetall(keys.balance),

@@ -1,0 +1,62 @@
+import { deepStrictEqual } from "node:assert/strict";
+import type { PostgresModel } from "./postgres-model.ts";
+import { type Participants, keyHashes } from "./participants.ts";
+import { type RedisModel, heldMilsOf } from "./redis-model.ts";
+import { checkRememberedAnswers, checkPostgres, checkRedis } from "./invariants.ts";
+import { redisModelOf, type Model, type Real } from "./model.ts";
+import { readPostgres, readRedis, type PostgresSnapshot, type RedisSnapshot } from "./snapshots.ts";
+
+// Redis keeps a failure for 5 s. For the first 4 s it must be present.
+const failureKeptMinMs = 4_000;
+
+/** The expected state of Postgres in the form of a snapshot. */
+export function expectedPostgres(participants: Participants, postgres: PostgresModel): PostgresSnapshot {
+  return {
+    accounts: participants.organizations
+      .map(({ id }) => id)
+      .toSorted()
+      .map((id) => ({ id, ...(postgres.accounts.get(id) ?? { balanceMils: 0, version: 0, entries: [] }) })),
+    undelivered: [...postgres.undelivered].toSorted(),
+    paid: [...postgres.paid].toSorted(([one], [other]) => (one < other ? -1 : 1)),
+  };
+}
+
+function expectedRedis(redis: RedisModel, snapshot: RedisSnapshot): RedisSnapshot {
+  const { balance, holds, used } = redis;
+  const records = keyHashes.map((hash): [string, Record<string, string>] => {
+    const { requestId: request, fingerprint, body, failure } = redis.records.get(hash) ?? {};
+    const mayHaveExpired = failure !== undefined && performance.now() - failure.atMs > failureKeptMinMs;
+    if (request === undefined || fingerprint === undefined) return [hash, {}];
+    if (mayHaveExpired && Object.keys(snapshot.records[hash] ?? {}).length === 0) return [hash, {}];
+    const end = failure ? { failure: failure.text } : body === undefined ? {} : { body };
+    return [hash, { request, fingerprint, ...end }];
+  });
+  return {
+    balance: balance ? { balance: String(balance.balanceMils), version: String(balance.version) } : {},
+    heldMils: heldMilsOf(redis),
+    holds: Object.fromEntries([...holds].map(([id, { mils, keyHash }]) => [id, { mils, keyHash }])),
+    used,
+    records: Object.fromEntries(records),
+  };
+}
+
+/** Reads Postgres and Redis, and compares them with the model and with the invariants. */
+export async function compareWithModel(model: Model, real: Real): Promise<void> {
+  const ids = model.participants.organizations.map(({ id }) => id);
+  const [postgres, ...redisSnapshots] = await Promise.all([
+    real.postgres ?? readPostgres(model.participants, real.database),
+    ...ids.map((id) => readRedis(real.redis, id)),
+  ]);
+  real.postgres = postgres;
+  checkPostgres(model, postgres);
+  for (const [at, id] of ids.entries()) {
+    const snapshot = redisSnapshots[at];
+    const account = postgres.accounts.find((one) => one.id === id);
+    if (!snapshot || !account) throw new Error(`${id} is missing`);
+    checkRedis(model, account, snapshot);
+    checkRememberedAnswers(real.redisSnapshots.get(id), snapshot);
+    real.redisSnapshots.set(id, snapshot);
+    deepStrictEqual(snapshot, expectedRedis(redisModelOf(model, id), snapshot));
+  }
+  deepStrictEqual(postgres, expectedPostgres(model.participants, model.postgres));
+}

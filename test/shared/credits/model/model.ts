@@ -1,0 +1,141 @@
+import fc from "fast-check";
+import type { Redis } from "ioredis";
+import { keysOf } from "../../../../shared/credits/holds.ts";
+import type { Decision, SettlementRequest } from "../../../../shared/credits/ledger.ts";
+import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
+import type { Database } from "../../../../shared/database/pool.ts";
+import { type PostgresModel, grantInModel } from "./postgres-model.ts";
+import { type Participants, keyHashes, readable, type Search, searchesMax } from "./participants.ts";
+import { emptyRedis, type RedisModel, type Message } from "./redis-model.ts";
+import type { PostgresSnapshot, RedisSnapshot } from "./snapshots.ts";
+
+/** The expected state of Postgres and Redis for one run, and the messages between them that are not delivered yet. */
+export interface Model {
+  participants: Participants;
+  postgres: PostgresModel;
+  redis: Map<string, RedisModel>;
+  messagesInFlight: Message[];
+  /** Copies of Redis that a restore brings back, as a restart from an old snapshot does. */
+  saved: Map<string, RedisModel>;
+  /** Organizations whose keys in Redis were lost. Only their searches may end as out_of_credits after an admission. */
+  redisLostData: Set<string>;
+  /** Organizations with a lost message. */
+  messagesLost: Set<string>;
+  confirmed: Set<string>;
+  /** The commands so far, printed with a counterexample. */
+  history: string[];
+  /** Numbers the answers, so that two runs of a search have different bytes. */
+  answers: number;
+}
+
+/** The real system, with copies and snapshots of its state. */
+export interface Real {
+  database: Database;
+  redis: Redis;
+  saved: Map<string, { key: string; bytes: Buffer; expiresAtMs: number }[]>;
+  /** The last snapshot of each organization in Redis; absent after a flush or a restore. */
+  redisSnapshots: Map<string, RedisSnapshot>;
+  /** The last snapshot of Postgres; undefined after a call that may have changed it. */
+  postgres: PostgresSnapshot | undefined;
+  /** Counts each kind of step, so that a test can check that they occurred. */
+  met: (what: string) => void;
+}
+
+export function newModel(participants: Participants): Model {
+  const ids = participants.organizations.map(({ id }) => id);
+  const postgres: PostgresModel = {
+    accounts: new Map(ids.map((id) => [id, { balanceMils: 0, version: 0, entries: [] }])),
+    decided: new Map(),
+    reversed: new Set(),
+    undelivered: new Set(),
+    paid: new Map(),
+    grants: new Map(),
+  };
+  const messagesInFlight: Message[] = [];
+  for (const { id: organizationId, firstGrant } of participants.organizations) {
+    const balance = grantInModel(postgres, { organizationId, ...firstGrant });
+    if (balance !== "refused") messagesInFlight.push(balanceMessage(organizationId, balance));
+  }
+  return {
+    participants,
+    postgres,
+    redis: new Map(ids.map((id) => [id, emptyRedis()])),
+    messagesInFlight,
+    saved: new Map(),
+    redisLostData: new Set(),
+    messagesLost: new Set(),
+    confirmed: new Set(),
+    history: [],
+    answers: 0,
+  };
+}
+
+export function redisModelOf(model: Model, organizationId: string): RedisModel {
+  const redisModel = model.redis.get(organizationId);
+  if (!redisModel) throw new Error(`no model of Redis for ${organizationId}`);
+  return redisModel;
+}
+
+/** Chooses a search. Even numbers prefer the searches that the command can change, if there are any. */
+export const searchChoice = fc.nat(2 * searchesMax - 1);
+
+export function searchOf(model: Model, choice: number, isLikely: (search: Search) => boolean): Search {
+  const { searches } = model.participants;
+  const likely = choice % 2 === 0 ? searches.filter(isLikely) : [];
+  const from = likely.length > 0 ? likely : searches;
+  const search = from[Math.floor(choice / 2) % from.length];
+  if (!search) throw new Error("the run has no searches");
+  return search;
+}
+
+export function organizationAt(model: Model, at: number) {
+  const organization = model.participants.organizations[at];
+  if (!organization) throw new Error(`no organization ${at}`);
+  return organization;
+}
+
+/** An error with the history of the run, in which readable names replace the ids. */
+export function withHistory({ participants, history }: Model, step: string, error: unknown): Error {
+  const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return new Error(readable(participants, [...history, `${step}: ${reason}`].join("\n")), { cause: error });
+}
+
+/** A message that only brings a balance. */
+export const balanceMessage = (organizationId: string, { balanceMils, version }: VersionedBalance): Message => ({
+  organizationId,
+  balance: { balanceMils, version },
+  ends: [],
+});
+
+/** A request to settle, and what a failure after an earlier charge does to the hold. */
+export type Settlement = SettlementRequest & { ifCharged: "end_hold" | "keep_hold" };
+
+/** The messages that follow the decisions of a batch, one per organization. */
+export function messagesOf(
+  model: Model,
+  decisions: readonly Decision[],
+  settlements: readonly Settlement[],
+): Message[] {
+  const messages = new Map<string, Message>();
+  for (const settlement of settlements) {
+    const decision = decisions.find(({ requestId }) => requestId === settlement.requestId);
+    if (!decision) continue;
+    const message =
+      messages.get(settlement.organizationId) ?? balanceMessage(settlement.organizationId, decision.balance);
+    messages.set(settlement.organizationId, message);
+    const { requestId, key, wanted } = settlement;
+    const paid = decision.kind === "charge" || decision.reason === "already_paid";
+    model.answers += 1;
+    if (wanted === "charge" && paid && !decision.reversed)
+      message.ends.push({ requestId, key, answer: Buffer.from(`answer ${model.answers} of ${requestId}`) });
+    else if (!paid) message.ends.push({ requestId, key, failure: `failure ${model.answers} of ${requestId}` });
+    else if (settlement.ifCharged === "end_hold") message.ends.push({ requestId, key });
+  }
+  return [...messages.values()];
+}
+
+/** All keys that Redis may hold for an organization. */
+export function redisKeysOf(organizationId: string): string[] {
+  const { balance, holds, window, record } = keysOf(organizationId);
+  return [balance, holds, window, ...keyHashes.map(record)];
+}

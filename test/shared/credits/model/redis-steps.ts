@@ -1,0 +1,195 @@
+import { deepStrictEqual } from "node:assert/strict";
+import fc from "fast-check";
+import {
+  admit,
+  findOverdueHolds,
+  readOverdueHolds,
+  readRemembered,
+  readUsage,
+  settleHolds,
+} from "../../../../shared/credits/holds.ts";
+import { readBalance } from "../../../../shared/credits/ledger.ts";
+import { readPaidKey } from "../../../../shared/credits/paid-keys.ts";
+import { keyOf, balanceOf } from "./postgres-model.ts";
+import { admitInModel, emptyRedis, heldMilsOf, type Message, settleInModel } from "./redis-model.ts";
+import { decideCall } from "./ledger-calls.ts";
+import { callAlone } from "./ledger-steps.ts";
+import {
+  redisModelOf,
+  type Model,
+  balanceMessage,
+  organizationAt,
+  type Real,
+  redisKeysOf,
+  searchOf,
+  searchChoice,
+  type Settlement,
+} from "./model.ts";
+import { steps } from "./step.ts";
+
+const organization = fc.nat(1);
+const budgetMs = 3_600_000;
+// A hold with a budget of 0 is overdue at once, a hold with an hour only at the end of the run.
+const overdueNowMs = -1_000;
+export const overdueAllMs = -2 * budgetMs;
+
+export const admission = steps(
+  "admit",
+  fc.record({
+    search: searchChoice,
+    closed: fc.nat(7).map((n) => n === 7),
+    late: fc.nat(3).map((n) => n === 3),
+    checksPaidKey: fc.boolean(),
+    staysCold: fc.nat(7).map((n) => n === 7),
+  }),
+  async (model, real, given) => {
+    const search = searchOf(model, given.search, ({ requestId: id }) => !model.postgres.decided.has(id));
+    const { requestId, organizationId, key } = search;
+    const decided = model.postgres.decided.get(requestId);
+    // An admission can arrive twice and late, but never after its search was charged.
+    if (decided?.kind === "charge" || decided?.reason === "already_paid") return;
+    let { priceMils } = search;
+    if (key && given.checksPaidKey) {
+      const paid = await readPaidKey(real.database, organizationId, key.hash);
+      deepStrictEqual(paid, model.postgres.paid.get(keyOf(organizationId, key.hash)));
+      if (paid === key.fingerprint) priceMils = 0;
+    }
+    const redisModel = redisModelOf(model, organizationId);
+    if (!redisModel.balance && !given.staysCold)
+      await deliver(model, real, balanceMessage(organizationId, balanceOf(model.postgres, organizationId)));
+    const predicted = admitInModel(redisModel, search, { ...given, priceMils });
+    const request = { ...search, priceMils, budgetMs: given.late ? 0 : budgetMs, closed: given.closed };
+    const { window, ...answer } = await admit(real.redis, request);
+    model.history.push(`admit ${requestId} for ${priceMils} mils: ${answer.outcome}`);
+    real.met(`admit: ${answer.outcome}${priceMils === 0 ? " at no price" : ""}`);
+    if ("deadlineAtMs" in answer) Reflect.deleteProperty(answer, "deadlineAtMs"); // The model does not predict Redis' clock.
+    deepStrictEqual({ ...answer, used: window.used }, { ...predicted, used: redisModel.used });
+  },
+);
+
+export async function deliver(model: Model, real: Real, message: Message): Promise<void> {
+  const { organizationId, balance, ends } = message;
+  const ended = ends.map(
+    ({ requestId, answer, failure }) => `${requestId} ${answer?.toString() ?? failure ?? "freed"}`,
+  );
+  model.history.push(
+    `deliver ${balance.balanceMils} mils of version ${balance.version} to ${organizationId}: ${ended.join("; ")}`,
+  );
+  const predicted = settleInModel(redisModelOf(model, organizationId), message);
+  const reply = await settleHolds(real.redis, organizationId, balance, ends);
+  deepStrictEqual(readRemembered(reply), predicted);
+}
+
+export const delivery = steps(
+  "deliver",
+  fc.record({
+    message: fc.integer({ min: -4, max: 9 }), // Below 0: the newest message, so that answers arrive while repeats wait for them.
+    afterwards: fc.constantFrom("forget" as const, "forget" as const, "keep" as const, "lose instead" as const),
+  }),
+  async (model, real, { message: at, afterwards }) => {
+    const message = model.messagesInFlight.at(Math.max(-1, at) % Math.max(1, model.messagesInFlight.length));
+    if (!message) return;
+    if (afterwards !== "keep") model.messagesInFlight.splice(model.messagesInFlight.indexOf(message), 1);
+    if (afterwards === "lose instead") {
+      model.messagesLost.add(message.organizationId);
+      model.history.push(`lose version ${message.balance.version} to ${message.organizationId}`);
+    } else await deliver(model, real, message);
+    real.met(`deliver, then ${afterwards}`);
+  },
+);
+
+/** Reads a balance from Postgres. Its message may reach Redis long after newer ones. */
+export const readLedgerBalance = steps("read balance", organization, async (model, real, at) => {
+  const { id } = organizationAt(model, at);
+  const balance = balanceOf(model.postgres, id);
+  deepStrictEqual(await readBalance(real.database, id), balance);
+  model.history.push(`read version ${balance.version} of ${id}`);
+  model.messagesInFlight.push(balanceMessage(id, balance));
+});
+
+export const usage = steps(
+  "usage",
+  fc.record({ organization, tokenTaken: fc.boolean() }),
+  async (model, real, { organization: at, tokenTaken }) => {
+    const { id, plan } = organizationAt(model, at);
+    const redisModel = redisModelOf(model, id);
+    const limited = !tokenTaken && redisModel.used >= plan.windowLimit;
+    if (!tokenTaken && !limited) redisModel.used += 1;
+    const availableMils =
+      limited || !redisModel.balance ? 0 : Math.max(0, redisModel.balance.balanceMils - heldMilsOf(redisModel));
+    const outcome = limited ? "limited" : redisModel.balance ? "read" : "cold";
+    const { window, creditState, ...answer } = await readUsage(real.redis, id, plan, tokenTaken);
+    real.met(`usage: ${answer.outcome}`);
+    deepStrictEqual({ ...answer, used: window.used }, { outcome, availableMils, used: redisModel.used });
+    const expected = {
+      ...redisModel.balance,
+      heldMils: heldMilsOf(redisModel),
+      searchesInFlight: redisModel.holds.size,
+    };
+    deepStrictEqual(creditState, outcome === "read" ? expected : undefined);
+  },
+);
+
+/** Finds overdue holds and refunds them. The messages of these refunds are in flight like all others. */
+export async function sweepOne(model: Model, real: Real, organizationId: string, graceMs: number): Promise<void> {
+  const redisModel = redisModelOf(model, organizationId);
+  const expected = [...redisModel.holds]
+    .filter(([, { late }]) => late || graceMs === overdueAllMs)
+    .map(([requestId, { keyHash }]) => ({ requestId, keyHash: keyHash || undefined }));
+  const pipeline = real.redis.pipeline();
+  findOverdueHolds(pipeline, organizationId, graceMs);
+  const [reply] = (await pipeline.exec()) ?? [];
+  const { overdue, ...open } = readOverdueHolds(reply?.[1]);
+  deepStrictEqual(open, { open: redisModel.holds.size, heldMils: heldMilsOf(redisModel) });
+  deepStrictEqual(
+    new Map(overdue.map((hold) => [hold.requestId, hold])),
+    new Map(expected.map((hold) => [hold.requestId, hold])),
+  );
+  if (overdue.length === 0) return;
+  const settlements = overdue.map(({ requestId, keyHash }): Settlement => {
+    const key = keyHash ? { hash: keyHash, fingerprint: "" } : undefined;
+    return { organizationId, requestId, key, wanted: "refund", reason: "abandoned", ifCharged: "end_hold" };
+  });
+  await callAlone(model, real, decideCall(settlements));
+  model.history.push(`swept ${organizationId}`);
+  real.met("sweep");
+}
+
+export const sweep = steps("sweep", organization, (model, real, at) =>
+  sweepOne(model, real, organizationAt(model, at).id, overdueNowMs),
+);
+
+export const flush = steps("flush", organization, async (model, real, at) => {
+  const { id } = organizationAt(model, at);
+  model.redis.set(id, emptyRedis());
+  model.redisLostData.add(id);
+  real.redisSnapshots.delete(id);
+  await real.redis.del(...redisKeysOf(id));
+  model.history.push(`flush ${id}`);
+  real.met("flush");
+});
+
+export const save = steps("save", organization, async (model, real, at) => {
+  const { id } = organizationAt(model, at);
+  model.history.push(`save ${id}`);
+  model.saved.set(id, structuredClone(redisModelOf(model, id)));
+  const copies = redisKeysOf(id).map(async (key) => {
+    const [bytes, expiresAtMs] = await Promise.all([real.redis.dumpBuffer(key), real.redis.pexpiretime(key)]);
+    return bytes ? [{ key, bytes, expiresAtMs }] : [];
+  });
+  real.saved.set(id, (await Promise.all(copies)).flat());
+});
+
+export const restore = steps("restore", organization, async (model, real, at) => {
+  const { id } = organizationAt(model, at);
+  const redisModel = model.saved.get(id);
+  if (!redisModel) return;
+  model.redis.set(id, structuredClone(redisModel));
+  model.redisLostData.add(id);
+  real.redisSnapshots.delete(id);
+  await real.redis.del(...redisKeysOf(id));
+  for (const { key, bytes, expiresAtMs } of real.saved.get(id) ?? [])
+    await real.redis.restore(key, Math.max(0, expiresAtMs), bytes, "ABSTTL");
+  model.history.push(`restore ${id}`);
+  real.met("restore");
+});
