@@ -53,7 +53,7 @@ export class PageSender {
     response.end(bytes);
   }
 
-  /** Sets the security headers alone, for answers of the billing page that are no page: its stream and its CSV. */
+  /** Sets the security headers alone, for answers that are not HTML: the stream and the CSV. */
   setHeaders(request: Request, response: Response): void {
     response.setHeader("Content-Security-Policy", this.#securityPolicy);
     response.setHeader("X-Content-Type-Options", "nosniff");

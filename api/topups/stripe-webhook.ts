@@ -29,8 +29,8 @@ type WebhookContext = Pick<Context, "database" | "redis" | "log" | "metrics">;
 
 /**
  * POST /stripe/webhook: events from Stripe. A 200 stops Stripe from sending the event again, so it acknowledges every event
- * that is done or that is not ours. A payment that could not be credited is never acknowledged: Stripe retries for three
- * days, in which the operator can fix the cause, and a session is never credited twice.
+ * that was processed or does not concern this service. A payment that could not be credited is never acknowledged: Stripe
+ * retries for three days, in which the operator can fix the cause, and a session is never credited twice.
  */
 export function handleStripeWebhook(context: WebhookContext, topups: Topups) {
   return async (request: Request, response: Response) => {

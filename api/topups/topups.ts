@@ -28,7 +28,7 @@ export interface Topups {
   readEvent: (body: Buffer, signature: string) => unknown;
   /** The origin of Stripe's payment page, which the policy of our own pages must allow as a form's target. */
   checkoutOrigin: string;
-  /** Whether payments are real. Events of test payments are then ignored, and the other way round. */
+  /** Whether payments are real. Then events of test payments are ignored; otherwise events of real payments are. */
   isLive: boolean;
 }
 

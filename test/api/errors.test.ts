@@ -81,10 +81,13 @@ test("402 plan_required names the plan that does not include searches", async ()
 });
 
 test("402 out_of_credits reports what searches in flight hold", async () => {
-  const poor = await service.organization({ creditMils: 3 });
+  const lowOnCredit = await service.organization({ creditMils: 3 });
   const action = { action: "topup", topupUrl: "https://pay.example" };
   const empty = { priceMils: 5, availableMils: 3, heldMils: 0, ...action };
-  expect(checkedRefusal(await search({ keyword: "a" }, poor))).toEqual({ code: "out_of_credits", details: empty });
+  expect(checkedRefusal(await search({ keyword: "a" }, lowOnCredit))).toEqual({
+    code: "out_of_credits",
+    details: empty,
+  });
 
   const busy = await service.organization({ creditMils: 8 });
   const release = await holdSearch(busy);
@@ -94,12 +97,12 @@ test("402 out_of_credits reports what searches in flight hold", async () => {
 });
 
 test("429 rate_limited for a full window says when to retry, for search and usage", async () => {
-  const keen = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });
-  const first = await search({ keyword: "a" }, keen);
+  const limited = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });
+  const first = await search({ keyword: "a" }, limited);
   expect(first).toMatchObject({ status: 200 });
   expect(first.headers.get("ratelimit-policy")).toBe('"default";q=1;w=1000000');
   expect(first.headers.get("ratelimit")).toMatch(/^"default";r=0;t=\d+$/);
-  for (const answer of [await search({ keyword: "a" }, keen), await service.usage(keen.token)]) {
+  for (const answer of [await search({ keyword: "a" }, limited), await service.usage(limited.token)]) {
     const window = { reason: "window", retryAfterMs: expect.any(Number), limit: 1, windowSeconds: 1_000_000 };
     const { body, headers } = answer;
     expect(checkedRefusal(answer)).toEqual({ code: "rate_limited", details: window });
@@ -129,17 +132,17 @@ test("every answer of usage has the RateLimit headers", async () => {
 });
 
 test("500 internal_error does not reveal the defect; the log has it", async () => {
-  const broken = await service.organization({ terms: endlessWindow });
+  const invalidPlan = await service.organization({ terms: endlessWindow });
   await service.database.query(
     `update plans set operations = '{serp.search,serp.unheard}'
      where code = (select plan_code from organizations where id = $1)`,
-    [broken.organizationId],
+    [invalidPlan.organizationId],
   );
-  const answer = await expectNoTrace(service, broken, () => search({ keyword: "a" }, broken));
+  const answer = await expectNoTrace(service, invalidPlan, () => search({ keyword: "a" }, invalidPlan));
   expect(checkedRefusal(answer)).toEqual({ code: "internal_error", details: {} });
   await service.until(async () => isInLog(answer.body.requestId));
   // The contract of usage has no 500.
-  expect(checkedRefusal(await service.usage(broken.token))).toEqual({
+  expect(checkedRefusal(await service.usage(invalidPlan.token))).toEqual({
     code: "unavailable",
     details: { reason: "balance_unreadable", retryAfterMs: 1_000 },
   });

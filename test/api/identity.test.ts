@@ -99,8 +99,8 @@ test("a token with a wrong checksum is rejected without a lookup", async () => {
     const misspelled = newToken().replace(/.$/, (last) => (last === "0" ? "1" : "0"));
     expect(refusalIn(await service.usage(misspelled))).toMatchObject({ code: "unauthenticated" });
     // A token with a valid checksum needs a lookup, which is blocked.
-    const shaped = await service.usage(newToken());
-    expect(refusalIn(shaped)).toEqual({
+    const answer = await service.usage(newToken());
+    expect(refusalIn(answer)).toEqual({
       code: "unavailable",
       details: { reason: "postgres_unreachable", retryAfterMs: 1_000 },
     });

@@ -6,7 +6,7 @@ const newSections = new Map();
 follow();
 document.addEventListener("focusout", () => setTimeout(replaceSections));
 document.addEventListener("keydown", moveInChart);
-// The back button shows the page as it was, perhaps of a session that has ended since.
+// The back button restores the old page, although its session may have ended.
 addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
 
 function follow() {

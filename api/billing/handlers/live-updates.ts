@@ -43,7 +43,7 @@ export function handleLiveUpdates(parts: LiveUpdateParts) {
     response.writeHead(200, { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no", Connection: "close" });
   };
   return async (request: Request, response: Response) => {
-    // An open page is no activity: a session times out even if the page stays open.
+    // An open page does not count as activity: the session times out all the same.
     const signedIn = await readSignedIn(sessions, request, response, "idle");
     if (!signedIn) {
       // As an event and not as a 401: a page that reconnects takes every refusal for a service that is down.

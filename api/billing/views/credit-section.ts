@@ -42,7 +42,7 @@ ${meter(plan.windowLimit - left, plan.windowLimit)}
 </div>`;
 }
 
-/** A bar for how much is used. It is hidden from screen readers, because the numbers beside it say the same. */
+/** A bar for how much is used. It is hidden from screen readers, because the numbers next to it show the same. */
 function meter(used: number, limit: number): Html {
   const share = `${Math.min(100, Math.round((used / limit) * 100))}%`;
   return html`<svg class="meter" aria-hidden="true"><rect class="whole" width="100%" height="100%" rx="3"></rect><rect class="used" width="${share}" height="100%" rx="3"></rect></svg>`;

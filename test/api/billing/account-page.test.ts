@@ -9,7 +9,7 @@ import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.t
 import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
-/** What the billing page and its CSV show, over HTTP. */
+/** The contents of the billing page and of its CSV, over HTTP. */
 
 let service: Service;
 let postgresProxy: Proxy;
@@ -31,7 +31,7 @@ async function signIn(organization: Organization, api = 0): Promise<PageVisitor>
   return visitor;
 }
 
-/** The text that a person reads, without markup. */
+/** The text of the page without markup. */
 const readable = (html: string) =>
   html
     .replace(/<(script|style|title)[\s\S]*?<\/\1>/g, "")
@@ -49,7 +49,7 @@ test("the page shows the same balance, holds, plan and rate window as REST, and 
   const window = async () => Number(await service.redis.get(keysOf(organization.organizationId).window));
   const before = await window();
   const { text, headers } = await visitor.get("/billing");
-  // 1 if a new window began in between.
+  // 1 if a new window started in between.
   expect([before + 1, 1]).toContain(await window());
   expect(headers.get("ratelimit-policy")).toBe('"default";q=50;w=60');
   const left = /r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1];
@@ -202,8 +202,10 @@ test("the page says so if the organization is suspended or has too little credit
   const suspended = await service.organization();
   await setSuspended(service.database, suspended.organizationId, true);
   expect((await (await signIn(suspended)).get("/billing")).text).toContain("Your organization is suspended");
-  const poor = await service.organization({ creditMils: 4 });
-  expect((await (await signIn(poor)).get("/billing")).text).toContain("There is not enough credit for another search");
+  const lowOnCredit = await service.organization({ creditMils: 4 });
+  expect((await (await signIn(lowOnCredit)).get("/billing")).text).toContain(
+    "There is not enough credit for another search",
+  );
 });
 
 test("without payments the page names the operator, or links to the address that the operator set", async () => {
@@ -225,7 +227,7 @@ test("without Postgres the page says so and reloads by itself, and sessions stay
   expect(headers.get("retry-after")).toBe("1");
   expect(headers.get("refresh")).toBe("5; url=/billing");
   expect(headers.get("set-cookie")).toBeNull();
-  const { token } = await service.organization(); // A token that no API has in its cache.
+  const { token } = await service.organization(); // A token that no API has cached.
   expect((await new PageVisitor(service).signIn(token)).status).toBe(303);
   expect((await Object.assign(new PageVisitor(service), { api: 1 }).signIn(token)).status).toBe(503);
   postgresProxy.mend();
@@ -241,6 +243,6 @@ test("without Redis the page says so, and works again once Redis is back", async
   expect((await visitor.get("/billing")).text).toContain("Back in a moment");
   expect((await visitor.signIn(organization.token)).status).toBe(503);
   await service.restartRedis(port);
-  // Sessions went with Redis.
+  // Redis lost the sessions.
   await service.until(async () => (await visitor.get("/billing")).text.includes('action="/billing/sign-in"'));
 });

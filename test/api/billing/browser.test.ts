@@ -9,7 +9,7 @@ import { forgetSignIns } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
-/** The billing page as people use it. It may request nothing from other origins, and its policy must block nothing. */
+/** The billing page in a browser. It must not request anything from other origins, and its policy must not block anything. */
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   let service: Service;

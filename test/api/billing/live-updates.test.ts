@@ -28,7 +28,7 @@ async function signedIn() {
 
 type SignedIn = Awaited<ReturnType<typeof signedIn>>;
 
-/** Reads events until one matches; undefined if the stream ends before. */
+/** Reads events until one matches; undefined if the stream ends first. */
 async function untilEvent(
   events: AsyncGenerator<LiveEvent>,
   matches: (event: LiveEvent) => boolean,
@@ -139,7 +139,7 @@ test("a browser that disconnects while a stream is opened keeps no slot", async 
   const disconnected = () =>
     api.lines.filter(({ route, status }) => route === "/billing/live" && status === 499).length;
   const before = disconnected();
-  // Opening a stream asks Redis, which answers none of them before they have disconnected.
+  // Opening a stream reads from Redis, which is paused until all callers have disconnected.
   await service.redis.client("PAUSE", 1_000);
   for (let nth = 0; nth < 5; nth += 1) {
     const socket = connect(Number(new URL(api.url).port), "127.0.0.1");

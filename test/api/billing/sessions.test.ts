@@ -174,7 +174,7 @@ test("an address has ten sign-in attempts a minute at all APIs together; other a
   const [, api] = service.apis;
   if (!api) throw new Error("no API");
   expect((await Exposition.of(api)).value('sign_ins_total{outcome="limited"}')).toBeGreaterThan(0);
-  // What counts them is forgotten after a minute.
+  // The counter expires after a minute.
   const keys = await service.redis.keys("sign-ins:*");
   for (const key of keys) expect(await service.redis.ttl(key)).toBeGreaterThan(0);
 });

@@ -7,7 +7,7 @@ import { Service } from "../../harness/processes/service.ts";
 import { eventOf, refusal, stripeKey, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 
-/** Adding credit, from the page to Stripe and back. */
+/** A top-up from the billing page to Stripe and back. */
 
 const checkoutOrigin = "https://checkout.stripe.com";
 

@@ -76,10 +76,10 @@ function statusOf(status: number): ErrorStatus {
 
 test("503 without workers, and 400 for a query that no provider supports", async () => {
   expect(await search({ keyword: "a" })).toBe("503 unavailable");
-  const picky = await service.startWorker({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "unused" });
+  const serperWorker = await service.startWorker({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "unused" });
   await service.until(async () => (await search({ keyword: "a", device: "mobile" })) !== "503 unavailable");
   expect(await search({ keyword: "a", device: "mobile" })).toBe("400 query_rejected");
-  await picky.stop();
+  await serperWorker.stop();
   await service.startWorker();
   await service.until(async () => (await search({ keyword: "a", device: "mobile" })) === "200");
 });
@@ -113,13 +113,13 @@ test("402, 429, 500, 502 and 504", async () => {
   const suspended = await service.organization();
   await setSuspended(service.database, suspended.organizationId, true);
   expect(await search({ keyword: "a" }, { by: suspended })).toBe("402 plan_required");
-  const poor = await service.organization({ creditMils: 3 });
-  expect(await search({ keyword: "a" }, { by: poor })).toBe("402 out_of_credits");
+  const lowOnCredit = await service.organization({ creditMils: 3 });
+  expect(await search({ keyword: "a" }, { by: lowOnCredit })).toBe("402 out_of_credits");
 
-  const keen = await service.organization({ terms: { ...endlessWindow, windowLimit: 1 } });
-  expect(await usage({ by: keen })).toBe("200");
-  expect(await search({ keyword: "a" }, { by: keen })).toBe("429 rate_limited");
-  expect(await usage({ by: keen })).toBe("429 rate_limited");
+  const limited = await service.organization({ terms: { ...endlessWindow, windowLimit: 1 } });
+  expect(await usage({ by: limited })).toBe("200");
+  expect(await search({ keyword: "a" }, { by: limited })).toBe("429 rate_limited");
+  expect(await usage({ by: limited })).toBe("429 rate_limited");
   const crowded = await service.organization({ terms: { ...endlessWindow, concurrency: 1 } });
   const running = search({ keyword: "sandbox:slow=1500" }, { by: crowded });
   await service.until(async () => (await service.holdsOf(crowded.organizationId)).open === 1);
@@ -131,14 +131,14 @@ test("402, 429, 500, 502 and 504", async () => {
   }
   expect(await search({ keyword: "sandbox:timeout" })).toBe("504 engine_timeout");
 
-  const broken = await service.organization({ terms: endlessWindow });
+  const invalidPlan = await service.organization({ terms: endlessWindow });
   await service.database.query(
     `update plans set operations = '{serp.search,serp.unheard}'
      where code = (select plan_code from organizations where id = $1)`,
-    [broken.organizationId],
+    [invalidPlan.organizationId],
   );
-  expect(await search({ keyword: "a" }, { by: broken })).toBe("500 internal_error");
-  expect(await usage({ by: broken })).toBe("503 unavailable");
+  expect(await search({ keyword: "a" }, { by: invalidPlan })).toBe("500 internal_error");
+  expect(await usage({ by: invalidPlan })).toBe("503 unavailable");
 });
 
 test("501, which Prism rejects itself", async () => {

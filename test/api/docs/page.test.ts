@@ -69,7 +69,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     { width: 390, dark: true },
     { width: 1280, dark: false },
   ])(
-    "a search is tried at $width px, dark $dark; nothing leaves or stays, and axe finds nothing of ours",
+    "a search is tried at $width px, dark $dark; no data leaves the origin or is stored, and axe finds no fault of this page",
     async ({ width, dark }) => {
       const origin = service.apis[0]?.url ?? "";
       const browser = await openBrowser();

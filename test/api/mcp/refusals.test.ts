@@ -100,16 +100,16 @@ describe.each(both)("in %s", (revision) => {
   test("402 plan_required and out_of_credits, with the address to top up", async () => {
     const reader = await service.organization({ terms: { operations: ["usage.get"] } });
     expect(await refusedAlike(reader, { revision })).toContain("Do not retry");
-    const poor = await service.organization({ creditMils: 3 });
-    expect(await refusedAlike(poor, { revision })).toContain("top up at https://serp.example/billing.");
+    const lowOnCredit = await service.organization({ creditMils: 3 });
+    expect(await refusedAlike(lowOnCredit, { revision })).toContain("top up at https://serp.example/billing.");
   });
 
   test("429 rate_limited for a full window and for too many searches in flight, with the time to wait", async () => {
-    const keen = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });
-    await service.usage(keen.token);
+    const limited = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });
+    await service.usage(limited.token);
     for (const tool of ["serp.search", "usage.get"]) {
       const query = tool === "serp.search" ? { keyword: "a" } : {};
-      expect(await refusedAlike(keen, { tool, query, revision })).toMatch(/^Wait \d+ s, then retry\.$/);
+      expect(await refusedAlike(limited, { tool, query, revision })).toMatch(/^Wait \d+ s, then retry\.$/);
     }
     const crowded = await service.organization({ terms: { ...endlessWindow, concurrency: 1 } });
     const caller = new AbortController();

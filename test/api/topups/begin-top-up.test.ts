@@ -8,7 +8,7 @@ import { drip, hang, hangUp, refusal, stranger, stripeKey, StripeStub } from "..
 
 /** The first half of a top-up: a Checkout Session at Stripe. Nothing here needs Postgres or Redis. */
 
-// Shorter than in production, so that a call to a Stripe that never answers ends soon.
+// Shorter than in production, so that a call to a Stripe stub that never answers ends soon.
 const shortTimeoutMs = 500;
 
 const organizationId = newId("org");

@@ -82,7 +82,7 @@ test("a payment that cannot be credited is not acknowledged, logged as an error,
   const loggedOrganizations = () =>
     service.apis.flatMap((api) => api.errors).map(({ organizationId: logged }) => logged);
   await expect.poll(loggedOrganizations).toContain(unknown);
-  // As after a restore from a backup that lacked the organization, once the organization is there again.
+  // For example after a restore from a backup without the organization, once the organization exists again.
   await service.database.query("insert into organizations (id, name, plan_code) values ($1, 'Late', 'free')", [
     unknown,
   ]);
@@ -109,7 +109,7 @@ test("a payment that the ledger refuses is not acknowledged: a grant id of anoth
   expect(await service.ledgerOf(organizationId)).toEqual([]);
 });
 
-test("an event that is not ours is acknowledged and ignored", async () => {
+test("an event of another application, type or mode is acknowledged and ignored", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   const session = stub.paid(organizationId, 1_000);
   const counts = await count(async () => {

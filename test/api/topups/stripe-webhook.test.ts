@@ -60,7 +60,7 @@ test("a search that was refused for lack of credits runs right after the top-up"
   expect(await send(eventOf(stub.paid(organizationId, 1_000)))).toMatchObject(acknowledged);
   for (const api of [0, 1]) {
     let found = await service.search(token, { keyword: "tea" }, { api });
-    // A busy machine may miss a time limit of Redis and answer 503. Another 402 must not come.
+    // A busy machine may miss a time limit of Redis and answer 503. A second 402 would be a defect.
     while (found.status === 503) found = await service.search(token, { keyword: "tea" }, { api });
     expect(found).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
   }
