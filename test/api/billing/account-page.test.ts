@@ -95,7 +95,7 @@ test("under load the numbers of one page view agree with each other, and at rest
   expect(await view()).toEqual({ available: creditBalanceMils, balance: creditBalanceMils, held: 0, searches: 0 });
 });
 
-test("each search shows what it was charged, or why it was not", async () => {
+test("each search shows its charge, or the reason why it was not charged", async () => {
   const organization = await service.organization();
   const failed = await service.search(organization.token, { keyword: "sandbox:error" });
   const answered = await service.search(organization.token, { keyword: "coffee" });

@@ -77,7 +77,7 @@ test("the first top-up changes the plan from free to payg at every API", async (
   expect((await service.usage(token)).headers.get("ratelimit-policy")).toBe('"default";q=600;w=60');
 });
 
-test("later top-ups and operator grants leave the plan as it is", async () => {
+test("later top-ups and operator grants do not change the plan", async () => {
   const operator = new Operator(service);
   const back = await service.organization({ plan: "free" });
   await send(eventOf(stub.paid(back.organizationId, 1_000)));

@@ -52,7 +52,7 @@ test("a process rolls over to the next one, which is ready before the old one is
   expect(worker.defects()).toEqual([]);
 });
 
-test("a process that ends by itself is a defect, and so is what it writes to stderr", async () => {
+test("a process that ends by itself is a defect, and so is its output to stderr", async () => {
   const broken = new SupervisedProcess({ kind: "worker", number: 1, environment: { ...environment(), REDIS_URL: "" } });
   broken.start();
   if (broken.run) await once(broken.run.child, "close");
