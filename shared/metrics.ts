@@ -63,7 +63,7 @@ export function openMetrics() {
   startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_gone", "too_late"]);
   startAtZero(metrics.reversals, "reason", reversalReasons);
   startAtZero(metrics.reversedMils, "reason", reversalReasons);
-  startAtZero(metrics.searchesAsked, "from", answerSources);
+  startAtZero(metrics.answeredSearches, "from", answerSources);
   startAtZero(metrics.topups, "outcome", topupOutcomes);
   startAtZero(metrics.balancesStored, "why", ["redis_restarted", "older", "impossible"]);
   startAtZero(metrics.signIns, "outcome", ["signed_in", "refused", "limited"]);
@@ -154,7 +154,7 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
       "provider",
     ]),
     providerCallsRunning: gauge("provider_calls_running", "Calls to a provider that are running.", ["provider"]),
-    searchesAsked: counter(
+    answeredSearches: counter(
       "searches_asked_total",
       "Answered searches, by the source of the answer: a provider, a concurrent identical search, or the cache.",
       ["from"],

@@ -1,14 +1,14 @@
 -- Acquires the lease of a query's flight, or returns the result of an earlier flight.
--- KEYS: the flight's record.
+-- KEYS: the flight's record; its field 'asker' is the token of the holder.
 -- ARGV: 1 the token of this worker, 2 ms until the lease expires unless it is renewed,
 --   3 the oldest acceptable answer (ms since the epoch), 4 the lease that this worker has waited for, or ''.
 -- Returns {'acquired'}, {'held', token of the holder} or {'published', answer or failure as JSON, at (ms since the epoch)}.
-local asker, answer, at, failure, failedBy =
+local holder, answer, at, failure, failedBy =
   unpack(redis.call('HMGET', KEYS[1], 'asker', 'answer', 'at', 'failure', 'failedBy'))
 if answer and tonumber(at) >= tonumber(ARGV[3]) then return {'published', answer, at} end
-if asker then
+if holder then
   redis.call('HSET', KEYS[1], 'awaited', '1')
-  return {'held', asker}
+  return {'held', holder}
 end
 if failure and failedBy == ARGV[4] then return {'published', failure, at} end
 -- Keep 'awaited': workers that waited for a released lease wait for this one now.

@@ -47,7 +47,7 @@ export function openSingleFlight(
   /** Counts the answer by its source. Only the search that made the calls has them, and their cost, in its trace. */
   const withSource = ({ answer, atMs }: FlightResult, enqueuedAtMs: number, isOwn: boolean): SourcedAnswer => {
     const from: AnswerSource = isOwn ? "provider" : atMs >= enqueuedAtMs ? "shared" : "cache";
-    if (answer.ok) metrics.searchesAsked.inc({ from });
+    if (answer.ok) metrics.answeredSearches.inc({ from });
     if (isOwn) return { ...answer, from };
     const { provider, costMicroUsd } = answer.trace;
     if (answer.ok) metrics.providerCostSavedMicroUsd.inc({ from }, costMicroUsd);

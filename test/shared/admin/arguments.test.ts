@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { runAdminHere } from "../../harness/clients/admin.ts";
 
-/** What the commands say before they open anything: refused arguments and help. */
+/** The output of commands that connect to no server: refused arguments and help. */
 
 const unknownId = `org_${"0".repeat(26)}`;
 const badNumber = /is invalid.* expected a whole number from/;

@@ -7,7 +7,7 @@ import { Operator } from "../../harness/processes/operator.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
-/** `ledger verify` finds every broken invariant. Each is broken in its own organization, past all safeguards. */
+/** `ledger verify` finds every broken invariant. Each test case breaks one in its own organization and bypasses all constraints. */
 
 let service: Service;
 let operator: Operator;
@@ -163,7 +163,7 @@ test("each broken rule is reported with its subject, and no other organization o
     { rule: heldSums, title: "a held sum without holds", hold: { held: "7" } },
     { rule: overdue, title: "a hold that is still open after its deadline", hold: { held: "5" } },
   ]);
-  // Both workers and API would repair what they can: a copy is thrown away, an old charge is given back.
+  // Running workers and APIs would repair some of them: wrong copies in Redis, and old undelivered charges.
   await Promise.all([...service.workers, ...service.apis].map((process) => process.stop()));
   await asOwner(service.databaseUrl, async (client) => {
     await withoutSafeguards(client);

@@ -47,16 +47,16 @@ function countedDays(past: readonly BackdatedEntry[], now: Date, days: number): 
   });
 }
 
-const pasts: { title: string; past: (now: Date) => BackdatedEntry[] }[] = [
+const histories: { title: string; past: (now: Date) => BackdatedEntry[] }[] = [
   { title: "a whole month", past: (now) => aMonth(now) },
-  { title: "nothing at all", past: () => [] },
+  { title: "no entries", past: () => [] },
   { title: "one entry today", past: (now) => [{ at: now, kind: "grant", mils: 7 }] },
   {
-    title: "only what is too old to be shown",
+    title: "only entries older than thirty days",
     past: (now) => [{ at: new Date(now.getTime() - 40 * dayMs), kind: "grant", mils: 7 }],
   },
   {
-    title: "days between which nothing happened, and a midnight that is met exactly",
+    title: "days without entries, and entries exactly at midnight",
     past: (now) => {
       const midnight = new Date(`${dayOf(new Date(now.getTime() - 3 * dayMs))}T00:00:00Z`);
       return [
@@ -69,9 +69,9 @@ const pasts: { title: string; past: (now: Date) => BackdatedEntry[] }[] = [
   },
 ];
 
-test.each(pasts)("the figures of thirty days agree with the ledger: $title", async ({ past }) => {
+test.each(histories)("the figures of thirty days agree with the ledger: $title", async ({ past }) => {
   const { organizationId } = await service.organization({ creditMils: 0 });
-  // One moment for both, however close midnight is.
+  // The same instant for both, so that midnight cannot fall between them.
   const [{ now }] = (await service.database.query("select now()")).rows;
   const entries = past(now);
   await backdateLedger(service.database, organizationId, entries);
@@ -85,7 +85,7 @@ test.each(["Europe/Berlin", "America/New_York"])(
     const { organizationId } = await service.organization({ creditMils: 0 });
     const elsewhere = databaseIn(zone);
     const [{ now }] = (await service.database.query("select now()")).rows;
-    // More days than a year has, so that clocks change among them; entries at both ends of each show one that is off.
+    // More than a year, so that both clock changes are in it. Entries at both ends of each day show an hour that is off.
     const days = 400;
     const today = new Date(`${dayOf(now)}T00:00:00Z`).getTime();
     const entries = Array.from({ length: days }, (_, at) => today - (days - 1 - at) * dayMs).flatMap(
@@ -154,7 +154,7 @@ test.each(historyFilters)("pages of the history filtered by %s have no gap and n
     paged.push(...page);
     if (page.length < 7) break;
     before = page.at(-1)?.version;
-    // What comes meanwhile moves no page.
+    // New entries do not move the pages that follow.
     const grant = { organizationId: mine.organizationId, grantId: newId("grant"), mils: 1, reason: "meanwhile" };
     await grantCredit(service.database, grant);
   }

@@ -22,7 +22,7 @@ function checkAll(names: readonly ProviderName[], settings: Record<string, strin
   );
 }
 
-/** Checks one provider, which replies like this. */
+/** Checks one provider that sends this reply. */
 async function checkOne(name: ProviderName, replies: Reply, msMax?: number): Promise<ProviderHealth | undefined> {
   stubs.replies.set(name, replies);
   return (await checkAll([name], {}, msMax))[0];

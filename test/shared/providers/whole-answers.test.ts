@@ -11,7 +11,7 @@ import {
 } from "../../harness/fixtures/provider-answers.ts";
 import { measureCoverage, expectElement, listMissing } from "../../harness/expected-elements/expected-elements.ts";
 
-/** Whole answers of each provider: made-up ones, and recorded ones if `../shared/fixtures` exists beside the checkout. */
+/** Whole answers of each provider: made-up ones, and recorded ones if `../shared/fixtures` exists next to the checkout. */
 
 const recorded = recordedAnswers(fileURLToPath(new URL("../../../../shared/fixtures", import.meta.url)));
 const elements = z.array(result.omit({ rank: true }));

@@ -33,7 +33,7 @@ const acquireAs = (token: string, { sinceMs = 0, awaited = "" } = {}) =>
 const publish = (token: string, answer = answerOf(), { atMs = 1_000, keepMs = 0 } = {}) =>
   publishResult(redis, flight, { answer, atMs, token, keepMs });
 const ttl = () => redis.pttl(`asked:${flight}`);
-/** An answer as other workers get it: the calls belong to the search that made them. */
+/** An answer as other workers get it: without calls, which stay with the search that made them. */
 const published = (answer: object, atMs = 1_000) => ({ kind: "published", answer, atMs });
 
 test("one worker acquires the lease, and the others learn who holds it", async () => {
@@ -101,7 +101,7 @@ test("results stay for five seconds, and cached answers for as long as the cache
 test("a Redis that does not reply in time is an error", async () => {
   const blocked = new Redis(redisServer.url);
   defineLeaseScripts(blocked);
-  // Commands that follow on this connection wait for ever.
+  // Commands that follow on this connection wait forever.
   blocked.blpop("never", 0).catch(() => undefined);
   const acquiring = acquireLease(blocked, flight, { token: "one", sinceMs: 0, timeoutMs: 20 });
   await expect(acquiring).rejects.toThrow("20 ms");

@@ -10,7 +10,7 @@ const callTimeoutMs = 10_000;
 const answer: PageAnswer = { status: 200, headers: {}, body: "" };
 const reading = (outcome: PageOutcome): Provider => ({ ...openSandbox(), callTimeoutMs, read: () => outcome });
 
-/** HTTP that answers so, and lists the timeouts that it was given. */
+/** An HTTP policy that returns this answer and lists the timeouts of its calls. */
 function answering(sent: PageAnswer | Failure | (() => PageAnswer | Failure)) {
   const timeouts: number[] = [];
   const http: ProviderHttp = {

@@ -7,19 +7,19 @@ import { attemptFor, held, page, pageTitled, titlesOf } from "./fixtures.ts";
 
 const endless = (pageNumber: number) => pageTitled(`page-${pageNumber}`, { hasMore: true });
 
-/** Fetches from a provider that answers each page so, and lists the pages that it was asked for. */
+/** Fetches from a provider that answers with `fetchPage`, and lists the requested pages. */
 async function fetchFrom(fetchPage: (pageNumber: number) => Promise<PageOutcome> | PageOutcome, attempt: Attempt) {
-  const asked: number[] = [];
+  const requested: number[] = [];
   const onFirstPage = vi.fn<() => void>();
   const outcome = await fetchPages(
     async (pageNumber) => {
-      asked.push(pageNumber);
+      requested.push(pageNumber);
       return fetchPage(pageNumber);
     },
     attempt,
     onFirstPage,
   );
-  return { outcome: "failure" in outcome ? outcome : titlesOf(outcome), asked, onFirstPage };
+  return { outcome: "failure" in outcome ? outcome : titlesOf(outcome), requested, onFirstPage };
 }
 
 test.each([
@@ -28,14 +28,14 @@ test.each([
   [11, [1, 2]],
   [35, [1, 2, 3, 4]],
 ])("a depth of %d takes the pages %j, in order", async (depth, numbers) => {
-  const { outcome, asked, onFirstPage } = await fetchFrom(endless, attemptFor({ depth }));
-  expect({ outcome, asked }).toEqual({ outcome: numbers.map((each) => `page-${each}`), asked: numbers });
+  const { outcome, requested, onFirstPage } = await fetchFrom(endless, attemptFor({ depth }));
+  expect({ outcome, requested }).toEqual({ outcome: numbers.map((each) => `page-${each}`), requested: numbers });
   expect(onFirstPage).toHaveBeenCalledOnce();
 });
 
 test("no further page is fetched when the first one says that there is none", async () => {
-  const { outcome, asked } = await fetchFrom(() => pageTitled("all"), attemptFor({ depth: 100 }));
-  expect({ outcome, asked }).toEqual({ outcome: ["all"], asked: [1] });
+  const { outcome, requested } = await fetchFrom(() => pageTitled("all"), attemptFor({ depth: 100 }));
+  expect({ outcome, requested }).toEqual({ outcome: ["all"], requested: [1] });
 });
 
 test("the further pages are fetched at once, and their order does not depend on which comes first", async () => {
@@ -51,8 +51,8 @@ test("the further pages are fetched at once, and their order does not depend on 
 
 test("a first page that fails is the failure of the attempt", async () => {
   const attempt = attemptFor({ depth: 30 });
-  const { outcome, asked, onFirstPage } = await fetchFrom(() => ({ failure: "account_refused" }), attempt);
-  expect({ outcome, asked }).toEqual({ outcome: { failure: "account_refused" }, asked: [1] });
+  const { outcome, requested, onFirstPage } = await fetchFrom(() => ({ failure: "account_refused" }), attempt);
+  expect({ outcome, requested }).toEqual({ outcome: { failure: "account_refused" }, requested: [1] });
   expect(onFirstPage).not.toHaveBeenCalled();
   expect(attempt.hasFirstPage).toBe(false);
 });
@@ -73,10 +73,10 @@ test("one further page that fails is the failure of the attempt, and the other p
 
 test("a first page that comes after the cancellation does not count", async () => {
   const attempt = attemptFor({ depth: 30 });
-  const { outcome, asked, onFirstPage } = await fetchFrom(() => {
+  const { outcome, requested, onFirstPage } = await fetchFrom(() => {
     cancelAttempt(attempt, "outrun");
     return endless(1);
   }, attempt);
-  expect({ outcome, asked }).toEqual({ outcome: { failure: "outrun" }, asked: [1] });
+  expect({ outcome, requested }).toEqual({ outcome: { failure: "outrun" }, requested: [1] });
   expect(onFirstPage).not.toHaveBeenCalled();
 });
