@@ -11,8 +11,8 @@ import type { Engine, SourcedAnswer } from "./engine/single-flight.ts";
 import type { EngineAnswer } from "./engine/engine-answer.ts";
 
 /**
- * The worker's job: asks the engine within the deadline, settles, replies. A job may run twice, after a crash or a lost
- * lock: Postgres decides a search once, and all that the second run repeats has no further effect.
+ * The worker's job: runs the search in the engine within the deadline, settles it and replies. A job may run twice, after
+ * a crash or a lost lock. Postgres decides a search once, so the second run has no further effect.
  */
 
 export type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics"> & {
@@ -20,7 +20,7 @@ export type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metric
   settlement: Settlement;
 };
 
-const notAsked = { provider: "none", calls: [], costMicroUsd: 0 };
+const notSearched = { provider: "none", calls: [], costMicroUsd: 0 };
 
 export async function runSearchJob(context: RunningSearches, job: SearchJob): Promise<void> {
   const { clock, metrics, settlement } = context;
@@ -55,13 +55,13 @@ async function ask(context: RunningSearches, job: SearchJob, leftMs: number): Pr
     const { query, enqueuedAtMs } = job;
     return context.engine.search({ query, remainingMs: leftMs, enqueuedAtMs });
   }
-  return { ok: false, code: "engine_timeout", details: {}, trace: notAsked, from: "provider" };
+  return { ok: false, code: "engine_timeout", details: {}, trace: notSearched, from: "provider" };
 }
 
 function settlementRequest(job: SearchJob, answer: EngineAnswer): SettlementRequest {
   const { requestId, organizationId, key, priceMils } = job;
   if (answer.ok) return { requestId, organizationId, key, wanted: "charge", priceMils };
-  const reason = answer.trace === notAsked ? "deadline_passed" : answer.code;
+  const reason = answer.trace === notSearched ? "deadline_passed" : answer.code;
   return { requestId, organizationId, key, wanted: "refund", reason };
 }
 

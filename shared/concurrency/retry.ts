@@ -16,7 +16,7 @@ export function retryWhile<T>(
 }
 
 /**
- * Runs a step until it succeeds or a failure comes after `giveUpAtMs`, a time of `performance.now()`.
+ * Runs a step until it succeeds or a failure occurs after `giveUpAtMs`, a time of `performance.now()`.
  * @param options.onError sees every failure, the last one included.
  * @returns whether the step succeeded.
  */

@@ -2,7 +2,7 @@
 export type WaitOutcome<T> = { ended: "done"; value: T } | { ended: "timed_out" | "aborted" };
 
 /**
- * Waits for a promise, but not beyond a timeout or an abort. What the promise stands for goes on: only the wait ends.
+ * Waits for a promise, but not beyond a timeout or an abort. Only the wait ends: the work behind the promise continues.
  * @throws what the promise rejects with.
  */
 export async function waitFor<T>(

@@ -10,7 +10,7 @@ export const searchJob = z.object({
   priceMils: z.number(),
   /** What could still be spent once the search was admitted, in mils. */
   remainingMils: z.number(),
-  /** By Redis' clock. After it no provider is asked. */
+  /** By Redis' clock. After it no provider is called. */
   deadlineAtMs: z.number(),
   /** By Redis' clock. */
   enqueuedAtMs: z.number(),

@@ -30,7 +30,7 @@ export type FlightRequest = {
 
 export type FlightResult = {
   answer: EngineAnswer;
-  /** When the answer came, by Redis' clock. */
+  /** When the answer arrived, by Redis' clock. */
   atMs: number;
   /** Whether this process called the providers for it. */
   isOwn: boolean;
@@ -38,7 +38,7 @@ export type FlightResult = {
   outOfTime: boolean;
 };
 
-/** The answer to a search whose deadline came while it waited for a flight of another search. */
+/** The answer to a search whose deadline passed while it waited for a flight of another search. */
 export const timedOutWaiting: EngineAnswer = {
   ok: false,
   code: "engine_timeout",

@@ -107,7 +107,7 @@ export async function releaseWithoutResult(redis: Redis, fingerprint: string): P
 /**
  * Publishes the result of a flight, which ends the lease. Waiting workers poll for it; an answer is also for searches
  * that come within `keepMs`.
- * @param flight.atMs when the answer came, by Redis' clock.
+ * @param flight.atMs when the answer arrived, by Redis' clock.
  */
 export async function publishResult(
   redis: Redis,

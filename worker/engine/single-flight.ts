@@ -27,13 +27,13 @@ export type Engine = {
 
 /**
  * Coalesces equal searches into one flight, first in this process, then across all workers. Each search is still settled
- * by itself. It shares an answer only if that came after it was enqueued, or at most SEARCH_CACHE_SECONDS before. A
+ * by itself. It shares an answer only if that arrived after it was enqueued, or at most SEARCH_CACHE_SECONDS before. A
  * failure is shared only with the searches that waited for that flight, and not if it was for lack of time.
  *
  * A query is in one of two states in this process:
  *
  * - **not in flight**: the next search for it starts a flight.
- * - **in flight**: further searches wait for the result, each until its own deadline. When the result comes, the query is
+ * - **in flight**: further searches wait for the result, each until its own deadline. When the result arrives, the query is
  *   not in flight any more. A waiting search that cannot share the result starts or joins the next flight.
  */
 export function openSingleFlight(

@@ -22,7 +22,7 @@ const openMs = 10_000;
  *   the provider are not counted.
  * - **open**, for 10 s: failover tries other providers first. After that the next attempt is the trial (half-open).
  * - **half-open**, while the trial runs: for all other searches the circuit is still open. Closes when the trial succeeds;
- *   opens for another 10 s when it fails, or when its outcome says nothing.
+ *   opens for another 10 s when it fails, or when its outcome does not count.
  *
  * If failover has no other provider, it runs an attempt although the circuit is open. Such an attempt bypasses the
  * breaker and is not counted, so that it neither delays the trial nor replaces it.

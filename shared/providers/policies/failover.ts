@@ -24,10 +24,10 @@ export type FailoverRequest = {
   trace: Trace;
 };
 
-/** Why no provider answered: the failures in the order in which they came. */
+/** Why no provider answered: the failures in the order in which they occurred. */
 export type FailoverFailure = {
   failures: Failure[];
-  /** Whether the deadline came before all providers had been tried. */
+  /** Whether the deadline passed before all providers had been tried. */
   isCutShort: boolean;
 };
 
@@ -43,8 +43,8 @@ type Running = Map<Attempt, Promise<Ended>>;
  *   `hedgeAfterMs` without a first page, one attempt more starts if the next provider allows it: *hedged*.
  * - **hedged**: two attempts are running, and no further hedge is pending for this search. The first attempt that has a
  *   page wins and the other one is cancelled. If the winner answers in full: *answered*. If an attempt fails, the
- *   other one goes on, if it still runs: *single*; else *idle*. A provider whose attempt was cancelled goes to the end of
- *   the list, and is tried again if the winner fails after its first page.
+ *   other one continues, if it still runs: *single*; else *idle*. A provider whose attempt was cancelled goes to the end
+ *   of the list, and is tried again if the winner fails after its first page.
  * - **answered** and **failed** are final. No attempt is running any more.
  *
  * @returns all pages of one provider, or why there are none. Never throws.
