@@ -30,6 +30,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // One line per file.
     reporters: ["default", new ClosingLines()],
+    expect: { poll: { timeout: 120_000 } },
     slowTestThreshold: Number.POSITIVE_INFINITY,
     projects: [
       { extends: true, test: { name: "unit", include: files.unit, isolate: false, sequence: { groupOrder: 0 } } },
