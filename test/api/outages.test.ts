@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeHeartbeat, removeHeartbeat } from "../../shared/queue/worker-heartbeats.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
@@ -61,6 +62,7 @@ async function metricIs(line: string): Promise<boolean> {
 test("a search whose body arrives after shutdown began is refused, and its connection closed", async () => {
   const organization = await service.organization({ terms: endlessWindow });
   const api = await service.startApi();
+  const exited = once(api.child, "exit");
   const body = '{"keyword":"a"}';
   const head = ["POST /v1/serp/search HTTP/1.1", "Host: a", "Content-Type: application/json"];
   head.push(`Authorization: Bearer ${organization.token}`, `Content-Length: ${body.length}`, "", "");
@@ -78,7 +80,8 @@ test("a search whose body arrives after shutdown began is refused, and its conne
     return answers[0];
   });
   expect(refusalWithRetry(answer)).toEqual(unavailable("shutting_down"));
-  expect(await api.stop()).toBe(0);
+  const [exitCode] = await exited;
+  expect(exitCode).toBe(0);
 });
 
 async function isUsed({ tokenId }: Organization): Promise<boolean> {
