@@ -21,8 +21,8 @@ const stepsOfScripts: Record<string, Step> = {
   addStandardJob: "enqueue",
   removeJob: "remove",
   moveToActive: "take",
-  claim: "lease",
-  unclaim: "unlease",
+  acquireLease: "lease",
+  releaseLease: "unlease",
   moveToFinished: "finish",
   moveJobFromActiveToWait: "release",
 };
