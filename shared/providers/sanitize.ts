@@ -1,5 +1,6 @@
 import { decodeHTML } from "entities";
 import { withoutWww } from "../query/domains.ts";
+import { isGoogleHost } from "./google-hosts.ts";
 
 /** A part in angle brackets. Most of them belong to the text: `<div>: the element`, `List<T>`, `a<b and c>d`. */
 const bracketed = /<(?:"[^"]*"|'[^']*'|[^<>"'])+>|<[^<>]+>/g;
@@ -10,6 +11,8 @@ const formattingTag =
 const activeTag =
   /^<(?:!--|\/?(?:script|style)[\s/>]|[a-z][^]*?["'\s/:](?:on[a-z]+|src[a-z]*|href|data|style|action|formaction|background|content|ping|poster)\s*=)/i;
 const invalidInUrl = /[\s\p{Cc}]/u;
+/** A URL whose host every parser reads alike: two slashes, no user name, no backslash before the path. */
+const unambiguousHost = /^https?:\/\/[^/\\?#@]+(?:[/?#]|$)/i;
 const controlCharacters = /\p{Cc}+/gu;
 
 /**
@@ -35,23 +38,30 @@ function withoutTags(text: string): string {
 
 /** The URL of a result as the engine gives it, without Google's redirect; "" if it is not http or https. */
 export function plainUrl(text: string): string {
-  const url = unwrapRedirect(text.trim());
-  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) return "";
+  const given = unwrapRedirect(text.trim());
+  const url = /^https?:\/\//i.test(given) ? URL.parse(given) : null;
+  if (!url) return "";
   // Spaces, line breaks and lone surrogates are encoded here, as a browser would silently do.
-  return invalidInUrl.test(url) || !url.isWellFormed() ? new URL(url).href : url;
+  if (unambiguousHost.test(given) && !invalidInUrl.test(given) && given.isWellFormed()) return given;
+  // In https://bank.example@other.example/ the bank is a user name, which a person takes for the host.
+  url.username = "";
+  url.password = "";
+  return url.href;
 }
 
-/** The host of a URL in lower case, as punycode and without `www.`; "" for "". */
+/** The host of a URL in lower case, as punycode, without `www.` and the root's dot; "" for "". */
 export function domainOf(url: string): string {
-  return url === "" ? "" : withoutWww(new URL(url).hostname);
+  return url === "" ? "" : withoutWww(new URL(url).hostname.replace(/\.$/, ""));
 }
 
 /** `/url?q=https://example.com/&sa=U` → `https://example.com/`, on Google's own hosts only. */
 function unwrapRedirect(text: string): string {
-  const wrapped = /^(?:https?:\/\/(?:www\.)?google\.[a-z.]+)?\/url\?(.*)$/i.exec(text)?.[1];
-  if (wrapped === undefined) return text;
-  const parameters = new URLSearchParams(wrapped);
-  return parameters.get("q") ?? parameters.get("url") ?? text;
+  if (!text.includes("/url?")) return text;
+  const url = URL.parse(text, "https://www.google.com/");
+  if (url?.pathname !== "/url" || !isGoogleHost(url.host)) return text;
+  // Two different targets are a riddle: the redirect stays.
+  const [target, ...others] = new Set([...url.searchParams.getAll("q"), ...url.searchParams.getAll("url")]);
+  return target === undefined || others.length > 0 ? text : target;
 }
 
 /** Five times as many as a hundred results with every field have. Reading more would block the worker's other searches. */

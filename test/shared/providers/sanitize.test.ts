@@ -86,7 +86,65 @@ test.each([
 });
 
 test.each([
+  ["https://google.com/url?q=https://bank.example/", "https://bank.example/"],
+  ["https://www.google.co.uk/url?sa=t&url=https://bank.example/", "https://bank.example/"],
+  ["https://www.google.de/url?q=https://bank.example/&url=https://bank.example/", "https://bank.example/"],
+  ["https://bank.example@www.google.com/url?q=https://other.example/", "https://other.example/"],
+])("Google's own redirect %j is returned as %j", (given, url) => {
+  expect(plainUrl(given)).toBe(url);
+});
+
+test.each([
+  "https://google.evil.com/url?q=https://bank.example/",
+  "https://www.google.evil.example/url?q=https://bank.example/",
+  "https://google.com.evil.example/url?q=https://bank.example/",
+  "https://evil.example/google.com/url?q=https://bank.example/",
+  "https://www-google.com/url?q=https://bank.example/",
+  "https://google.co/url?q=https://bank.example/",
+  "https://google.com.de/url?q=https://bank.example/",
+  "https://sites.google.com/url?q=https://bank.example/",
+  "https://www.google.com:8443/url?q=https://bank.example/",
+  "https://xn--ggle-0nda.com/url?q=https://bank.example/",
+  "https://evil.example#@www.google.com/url?q=https://bank.example/",
+])("a stranger's redirect %j is not unwrapped", (given) => {
+  expect(plainUrl(given)).toBe(given);
+});
+
+test.each([
+  ["//evil.example/url?q=https://bank.example/", ""],
+  ["/\\evil.example/url?q=https://bank.example/", ""],
+  [
+    "https://www.google.com@evil.example/url?q=https://bank.example/",
+    "https://evil.example/url?q=https://bank.example/",
+  ],
+  [
+    "https://evil.example\\@www.google.com/url?q=https://bank.example/",
+    "https://evil.example/@www.google.com/url?q=https://bank.example/",
+  ],
+])("a stranger's redirect %j is not unwrapped, and is returned as %j", (given, url) => {
+  expect(plainUrl(given)).toBe(url);
+});
+
+test("a redirect of Google with two targets is not unwrapped", () => {
+  const given = "https://www.google.com/url?q=https://bank.example/&url=https://evil.example/";
+  expect(plainUrl(given)).toBe(given);
+});
+
+test.each([
+  ["https://bank.example@evil.example/", "https://evil.example/"],
+  ["https://bank.example:443%2Flogin@evil.example/a", "https://evil.example/a"],
+  ["https://evil.example\\@bank.example/", "https://evil.example/@bank.example/"],
+  ["https:///evil.example/", "https://evil.example/"],
+  ["https://example.com/@someone?next=a@b", "https://example.com/@someone?next=a@b"],
+])("the URL %j names only the host that a browser goes to: %j", (given, url) => {
+  expect(plainUrl(given)).toBe(url);
+});
+
+test.each([
   ["https://www.Example.com:8080/", "example.com"],
+  ["https://www.example.com./", "example.com"],
+  ["https://www.com./", "www.com"],
+  ["https://bank.example@evil.example/", "evil.example"],
   ["https://bücher.example/", "xn--bcher-kva.example"],
   ["https://www.com/", "www.com"],
   ["", ""],
