@@ -3,7 +3,7 @@ import { importsOf, type Source, sources } from "./harness/assertions/sources.ts
 /**
  * Which test file belongs to which project. It follows from what the file imports, so a new file needs no entry here.
  *
- * - `faults`: everything in test/faults.
+ * - `faults`: everything in test/faults and test/abuse.
  * - `integration`: files that can start a process: Postgres, Redis, an API, a worker, a command.
  * - `unit`: the rest. They start no process, so the project needs no Postgres and takes seconds.
  */
@@ -34,7 +34,7 @@ const filesImportedBy = (file: Source) =>
     .map(({ target }) => target);
 
 function projectOf(path: string, importedBy: ReadonlyMap<string, readonly string[]>): ProjectName {
-  if (path.startsWith("test/faults/")) return "faults";
+  if (/^test\/(faults|abuse)\//.test(path)) return "faults";
   if (slow[path]) return "integration";
   const reached = new Set([path]);
   for (const file of reached) for (const target of importedBy.get(file) ?? []) reached.add(target);

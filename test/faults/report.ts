@@ -23,7 +23,8 @@ export function reportOf(rows: readonly Row[]): string {
   );
 }
 
-const shorten = (text: string) => (text.length > lengthMax ? `${text.slice(0, lengthMax)} …` : text);
+/** A sentence that fits into the table. */
+export const shorten = (text: string) => (text.length > lengthMax ? `${text.slice(0, lengthMax)} …` : text);
 
 /** Prints a line of progress. */
 export type Say = (line: string) => void;

@@ -1,0 +1,53 @@
+import { newId } from "../../../shared/ids.ts";
+import type { Organization } from "../../harness/processes/service.ts";
+import type { Attack, Strength } from "../attack.ts";
+import type { AttackStack } from "../attack-stack.ts";
+import { beyondBuffers } from "../callers/answer-sizes.ts";
+import { Connection } from "../callers/connection.ts";
+import { cancelBytes, toolCallBytes } from "../callers/requests.ts";
+import { responsesIn } from "../callers/responses.ts";
+import { judgeAnswers } from "../judges/free-answers.ts";
+import { usableCopies } from "../judges/usable-copies.ts";
+
+const boundMs = 60_000;
+const idleMs = 5_000;
+
+/** An agent that has begun to get its answer cancels the call, and reads on. */
+export const cancelledAnswers: Attack = {
+  name: "cancelled-answers",
+  tried: "MCP searches whose agent lets the answer begin, sends notifications/cancelled, then reads the rest",
+  run: async (stack, strength) => {
+    const attacker = await stack.service.organization();
+    stack.provider.otherwise = beyondBuffers;
+    const copies = new Set<string>();
+    for (const progress of [false, true]) {
+      for (let n = 0; n < rounds[strength]; n += 1) {
+        for (const id of await cancelWhileUnread(stack, attacker, { n, progress })) copies.add(id);
+      }
+    }
+    return [await judgeAnswers(stack, attacker, copies)];
+  },
+};
+
+const rounds: Record<Strength, number> = { quick: 1, full: 5 };
+
+/** @param call.progress asks for progress notifications, so that the answer is an event stream and not JSON. */
+async function cancelWhileUnread(
+  stack: AttackStack,
+  { token }: Organization,
+  { n, progress }: { n: number; progress: boolean },
+): Promise<Set<string>> {
+  const by = { url: stack.apiUrl, token };
+  const call = { id: n + 1, session: newId("mcp") };
+  const query = { keyword: `cancelled ${progress} ${n}`, depth: 100 };
+  const [calling, cancelling] = [await Connection.open(by.url), await Connection.open(by.url)];
+  calling.send(toolCallBytes(by, { ...call, query, ...(progress && { meta: { progressToken: 1 } }) }));
+  // The delivery has begun. Progress notifications are a few hundred bytes, the answer is far more.
+  await calling.readBytes(10_000, boundMs);
+  cancelling.send(cancelBytes(by, call));
+  await cancelling.readUntil(() => responsesIn(cancelling.received).length > 0, boundMs);
+  await calling.readUntil(() => responsesIn(calling.received).some(({ isWhole }) => isWhole), idleMs);
+  calling.reset();
+  cancelling.reset();
+  return usableCopies(calling.received);
+}

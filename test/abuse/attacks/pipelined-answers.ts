@@ -1,0 +1,39 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { protocolTimes } from "../../../shared/protocol-times.ts";
+import type { Attack } from "../attack.ts";
+import { Connection } from "../callers/connection.ts";
+import { getBytes, largestFile, searchBytes } from "../callers/requests.ts";
+import { responsesIn } from "../callers/responses.ts";
+import { judgeAnswers } from "../judges/free-answers.ts";
+import { usableCopies } from "../judges/usable-copies.ts";
+
+const filesAhead = 8;
+const searches = 4;
+// Longer than the service waits for a reader of an answer.
+const unreadMs = protocolTimes.deliveryTimeoutMs + 2_000;
+const idleMs = 20_000;
+
+/** Answers that wait for their turn behind responses that the attacker does not read, until their charges are given back. */
+export const pipelinedAnswers: Attack = {
+  name: "pipelined-answers",
+  tried: `${searches} searches pipelined behind ${filesAhead} × ${largestFile}, read after ${unreadMs / 1_000} s`,
+  run: async (stack, strength) => {
+    const attacker = await stack.service.organization();
+    const by = { url: stack.apiUrl, token: attacker.token };
+    const connections = strength === "full" ? 4 : 1;
+    const received = await Promise.all(
+      Array.from({ length: connections }, async (_, at) => {
+        const connection = await Connection.open(by.url);
+        for (let file = 0; file < filesAhead; file += 1) connection.send(getBytes(by.url, largestFile));
+        for (let n = 0; n < searches; n += 1) connection.send(searchBytes(by, { keyword: `pipelined ${at} ${n}` }));
+        await sleep(unreadMs);
+        const all = () =>
+          responsesIn(connection.received).filter(({ isWhole }) => isWhole).length === filesAhead + searches;
+        await connection.readUntil(all, idleMs);
+        connection.reset();
+        return connection.received;
+      }),
+    );
+    return [await judgeAnswers(stack, attacker, new Set(received.flatMap((bytes) => [...usableCopies(bytes)])))];
+  },
+};

@@ -1,0 +1,60 @@
+/** Requests as bytes, for callers that send them by hand. */
+
+export interface Credential {
+  url: string;
+  token: string;
+}
+
+const mcpAccept = "application/json, text/event-stream";
+
+/** The bytes of a POST with a JSON body. */
+export function post(
+  { url, token }: Credential,
+  path: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): string {
+  const text = JSON.stringify(body);
+  const all = {
+    host: new URL(url).host,
+    authorization: `Bearer ${token}`,
+    "content-type": "application/json",
+    "content-length": String(Buffer.byteLength(text)),
+    ...headers,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${text}`;
+}
+
+export const searchBytes = (by: Credential, query: object, headers?: Record<string, string>) =>
+  post(by, "/v1/serp/search", query, headers);
+
+/** A tool call of the revision in which a caller cancels with a message. @param session makes the call cancellable. */
+export const toolCallBytes = (
+  by: Credential,
+  call: { id: number; session: string; query: object; meta?: Record<string, unknown> },
+) =>
+  post(
+    by,
+    "/mcp",
+    {
+      jsonrpc: "2.0",
+      id: call.id,
+      method: "tools/call",
+      params: { name: "serp.search", arguments: call.query, ...(call.meta && { _meta: call.meta }) },
+    },
+    { accept: mcpAccept, "mcp-session-id": call.session },
+  );
+
+export const cancelBytes = (by: Credential, call: { id: number; session: string }) =>
+  post(
+    by,
+    "/mcp",
+    { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: call.id } },
+    { accept: mcpAccept, "mcp-session-id": call.session },
+  );
+
+export const getBytes = (url: string, path: string) => `GET ${path} HTTP/1.1\r\nhost: ${new URL(url).host}\r\n\r\n`;
+
+/** The largest answer that needs no token. */
+export const largestFile = "/docs/swagger-ui-bundle.js";
