@@ -22,6 +22,7 @@ import { Refunds } from "./search/refunds.ts";
 import { openReplyInbox } from "./search/reply-inbox.ts";
 import { Search } from "./search/search.ts";
 import { openShedding } from "./search/shedding.ts";
+import { UnknownAdmissions } from "./search/unknown-admissions.ts";
 import { handleStripeWebhook } from "./topups/stripe-webhook.ts";
 import { openTopups } from "./topups/topups.ts";
 
@@ -74,9 +75,11 @@ async function openParts(
   const waiters = new IdempotencyWaiters(redis);
   const admission = new AdmissionControl({ ...context, shedding, waiters, topupUrl });
   const replyInbox = openReplyInbox(context);
-  const search = new Search({ admission, queue, replyInbox, refunds, log });
+  const unknownAdmissions = new UnknownAdmissions({ redis, refunds, log });
+  const search = new Search({ admission, queue, replyInbox, refunds, unknownAdmissions, log });
   const delivery = new Delivery({ confirmations, metrics });
   shutdown.register("refunds and deliveries", async () => {
+    await unknownAdmissions.idle();
     await settlement.idle();
     await confirmations.idle();
   });

@@ -1,5 +1,4 @@
 import type { Redis } from "ioredis";
-import { LRUCache } from "lru-cache";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import { type Admission, admit } from "../../shared/credits/holds.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
@@ -12,6 +11,7 @@ import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { parseFailure } from "../../shared/queue/replies.ts";
 import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
+import { CreditCheck } from "./credit-check.ts";
 import type { IdempotencyWaiters } from "./idempotency-waiters.ts";
 import type { SearchRequest } from "./search-request.ts";
 import type { Shedding } from "./shedding.ts";
@@ -23,17 +23,13 @@ import type { Shedding } from "./shedding.ts";
  *   replayed     the Idempotency-Key has an answer; return it
  *   waiting      the key's first request still runs; share its answer or error, or try again if it left neither
  *   cold         Redis has no balance; copy it from Postgres and try again
- *   short        the balance in Redis is too low; ask Postgres, since Redis may have missed a top-up or a payment under the
- *                key, and try again if it did; otherwise 402
+ *   short        what Redis has is too low; ask Postgres, since Redis may have missed a top-up, a payment under the key, or
+ *                the end of a search, and try again if it did; otherwise 402
  *   closed       shedding refuses new searches: 503 (only replays and waiting repeats pass)
  *   key_reused   400      limited, crowded   429
  *
  * Postgres is read for `cold` and `short` only.
  */
-
-// An organization without credit that keeps retrying costs one balance query per interval and process.
-const balanceReadIntervalMs = 250;
-const balancesCachedMax = 10_000;
 
 export type Held = Extract<Admission, { outcome: "held" }> & { priceMils: number };
 export type Replayed = Extract<Admission, { outcome: "replayed" }>;
@@ -59,15 +55,11 @@ export interface AdmissionParts {
 
 export class AdmissionControl {
   readonly #parts: AdmissionParts;
-  readonly #balances: LRUCache<string, { balance: VersionedBalance | undefined }>;
+  readonly #credit: CreditCheck;
 
   constructor(parts: AdmissionParts) {
     this.#parts = parts;
-    this.#balances = new LRUCache({
-      max: balancesCachedMax,
-      ttl: balanceReadIntervalMs,
-      fetchMethod: async (organizationId) => ({ balance: await readBalance(parts.database, organizationId) }),
-    });
+    this.#credit = new CreditCheck(parts);
   }
 
   /**
@@ -149,11 +141,8 @@ export class AdmissionControl {
       if (paid === key.fingerprint) return 0;
       if (paid !== undefined) throw keyReused();
     }
-    const read = await fromPostgres(request, this.#balances.fetch(organizationId));
-    if (read?.balance && read.balance.version > short.version) {
-      await this.#storeBalance(request, read.balance);
-      return priceMils;
-    }
+    const correction = this.#credit.correct(organizationId, short);
+    if (await fromPostgres(request, correction)) return priceMils;
     const { availableMils, heldMils } = short;
     const topup = { action: "topup", topupUrl: this.#parts.topupUrl };
     throw new CallerError("out_of_credits", { priceMils, availableMils, heldMils, ...topup });
@@ -199,8 +188,8 @@ function requirePlan({ caller }: SearchRequest): void {
 }
 
 function fromPostgres<T>({ deadline }: SearchRequest, step: Promise<T>): Promise<T> {
-  return deadline.limit(step).catch(() => {
-    throw unavailable("postgres_unreachable");
+  return deadline.limit(step).catch((error: unknown) => {
+    throw error instanceof CallerError ? error : unavailable("postgres_unreachable");
   });
 }
 

@@ -9,11 +9,12 @@ import type { DeliverableAnswer } from "./deliverable-answer.ts";
 import type { Refunds } from "./refunds.ts";
 import type { Reply, ReplyInbox } from "./reply-inbox.ts";
 import type { SearchRequest } from "./search-request.ts";
+import type { UnknownAdmissions } from "./unknown-admissions.ts";
 
 /**
  * One search from admission to its answer. Each step, and what undoes it if a later one fails:
  *
- *   1. admit     places a hold           refund: Postgres records it, then Redis drops the hold
+ *   1. admit     places a hold           refund, if Redis has the hold: Postgres records it, then Redis drops the hold
  *   2. enqueue   adds the job            refund; the worker finds the refund when it settles, and charges nothing
  *   3. wait      for the worker's reply  at the deadline: refund. If the worker has charged already, wait `lateAnswerMs`
  *                                        for its answer, then reverse the charge
@@ -29,6 +30,7 @@ export interface SearchParts {
   queue: SearchQueue;
   replyInbox: ReplyInbox;
   refunds: Refunds;
+  unknownAdmissions: UnknownAdmissions;
   log: Log;
 }
 
@@ -67,7 +69,7 @@ export class Search {
       if (!(error instanceof AdmissionFailed)) throw error;
       const refusal = unavailable("redis_unreachable");
       // Redis may have placed the hold although its reply was lost. The caller does not wait for the refund.
-      if (mayHaveRun(error.cause)) this.#parts.refunds.refundInBackground(request, "admission_unknown", refusal);
+      if (mayHaveRun(error.cause)) this.#parts.unknownAdmissions.undo(request, refusal);
       throw refusal;
     }
   }

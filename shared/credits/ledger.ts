@@ -147,6 +147,29 @@ export async function readBalance(database: Database, organizationId: string): P
   return { balanceMils: row.balance_mils, version: row.version };
 }
 
+const creditRow = balanceRow.extend({ decided: z.array(z.string()) });
+
+/**
+ * Reads an organization's current balance, and which of these searches are decided: their charges are in that balance.
+ * @returns undefined if the organization does not exist.
+ */
+export async function readBalanceAndDecided(
+  database: Database,
+  organizationId: string,
+  requestIds: readonly string[],
+): Promise<{ balance: VersionedBalance; decided: string[] } | undefined> {
+  const { rows } = await database.query({
+    name: "read_balance_and_decided",
+    text: `select balance_mils, version, array(select l.request_id from ledger_entries l
+             where l.request_id = any($2) and l.kind in ('charge', 'refund')) as decided
+           from organizations where id = $1`,
+    values: [organizationId, requestIds],
+  });
+  if (!rows[0]) return undefined;
+  const row = creditRow.parse(rows[0]);
+  return { balance: { balanceMils: row.balance_mils, version: row.version }, decided: row.decided };
+}
+
 const comparedRow = balanceRow.extend({ id: z.string(), ledger_mils: z.number() });
 
 /** An organization's balance, and what its newest ledger entry says that the balance is. They differ only by a bug. */

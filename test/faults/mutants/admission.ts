@@ -73,6 +73,18 @@ export const admissionMutants: readonly Mutant[] = [
     name: "refused-without-postgres",
     what: "A search is refused for lack of credits by what Redis has, without a look at Postgres.",
     caughtBy: testFile("test/journeys/lost-memory.test.ts"),
-    edits: [inCode("AdmissionControl.#reconsider", replace("balance.version > short.version", "balance.version < 0"))],
+    edits: [inCode("CreditCheck.correct", replace("balance.version <= version", "balance.version >= 0"))],
+  },
+  {
+    name: "decided-holds-still-count",
+    what: "A search is refused for the mils of a hold whose charge is in the balance already.",
+    caughtBy: testFile("test/journeys/crossed-balances.test.ts"),
+    edits: [inCode("CreditCheck.correct", replace("&& decided.length === 0", ""))],
+  },
+  {
+    name: "refunded-without-hold",
+    what: "An admission of unknown outcome is refunded whether or not it placed a hold, so refusals fill the ledger.",
+    caughtBy: testFile("test/journeys/unknown-admissions.test.ts"),
+    edits: [inCode("UnknownAdmissions.#refundHeld", replace("if (held.has(request.requestId))", ""))],
   },
 ];

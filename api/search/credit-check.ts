@@ -1,0 +1,72 @@
+import type { Redis } from "ioredis";
+import { LRUCache } from "lru-cache";
+import { freeDecidedHolds, listHoldsWithMils } from "../../shared/credits/holds.ts";
+import { readBalanceAndDecided } from "../../shared/credits/ledger.ts";
+import { storeBalance } from "../../shared/credits/stored-balances.ts";
+import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";
+import type { Database } from "../../shared/database/pool.ts";
+import { unavailable } from "../errors.ts";
+
+// An organization without credit that keeps retrying costs one check per interval and process.
+const checkIntervalMs = 250;
+const checksCachedMax = 10_000;
+
+/** What Redis has of an organization whose credit is too low for a search. */
+export interface ShownCredit {
+  version: number;
+  heldMils: number;
+}
+
+interface Truth {
+  balance: VersionedBalance;
+  /** Searches that hold mils in Redis and are decided: `balance` contains what they were charged. */
+  decided: string[];
+}
+
+/**
+ * Checks with Postgres whether an organization really is short of credit before a search is refused. Redis may show less
+ * than there is, where its copy of the balance is older than a top-up or a reversal, or where two workers' messages
+ * arrived crossed: a newer balance stands beside the hold of a search whose charge it contains, and counts that twice.
+ */
+export class CreditCheck {
+  readonly #redis: Redis;
+  readonly #truths: LRUCache<string, Truth, { organizationId: string; heldMils: number }>;
+
+  constructor({ redis, database }: { redis: Redis; database: Database }) {
+    this.#redis = redis;
+    this.#truths = new LRUCache({
+      max: checksCachedMax,
+      ttl: checkIntervalMs,
+      fetchMethod: async (_key, _stale, { context: { organizationId, heldMils } }) => {
+        const held = heldMils > 0 ? await fromRedis(listHoldsWithMils(redis, organizationId)) : [];
+        return readBalanceAndDecided(database, organizationId, held).catch(() => {
+          throw unavailable("postgres_unreachable");
+        });
+      },
+    });
+  }
+
+  /**
+   * Corrects Redis if it shows less than there is. Only a state that is still the same is answered from a recent check,
+   * so that a change is never overlooked.
+   * @returns whether Redis was corrected: ask it again.
+   * @throws {CallerError} `unavailable`
+   */
+  async correct(organizationId: string, { version, heldMils }: ShownCredit): Promise<boolean> {
+    const state = `${organizationId} ${version} ${heldMils}`;
+    const truth = await this.#truths.fetch(state, { context: { organizationId, heldMils } });
+    if (!truth) return false;
+    const { balance, decided } = truth;
+    if (balance.version <= version && decided.length === 0) return false;
+    this.#truths.delete(state); // Other holds may lead to the same state.
+    await fromRedis(storeBalance(this.#redis, organizationId, balance));
+    if (decided.length > 0) await fromRedis(freeDecidedHolds(this.#redis, organizationId, balance.version, decided));
+    return true;
+  }
+}
+
+function fromRedis<T>(step: Promise<T>): Promise<T> {
+  return step.catch(() => {
+    throw unavailable("redis_unreachable");
+  });
+}

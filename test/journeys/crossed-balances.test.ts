@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { admit, settleHolds } from "../../shared/credits/holds.ts";
+import { type Decision, decideSettlements } from "../../shared/credits/ledger.ts";
+import { storeBalance } from "../../shared/credits/stored-balances.ts";
+import { newId } from "../../shared/ids.ts";
+import { Service } from "../harness/processes/service.ts";
+
+/** Two workers settle at the same time, and the newer balance reaches Redis first: it contains both charges. */
+
+const priceMils = 5;
+const plan = {
+  code: "test",
+  priceMils,
+  windowLimit: 1_000,
+  windowSeconds: 60,
+  concurrency: 100,
+  startingGrantMils: 0,
+  operations: [],
+};
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start();
+});
+afterAll(() => service.stop());
+
+async function hold(organizationId: string): Promise<string> {
+  const requestId = newId("req");
+  const request = { organizationId, requestId, priceMils, budgetMs: 60_000, plan, key: undefined, closed: false };
+  expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
+  return requestId;
+}
+
+async function charge(organizationId: string, requestId: string): Promise<Decision> {
+  const decided = await decideSettlements(service.database, [
+    { requestId, organizationId, wanted: "charge", priceMils },
+  ]);
+  const decision = decided.get(requestId);
+  if (!decision) throw new Error("not decided");
+  return decision;
+}
+
+test("a search that is covered is admitted while a newer balance stands beside the hold of a search it contains", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 3 * priceMils });
+  await storeBalance(service.redis, organizationId, { balanceMils: 3 * priceMils, version: 1 });
+  const [first, second] = [await hold(organizationId), await hold(organizationId)];
+  const older = await charge(organizationId, first);
+  const newer = await charge(organizationId, second);
+  await settleHolds(service.redis, organizationId, newer.balance, [{ requestId: second }]);
+
+  const covered = await service.search(token, { keyword: "covered" });
+  expect(covered).toMatchObject({ status: 200, body: { creditsCharged: priceMils, creditsRemaining: 0 } });
+  // The decided search keeps its place in flight until its own message arrives.
+  expect(await service.holdsOf(organizationId)).toEqual({ open: 1, heldMils: 0 });
+  await settleHolds(service.redis, organizationId, older.balance, [{ requestId: first }]);
+  expect(await service.holdsOf(organizationId)).toEqual({ open: 0, heldMils: 0 });
+  const refused = await service.search(token, { keyword: "not covered" });
+  expect(refused).toMatchObject({ status: 402, body: { error: { details: { availableMils: 0, heldMils: 0 } } } });
+  expect(await service.verify()).toMatchObject({ ok: true });
+});
+
+test("a refusal a moment before does not refuse a search that is covered by now", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 2 * priceMils });
+  await storeBalance(service.redis, organizationId, { balanceMils: 2 * priceMils, version: 1 });
+  const [first, second] = [await hold(organizationId), await hold(organizationId)];
+  const refused = await service.search(token, { keyword: "all is held" });
+  expect(refused).toMatchObject({ status: 402, body: { error: { details: { heldMils: 2 * priceMils } } } });
+
+  const given = await decideSettlements(service.database, [
+    { requestId: first, organizationId, wanted: "refund", reason: "engine_error" },
+  ]);
+  const newer = await charge(organizationId, second);
+  expect(given.get(first)).toMatchObject({ kind: "refund" });
+  await settleHolds(service.redis, organizationId, newer.balance, [{ requestId: second }]);
+  expect((await service.search(token, { keyword: "covered" })).status).toBe(200);
+});
