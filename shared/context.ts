@@ -2,6 +2,7 @@ import type { Redis } from "ioredis";
 import { Shutdown } from "./process/shutdown.ts";
 import type { Config } from "./config.ts";
 import { defineHoldScripts } from "./credits/holds.ts";
+import { defineOpenHoldScripts } from "./credits/open-holds.ts";
 import { type Database, openDatabase } from "./database/pool.ts";
 import { type Log, openLog } from "./log.ts";
 import { type Metrics, openMetrics } from "./metrics.ts";
@@ -27,5 +28,6 @@ export function openContext(options: { config: Config; name: string; databaseSiz
   const database = openDatabase({ url: config.DATABASE_URL, name, sizeMax: options.databaseSizeMax, log, shutdown });
   const redis = openCommands({ url: config.REDIS_URL, name, log, shutdown });
   defineHoldScripts(redis);
+  defineOpenHoldScripts(redis);
   return { config, log, metrics: openMetrics(), shutdown, database, redis, clock: new Clock() };
 }

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { freeDecidedHolds, listHoldsWithMils } from "../../shared/credits/holds.ts";
+import { freeDecidedHolds, listHoldsWithMils } from "../../shared/credits/open-holds.ts";
 import { readBalanceAndDecided } from "../../shared/credits/ledger.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { Batcher } from "../../shared/concurrency/batcher.ts";
 import { retryUntil } from "../../shared/concurrency/retry.ts";
-import { whichHoldsExist } from "../../shared/credits/holds.ts";
+import { whichHoldsExist } from "../../shared/credits/open-holds.ts";
 import type { CallerError } from "../../shared/errors.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";

@@ -1,5 +1,5 @@
--- Frees the mils of holds whose searches Postgres has decided. The holds stay as places of 0 mils until whoever ends the
--- search drops them: a search keeps its place in flight, and a record in flight keeps the hold by which it is swept.
+-- Frees the mils of holds whose searches Postgres has decided. The holds stay as places of 0 mils until the process that
+-- decided drops them: a search keeps its place in flight, and a record in flight keeps the hold by which it is swept.
 -- KEYS: balance, holds.  ARGV: 1 version of a balance that contains the decisions, then request ids.
 -- Returns the mils freed; none if Redis' copy of the balance is older than the decisions.
 local version = tonumber(redis.call('HGET', KEYS[1], 'version'))

@@ -1,7 +1,6 @@
 import type { ChainableCommander, Redis } from "ioredis";
 import { z } from "zod";
 import { protocolTimes } from "../protocol-times.ts";
-import { execPipeline } from "../redis/pipeline.ts";
 import { Script } from "../redis/script.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
 import type { VersionedBalance } from "./versioned-balance.ts";
@@ -26,12 +25,10 @@ const here = (file: string) => new URL(file, import.meta.url);
 const admitScript = new Script("admit", here("window.lua"), here("admit.lua"));
 const usageScript = new Script("usage", here("window.lua"), here("usage.lua"));
 const settleScript = new Script("settle", here("settle.lua"));
-const freeDecidedScript = new Script("freeDecided", here("free-decided.lua"));
 const overdueScript = new Script("overdue", here("overdue.lua"));
 
 export function defineHoldScripts(redis: Redis): void {
-  const scripts = [admitScript, usageScript, settleScript, freeDecidedScript, overdueScript];
-  for (const script of scripts) script.define(redis);
+  for (const script of [admitScript, usageScript, settleScript, overdueScript]) script.define(redis);
 }
 
 export const keysOf = (organizationId: string) => ({
@@ -155,35 +152,6 @@ export function settleHolds(
       ...args,
     ],
   );
-}
-
-/** Reads which of these searches have an open hold, in one round trip. @returns their request ids. */
-export async function whichHoldsExist(
-  redis: Redis,
-  searches: readonly { organizationId: string; requestId: string }[],
-): Promise<Set<string>> {
-  if (searches.length === 0) return new Set();
-  const pipeline = redis.pipeline();
-  for (const { organizationId, requestId } of searches) pipeline.hexists(keysOf(organizationId).holds, requestId);
-  const replies = await execPipeline(pipeline);
-  return new Set(searches.filter((_, at) => replies[at] === 1).map(({ requestId }) => requestId));
-}
-
-/** Lists the open holds of an organization that hold mils. There are at most as many as its plan allows in flight. */
-export async function listHoldsWithMils(redis: Redis, organizationId: string): Promise<string[]> {
-  const { held: _, ...holds } = await redis.hgetall(keysOf(organizationId).holds);
-  return Object.keys(holds).filter((requestId) => !holds[requestId]?.startsWith("0:"));
-}
-
-/** Frees the mils of holds whose searches are decided in this version of the balance or before. The holds stay open. */
-export async function freeDecidedHolds(
-  redis: Redis,
-  organizationId: string,
-  version: number,
-  requestIds: readonly string[],
-): Promise<void> {
-  const { balance, holds } = keysOf(organizationId);
-  await freeDecidedScript.run(redis, [balance, holds], [version, ...requestIds]);
 }
 
 /** For each end, in order: the answer that was under its key before, and the request it belongs to; or undefined. */

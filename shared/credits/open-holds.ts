@@ -1,0 +1,39 @@
+import type { Redis } from "ioredis";
+import { execPipeline } from "../redis/pipeline.ts";
+import { Script } from "../redis/script.ts";
+import { keysOf } from "./holds.ts";
+
+/** What the API asks about open holds, besides admission: whether they exist, and whether their mils are free by now. */
+
+const freeDecidedScript = new Script("freeDecided", new URL("free-decided.lua", import.meta.url));
+
+export const defineOpenHoldScripts = (redis: Redis) => freeDecidedScript.define(redis);
+
+/** Reads which of these searches have an open hold, in one round trip. @returns their request ids. */
+export async function whichHoldsExist(
+  redis: Redis,
+  searches: readonly { organizationId: string; requestId: string }[],
+): Promise<Set<string>> {
+  if (searches.length === 0) return new Set();
+  const pipeline = redis.pipeline();
+  for (const { organizationId, requestId } of searches) pipeline.hexists(keysOf(organizationId).holds, requestId);
+  const replies = await execPipeline(pipeline);
+  return new Set(searches.filter((_, at) => replies[at] === 1).map(({ requestId }) => requestId));
+}
+
+/** Lists the open holds of an organization that hold mils. There are at most as many as its plan allows in flight. */
+export async function listHoldsWithMils(redis: Redis, organizationId: string): Promise<string[]> {
+  const { held: _, ...holds } = await redis.hgetall(keysOf(organizationId).holds);
+  return Object.keys(holds).filter((requestId) => !holds[requestId]?.startsWith("0:"));
+}
+
+/** Frees the mils of holds whose searches are decided in this version of the balance or before. The holds stay open. */
+export async function freeDecidedHolds(
+  redis: Redis,
+  organizationId: string,
+  version: number,
+  requestIds: readonly string[],
+): Promise<void> {
+  const { balance, holds } = keysOf(organizationId);
+  await freeDecidedScript.run(redis, [balance, holds], [version, ...requestIds]);
+}
