@@ -1,8 +1,8 @@
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
+import { defineHoldIndexScripts, readOpenHolds } from "../shared/credits/hold-deadlines.ts";
 import { deleteExpiredKeys } from "../shared/credits/paid-keys.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
-import { listOrganizationIds, listRecentlyActive } from "../shared/organizations/organizations.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
 import { acquireLeadership, readRedisRunId, resignLeadership } from "./leadership.ts";
@@ -10,18 +10,17 @@ import { reconcileNextPage, reverseUndelivered, type Rotation, storeAllBalances 
 import { sweepHolds } from "./sweep-holds.ts";
 
 const slowStepsEvery = 5; // runs
-const recentlyActiveSeconds = 15 * 60;
-const organizationsPerPage = 1_000;
 const expiredKeysPerRunMax = 5_000;
 
 type Maintaining = Context & { settlement: Settlement };
 
 /**
- * Sweeps holds and reconciles about once a second, in the one worker that leads. A new leader begins with a full resync,
- * and so does the leader when Redis was restarted.
+ * Sweeps holds and reconciles about once a second, in the one worker that leads. A new leader begins with storing all
+ * balances, and so does the leader when Redis was restarted.
  */
 export function startMaintenance(context: Maintaining, workerId: string): void {
   const { database, redis, clock, metrics, log, shutdown } = context;
+  defineHoldIndexScripts(redis);
   const measured = [metrics.holdsOpen, metrics.heldMils, metrics.ledgerDriftMils];
   let rotation: Rotation = { after: "", driftMils: 0 };
   let runs = 0;
@@ -35,10 +34,12 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
       return;
     }
     const runId = await readRedisRunId(redis);
-    if (runId !== syncedRunId) await fullResync(context);
+    // Without a leader for a while, or with a Redis that was restarted from an old state, any copy may be old.
+    if (runId !== syncedRunId) await storeAllBalances(context);
     syncedRunId = runId;
 
-    const seen = await sweepHolds(context, await listRecentlyActive(database, recentlyActiveSeconds));
+    await sweepHolds(context);
+    const seen = await readOpenHolds(redis);
     metrics.holdsOpen.set(seen.open);
     metrics.heldMils.set(seen.heldMils);
     rotation = await reconcileNextPage(context, rotation);
@@ -51,17 +52,4 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
   shutdown.register("leadership", () => resignLeadership(redis, workerId));
   const pauseMs = protocolTimes.maintenanceIntervalMs;
   runPeriodically({ name: "caretaker", pauseMs, run, measured, log, metrics, shutdown });
-}
-
-/**
- * Stores all balances and sweeps all organizations, not only the recently active ones. Without a leader for a while, or
- * with a Redis that was restarted from an old state, any organization may have an old balance or overdue holds.
- */
-async function fullResync(context: Maintaining): Promise<void> {
-  await storeAllBalances(context);
-  for (let after: string | undefined = ""; after !== undefined; ) {
-    const ids = await listOrganizationIds(context.database, after, organizationsPerPage);
-    await sweepHolds(context, ids);
-    after = ids.at(-1);
-  }
 }

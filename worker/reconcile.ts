@@ -1,4 +1,5 @@
 import type { Context } from "../shared/context.ts";
+import { indexHolds } from "../shared/credits/hold-deadlines.ts";
 import { listUndelivered, reverseCharges } from "../shared/credits/deliveries.ts";
 import { type ComparedBalance, listBalances } from "../shared/credits/ledger.ts";
 import { deleteStoredBalance, readStoredBalances, storeBalance } from "../shared/credits/stored-balances.ts";
@@ -52,12 +53,13 @@ export interface Rotation {
 
 /**
  * Compares one page of organizations: the ledger with the balance, and the balance with Redis' copy. The drift found in a
- * whole rotation becomes the metric.
+ * whole rotation becomes the metric. Holds that the index lacks, for the sweeper to find, are added.
  * @returns where the next page begins.
  */
 export async function reconcileNextPage(context: Repairing, rotation: Rotation): Promise<Rotation> {
   const { database, redis, metrics } = context;
   const ids = await listOrganizationIds(database, rotation.after, organizationsPerPage);
+  await indexHolds(redis, ids);
   // Redis is read before Postgres, so a correct copy can only be older.
   const copies = await readStoredBalances(redis, ids);
   const page = await listBalances(database, rotation.after, organizationsPerPage);

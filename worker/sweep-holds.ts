@@ -1,10 +1,10 @@
 import type { Context } from "../shared/context.ts";
-import { findOverdueHolds, type OverdueHold, readOverdueHolds } from "../shared/credits/holds.ts";
+import { findOverdueHolds, type IndexedHold } from "../shared/credits/hold-deadlines.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { execPipeline } from "../shared/redis/pipeline.ts";
 
-const organizationsPerPipeline = 500;
+const holdsPerPage = 500;
+const pagesPerRunMax = 20;
 const refundRetryMs = 2_000;
 
 type Sweeping = Pick<Context, "config" | "redis" | "metrics" | "log"> & { settlement: Settlement };
@@ -12,27 +12,22 @@ type Sweeping = Pick<Context, "config" | "redis" | "metrics" | "log"> & { settle
 /**
  * Ends the holds that are open 2 s after their deadline, because a process died or a message was lost. Several workers
  * may sweep at once, since Postgres decides each search once.
- * @returns the open holds that it saw, and the mils they hold.
+ * @throws the first error of a hold that could not be ended; it keeps no other hold from being ended.
  */
-export async function sweepHolds(context: Sweeping, organizationIds: readonly string[]) {
-  const seen = { open: 0, heldMils: 0 };
-  for (let at = 0; at < organizationIds.length; at += organizationsPerPipeline) {
-    const page = organizationIds.slice(at, at + organizationsPerPipeline);
-    const pipeline = context.redis.pipeline();
-    for (const organizationId of page) findOverdueHolds(pipeline, organizationId, protocolTimes.sweepGraceMs);
-    const replies = await execPipeline(pipeline);
-    for (const [place, reply] of replies.entries()) {
-      const { open, heldMils, overdue } = readOverdueHolds(reply);
-      seen.open += open;
-      seen.heldMils += heldMils;
-      await Promise.all(overdue.map((hold) => refund(context, page[place] ?? "", hold)));
-    }
+export async function sweepHolds(context: Sweeping): Promise<void> {
+  const errors: unknown[] = [];
+  for (let page = 0; page < pagesPerRunMax; page += 1) {
+    const range = { skip: errors.length, limit: holdsPerPage };
+    const overdue = await findOverdueHolds(context.redis, { graceMs: protocolTimes.sweepGraceMs, ...range });
+    const ended = await Promise.allSettled(overdue.map((hold) => refund(context, hold)));
+    errors.push(...ended.flatMap((end) => (end.status === "rejected" ? [end.reason] : [])));
+    if (overdue.length < holdsPerPage) break;
   }
-  return seen;
+  if (errors.length > 0) throw errors[0];
 }
 
 /** Refunds the search of a hold. If it was charged after all, the charge stays and only the hold ends. */
-async function refund(context: Sweeping, organizationId: string, { requestId, keyHash }: OverdueHold): Promise<void> {
+async function refund(context: Sweeping, { organizationId, requestId, keyHash }: IndexedHold): Promise<void> {
   const { config, settlement, metrics, log } = context;
   // The key's record is only freed here, never filled, so the fingerprint of its query is not needed.
   const key = keyHash ? { hash: keyHash, fingerprint: "" } : undefined;

@@ -1,6 +1,6 @@
 -- Admits one search, or returns why not. A refusal takes nothing from the rate window and leaves no hold.
 -- KEYS: balance (its mils and version), holds (request id -> "mils:deadline:key hash", and their sum under "held"), window,
---   record (the first request under an Idempotency-Key).
+--   record (the first request under an Idempotency-Key), index of all organizations' open holds (see overdue.lua).
 -- ARGV: 1 request id, 2 price in mils, 3 searches in flight at most, 4 window limit, 5 window ms, 6 ms until the
 --   deadline, 7 query fingerprint ('' without an Idempotency-Key), 8 ms that a record lives, 9 '1' to place no
 --   hold, 10 hash of the Idempotency-Key, so that a hold names the record it owns.
@@ -8,7 +8,7 @@
 --   held: deadline (ms since the epoch, Redis' clock), mils left to spend
 --   replayed: the first request's id, the bytes of its answer   waiting: the id of the request that still runs
 --   key_reused, cold, closed, limited, crowded: nothing more    short: available, held, version of the balance
-local balance, holds, window, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local balance, holds, window, record, index = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, price, fingerprint = ARGV[1], tonumber(ARGV[2]), ARGV[7]
 local limit, windowMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 local used, leftMs = readWindow(window, windowMs)
@@ -38,6 +38,7 @@ if used >= limit then return {'limited', used, leftMs} end
 local deadline = nowMs + tonumber(ARGV[6])
 if redis.call('HSETNX', holds, id, price .. ':' .. deadline .. ':' .. ARGV[10]) == 1 then
   redis.call('HINCRBY', holds, 'held', price)
+  redis.call('ZADD', index, deadline, indexEntry(holds, id, ARGV[10]))
 end
 if fingerprint ~= '' then
   redis.call('DEL', record)

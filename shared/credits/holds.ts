@@ -7,9 +7,9 @@ import type { VersionedBalance } from "./versioned-balance.ts";
 import type { Plan } from "./plans.ts";
 
 /**
- * Holds: mils set aside for searches that run. For each organization Redis keeps, under one hash tag, a copy of the
- * balance in Postgres with its version, the open holds with their sum, the rate window, and a record for each
- * Idempotency-Key. What can be spent is balance − held. Redis never computes a balance of its own.
+ * Holds: mils set aside for searches that run. For each organization Redis keeps a copy of the balance in Postgres with
+ * its version, the open holds with their sum, the rate window, and a record for each Idempotency-Key. What can be spent
+ * is balance − held. Redis never computes a balance of its own. An index has the open holds of all organizations.
  *
  *   open      entered by admit.lua, if the balance, the concurrency limit and the rate window allow the search.
  *     ├─▶ charged   left by settle.lua, after Postgres inserted the charge: the worker had an answer in time.
@@ -22,14 +22,16 @@ import type { Plan } from "./plans.ts";
  */
 
 const here = (file: string) => new URL(file, import.meta.url);
-const admitScript = new Script("admit", here("window.lua"), here("admit.lua"));
+const admitScript = new Script("admit", here("window.lua"), here("deadline-entry.lua"), here("admit.lua"));
 const usageScript = new Script("usage", here("window.lua"), here("usage.lua"));
-const settleScript = new Script("settle", here("settle.lua"));
-const overdueScript = new Script("overdue", here("overdue.lua"));
+const settleScript = new Script("settle", here("deadline-entry.lua"), here("settle.lua"));
 
 export function defineHoldScripts(redis: Redis): void {
-  for (const script of [admitScript, usageScript, settleScript, overdueScript]) script.define(redis);
+  for (const script of [admitScript, usageScript, settleScript]) script.define(redis);
 }
+
+/** The index of all organizations' open holds; hold-deadlines.ts reads it. */
+export const holdIndexKey = "holds:deadlines";
 
 export const keysOf = (organizationId: string) => ({
   balance: `{${organizationId}}:pair`,
@@ -81,8 +83,8 @@ export async function admit(redis: Redis, request: AdmissionRequest): Promise<Ad
   const keys = keysOf(request.organizationId);
   const reply = await admitScript.run(
     redis,
-    // Without an Idempotency-Key, a key of the same slot stands in for the record; the script does not read it.
-    [keys.balance, keys.holds, keys.window, key ? keys.record(key.hash) : keys.balance],
+    // Without an Idempotency-Key another key stands in for the record; the script does not read it.
+    [keys.balance, keys.holds, keys.window, key ? keys.record(key.hash) : keys.balance, holdIndexKey],
     [
       request.requestId,
       request.priceMils,
@@ -143,7 +145,7 @@ export function settleHolds(
   });
   return settleScript.run(
     on,
-    [balanceKey, holds, ...records],
+    [balanceKey, holds, holdIndexKey, ...records],
     [
       balance.balanceMils,
       balance.version,
@@ -210,22 +212,4 @@ export async function readUsage(redis: Redis, organizationId: string, plan: Plan
       ? { balanceMils: read[4], version: read[5], heldMils: read[6], searchesInFlight: read[7] }
       : undefined;
   return { outcome, window: { used, leftMs }, availableMils, creditState };
-}
-
-/** Adds a look at one organization's holds to a pipeline; {@link readOverdueHolds} reads the reply. */
-export function findOverdueHolds(on: ChainableCommander, organizationId: string, graceMs: number): void {
-  void overdueScript.run(on, [keysOf(organizationId).holds], [graceMs]);
-}
-
-export interface OverdueHold {
-  requestId: string;
-  keyHash: string | undefined;
-}
-
-export function readOverdueHolds(reply: unknown): { open: number; heldMils: number; overdue: OverdueHold[] } {
-  const [open, heldMils, ...found] = z.tuple([count, count], z.string()).parse(reply);
-  const overdue = found.flatMap((requestId, at) =>
-    at % 2 ? [] : [{ requestId, keyHash: found[at + 1] || undefined }],
-  );
-  return { open, heldMils, overdue };
 }

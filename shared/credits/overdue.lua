@@ -1,21 +1,17 @@
--- Reads the holds of one organization.
--- KEYS: holds.  ARGV: 1 ms after its deadline that a hold counts as overdue.
--- Returns {open holds, mils held, then for each overdue hold its request id and the hash of its key ('' without one)}.
-local open = redis.call('HLEN', KEYS[1])
-if open <= 1 then return {0, 0} end
+-- Reads overdue holds, oldest first, from the index of all organizations' open holds: a sorted set of
+-- organization|request id|hash of the Idempotency-Key ('' without one), by deadline (ms since the epoch).
+-- An entry whose hold is gone is removed: a process of a version without the index has ended it.
+-- KEYS: index.  ARGV: 1 ms after its deadline that a hold counts as overdue, 2 entries to skip, 3 entries to read at most.
+-- Returns the entries.
 local time = redis.call('TIME')
 local latestMs = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(ARGV[1])
-local fields = redis.call('HGETALL', KEYS[1])
-local seen = {open - 1, 0}
-for at = 1, #fields, 2 do
-  if fields[at] == 'held' then
-    seen[2] = tonumber(fields[at + 1])
+local overdue = {}
+for _, entry in ipairs(redis.call('ZRANGE', KEYS[1], '-inf', '(' .. latestMs, 'BYSCORE', 'LIMIT', ARGV[2], ARGV[3])) do
+  local organization, requestId = string.match(entry, '^([^|]*)|([^|]*)|')
+  if redis.call('HEXISTS', '{' .. organization .. '}:holds', requestId) == 1 then
+    overdue[#overdue + 1] = entry
   else
-    local deadline, keyHash = string.match(fields[at + 1], '^%d+:(%d+):(.*)$')
-    if tonumber(deadline) < latestMs then
-      seen[#seen + 1] = fields[at]
-      seen[#seen + 1] = keyHash
-    end
+    redis.call('ZREM', KEYS[1], entry)
   end
 end
-return seen
+return overdue

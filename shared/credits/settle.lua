@@ -1,11 +1,12 @@
 -- Ends holds of one organization and stores the balance that Postgres returned. Running it late, twice or in another order
 -- is safe: a hold is dropped once, an older balance never replaces a newer one, and the first answer's bytes stay.
--- KEYS: balance, holds, then the record of each search that had an Idempotency-Key.
+-- KEYS: balance, holds, index of all organizations' open holds (see overdue.lua), then the record of each search that had
+--   an Idempotency-Key.
 -- ARGV: 1 balance, 2 version, 3 ms that a record lives, 4 ms that a failure is kept for waiting repeats; then for each
---   search 5 values: request id, index of its record in KEYS (0: none), what to do with the record (answer | failure |
+--   search 5 values: request id, place of its record behind the first KEYS (0: none), what to do with the record (answer | failure |
 --   none), the bytes, the query fingerprint.
 -- Returns for each search the bytes under its key if another run's answer was there first, else ''; and its request id.
-local balance, holds = KEYS[1], KEYS[2]
+local balance, holds, index = KEYS[1], KEYS[2], KEYS[3]
 
 local version = tonumber(redis.call('HGET', balance, 'version'))
 if not version or tonumber(ARGV[2]) > version then
@@ -15,9 +16,11 @@ end
 local function drop(id)
   local hold = redis.call('HGET', holds, id)
   if not hold then return end
+  local mils, keyHash = string.match(hold, '^(%d+):%d+:(.*)$')
   redis.call('HDEL', holds, id)
+  redis.call('ZREM', index, indexEntry(holds, id, keyHash))
   -- Subtracted, not negated: a hold of 0 mils would give -0, which Redis does not take for an integer.
-  redis.call('HINCRBY', holds, 'held', 0 - tonumber(string.match(hold, '^%d+')))
+  redis.call('HINCRBY', holds, 'held', 0 - tonumber(mils))
 end
 
 -- A record belongs to the request that it names. No other request fills or frees it while that one runs.
@@ -47,7 +50,7 @@ end
 
 local results = {}
 for at = 5, #ARGV, 5 do
-  local id, record, fate, bytes = ARGV[at], KEYS[2 + ARGV[at + 1]], ARGV[at + 2], ARGV[at + 3]
+  local id, record, fate, bytes = ARGV[at], KEYS[3 + ARGV[at + 1]], ARGV[at + 2], ARGV[at + 3]
   drop(id)
   local before, owner = '', id
   if fate == 'answer' then before, owner = remember(record, id, bytes, ARGV[at + 4]) end

@@ -3,6 +3,7 @@ import type { PoolClient } from "pg";
 import { z } from "zod";
 import { protocolTimes } from "../protocol-times.ts";
 import { keysOf } from "./holds.ts";
+import { type OpenHold, strayEntries, unindexedHolds } from "./verify-hold-deadlines.ts";
 import { queryAll, type Violation } from "./violation.ts";
 
 /**
@@ -20,7 +21,7 @@ const idRow = z.object({ id: z.string() });
 const balanceRow = z.object({ id: z.string(), balance_mils: z.number(), version: z.number() });
 
 export async function verifyRedis(client: PoolClient, redis: Redis): Promise<Violation[]> {
-  const found: Violation[] = [];
+  const found = await strayEntries(redis);
   for (let after = ""; ; ) {
     const text = "select id from organizations where id > $1 order by id limit $2";
     const page = await queryAll(client, text, [after, organizationsPerPage]);
@@ -34,23 +35,29 @@ export async function verifyRedis(client: PoolClient, redis: Redis): Promise<Vio
 async function brokenHolds(redis: Redis, ids: readonly string[]): Promise<Violation[]> {
   const [seconds] = await redis.time();
   const latestMs = Number(seconds) * 1_000 - protocolTimes.overdueViolationAfterMs;
-  const hashes = await Promise.all(ids.map((id) => redis.hgetall(keysOf(id).holds)));
-  return hashes.flatMap((hash, at): Violation[] => {
-    const { held = "0", ...holds } = hash;
-    const open = Object.entries(holds).map(([requestId, hold]) => {
-      const [mils = "", deadlineMs = ""] = hold.split(":");
-      return { requestId, mils: Number(mils), deadlineMs: Number(deadlineMs) };
-    });
-    const sum = open.reduce((mils, hold) => mils + hold.mils, 0);
-    const wrongSum = { rule: sumRule, subject: ids[at] ?? "", found: `${held} held, holds sum to ${sum}` };
-    const overdue = open
-      .filter((hold) => hold.deadlineMs < latestMs)
-      .map(({ requestId, deadlineMs }) => {
-        const deadline = new Date(deadlineMs).toISOString();
-        return { rule: overdueRule, subject: requestId, found: `still open, its deadline was ${deadline}` };
-      });
-    return sum === Number(held) ? overdue : [wrongSum, ...overdue];
+  const organizations = await Promise.all(ids.map((id) => readHolds(redis, id)));
+  const open = organizations.flatMap(({ holds }) => holds);
+  const wrongSums = organizations.flatMap(({ organizationId, heldMils, holds }) => {
+    const sum = holds.reduce((mils, hold) => mils + hold.mils, 0);
+    const found = `${heldMils} held, holds sum to ${sum}`;
+    return sum === heldMils ? [] : [{ rule: sumRule, subject: organizationId, found }];
   });
+  const overdue = open
+    .filter((hold) => hold.deadlineMs < latestMs)
+    .map(({ requestId, deadlineMs }) => {
+      const deadline = new Date(deadlineMs).toISOString();
+      return { rule: overdueRule, subject: requestId, found: `still open, its deadline was ${deadline}` };
+    });
+  return [...wrongSums, ...overdue, ...(await unindexedHolds(redis, open))];
+}
+
+async function readHolds(redis: Redis, organizationId: string) {
+  const { held = "0", ...hash } = await redis.hgetall(keysOf(organizationId).holds);
+  const holds = Object.entries(hash).map(([requestId, hold]): OpenHold => {
+    const [mils, deadlineMs, keyHash = ""] = hold.split(":");
+    return { organizationId, requestId, mils: Number(mils), deadlineMs: Number(deadlineMs), keyHash };
+  });
+  return { organizationId, heldMils: Number(held), holds };
 }
 
 /** Redis is read before Postgres, so a copy that is newer than Postgres was never true. */

@@ -113,13 +113,3 @@ export async function listOrganizationIds(database: Database, after: string, lim
   ]);
   return rows.map((row) => idRow.parse(row).id);
 }
-
-/** Organizations with a token that was used in the last `ageSeconds`: only these can have recent holds. */
-export async function listRecentlyActive(database: Database, ageSeconds: number): Promise<string[]> {
-  const { rows } = await database.query({
-    name: "list_lately_active",
-    text: `select distinct organization_id as id from tokens where last_used_at > now() - make_interval(secs => $1)`,
-    values: [ageSeconds],
-  });
-  return rows.map((row) => idRow.parse(row).id);
-}

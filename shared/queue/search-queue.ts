@@ -16,7 +16,6 @@ import { type SearchJob, searchJob } from "./search-job.ts";
  */
 
 const queueName = "searches";
-// A hash tag, so that all keys of the queue share a slot on a cluster.
 const prefix = "{serpmill}";
 
 /** Keys of BullMQ: lists of the ids of waiting and running jobs, newest first; a stream; and a hash for each job. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
-import { admit, keysOf } from "../../shared/credits/holds.ts";
+import { admit, holdIndexKey } from "../../shared/credits/holds.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
@@ -139,8 +139,8 @@ test.concurrent("a charge whose API was killed before it delivered the answer is
 
 test.concurrent("the sweeper ends a search whose job was never enqueued, and frees its Idempotency-Key", () =>
   withService({ apis: 1, workers: 1 }, async (service) => {
-    const { organizationId, token } = await service.organization({ creditMils: 100 });
-    await service.usage(token); // The sweeper looks at organizations whose tokens were used lately.
+    const { organizationId } = await service.organization({ creditMils: 100 });
+    await storeBalance(service.redis, organizationId, { balanceMils: 100, version: 1 });
     const request = { organizationId, requestId: "req_lost", priceMils: 5, budgetMs: 100, plan, key, closed: false };
     expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
 
@@ -151,13 +151,13 @@ test.concurrent("the sweeper ends a search whose job was never enqueued, and fre
     await service.redis.flushall();
   }));
 
-test.concurrent("a worker that starts ends holds that were left open long ago", () =>
+test.concurrent("a worker that starts ends holds that were left open, also by processes of a version without the index", () =>
   withService({ apis: 0, workers: 0 }, async (service) => {
-    const { organizationId } = await service.organization({ creditMils: 100 }); // Its token was never used.
+    const { organizationId } = await service.organization({ creditMils: 100 });
     await storeBalance(service.redis, organizationId, { balanceMils: 100, version: 1 });
     const request = { organizationId, requestId: "req_old", priceMils: 5, budgetMs: 0, plan, key, closed: false };
     expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
-    await service.redis.hset(keysOf(organizationId).holds, "req_old", "5:0:h"); // Its deadline is in 1970.
+    expect(await service.redis.zrem(holdIndexKey, `${organizationId}|req_old|${key.hash}`)).toBe(1);
 
     await service.startWorker();
     await service.until(async () => (await service.holdsOf(organizationId)).open === 0);

@@ -35,6 +35,12 @@ export const admissionMutants: readonly Mutant[] = [
     ],
   },
   {
+    name: "hold-not-indexed",
+    what: "The gate places a hold and does not add it to the index, so the sweeper does not find it.",
+    caughtBy: moneyModel,
+    edits: [inScript("admit.lua", replace("redis.call('ZADD', index, deadline, indexEntry(holds, id, ARGV[10]))", ""))],
+  },
+  {
     name: "holds-expire-too-soon",
     what: "Holds have a time to live that is shorter than the searches that they belong to.",
     caughtBy: moneyModel,

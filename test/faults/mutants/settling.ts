@@ -56,6 +56,12 @@ export const settlingMutants: readonly Mutant[] = [
     ],
   },
   {
+    name: "index-entry-left",
+    what: "A hold that ends stays in the index of open holds.",
+    caughtBy: moneyModel,
+    edits: [inScript("settle.lua", replace("redis.call('ZREM', index, indexEntry(holds, id, keyHash))", ""))],
+  },
+  {
     name: "key-freed-by-another-request",
     what: "A failed search frees its Idempotency-Key although another request owns the key by now.",
     caughtBy: moneyModel,

@@ -1,7 +1,7 @@
 import type { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { keysOf } from "../../../shared/credits/holds.ts";
+import { holdIndexKey, keysOf } from "../../../shared/credits/holds.ts";
 import { readLine } from "../../harness/clients/admin.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
@@ -37,6 +37,7 @@ const unconfirmed = "an unconfirmed charge stands, and is young";
 const keyPaid = "a key has paid with a charge that stands";
 const heldSums = "the held sum is the sum of the open holds";
 const overdue = "a hold ends with its deadline and its grace";
+const indexed = "the index names the open holds, each with its deadline";
 const copies = "Redis' copy of a balance is Postgres' balance of that version";
 
 const balance = "update organizations set balance_mils = balance_mils";
@@ -162,6 +163,8 @@ test("each broken rule is reported with its subject, and no other organization o
   const held = await searchedOnce([
     { rule: heldSums, title: "a held sum without holds", hold: { held: "7" } },
     { rule: overdue, title: "a hold that is still open after its deadline", hold: { held: "5" } },
+    { rule: indexed, title: "a hold that the index lacks", hold: { held: "5" } },
+    { rule: indexed, title: "an entry of the index without a hold", hold: { held: "0" } },
   ]);
   // Running workers and APIs would repair some of them: wrong copies in Redis, and old undelivered charges.
   await Promise.all([...service.workers, ...service.apis].map((process) => process.stop()));
@@ -179,10 +182,14 @@ test("each broken rule is reported with its subject, and no other organization o
   }
 
   for (const { damage, organizationId, requestId } of held) {
-    const isOverdue = damage.rule === overdue;
-    const hold = isOverdue ? { [requestId]: "5:1000:" } : {};
+    const isOpen = damage.hold.held === "5";
+    const deadlineMs = damage.rule === overdue ? 1_000 : Date.now();
+    const hold = isOpen ? { [requestId]: `5:${deadlineMs}:` } : {};
     await service.redis.hset(keysOf(organizationId).holds, { ...damage.hold, ...hold });
-    planted.push({ rule: damage.rule, subject: isOverdue ? requestId : organizationId, title: damage.title });
+    if (damage.rule === (isOpen ? overdue : indexed))
+      await service.redis.zadd(holdIndexKey, deadlineMs, `${organizationId}|${requestId}|`);
+    const subject = damage.rule === heldSums ? organizationId : requestId;
+    planted.push({ rule: damage.rule, subject, title: damage.title });
   }
 
   const { exitCode, stdout, stderr } = await operator.try("ledger", "verify");

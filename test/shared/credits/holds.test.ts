@@ -1,17 +1,22 @@
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
   type AdmissionRequest,
   admit,
   defineHoldScripts,
+  holdIndexKey,
   keysOf,
-  findOverdueHolds,
   readIdempotencyState,
-  readOverdueHolds,
   readRemembered,
   readUsage,
   settleHolds,
 } from "../../../shared/credits/holds.ts";
+import {
+  defineHoldIndexScripts,
+  findOverdueHolds,
+  indexHolds,
+  readOpenHolds,
+} from "../../../shared/credits/hold-deadlines.ts";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
@@ -32,6 +37,7 @@ beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
   defineHoldScripts(redis);
+  defineHoldIndexScripts(redis);
 });
 afterAll(async () => {
   redis.disconnect();
@@ -165,19 +171,63 @@ test("a failure frees the key for the next request, and is shared with the repea
   });
 });
 
-test("the sweeper finds only overdue holds, with the key that each owns", async () => {
-  const organizationId = await seeded(100);
-  const late = request(organizationId, { budgetMs: 0, key: { hash: "abc", fingerprint: "q" } });
-  await admit(redis, late);
-  await admit(redis, request(organizationId));
-  const look = async (graceMs: number) => {
-    const pipeline = redis.pipeline();
-    findOverdueHolds(pipeline, organizationId, graceMs);
-    const [reply] = (await pipeline.exec()) ?? [];
-    return readOverdueHolds(reply?.[1]);
-  };
-  expect(await look(60_000)).toEqual({ open: 2, heldMils: 10, overdue: [] });
-  expect(await look(-1)).toEqual({ open: 2, heldMils: 10, overdue: [{ requestId: late.requestId, keyHash: "abc" }] });
+describe("the index of open holds", () => {
+  beforeEach(() => redis.flushall());
+  const find = (graceMs: number, range: { skip?: number; limit?: number } = {}) =>
+    findOverdueHolds(redis, { graceMs, limit: 10, ...range });
+  const nowMs = -1; // A grace below 0: a hold without a budget is overdue at once.
+  const laterMs = -60_000;
+
+  test("the sweeper finds only overdue holds, with the key that each owns", async () => {
+    const organizationId = await seeded(100);
+    const late = request(organizationId, { budgetMs: 0, key: { hash: "abc", fingerprint: "q" } });
+    await admit(redis, late);
+    await admit(redis, request(organizationId));
+    expect(await find(60_000)).toEqual([]);
+    expect(await find(nowMs)).toEqual([{ organizationId, requestId: late.requestId, keyHash: "abc" }]);
+  });
+
+  test("the sweeper finds the holds of all organizations, the oldest first, page by page", async () => {
+    const requests = await Promise.all(
+      [0, 10_000, 20_000].map(async (budgetMs) => request(await seeded(100), { budgetMs })),
+    );
+    for (const one of requests) await admit(redis, one);
+    const ids = async (range: { skip?: number; limit?: number }) =>
+      (await find(laterMs, range)).map(({ requestId }) => requestId);
+    expect(await ids({ limit: 2 })).toEqual(requests.slice(0, 2).map(({ requestId }) => requestId));
+    expect(await ids({ skip: 1 })).toEqual(requests.slice(1).map(({ requestId }) => requestId));
+    expect(await readOpenHolds(redis)).toEqual({ open: 3, heldMils: 15 });
+  });
+
+  test("a hold leaves the index in the step that ends it, whatever its key", async () => {
+    const organizationId = await seeded(100);
+    const requests = [request(organizationId), request(organizationId, { key: { hash: "k", fingerprint: "q" } })];
+    for (const one of requests) await admit(redis, one);
+    await settleHolds(redis, organizationId, { balanceMils: 100, version: 2 }, requests);
+    expect(await redis.exists(holdIndexKey)).toBe(0);
+    expect(await readOpenHolds(redis)).toEqual({ open: 0, heldMils: 0 });
+  });
+
+  test("an entry whose hold a process without the index has ended is removed, and no search is refunded for it", async () => {
+    const organizationId = await seeded(100);
+    const gone = request(organizationId, { budgetMs: 0 });
+    await admit(redis, gone);
+    await redis.hdel(keysOf(organizationId).holds, gone.requestId);
+    expect(await find(nowMs)).toEqual([]);
+    expect(await redis.exists(holdIndexKey)).toBe(0);
+  });
+
+  test("the holds of a process without the index are added to it, once", async () => {
+    const [one, other] = [await seeded(100), await seeded(100)];
+    const late = request(one, { budgetMs: 0, key: { hash: "abc", fingerprint: "q" } });
+    await admit(redis, late);
+    await admit(redis, request(other));
+    await redis.zrem(holdIndexKey, `${one}|${late.requestId}|abc`);
+    expect(await find(nowMs)).toEqual([]);
+    expect(await indexHolds(redis, [one, other, newId("org")])).toBe(1);
+    expect(await indexHolds(redis, [one, other])).toBe(0);
+    expect(await find(nowMs)).toEqual([{ organizationId: one, requestId: late.requestId, keyHash: "abc" }]);
+  });
 });
 
 test("a rate window that would outlive its length, after the clock was set back, counts as over", async () => {

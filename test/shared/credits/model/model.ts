@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import type { Redis } from "ioredis";
-import { keysOf } from "../../../../shared/credits/holds.ts";
+import { holdIndexKey, keysOf } from "../../../../shared/credits/holds.ts";
 import type { Decision, SettlementRequest } from "../../../../shared/credits/ledger.ts";
 import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
@@ -138,4 +138,11 @@ export function messagesOf(
 export function redisKeysOf(organizationId: string): string[] {
   const { balance, holds, window, record } = keysOf(organizationId);
   return [balance, holds, window, ...keyHashes.map(record)];
+}
+
+/** Removes an organization from Redis, together with the entries of its holds in the index. */
+export async function removeKeys({ redis }: Real, organizationId: string): Promise<void> {
+  const entries = (await redis.zrange(holdIndexKey, 0, "-1")).filter((entry) => entry.startsWith(`${organizationId}|`));
+  if (entries.length > 0) await redis.zrem(holdIndexKey, ...entries);
+  await redis.del(...redisKeysOf(organizationId));
 }

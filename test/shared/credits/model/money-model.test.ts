@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Redis } from "ioredis";
 import { Shutdown } from "../../../../shared/process/shutdown.ts";
+import { defineHoldIndexScripts } from "../../../../shared/credits/hold-deadlines.ts";
 import { defineHoldScripts } from "../../../../shared/credits/holds.ts";
 import { verifyLedger } from "../../../../shared/credits/verify.ts";
 import { type Database, openDatabase } from "../../../../shared/database/pool.ts";
@@ -24,6 +25,7 @@ beforeAll(async () => {
   [fresh, server] = await Promise.all([freshDatabase(), freshRedis()]);
   redis = new Redis(server.url);
   defineHoldScripts(redis);
+  defineHoldIndexScripts(redis);
   database = openDatabase({ url: fresh.url, name: "test", sizeMax: 4, log, shutdown });
 });
 afterAll(async () => {

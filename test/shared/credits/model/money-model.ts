@@ -2,6 +2,7 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import fc from "fast-check";
 import type { Redis } from "ioredis";
 import type { Database } from "../../../../shared/database/pool.ts";
+import { holdIndexKey } from "../../../../shared/credits/holds.ts";
 import { balanceOf } from "./postgres-model.ts";
 import { createParticipants } from "./participants.ts";
 import {
@@ -14,12 +15,12 @@ import {
   save,
   readLedgerBalance,
   sweep,
-  sweepOne,
+  sweepAll,
   usage,
 } from "./redis-steps.ts";
 import { reverseCall } from "./ledger-calls.ts";
 import { callAlone, oneCall, race } from "./ledger-steps.ts";
-import { newModel, redisModelOf, type Model, balanceMessage, type Real, redisKeysOf, withHistory } from "./model.ts";
+import { newModel, redisModelOf, type Model, balanceMessage, type Real, removeKeys, withHistory } from "./model.ts";
 import { compareWithModel } from "./compare-with-model.ts";
 
 /**
@@ -78,6 +79,7 @@ export async function checkMoneyModel(options: MoneyModelOptions): Promise<{ run
         postgres: undefined,
         met: count,
       };
+      await redis.del(holdIndexKey); // What a broken run has left.
       const model = newModel(await createParticipants(database));
       try {
         await fc.asyncModelRun(() => ({ model, real }), commands);
@@ -119,7 +121,7 @@ async function bringToRest(model: Model, real: Real): Promise<void> {
         "the messages alone bring the balance to Redis",
       );
   }
-  for (const id of ids) await sweepOne(model, real, id, overdueAllMs);
+  await sweepAll(model, real, overdueAllMs);
   const undelivered = model.participants.searches.filter(({ requestId }) => model.postgres.undelivered.has(requestId));
   if (undelivered.length > 0) await callAlone(model, real, reverseCall(undelivered));
   for (const id of ids) model.messagesInFlight.push(balanceMessage(id, balanceOf(model.postgres, id)));
@@ -132,7 +134,7 @@ async function bringToRest(model: Model, real: Real): Promise<void> {
     for (const { requestId, body, failure } of records.values())
       ok(body !== undefined || failure !== undefined, `${requestId} still runs under its key`);
   }
-  await real.redis.del(...ids.flatMap(redisKeysOf));
+  for (const id of ids) await removeKeys(real, id);
 }
 
 async function deliverAll(model: Model, real: Real): Promise<void> {

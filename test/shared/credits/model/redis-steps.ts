@@ -1,13 +1,7 @@
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
-import {
-  admit,
-  findOverdueHolds,
-  readOverdueHolds,
-  readRemembered,
-  readUsage,
-  settleHolds,
-} from "../../../../shared/credits/holds.ts";
+import { findOverdueHolds, indexHolds, readOpenHolds } from "../../../../shared/credits/hold-deadlines.ts";
+import { admit, readRemembered, readUsage, settleHolds } from "../../../../shared/credits/holds.ts";
 import { readBalance } from "../../../../shared/credits/ledger.ts";
 import { readPaidKey } from "../../../../shared/credits/paid-keys.ts";
 import { keyOf, balanceOf } from "./postgres-model.ts";
@@ -21,10 +15,12 @@ import {
   organizationAt,
   type Real,
   redisKeysOf,
+  removeKeys,
   searchOf,
   searchChoice,
   type Settlement,
 } from "./model.ts";
+import { searchesMax } from "./participants.ts";
 import { steps } from "./step.ts";
 
 const organization = fc.nat(1);
@@ -131,40 +127,38 @@ export const usage = steps(
 );
 
 /** Finds overdue holds and refunds them. The messages of these refunds are in flight like all others. */
-export async function sweepOne(model: Model, real: Real, organizationId: string, graceMs: number): Promise<void> {
-  const redisModel = redisModelOf(model, organizationId);
-  const expected = [...redisModel.holds]
-    .filter(([, { late }]) => late || graceMs === overdueAllMs)
-    .map(([requestId, { keyHash }]) => ({ requestId, keyHash: keyHash || undefined }));
-  const pipeline = real.redis.pipeline();
-  findOverdueHolds(pipeline, organizationId, graceMs);
-  const [reply] = (await pipeline.exec()) ?? [];
-  const { overdue, ...open } = readOverdueHolds(reply?.[1]);
-  deepStrictEqual(open, { open: redisModel.holds.size, heldMils: heldMilsOf(redisModel) });
+export async function sweepAll(model: Model, real: Real, graceMs: number): Promise<void> {
+  const open = [...model.redis].flatMap(([organizationId, { holds }]) =>
+    [...holds].map(([requestId, hold]) => ({ organizationId, requestId, ...hold })),
+  );
+  const expected = open
+    .filter(({ late }) => late || graceMs === overdueAllMs)
+    .map(({ organizationId, requestId, keyHash }) => ({ organizationId, requestId, keyHash: keyHash || undefined }));
+  const overdue = await findOverdueHolds(real.redis, { graceMs, limit: searchesMax });
+  const heldMils = open.reduce((sum, { mils }) => sum + mils, 0);
+  deepStrictEqual(await readOpenHolds(real.redis), { open: open.length, heldMils });
   deepStrictEqual(
     new Map(overdue.map((hold) => [hold.requestId, hold])),
     new Map(expected.map((hold) => [hold.requestId, hold])),
   );
   if (overdue.length === 0) return;
-  const settlements = overdue.map(({ requestId, keyHash }): Settlement => {
+  const settlements = overdue.map(({ organizationId, requestId, keyHash }): Settlement => {
     const key = keyHash ? { hash: keyHash, fingerprint: "" } : undefined;
     return { organizationId, requestId, key, wanted: "refund", reason: "abandoned", ifCharged: "end_hold" };
   });
   await callAlone(model, real, decideCall(settlements));
-  model.history.push(`swept ${organizationId}`);
+  model.history.push("swept");
   real.met("sweep");
 }
 
-export const sweep = steps("sweep", organization, (model, real, at) =>
-  sweepOne(model, real, organizationAt(model, at).id, overdueNowMs),
-);
+export const sweep = steps("sweep", fc.constant(undefined), (model, real) => sweepAll(model, real, overdueNowMs));
 
 export const flush = steps("flush", organization, async (model, real, at) => {
   const { id } = organizationAt(model, at);
   model.redis.set(id, emptyRedis());
   model.redisLostData.add(id);
   real.redisSnapshots.delete(id);
-  await real.redis.del(...redisKeysOf(id));
+  await removeKeys(real, id);
   model.history.push(`flush ${id}`);
   real.met("flush");
 });
@@ -187,9 +181,10 @@ export const restore = steps("restore", organization, async (model, real, at) =>
   model.redis.set(id, structuredClone(redisModel));
   model.redisLostData.add(id);
   real.redisSnapshots.delete(id);
-  await real.redis.del(...redisKeysOf(id));
+  await removeKeys(real, id);
   for (const { key, bytes, expiresAtMs } of real.saved.get(id) ?? [])
     await real.redis.restore(key, Math.max(0, expiresAtMs), bytes, "ABSTTL");
+  await indexHolds(real.redis, [id]);
   model.history.push(`restore ${id}`);
   real.met("restore");
 });

@@ -1,0 +1,69 @@
+import type { Redis } from "ioredis";
+import { z } from "zod";
+import { execPipeline } from "../redis/pipeline.ts";
+import { Script } from "../redis/script.ts";
+import { holdIndexKey, keysOf } from "./holds.ts";
+
+/**
+ * The index of all organizations' open holds, by deadline. admit.lua and settle.lua keep it together with the holds, so
+ * what the sweeper and the gauges cost depends on the open holds and not on the number of organizations.
+ */
+
+const here = (file: string) => new URL(file, import.meta.url);
+const overdueScript = new Script("overdue", here("overdue.lua"));
+const indexHoldsScript = new Script("indexHolds", here("deadline-entry.lua"), here("enter-deadlines.lua"));
+
+export function defineHoldIndexScripts(redis: Redis): void {
+  for (const script of [overdueScript, indexHoldsScript]) script.define(redis);
+}
+
+/** An open hold, as the index names it. */
+export interface IndexedHold {
+  organizationId: string;
+  requestId: string;
+  keyHash: string | undefined;
+}
+
+export const indexEntryOf = (hold: { organizationId: string; requestId: string; keyHash: string }) =>
+  `${hold.organizationId}|${hold.requestId}|${hold.keyHash}`;
+
+export function readIndexEntry(entry: string): IndexedHold {
+  const [organizationId = "", requestId = "", keyHash] = entry.split("|");
+  return { organizationId, requestId, keyHash: keyHash || undefined };
+}
+
+/** Reads at most `limit` holds, oldest deadline first, that are open for `graceMs` after it. Leaves the first `skip` out. */
+export async function findOverdueHolds(
+  redis: Redis,
+  { graceMs, skip = 0, limit }: { graceMs: number; skip?: number; limit: number },
+): Promise<IndexedHold[]> {
+  const entries = await overdueScript.run(redis, [holdIndexKey], [graceMs, skip, limit]);
+  return z.array(z.string()).parse(entries).map(readIndexEntry);
+}
+
+/** Adds what processes of a version without the index hold for these organizations. @returns how many were missing. */
+export async function indexHolds(redis: Redis, organizationIds: readonly string[]): Promise<number> {
+  const holds = organizationIds.map((id) => keysOf(id).holds);
+  return z.int().parse(await indexHoldsScript.run(redis, [holdIndexKey, ...holds], []));
+}
+
+const entriesPerPage = 1_000;
+
+/** The number of open holds, and the mils that their organizations hold. Holds that come and go meanwhile may be missed. */
+export async function readOpenHolds(redis: Redis): Promise<{ open: number; heldMils: number }> {
+  const organizationIds = new Set<string>();
+  let open = 0;
+  let heldMils = 0;
+  for (;;) {
+    const page = await redis.zrange(holdIndexKey, open, `${open + entriesPerPage - 1}`);
+    const pipeline = redis.pipeline();
+    for (const { organizationId } of page.map(readIndexEntry)) {
+      if (organizationIds.has(organizationId)) continue;
+      organizationIds.add(organizationId);
+      pipeline.hget(keysOf(organizationId).holds, "held");
+    }
+    for (const held of await execPipeline(pipeline)) heldMils += Number(held ?? 0);
+    open += page.length;
+    if (page.length < entriesPerPage) return { open, heldMils };
+  }
+}
