@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { Batcher } from "../concurrency/batcher.ts";
-import { retryUntil, retryWhile } from "../concurrency/retry.ts";
+import { retryWhile } from "../concurrency/retry.ts";
 import type { Database } from "../database/pool.ts";
 import { isTransient } from "../database/transient-errors.ts";
 import { type Log, throttledWarning } from "../log.ts";
@@ -57,17 +57,17 @@ export function openSettlement(options: { database: Database; redis: Redis; metr
   const { database, redis, metrics } = options;
   const warn = throttledWarning(options.log, "a settlement was not accepted at once");
 
-  async function run(batch: Pending[]): Promise<void> {
-    const decided = await decideAll(batch);
-    const giveUpAtMs = Math.max(0, ...decided.map((search) => search.giveUpAtMs));
-    // The sweeper and the reconciler finish what Redis does not accept in time.
-    await retryUntil({ giveUpAtMs, pauseMs: retryPauseMs, onError: warn }, () => publishDecisions(redis, decided));
-    for (const { decision, resolve } of decided) {
-      if (decision.isNew) {
-        metrics.settlements.inc({ kind: decision.kind, reason: decision.reason ?? "delivered" });
-        metrics.chargedMils.inc(decision.chargedMils);
-      }
-      resolve(decision);
+  const run = async (batch: Pending[]) => publishBatch(await decideAll(batch));
+
+  /** Publishes decisions. What Redis does not take is tried again apart from the next batches, which do not wait for it. */
+  async function publishBatch(decided: Decided[]): Promise<void> {
+    const { published, unpublished } = await publishDecisions(redis, decided).catch(nonePublished(decided));
+    for (const search of published) finish(metrics, search);
+    for (const { search, error } of unpublished) {
+      warn(error);
+      // The sweeper and the reconciler finish what Redis does not accept in time.
+      if (performance.now() < search.giveUpAtMs) retries.add(search);
+      else finish(metrics, search);
     }
   }
 
@@ -102,13 +102,36 @@ export function openSettlement(options: { database: Database; redis: Redis; metr
   }
 
   const batches = new Batcher<Pending>({ sizeMax: batchSizeMax, concurrency: batchConcurrency, run });
+  const retries = new Batcher<Decided>({
+    sizeMax: batchSizeMax,
+    concurrency: 1,
+    pauseMs: retryPauseMs,
+    run: publishBatch,
+  });
   return {
     settle: (search) =>
       new Promise((resolve, reject) => {
         batches.add({ ...search, giveUpAtMs: performance.now() + search.retryForMs, resolve, reject });
       }),
-    idle: () => batches.idle(),
+    idle: async () => {
+      await batches.idle();
+      await retries.idle();
+    },
   };
+}
+
+const nonePublished = (decided: Decided[]) => (error: Error) => ({
+  published: [],
+  unpublished: decided.map((search) => ({ search, error })),
+});
+
+/** Counts a decision and hands it to the process that settled. */
+function finish(metrics: Metrics, { decision, resolve }: Decided): void {
+  if (decision.isNew) {
+    metrics.settlements.inc({ kind: decision.kind, reason: decision.reason ?? "delivered" });
+    metrics.chargedMils.inc(decision.chargedMils);
+  }
+  resolve(decision);
 }
 
 function withDecision(search: Pending, decision: Decision | undefined): Decided[] {

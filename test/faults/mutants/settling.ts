@@ -148,4 +148,20 @@ export const settlingMutants: readonly Mutant[] = [
       ),
     ],
   },
+  {
+    name: "whole-batch-published-again",
+    what: "If Redis refuses the decision of one organization, the decisions and replies of all others are repeated.",
+    caughtBy: testFile("test/shared/credits/settlement.test.ts"),
+    edits: [
+      inCode(
+        "publishBatch",
+        replace(
+          "for (const search of published) finish(metrics, search);",
+          `if (unpublished.length > 0)
+             unpublished.splice(0, Infinity, ...decided.map((search) => ({ search, error: new Error("one failed") })));
+           else for (const search of published) finish(metrics, search);`,
+        ),
+      ),
+    ],
+  },
 ];
