@@ -8,10 +8,15 @@ export function sendJson(
   status: number,
   body: string | Buffer,
 ): void {
+  response.statusCode = status;
+  setJsonHeaders(request, response, Buffer.byteLength(body));
+  response.end(body);
+}
+
+/** Sets the headers of an answer whose body is JSON of this length in bytes. */
+export function setJsonHeaders(request: IncomingMessage, response: ServerResponse, length: number): void {
   // The rest of an unread body would be taken for the next request, so the connection ends with this answer.
   if (!request.complete || requestScopeOf(response).draining.aborted) response.setHeader("Connection", "close");
-  response.statusCode = status;
   response.setHeader("Content-Type", "application/json; charset=utf-8");
-  response.setHeader("Content-Length", Buffer.byteLength(body));
-  response.end(body);
+  response.setHeader("Content-Length", length);
 }

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import type { Duplex } from "node:stream";
 import { newId } from "../../shared/ids.ts";
 import { errorBody } from "../../shared/errors.ts";
+import { oneAtATime } from "./one-at-a-time.ts";
 import { rawError } from "./send-error.ts";
 
 const headBytesMax = 8 * 1024;
@@ -33,17 +34,21 @@ export function createHttpServer(listener: RequestListener, limits = clientLimit
       connectionsCheckingInterval: limits.checkIntervalMs,
       requireHostHeader: false, // Checked by rejectUnsafeHeaders: Node would answer without a body.
     },
-    listener,
+    oneAtATime((request, response) => {
+      disconnectStalled(response, limits.stallMs);
+      listener(request, response);
+    }),
   );
   server.maxHeadersCount = 0; // Checked by rejectUnsafeHeaders: Node would silently drop headers.
-  server.prependListener("request", (_request, response) => {
-    response.setTimeout(limits.stallMs, () => {
-      if (response.socket?.writableLength) response.destroy();
-    });
-  });
   server.on("clientError", rejectMalformed);
-  server.on("checkExpectation", rejectExpectation);
+  server.on("checkExpectation", oneAtATime(rejectExpectation));
   return server;
+}
+
+function disconnectStalled(response: ServerResponse, stallMs: number): void {
+  response.setTimeout(stallMs, () => {
+    if (response.socket?.writableLength) response.destroy();
+  });
 }
 
 const rejections: Record<string, [status: number, phrase: string, reason: string]> = {

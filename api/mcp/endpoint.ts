@@ -1,17 +1,15 @@
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import type { Request as HttpRequest, Response as HttpResponse } from "express";
 import type { Config } from "../../shared/config.ts";
 import type { Authenticate } from "../authenticate.ts";
 import { requestScopeOf } from "../http/request-scope.ts";
-import { sendJson } from "../http/send-json.ts";
 import { Cancellation } from "./cancellation.ts";
 import { openHostCheck } from "./host-check.ts";
 import { McpRequest } from "./mcp-request.ts";
 import { methodOf, readMessage } from "./read-message.ts";
 import { rejectForeignHost, rejectListening } from "./rejections.ts";
 import { createToolServer, type ToolParts } from "./tool-server.ts";
+import { writeAnswer } from "./write-answer.ts";
 
 export interface McpParts extends ToolParts {
   authenticate: Authenticate;
@@ -47,7 +45,7 @@ export function handleMcp(parts: McpParts) {
     const authInfo = { token: "", clientId: caller.organizationId, scopes: [], extra: { mcpRequest } };
     const webRequest = toWebRequest(request, mcpRequest.disconnected);
     const answer = await handler.fetch(webRequest, { authInfo, parsedBody: message });
-    await write(answer, request, response);
+    await writeAnswer(answer, mcpRequest);
   };
 }
 
@@ -61,21 +59,4 @@ function toWebRequest(request: HttpRequest, signal: AbortSignal): Request {
   const known = Object.entries(request.headersDistinct).filter(([name]) => /^(mcp-|accept$|content-type$)/.test(name));
   const headers = known.map(([name, values]): [string, string] => [name, values?.join(", ") ?? ""]);
   return new Request("http://localhost/mcp", { method: "POST", headers, signal });
-}
-
-async function write(answer: Response, request: HttpRequest, response: HttpResponse): Promise<void> {
-  if (response.closed) return;
-  if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) {
-    const body = Buffer.from(await answer.arrayBuffer());
-    if (body.length > 0) return sendJson(request, response, answer.status, body);
-    return void response.writeHead(answer.status).end();
-  }
-  if (requestScopeOf(response).draining.aborted) response.setHeader("Connection", "close");
-  response.statusCode = answer.status;
-  response.setHeader("Content-Type", "text/event-stream");
-  // Keeps nginx from buffering the stream.
-  response.setHeader("X-Accel-Buffering", "no");
-  if (!answer.body) return void response.end();
-  // A caller that disconnected in the middle gets no error. Delivery decides about its charge when the response closes.
-  await pipeline(Readable.fromWeb(answer.body), response).catch(() => undefined);
 }

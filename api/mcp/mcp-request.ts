@@ -9,6 +9,7 @@ export class McpRequest {
   readonly scope: RequestScope;
   readonly caller: Caller;
   readonly #abort: AbortController;
+  #handedOver: (() => void) | undefined;
 
   constructor(parts: { request: Request; response: Response; scope: RequestScope; caller: Caller }) {
     this.request = parts.request;
@@ -23,7 +24,18 @@ export class McpRequest {
     return this.#abort.signal;
   }
 
+  /** Without effect once the delivery of an answer has begun: bytes that were sent cannot be taken back. */
   cancel(): void {
-    this.#abort.abort();
+    if (!this.#handedOver) this.#abort.abort();
+  }
+
+  /** The delivery of a search's answer begins. `handedOver` is called once a whole copy of it was handed to the socket. */
+  beginDelivery(handedOver: () => void): void {
+    this.#handedOver = handedOver;
+  }
+
+  /** What {@link beginDelivery} was told; undefined for everything that is not the answer of a search. */
+  get handedOver(): (() => void) | undefined {
+    return this.#handedOver;
   }
 }

@@ -15,7 +15,7 @@ const keyField = "serpmill/idempotencyKey";
 const replayedField = "serpmill/idempotencyReplayed";
 
 export interface SearchToolParts {
-  search: Search;
+  search: Pick<Search, "run">;
   delivery: Delivery;
   searchTimeoutMs: number;
 }
@@ -23,10 +23,11 @@ export interface SearchToolParts {
 /** The search tool: the same search as `POST /v1/serp/search`. */
 export async function callSearch(
   { search, delivery, searchTimeoutMs: timeoutMs }: SearchToolParts,
-  { scope, caller, response, disconnected }: McpRequest,
+  mcpRequest: McpRequest,
   args: Record<string, unknown>,
   serverContext: ServerContext,
 ): Promise<ToolAnswer> {
+  const { scope, caller, response, disconnected } = mcpRequest;
   const { requestId, receivedAtMs, logFields } = scope;
   const idempotencyKey = readKey(serverContext);
   const sent = { requestId, receivedAtMs, timeoutMs, caller, query: readQuery(args), idempotencyKey, disconnected };
@@ -35,7 +36,7 @@ export async function callSearch(
   const answer = await search.run(searchRequest).finally(stopProgress);
 
   Object.assign(logFields, answerLogFields(answer));
-  delivery.begin(searchRequest, response);
+  mcpRequest.beginDelivery(delivery.begin(searchRequest, response));
   // With progress notifications the headers have been sent already.
   if (!response.headersSent) {
     response.setHeader("X-Request-Id", answer.requestId);

@@ -47,7 +47,7 @@ export class DeliveryConfirmations {
     });
   }
 
-  /** The answer's last byte was handed to the caller's socket. Runs in the background; {@link idle} waits for it. */
+  /** A whole copy of the answer was handed to the caller's socket. Runs in the background; {@link idle} waits for it. */
   confirm(requestId: string): void {
     this.#confirmations.add(requestId);
   }

@@ -8,28 +8,38 @@ import type { SearchRequest } from "./search-request.ts";
 /**
  * Delivery of a search's answer. A charge is recorded as undelivered and ends in one of three states:
  *
- *   undelivered ── all bytes are handed to the caller's socket ──▶ delivered         the charge is final
- *        ├── disconnected, too slow or too late, without a key ──▶ reversed          the mils are given back
- *        └── the same, with an Idempotency-Key ─────────────────▶ owed to the key   the charge stands; a repeat of the
- *                                                                                    request gets the answer for free
+ *   undelivered ── one whole copy of the answer is handed to the socket ──▶ delivered         the charge is final
+ *        ├── disconnected, too slow or too late, without a key ───────────▶ reversed          the mils are given back
+ *        └── the same, with an Idempotency-Key ──────────────────────────▶ owed to the key   the charge stands; a repeat
+ *                                                                                             of the request is free
  *
- * If this process dies first, the reconciler reverses the charge: in doubt the caller keeps the mils.
+ * The body of a REST answer is one copy. An MCP answer has two, and the first is enough to use it. Where a charge is
+ * reversed, the connection ends before a whole copy was handed over. If this process dies first, the reconciler reverses
+ * the charge: in doubt the caller keeps the mils.
  */
 export class Delivery {
-  readonly #confirmations: DeliveryConfirmations;
-  readonly #metrics: Metrics;
+  readonly #confirmations: Pick<DeliveryConfirmations, "confirm" | "reverse">;
+  readonly #metrics: Pick<Metrics, "deliveries">;
+  readonly #timeoutMs: number;
 
-  constructor(parts: { confirmations: DeliveryConfirmations; metrics: Metrics }) {
+  constructor(parts: {
+    confirmations: Pick<DeliveryConfirmations, "confirm" | "reverse">;
+    metrics: Pick<Metrics, "deliveries">;
+    timeoutMs?: number;
+  }) {
     this.#confirmations = parts.confirmations;
     this.#metrics = parts.metrics;
+    this.#timeoutMs = parts.timeoutMs ?? protocolTimes.deliveryTimeoutMs;
   }
 
   /**
-   * Begins the delivery of a request's answer, which the caller of this function writes to the response next. The charge
-   * is confirmed or reversed when the response closes.
+   * Begins the delivery of a request's answer, which the caller of this function writes to the response next. From here on
+   * only the connection decides about the charge: a cancellation changes nothing any more.
+   * @returns what to call once a whole copy of the answer was handed to the socket. It confirms the charge, which is
+   * reversed if the response closes before.
    * @throws {CallerError} `engine_timeout` if it is too late, {@link CallerDisconnected}: the answer must not be written.
    */
-  begin(request: SearchRequest, response: ServerResponse): void {
+  begin(request: SearchRequest, response: ServerResponse): () => void {
     const { deadline, disconnected } = request;
     if (response.closed || response.destroyed || disconnected.aborted) {
       this.#fail(request, "caller_gone");
@@ -39,14 +49,21 @@ export class Delivery {
       this.#fail(request, "too_late");
       throw deadline.error();
     }
-    const slow = setTimeout(() => response.destroy(), protocolTimes.deliveryTimeoutMs);
-    response.once("close", () => {
+    // A response has the socket when its request is handled, so this ends the connection.
+    const slow = setTimeout(() => response.destroy(), this.#timeoutMs);
+    let isDecided = false;
+    const decide = (record: () => void) => {
       clearTimeout(slow);
-      // An MCP caller that cancelled does not get the answer, although its connection may live on.
-      if (!response.writableFinished || disconnected.aborted) return this.#fail(request, "caller_gone");
-      this.#metrics.deliveries.inc({ outcome: "delivered" });
-      if (!request.key) this.#confirmations.confirm(request.requestId);
-    });
+      if (!isDecided) record();
+      isDecided = true;
+    };
+    response.once("close", () => decide(() => this.#fail(request, "caller_gone")));
+    return () => decide(() => this.#confirm(request));
+  }
+
+  #confirm({ requestId, key }: SearchRequest): void {
+    this.#metrics.deliveries.inc({ outcome: "delivered" });
+    if (!key) this.#confirmations.confirm(requestId);
   }
 
   #fail({ requestId, caller, key }: SearchRequest, outcome: "caller_gone" | "too_late"): void {

@@ -13,7 +13,7 @@ import { newSearchRequest } from "../search/search-request.ts";
 
 export interface SearchHandlerParts {
   authenticate: Authenticate;
-  search: Search;
+  search: Pick<Search, "run">;
   delivery: Delivery;
   searchTimeoutMs: number;
 }
@@ -33,7 +33,8 @@ export function handleSearch({ authenticate, search, delivery, searchTimeoutMs: 
     const answer = await search.run(searchRequest);
 
     Object.assign(logFields, answerLogFields(answer));
-    delivery.begin(searchRequest, response);
+    // The response finishes once all of it was handed to the socket.
+    response.once("finish", delivery.begin(searchRequest, response));
     response.setHeader("X-Request-Id", answer.requestId);
     if (answer.replayed) response.setHeader("Idempotency-Replayed", "true");
     setRateLimitHeaders(response, caller.plan, answer.window);

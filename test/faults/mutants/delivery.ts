@@ -32,7 +32,37 @@ export const deliveryMutants: readonly Mutant[] = [
     name: "delivery-never-confirmed",
     what: "The API does not confirm the answers that it delivered.",
     caughtBy: testFile("test/journeys/give-back.test.ts"),
-    edits: [inCode("Delivery.begin", replace(/if \(!request\.key\) [\w.#]*\bconfirm\([^;]*;/, ""))],
+    edits: [inCode("Delivery.begin", replace("this.#confirm(request)", "undefined"))],
+  },
+  {
+    name: "confirmed-before-it-was-sent",
+    what: "The charge of an answer over MCP is final before the first copy was handed to the socket.",
+    caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
+    edits: [inCode("handOverFirstCopy", replace(/if \(await (.*?)\) handedOver\(\);/, "handedOver();"))],
+  },
+  {
+    name: "first-copy-is-free",
+    what: "The charge of an answer over MCP is final only after both copies, so the first can be read for nothing.",
+    caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
+    edits: [inCode("handOverFirstCopy", replace("bytes.indexOf(secondCopy)", "bytes.length"))],
+  },
+  {
+    name: "cancelled-in-delivery",
+    what: "A cancellation while the answer is being sent gives the charge back, and the answer arrives all the same.",
+    caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
+    edits: [
+      inCode("McpRequest.cancel", replace("if (!this.#handedOver)", "")),
+      inCode(
+        "Delivery.begin",
+        replace("this.#confirm(request)", 'disconnected.aborted ? this.#fail(request, "caller_gone") : this.#confirm(request)'),
+      ),
+    ],
+  },
+  {
+    name: "pipelined-requests-at-once",
+    what: "Pipelined requests begin before the answers ahead of them were sent, so their responses have no socket yet.",
+    caughtBy: testFile("test/api/pipelining.test.ts"),
+    edits: [inCode("oneAtATime", replace("if (hasSocket(response))", "if (hasSocket(response) || !response.closed)"))],
   },
   {
     name: "no-reconciler",

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { currentMessage } from "../../harness/clients/agent.ts";
+import { PausingClient } from "../../harness/clients/pausing-client.ts";
+import { AnsweringApi } from "../../harness/stubs/answering-api.ts";
+
+/** The result of a search has its answer twice. One copy is enough to use it, so one copy is paid. */
+
+// Much more than the buffers of both ends take while the caller does not read.
+const copyBytes = 16 * 1024 * 1024;
+const body = JSON.stringify({ requestId: "req_1", text: "a".repeat(copyBytes) });
+// Long enough for one progress notification.
+const searchMs = 1_200;
+const session = "mcp_1";
+
+let api: AnsweringApi;
+beforeAll(async () => {
+  api = await AnsweringApi.start({ body, searchMs });
+});
+afterAll(() => api.stop());
+
+const older = { "mcp-protocol-version": "2025-11-25", "mcp-session-id": session };
+
+function post(message: string, headers: Record<string, string>): string {
+  const all = { host: "localhost", "content-type": "application/json", ...headers, "content-length": message.length };
+  const lines = Object.entries({ accept: "application/json, text/event-stream", ...all });
+  return `POST /mcp HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${message}`;
+}
+
+function search(revision: "current" | "older", meta: object): string {
+  const current = currentMessage("tools/call", { name: "serp.search", arguments: { keyword: "a" } });
+  const message = JSON.parse(current.body);
+  const own = revision === "current" ? message.params["_meta"] : {};
+  const params = { ...message.params, _meta: { ...own, ...meta } };
+  return post(JSON.stringify({ ...message, params }), revision === "current" ? current.headers : older);
+}
+
+const forms = [
+  { title: "JSON", bytes: search("current", {}) },
+  { title: "a stream with progress", bytes: search("current", { progressToken: 1 }) },
+  { title: "a stream of the older revision", bytes: search("older", {}) },
+  { title: "a stream of the older revision with progress", bytes: search("older", { progressToken: 1 }) },
+];
+
+describe.each(forms)("an answer over MCP, as $title", ({ bytes }) => {
+  function ask(): PausingClient {
+    api.decisions.length = 0;
+    const client = new PausingClient(api.url);
+    client.send(bytes);
+    return client;
+  }
+
+  test("is paid once the caller has its first copy, although it resets the connection then", async () => {
+    const client = ask();
+    expect(await client.readUntil('"structuredContent":')).toBe(true);
+    expect(client.text).toContain(JSON.stringify(body));
+    client.reset();
+    await expect.poll(() => api.decisions).toEqual(["confirmed"]);
+  });
+
+  test("is free if the connection ends within the first copy", async () => {
+    const client = ask();
+    await client.read(copyBytes / 2);
+    client.reset();
+    await expect.poll(() => api.decisions).toEqual(["reversed"]);
+  });
+
+  test("is paid once when the caller reads all of it", async () => {
+    const client = ask();
+    await client.read(2 * copyBytes);
+    await expect.poll(() => api.decisions).toEqual(["confirmed"]);
+    client.reset();
+  });
+});
+
+test("a cancellation while the answer is being sent changes nothing: the caller gets all of it and pays", async () => {
+  api.decisions.length = 0;
+  const client = new PausingClient(api.url);
+  client.send(search("older", {}));
+  await client.read(copyBytes / 2);
+  const cancelling = new PausingClient(api.url);
+  const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } };
+  cancelling.send(post(JSON.stringify(cancel), older));
+  await cancelling.readUntil("202 Accepted");
+  await client.read(2 * copyBytes);
+  await expect.poll(() => api.decisions).toEqual(["confirmed"]);
+  client.reset();
+  cancelling.reset();
+});
+
+test("a caller that takes too long for the first copy never gets all of it, and does not pay", async () => {
+  const impatient = await AnsweringApi.start({ body, deliveryMs: 200 });
+  const client = new PausingClient(impatient.url);
+  client.send(search("current", {}));
+  await expect.poll(() => impatient.decisions).toEqual(["reversed"]);
+  expect(await client.read(copyBytes)).toBeLessThan(copyBytes);
+  impatient.stop();
+});
+
+test("a caller that takes long for the second copy gets it: it has paid", async () => {
+  const impatient = await AnsweringApi.start({ body, deliveryMs: 2_000 });
+  const client = new PausingClient(impatient.url);
+  client.send(search("current", {}));
+  await client.readUntil('"structuredContent":');
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  expect(await client.read(2 * copyBytes)).toBeGreaterThanOrEqual(2 * copyBytes);
+  expect(impatient.decisions).toEqual(["confirmed"]);
+  client.reset();
+  impatient.stop();
+});

@@ -1,0 +1,137 @@
+import { once } from "node:events";
+import type { RequestListener, ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test } from "vitest";
+import { pipelinedMax } from "../../api/http/one-at-a-time.ts";
+import { createHttpServer } from "../../api/http/server.ts";
+import { PausingClient } from "../harness/clients/pausing-client.ts";
+import { AnsweringApi } from "../harness/stubs/answering-api.ts";
+
+/** Callers that send requests before they have read the answers to earlier ones. */
+
+const closings: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closings.splice(0)) close();
+});
+
+const search = (...headers: string[]) =>
+  [
+    "POST /v1/serp/search HTTP/1.1",
+    "Host: a",
+    "Content-Type: application/json",
+    "Content-Length: 15",
+    ...headers,
+    "",
+    '{"keyword":"a"}',
+  ].join("\r\n");
+const getLarge = "GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
+
+describe("the charge of a search", () => {
+  const answer = JSON.stringify({ requestId: "req_1", results: [] });
+
+  async function start(body = answer) {
+    const api = await AnsweringApi.start({ body, deliveryMs: 200 });
+    const client = new PausingClient(api.url);
+    closings.push(() => client.reset(), api.stop.bind(api));
+    return { api, client };
+  }
+
+  const last = "Connection: close";
+  test.each([
+    { title: "searches", bytes: search() + search() + search(last), answers: 3 },
+    {
+      title: "a search that waits to be told to send its body",
+      bytes: search("Expect: 100-continue", last),
+      answers: 1,
+    },
+  ])(
+    "stands for $title behind an answer that was long unread, and every answer arrives",
+    async ({ bytes, answers }) => {
+      const { api, client } = await start();
+      client.send(getLarge + bytes);
+      await sleep(1_000); // Longer than a caller may take for the answer of a search.
+      await client.read(Number.POSITIVE_INFINITY);
+      expect(client.text.split(answer)).toHaveLength(answers + 1);
+      await expect.poll(() => api.decisions).toEqual(Array.from({ length: answers }, () => "confirmed"));
+    },
+  );
+
+  const long = JSON.stringify({ requestId: "req_1", text: "a".repeat(16 * 1024 * 1024) });
+
+  test("is given back if the caller takes too long, and the caller never gets the whole answer", async () => {
+    const { api, client } = await start(long);
+    client.send(search());
+    await expect.poll(() => api.decisions).toEqual(["reversed"]);
+    expect(await client.read(long.length)).toBeLessThan(long.length);
+  });
+
+  test("is given back if the connection ends in the middle of the answer", async () => {
+    const { api, client } = await start(long);
+    client.send(search());
+    await client.read(1_000_000);
+    client.reset();
+    await expect.poll(() => api.decisions).toEqual(["reversed"]);
+  });
+});
+
+describe("the requests of a connection", () => {
+  const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
+
+  /** A server that answers when the test does, and what it handles. */
+  async function serve() {
+    const handled: { path: string | undefined; response: ServerResponse }[] = [];
+    const listener: RequestListener = ({ url: path }, response) => void handled.push({ path, response });
+    const server = createHttpServer(listener);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    // A server that listens on TCP has an address with a port.
+    const socket: Socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+    socket.resume().on("error", () => undefined);
+    closings.push(() => socket.destroy(), server.close.bind(server));
+    return { socket, handled, paths: () => handled.map(({ path }) => path) };
+  }
+
+  test("are handled one after the other, in their order", async () => {
+    const { socket, handled, paths } = await serve();
+    socket.write(["/1", "/2", "/3"].map(get).join(""));
+    for (const expected of [["/1"], ["/1", "/2"], ["/1", "/2", "/3"]]) {
+      await expect.poll(paths).toEqual(expected);
+      handled.at(-1)?.response.end("answer");
+    }
+  });
+
+  test("may wait for each other up to a bound; beyond it the connection ends", async () => {
+    const allowed = await serve();
+    allowed.socket.write(get("/1").repeat(1 + pipelinedMax));
+    for (let answered = 0; answered <= pipelinedMax; answered += 1) {
+      await expect.poll(() => allowed.handled.length).toBe(answered + 1);
+      allowed.handled.at(-1)?.response.end("answer");
+    }
+    const refused = await serve();
+    refused.socket.write(get("/1").repeat(2 + pipelinedMax));
+    await once(refused.socket, "close");
+    expect(refused.paths()).toEqual(["/1"]);
+  });
+
+  test.each([
+    { title: "resets it", end: (socket: Socket) => void socket.resetAndDestroy() },
+    { title: "ends its side", end: (socket: Socket) => void socket.end() },
+    {
+      title: "asks for a tunnel",
+      end: (socket: Socket) => void socket.write("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"),
+    },
+    { title: "sends no HTTP", end: (socket: Socket) => void socket.write("no HTTP\r\n\r\n") },
+  ])("that wait do not begin once the caller $title", async ({ end }) => {
+    const { socket, handled, paths } = await serve();
+    socket.write(get("/1") + get("/2"));
+    await expect.poll(paths).toEqual(["/1"]);
+    end(socket);
+    const first = handled[0]?.response;
+    if (!first) throw new Error("the first request was not handled");
+    if (!first.closed) await once(first, "close");
+    first.end("answer");
+    await sleep(50); // A request that began now would do so at once.
+    expect(paths()).toEqual(["/1"]);
+  });
+});
