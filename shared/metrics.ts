@@ -79,7 +79,9 @@ function ofRequests({ counter, histogram }: Declare) {
       "status",
     ]),
     admissions: counter("admissions_total", "Searches that reached admission, by its outcome.", ["outcome"]),
-    deliveries: counter("deliveries_total", "Answers, by whether a whole copy was handed to the caller's socket.", ["outcome"]),
+    deliveries: counter("deliveries_total", "Answers, by whether a whole copy was handed to the caller's socket.", [
+      "outcome",
+    ]),
     mcpCalls: counter("mcp_calls_total", "MCP tool calls, by outcome.", ["tool", "outcome"]),
     backgroundErrors: counter(
       "background_errors_total",

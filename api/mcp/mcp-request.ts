@@ -29,12 +29,12 @@ export class McpRequest {
     if (!this.#handedOver) this.#abort.abort();
   }
 
-  /** The delivery of a search's answer begins. `handedOver` is called once a whole copy of it was handed to the socket. */
+  /** The delivery of a search's answer begins. */
   beginDelivery(handedOver: () => void): void {
     this.#handedOver = handedOver;
   }
 
-  /** What {@link beginDelivery} was told; undefined for everything that is not the answer of a search. */
+  /** To be called once a whole copy of the answer was handed over; undefined while no answer of a search is sent. */
   get handedOver(): (() => void) | undefined {
     return this.#handedOver;
   }

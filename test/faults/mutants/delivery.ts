@@ -38,7 +38,15 @@ export const deliveryMutants: readonly Mutant[] = [
     name: "confirmed-before-it-was-sent",
     what: "The charge of an answer over MCP is final before the first copy was handed to the socket.",
     caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
-    edits: [inCode("handOverFirstCopy", replace(/if \(await (.*?)\) handedOver\(\);/, "handedOver();"))],
+    edits: [
+      inCode(
+        "handOverFirstCopy",
+        replace(
+          "if (await socket.handOver(bytes.subarray(0, end))) handedOver();",
+          "handedOver(); await socket.handOver(bytes.subarray(0, end));",
+        ),
+      ),
+    ],
   },
   {
     name: "first-copy-is-free",
@@ -54,7 +62,10 @@ export const deliveryMutants: readonly Mutant[] = [
       inCode("McpRequest.cancel", replace("if (!this.#handedOver)", "")),
       inCode(
         "Delivery.begin",
-        replace("this.#confirm(request)", 'disconnected.aborted ? this.#fail(request, "caller_gone") : this.#confirm(request)'),
+        replace(
+          "this.#confirm(request)",
+          'disconnected.aborted ? this.#fail(request, "caller_gone") : this.#confirm(request)',
+        ),
       ),
     ],
   },
