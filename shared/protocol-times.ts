@@ -11,11 +11,13 @@ export const protocolTimes = {
   /** The worker stops asking providers this long before the deadline: settling and the reply need the rest. */
   settleMarginMs: 300,
   /** A step of a search that meets its deadline in Redis or Postgres is abandoned this long after it. */
-  lateStepMs: 1_000,
+  lateStepMs: 600,
   /** At the deadline the API asks Postgres for a refund and waits this long for the decision. */
   undoTimeoutMs: 800,
   /** If the search was charged by then, the API waits this long for the answer before it reverses the charge. */
   lateAnswerMs: 500,
+  /** An inbox that gets no reply for this long expires: its API has died, or waits for none. */
+  replyInboxMs: 180_000,
   /** The API begins no 200 later than this after the deadline; it reverses the charge instead. */
   deliveryFenceMs: 2_000,
   /** A caller that has not taken the whole answer in this time is disconnected, and the charge is reversed. */
@@ -74,9 +76,9 @@ export const protocolRelations: Readonly<Record<string, (times: ProtocolTimes) =
   "the default deadline lies within its bounds": (t) =>
     t.searchDeadlineMinMs <= t.searchDeadlineDefaultMs && t.searchDeadlineDefaultMs <= t.searchDeadlineMaxMs,
   "the shortest deadline leaves time to ask a provider": (t) => t.settleMarginMs < t.searchDeadlineMinMs,
-  "a late answer is known before the fence": (t) => t.undoTimeoutMs + t.lateAnswerMs < t.deliveryFenceMs,
-  "a late step ends before the fence": (t) => t.lateStepMs < t.deliveryFenceMs,
-  "the API decides before the sweeper": (t) => t.undoTimeoutMs + t.lateAnswerMs < t.sweepGraceMs,
+  "a late step, the undo and a late answer end before the fence": (t) =>
+    t.lateStepMs + t.undoTimeoutMs + t.lateAnswerMs < t.deliveryFenceMs,
+  "the API decides before the sweeper": (t) => t.lateStepMs + t.undoTimeoutMs + t.lateAnswerMs < t.sweepGraceMs,
   "an answer is written before the reconciler may reverse its charge": (t) =>
     t.searchDeadlineMaxMs + t.deliveryFenceMs + t.deliveryTimeoutMs < t.undeliveredReversalAfterMs,
   "a confirmation is retried only while it can still prevent a reversal": (t) =>
@@ -86,6 +88,7 @@ export const protocolRelations: Readonly<Record<string, (times: ProtocolTimes) =
     t.undeliveredReversalAfterMs + t.overdueViolationAfterMs < t.undeliveredViolationAfterMs,
   "verify reports a hold only after another leader had time to sweep it": (t) =>
     t.sweepGraceMs + t.undoRetryMs + t.leaderLeaseMs + t.jobLockMs < t.overdueViolationAfterMs,
+  "an inbox outlives the searches that wait for it": (t) => t.searchDeadlineMaxMs + t.deliveryFenceMs < t.replyInboxMs,
   "a repeat admitted for 0 mils settles before its paid key expires": (t) =>
     t.searchDeadlineMaxMs + t.sweepGraceMs + t.undoRetryMs < t.paidKeyMarginMs,
   "a key is remembered longer than a search and its paid-key margin take": (t) =>

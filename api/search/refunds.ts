@@ -34,10 +34,14 @@ export class Refunds {
 
   /** Refunds a search whose caller has its error already or has disconnected. The sweeper does it if this fails. */
   refundInBackground(request: SearchRequest, reason: RefundReason, error: CallerError): void {
-    void this.refund(request, reason, error)
+    this.reverseIfCharged(request, this.refund(request, reason, error), "caller_gone");
+  }
+
+  /** Reverses the charge if a refund under way turns out to meet one: the answer can no longer be delivered. */
+  reverseIfCharged(request: SearchRequest, refund: Promise<Decision>, reason: "caller_gone" | "engine_timeout"): void {
+    void refund
       .then((decision) => {
-        // The worker charged first, and its answer can no longer be delivered.
-        if (decision.kind === "charge") this.reverse(request, "caller_gone");
+        if (decision.kind === "charge") this.reverse(request, reason);
       })
       .catch((cause: unknown) => {
         this.#log.warn({ err: cause, requestId: request.requestId }, "refund failed, left to the sweeper");

@@ -41,17 +41,23 @@ export class ReplyInbox {
     this.#waiting.delete(requestId);
   }
 
-  /** Reads until `stop` is aborted. After a lost connection it continues behind the last entry that it has read. */
+  /**
+   * Reads until `stop` is aborted. After a lost connection it continues behind the last entry that it has read. If that
+   * entry is gone, Redis has lost the stream, and its clock may have gone back since: a new stream can have lower ids, so
+   * it is read from its beginning.
+   */
   async read(blocking: Redis, stop: AbortSignal): Promise<void> {
     while (!stop.aborted) {
       try {
         const from = ["STREAMS", this.key, this.#lastId] as const;
         const streams = await blocking.xreadBuffer("COUNT", readMax, "BLOCK", blockMs, ...from);
-        for (const [id, fields] of streams?.[0]?.[1] ?? []) {
+        const entries = streams?.[0]?.[1] ?? [];
+        for (const [id, fields] of entries) {
           this.#lastId = id.toString();
           this.#dispatch(fields);
         }
-        this.#trim();
+        if (entries.length > 0) this.#trim();
+        else await this.#checkPosition(blocking);
       } catch (error) {
         if (!stop.aborted) this.#warn(error);
       }
@@ -67,9 +73,16 @@ export class ReplyInbox {
     }
   }
 
+  /** Trimming keeps the entry that was read last, so that its absence shows that the stream is another one. */
+  async #checkPosition(blocking: Redis): Promise<void> {
+    if (this.#lastId === "0") return;
+    const lastRead = await blocking.xrange(this.key, this.#lastId, this.#lastId);
+    if (lastRead.length === 0) this.#lastId = "0";
+  }
+
   #trim(): void {
     const nowMs = performance.now();
-    if (nowMs < this.#trimAtMs || this.#lastId === "0") return;
+    if (nowMs < this.#trimAtMs) return;
     this.#trimAtMs = nowMs + trimEveryMs;
     void this.#redis.xtrim(this.key, "MINID", this.#lastId).catch(this.#warn);
   }

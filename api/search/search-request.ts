@@ -59,7 +59,7 @@ export class Deadline {
    * @throws {Error} on the timeout; the step may still have taken effect, or may take effect later.
    */
   limit<T>(step: Promise<T>): Promise<T> {
-    return withTimeout(Math.max(0, this.remainingMs()) + protocolTimes.lateStepMs, step);
+    return withTimeout(this.remainingMs() + protocolTimes.lateStepMs, step);
   }
 
   /** The error of a search that was not answered in time. */

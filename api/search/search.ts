@@ -114,12 +114,16 @@ export class Search {
     throw new CallerDisconnected();
   }
 
-  /** The deadline passed: refunds the search. If it was charged before, waits for its answer or reverses the charge. */
+  /**
+   * The deadline passed: refunds the search. If it was charged before, waits for its answer or reverses the charge. If the
+   * decision comes too late for that, the charge is reversed then.
+   */
   async #endLate(request: SearchRequest, reply: Promise<Reply>): Promise<Reply> {
     const { refunds } = this.#parts;
     const error = request.deadline.error();
     const refund = refunds.refund(request, "engine_timeout", error);
     const decision = await withTimeout(protocolTimes.undoTimeoutMs, refund).catch(() => undefined);
+    if (!decision) refunds.reverseIfCharged(request, refund, "engine_timeout");
     if (decision?.kind === "charge" || decision?.reason === "already_paid") {
       const late = await withTimeout(protocolTimes.lateAnswerMs, reply).catch(() => undefined);
       if (late) return late;

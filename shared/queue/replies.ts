@@ -1,6 +1,7 @@
 import type { ChainableCommander, Redis } from "ioredis";
 import { z } from "zod";
 import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
+import { protocolTimes } from "../protocol-times.ts";
 import type { SearchResponseBody } from "../results.ts";
 
 /**
@@ -9,9 +10,8 @@ import type { SearchResponseBody } from "../results.ts";
  * continues where it stopped. If a reply is lost all the same, the search times out and its charge is reversed.
  */
 
-// The reader trims what it has read; these limits are for an inbox whose API has died.
+// The reader trims what it has read; this limit is for an inbox whose API has died.
 const inboxLengthMax = 10_000;
-const inboxTtlMs = 120_000;
 
 export const replyInboxKey = (apiId: string) => `inbox:${apiId}`;
 
@@ -84,7 +84,7 @@ export function appendReplies(
     const payload = outcome.kind === "answer" ? outcome.body : serializeFailure(outcome.code, outcome.details);
     void on.xadd(inbox, "MAXLEN", "~", inboxLengthMax, "*", "head", JSON.stringify(head), "payload", payload);
   }
-  for (const inbox of new Set(replies.map((reply) => reply.inbox))) void on.pexpire(inbox, inboxTtlMs);
+  for (const inbox of new Set(replies.map((reply) => reply.inbox))) void on.pexpire(inbox, protocolTimes.replyInboxMs);
 }
 
 /** Reads one entry of an inbox: field names and values in turn. @throws if it is not an entry of {@link appendReplies}. */

@@ -1,0 +1,59 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ReplyInbox } from "../../../api/search/reply-inbox.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { serializeFailure } from "../../../shared/queue/replies.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
+
+let server: LocalServer;
+let redis: Redis;
+let blocking: Redis;
+let inbox: ReplyInbox;
+let reading: Promise<void>;
+const stop = new AbortController();
+beforeAll(async () => {
+  server = await freshRedis();
+  redis = new Redis(server.url);
+  blocking = new Redis(server.url, { maxRetriesPerRequest: null });
+  inbox = new ReplyInbox(redis, () => undefined);
+  reading = inbox.read(blocking, stop.signal);
+});
+afterAll(async () => {
+  stop.abort();
+  await reading;
+  for (const connection of [redis, blocking]) connection.disconnect();
+  await server.stop();
+});
+
+const trace = { provider: "none", calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };
+
+/** Sends a reply with this entry id, as a Redis would whose clock shows that time. */
+async function reply(id: string, requestId: string): Promise<void> {
+  const payload = serializeFailure("engine_timeout", {});
+  await redis.xadd(inbox.key, id, "head", JSON.stringify({ requestId, trace }), "payload", payload);
+}
+
+test("replies arrive after Redis lost the inbox and its clock went back, and none is trimmed unread", async () => {
+  const before = inbox.expect("before");
+  await reply("5000-0", "before");
+  await before;
+  const next = inbox.expect("next");
+  await reply("6000-0", "next");
+  await next;
+
+  await redis.flushall();
+  const [first, second] = [inbox.expect("first"), inbox.expect("second")];
+  await reply("100-0", "first");
+  await reply("200-0", "second");
+  expect(await Promise.all([first, second])).toMatchObject([{ outcome: { kind: "failure" } }, {}]);
+
+  // It goes on from there, and trims as before.
+  const last = inbox.expect("last");
+  await reply("300-0", "last");
+  await last;
+  await eventually(async () => {
+    await reply("*", "unknown");
+    return (await redis.xrange(inbox.key, "-", "300-0")).length === 0;
+  });
+});

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { protocolTimes } from "../../shared/protocol-times.ts";
+import { Service } from "../harness/processes/service.ts";
+import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+
+/** The worker charges a search, its reply is lost, and Postgres answers the API later than the API waits for it. */
+
+const deadlineMs = 8_000;
+
+let service: Service;
+let workersRedis: Proxy;
+let apisPostgres: Proxy;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 0, environment: { SEARCH_DEADLINE_MS: String(deadlineMs) } });
+  workersRedis = await startProxy(service.redisServer.url);
+  apisPostgres = await startProxy(service.databaseUrl);
+  await service.startWorker({ REDIS_URL: workersRedis.url });
+  await service.startApi({ DATABASE_URL: apisPostgres.url });
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([workersRedis.close(), apisPostgres.close()]);
+});
+
+test("a charge that the API learns of after it answered 504 is given back at once", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 100 });
+  await service.until(async () => (await service.search(token, { keyword: "warm" })).status === 200);
+  await service.rest();
+
+  const searching = service.search(token, { keyword: "sandbox:slow=500" });
+  await service.untilRunning(1);
+  workersRedis.silence("requests", "replies");
+  const charges = async () => (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length;
+  await service.until(async () => (await charges()) === 2);
+  apisPostgres.delay(protocolTimes.undoTimeoutMs);
+  expect((await searching).status).toBe(504);
+  apisPostgres.mend();
+  const reversal = { kind: "reversal", reason: "engine_timeout", mils: 5 };
+  await service.until(async () => (await service.ledgerOf(organizationId)).at(-1)?.kind === "reversal");
+  expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject(reversal);
+});
