@@ -1,82 +1,121 @@
 import type { IncomingMessage } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { withTimeout } from "../shared/concurrency/with-timeout.ts";
-import type { Config } from "../shared/config.ts";
-import type { Database } from "../shared/database/pool.ts";
+import type { Context } from "../shared/context.ts";
+import { openDatabase } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";
-import { type Caller, findCaller, identityChannel } from "../shared/organizations/organizations.ts";
-import type { Log } from "../shared/log.ts";
-import type { Shutdown } from "../shared/process/shutdown.ts";
+import { type Caller, findCallers, identityChannel } from "../shared/organizations/organizations.ts";
 import { hashToken, isTokenShaped } from "../shared/organizations/tokens.ts";
 import { openBlocking } from "../shared/redis/connect.ts";
 import { unavailable } from "./errors.ts";
 import { readBearerToken } from "./http/bearer-token.ts";
+import { lookupConnections, TokenLookups } from "./token-lookups.ts";
 
-// Counted from the start of the lookup: a revocation must take effect within 2 s, even if its announcement is lost.
-const cacheTtlMs = 1_800;
+// Counted from the start of the lookup: a revocation must take effect within 2 s, even if its announcement is lost, and the
+// refusal that shows it comes late.
+const cacheTtlMs = 1_500;
+/** How long a request waits for its lookup, and how long Postgres may work on one. */
 const lookupTimeoutMs = 1_500;
-const cachedMax = 10_000;
+/** How long an unauthenticated request waits for its answer. It bounds how fast one connection can try tokens. */
+const refusalDelayMs = 250;
+const callersCachedMax = 10_000;
+/** Invalid tokens have a cache of their own: however many come, they displace no caller. */
+const invalidCachedMax = 10_000;
 
 /**
  * Finds the caller of a request by its bearer token.
- * @throws {CallerError} `unauthenticated`, the same for every reason; `unavailable` if Postgres does not answer.
+ * @throws {CallerError} `unauthenticated`, the same for every reason; `unavailable` if Postgres does not answer, or if too
+ * many tokens wait that this process has not seen lately.
  */
 export type Authenticate = (request: IncomingMessage) => Promise<Caller>;
 
 /** Finds a caller by the hash of a token, in hexadecimal. @throws the same as {@link Authenticate}. */
 export type FindByTokenHash = (tokenHash: string) => Promise<Caller>;
 
-interface AuthenticationParts {
-  config: Config;
-  database: Database;
-  log: Log;
-  shutdown: Shutdown;
-}
+type AuthenticationParts = Pick<Context, "config" | "log" | "metrics" | "shutdown">;
 
 /**
- * Authentication by token, cached for `cacheTtlMs`. The operator's commands announce changes over Redis, which empties the
- * cache at once. Concurrent requests with one token share one lookup, and a token with a wrong checksum costs none. Cache
- * keys are tokens or hashes, so a token is hashed only for its lookup.
+ * Authentication by token. The operator's commands announce changes over Redis, which empties the caches at once. A token
+ * with a wrong checksum costs no lookup. Refusals are slow, all of them alike, so that a flood of tokens cannot take the event
+ * loop away from callers.
  */
 export function openAuthentication(parts: AuthenticationParts): {
   authenticate: Authenticate;
   findByTokenHash: FindByTokenHash;
 } {
-  const { config, database, log, shutdown } = parts;
-  const cache = new LRUCache<string, { caller: Caller | undefined }>({
-    max: cachedMax,
-    // A lookup that runs while the cache is emptied still answers the requests that wait for it. It is not cached.
-    ignoreFetchAbort: true,
-    fetchMethod: async (tokenOrHash, _stale, { options }) => {
-      const startedAtMs = performance.now();
-      const caller = await withTimeout(lookupTimeoutMs, findCaller(database, hashOf(tokenOrHash)));
-      options.ttl = Math.max(1, cacheTtlMs - (performance.now() - startedAtMs));
-      return { caller };
-    },
+  // Connections that nothing else uses: no flood of tokens delays a settlement, and no settlement a caller.
+  const database = openDatabase({
+    url: parts.config.DATABASE_URL,
+    name: "api-identity",
+    sizeMax: lookupConnections,
+    statementTimeoutMs: lookupTimeoutMs,
+    ...parts,
   });
-  const changes = openBlocking({ url: config.REDIS_URL, name: "identity", log, shutdown });
-  changes.on("message", () => cache.clear());
-  changes.on("ready", () => void changes.subscribe(identityChannel).catch(() => cache.clear()));
+  const lookups = new TokenLookups({ findCallers: (hashes) => findCallers(database, hashes), metrics: parts.metrics });
+  const identities = new IdentityCache(lookups);
+  const changes = openBlocking({ url: parts.config.REDIS_URL, name: "identity", ...parts });
+  changes.on("message", () => identities.clear());
+  changes.on("ready", () => void changes.subscribe(identityChannel).catch(() => identities.clear()));
 
-  const find = async (tokenOrHash: string) => {
-    const found = await cache.fetch(tokenOrHash).catch((error: unknown) => {
+  const findByTokenHash: FindByTokenHash = async (tokenHash) => {
+    const caller = await identities.find(tokenHash).catch((error: unknown) => {
       // A malformed row is a defect that a retry cannot fix.
-      if (error instanceof z.ZodError) throw error;
+      if (error instanceof z.ZodError || error instanceof CallerError) throw error;
       throw unavailable("postgres_unreachable");
     });
-    if (!found) throw unavailable("postgres_unreachable");
-    if (!found.caller) throw new CallerError("unauthenticated");
-    return found.caller;
+    if (!caller) throw new CallerError("unauthenticated");
+    return caller;
   };
   const authenticate: Authenticate = async (request) => {
     const token = readBearerToken(request);
-    if (!token || !isTokenShaped(token)) throw new CallerError("unauthenticated");
-    return find(token);
+    try {
+      if (!token || !isTokenShaped(token)) throw new CallerError("unauthenticated");
+      return await findByTokenHash(hashToken(token).toString("hex"));
+    } catch (error) {
+      await sleep(refusalDelayMs);
+      throw error;
+    }
   };
-  return { authenticate, findByTokenHash: find };
+  return { authenticate, findByTokenHash };
 }
 
-// A hash in hexadecimal never has the form of a token.
-const hashOf = (tokenOrHash: string) =>
-  isTokenShaped(tokenOrHash) ? hashToken(tokenOrHash) : Buffer.from(tokenOrHash, "hex");
+/** Remembers for `cacheTtlMs` what a token's lookup found. Concurrent requests with one token share one lookup. */
+class IdentityCache {
+  readonly #lookups: TokenLookups;
+  readonly #callers = new LRUCache<string, Caller>({ max: callersCachedMax, ttl: cacheTtlMs });
+  readonly #invalid = new LRUCache<string, true>({ max: invalidCachedMax, ttl: cacheTtlMs });
+  #underWay = new Map<string, Promise<Caller | undefined>>();
+
+  constructor(lookups: TokenLookups) {
+    this.#lookups = lookups;
+  }
+
+  /** Forgets everything. A lookup under way still answers the requests that wait for it. It is not remembered. */
+  clear(): void {
+    this.#callers.clear();
+    this.#invalid.clear();
+    this.#underWay = new Map();
+  }
+
+  async find(tokenHash: string): Promise<Caller | undefined> {
+    const caller = this.#callers.get(tokenHash);
+    if (caller || this.#invalid.has(tokenHash)) return caller;
+    const underWay = this.#underWay;
+    const lookup = underWay.get(tokenHash) ?? this.#lookUp(tokenHash).finally(() => underWay.delete(tokenHash));
+    underWay.set(tokenHash, lookup);
+    return lookup;
+  }
+
+  async #lookUp(tokenHash: string): Promise<Caller | undefined> {
+    const startedAtMs = performance.now();
+    const underWay = this.#underWay;
+    const caller = await withTimeout(lookupTimeoutMs, this.#lookups.find(tokenHash));
+    if (underWay !== this.#underWay) return caller;
+    const ttl = Math.max(1, cacheTtlMs - (performance.now() - startedAtMs));
+    if (caller) this.#callers.set(tokenHash, caller, { ttl });
+    else this.#invalid.set(tokenHash, true, { ttl });
+    return caller;
+  }
+}

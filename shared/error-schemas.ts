@@ -30,6 +30,7 @@ const badRequestReasons = [
 const unavailableReasons = [
   "redis_unreachable",
   "postgres_unreachable",
+  "token_lookups_full",
   "no_workers",
   "queue_too_long",
   "shutting_down",

@@ -67,6 +67,10 @@ export function openMetrics() {
   startAtZero(metrics.topups, "outcome", topupOutcomes);
   startAtZero(metrics.balancesStored, "why", ["redis_restarted", "older", "impossible"]);
   startAtZero(metrics.signIns, "outcome", ["signed_in", "refused", "limited"]);
+  for (const lane of ["known", "new"]) {
+    for (const outcome of ["valid", "invalid", "failed"]) metrics.tokenLookups.inc({ lane, outcome }, 0);
+  }
+  metrics.tokenLookups.inc({ lane: "new", outcome: "refused" }, 0);
   metrics.settlements.inc({ kind: "charge", reason: "delivered" }, 0);
   for (const reason of refundReasons) metrics.settlements.inc({ kind: "refund", reason }, 0);
   return metrics;
@@ -80,6 +84,10 @@ function ofRequests({ counter, histogram }: Declare) {
     ]),
     admissions: counter("admissions_total", "Searches that reached admission, by its outcome.", ["outcome"]),
     deliveries: counter("deliveries_total", "Answers, by whether a whole copy was handed to the caller's socket.", [
+      "outcome",
+    ]),
+    tokenLookups: counter("token_lookups_total", "Tokens looked up in Postgres, by lane and outcome.", [
+      "lane",
       "outcome",
     ]),
     mcpCalls: counter("mcp_calls_total", "MCP tool calls, by outcome.", ["tool", "outcome"]),

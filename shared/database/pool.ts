@@ -5,11 +5,11 @@ import type { Log } from "../log.ts";
 export type Database = pg.Pool;
 
 const connectTimeoutMs = 2_000;
-const statementTimeoutMs = 5_000;
+const usualStatementTimeoutMs = 5_000;
 const lockTimeoutMs = 2_000;
 const idleInTransactionTimeoutMs = 10_000;
-// Longer than the statement's own, so that the server ends a slow statement and the connection stays usable.
-const queryTimeoutMs = 7_000;
+// Beyond the statement's own timeout, so that the server ends a slow statement and the connection stays usable.
+const queryTimeoutLeadMs = 2_000;
 
 /**
  * Opens the pool of one process. Every connection takes the role `serpmill`, which cannot rewrite the ledger, and every
@@ -19,9 +19,12 @@ export function openDatabase(options: {
   url: string;
   name: string;
   sizeMax: number;
+  /** How long Postgres may work on one statement. */
+  statementTimeoutMs?: number;
   log: Log;
   shutdown: Shutdown;
 }): Database {
+  const { statementTimeoutMs = usualStatementTimeoutMs } = options;
   const pool = new pg.Pool({
     connectionString: options.url,
     application_name: `serpmill-${options.name}`,
@@ -34,14 +37,14 @@ export function openDatabase(options: {
     statement_timeout: statementTimeoutMs,
     lock_timeout: lockTimeoutMs,
     idle_in_transaction_session_timeout: idleInTransactionTimeoutMs,
-    query_timeout: queryTimeoutMs,
+    query_timeout: statementTimeoutMs + queryTimeoutLeadMs,
     types: { getTypeParser: readType },
     onConnect: async (client) => {
       await client.query("set role serpmill");
     },
   });
   pool.on("error", (error) => options.log.warn({ err: error }, "an idle connection to Postgres broke"));
-  options.shutdown.register("database", () => pool.end());
+  options.shutdown.register(`database ${options.name}`, () => pool.end());
   return pool;
 }
 

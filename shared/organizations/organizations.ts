@@ -12,26 +12,35 @@ export interface Caller {
 }
 
 const callerRow = z.object({ organization_id: z.string(), suspended: z.boolean() });
+const foundRow = z.looseObject({ token_hash: z.string() });
 
 /**
- * Finds the caller of a token; undefined if the token is unknown, expired or revoked. Also records its use, at most once in
- * 30 s: by that the sweeper knows which organizations can have holds.
+ * Finds the callers of tokens by the tokens' hashes in hexadecimal: a row for {@link readCaller} by each hash, and nothing
+ * for a token that is unknown, expired or revoked. Also records the use of a token, at most once in 30 s. A token that another process records at this moment is left to it, so that two
+ * batches never wait for each other.
  */
-export async function findCaller(database: Database, tokenHash: Buffer): Promise<Caller | undefined> {
+export async function findCallers(database: Database, tokenHashes: readonly string[]): Promise<Map<string, unknown>> {
   const { rows } = await database.query({
-    name: "find_caller",
+    name: "find_callers",
     text: `with recorded_use as (
-        update tokens set last_used_at = now()
-        where hash = $1 and revoked_at is null and coalesce(last_used_at, '-infinity') < now() - interval '30 seconds'
+        update tokens set last_used_at = now() where id in (
+          select id from tokens
+          where hash = any($1) and revoked_at is null and coalesce(last_used_at, '-infinity') < now() - interval '30 seconds'
+          for no key update skip locked)
       )
-      select o.id as organization_id, o.suspended_at is not null as suspended, ${planColumns}
+      select encode(t.hash, 'hex') as token_hash, o.id as organization_id, o.suspended_at is not null as suspended,
+        ${planColumns}
       from tokens t join organizations o on o.id = t.organization_id join plans p on p.code = o.plan_code
-      where t.hash = $1 and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`,
-    values: [tokenHash],
+      where t.hash = any($1) and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`,
+    values: [tokenHashes.map((tokenHash) => Buffer.from(tokenHash, "hex"))],
   });
-  if (!rows[0]) return undefined;
-  const row = callerRow.parse(rows[0]);
-  return { organizationId: row.organization_id, suspended: row.suspended, plan: readPlan(rows[0]) };
+  return new Map(rows.map((row) => [foundRow.parse(row).token_hash, row]));
+}
+
+/** Reads a row of {@link findCallers}. */
+export function readCaller(found: unknown): Caller {
+  const row = callerRow.parse(found);
+  return { organizationId: row.organization_id, suspended: row.suspended, plan: readPlan(found) };
 }
 
 /** The Redis channel that announces changes of tokens, plans or organizations. Every API then drops its cache. */

@@ -187,7 +187,7 @@ test("no metric has an organization, a token, a keyword, a path or a request as 
   for (const exposition of [await ofApi(), await ofWorker()]) {
     for (const secret of [organizationId, token, tokenId, "canary", "org_", "req_", "smk_"])
       expect(exposition.text).not.toContain(secret);
-    const own = new Set(["route", "status", "outcome", "from", "kind", "reason", "why", "provider", "where"]);
+    const own = new Set(["route", "status", "outcome", "from", "kind", "reason", "why", "provider", "where", "lane"]);
     const library = new Set(["le", "type", "version", "major", "minor", "patch", "space", "quantile"]);
     expect([...exposition.labelNames()].filter((name) => !own.has(name) && !library.has(name))).toEqual([]);
   }

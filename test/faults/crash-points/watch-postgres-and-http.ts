@@ -5,7 +5,7 @@ import { die, edgeAt, isAbout } from "./kill-order.ts";
 import type { Step } from "./points.ts";
 
 const stepsOfStatements: Record<string, Step> = {
-  find_caller: "identity",
+  find_callers: "identity",
   read_balance: "seed",
   settle: "settle",
   reverse_charges: "reverse",

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
+import { newToken } from "../../shared/organizations/tokens.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
+import { type Api, Service } from "../harness/processes/service.ts";
+import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+
+/** A flood of made-up tokens with right checksums, at an API whose Postgres is some milliseconds away. */
+
+const delayMs = 30;
+const sockets = 160;
+const honest = 6;
+const rounds = 5;
+
+let service: Service;
+let postgres: Proxy;
+let api: Api;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0 });
+  postgres = await startProxy(service.databaseUrl);
+  api = await service.startApi({ DATABASE_URL: postgres.url });
+  await service.until(async () => ((await Exposition.of(api)).value("workers_reporting") ?? 0) > 0);
+});
+afterAll(async () => {
+  await service.stop();
+  await postgres.close();
+});
+
+test("while a flood of made-up tokens comes in, no search of a caller fails, whether its token is known or new", async () => {
+  const known = await Promise.all(Array.from({ length: honest }, () => service.organization()));
+  for (const { token } of known)
+    expect(await service.search(token, { keyword: "coffee" })).toMatchObject({ status: 200 });
+  postgres.delay(delayMs);
+  const over = new AbortController();
+  const refused = new Map<number, number>();
+  const flood = Array.from({ length: sockets }, async () => {
+    while (!over.signal.aborted) {
+      const { status } = await service.usage(newToken());
+      refused.set(status, (refused.get(status) ?? 0) + 1);
+    }
+  });
+  await service.until(async () => (refused.get(401) ?? 0) + (refused.get(503) ?? 0) > sockets);
+
+  const refusals: unknown[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    // An operator changed something: every API forgets every token, and has to look them all up again.
+    await publishIdentityChange(service.redis);
+    const tokens = [...known, await service.organization()].map(({ token }) => token);
+    const answers = await Promise.all(
+      tokens.map((token, nth) => service.search(token, { keyword: `${round}/${nth}` })),
+    );
+    for (const { status, body } of answers) if (status !== 200) refusals.push(body);
+  }
+  over.abort();
+  await Promise.all(flood);
+  postgres.mend();
+  expect(refusals).toEqual([]);
+  expect([...refused.keys()]).toEqual([401]);
+  const lookups = (await Exposition.of(api)).all("token_lookups_total");
+  expect(lookups['{lane="new",outcome="valid"}']).toBeGreaterThanOrEqual(honest + rounds);
+  await service.rest();
+});
