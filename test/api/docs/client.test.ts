@@ -1,13 +1,13 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { symlink, writeFile } from "node:fs/promises";
 import { registerHooks } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { OpenAPI3 } from "openapi-typescript";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
+import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 import { Service } from "../../harness/processes/service.ts";
 
 /** A typed client as callers generate it: types from the document, and openapi-fetch. */
@@ -15,16 +15,18 @@ import { Service } from "../../harness/processes/service.ts";
 const modules = fileURLToPath(new URL("../../../node_modules", import.meta.url));
 
 let service: Service;
+let guarded: GuardedFolder;
 let folder: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "serpmill-client-"));
+  guarded = await GuardedFolder.create("serpmill-client-");
+  folder = guarded.path;
   await symlink(modules, join(folder, "node_modules"));
   await writeFile(join(folder, "serpmill.ts"), await typesOf(openApiDocument()));
   service = await Service.start();
 });
 afterAll(async () => {
   await service.stop();
-  await rm(folder, { recursive: true });
+  guarded.remove();
 });
 
 async function typesOf(document: object): Promise<string> {

@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -8,18 +7,21 @@ import spectralCore from "@stoplight/spectral-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
+import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 import { exceptions, ruleset } from "./spectral-ruleset.ts";
 
 /** The document passes the common OpenAPI linters. */
 
 const scoreMin = 90;
 
+let guarded: GuardedFolder;
 let folder: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "serpmill-openapi-"));
+  guarded = await GuardedFolder.create("serpmill-openapi-");
+  folder = guarded.path;
   await writeFile(join(folder, "openapi.json"), JSON.stringify(openApiDocument()));
 });
-afterAll(() => rm(folder, { recursive: true }));
+afterAll(() => guarded.remove());
 
 /** Runs Redocly's command without telemetry and without its check for updates. */
 async function redocly(...args: string[]): Promise<unknown> {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { GuardedFolder } from "../guarded-folder.ts";
+import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 import { mutants } from "./all.ts";
 import { applyMutant } from "./apply.ts";
 import { atStart, inCode, inScript, inSql, type Mutant, replace } from "./mutant.ts";

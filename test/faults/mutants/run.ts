@@ -4,7 +4,7 @@ import { cpSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
-import { GuardedFolder } from "../guarded-folder.ts";
+import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 import type { Row, Say } from "../report.ts";
 import { mutants } from "./all.ts";
 import { applyMutant } from "./apply.ts";

@@ -6,7 +6,7 @@ import { Redis } from "ioredis";
 import { migrate } from "../../../shared/database/migrate.ts";
 import { startPostgres } from "../../../shared/local/postgres.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
-import { GuardedFolder } from "../guarded-folder.ts";
+import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 
 const diskMib = 700;

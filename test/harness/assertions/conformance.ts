@@ -1,8 +1,8 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Revision } from "../clients/agent.ts";
+import { GuardedFolder } from "../processes/guarded-folder.ts";
 import { run } from "../processes/run.ts";
 
 const suite = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
@@ -17,7 +17,8 @@ export interface Scenario {
 
 /** Runs all scenarios that a revision requires against a server. @returns the outcomes by scenario name. */
 export async function runConformance(url: string, revision: Revision): Promise<Record<string, Scenario>> {
-  const folder = await mkdtemp(join(tmpdir(), "conformance-"));
+  const guarded = await GuardedFolder.create("serpmill-conformance-");
+  const folder = guarded.path;
   try {
     const target = ["--url", `${url}/mcp`, "--requirements", revision, "--output-dir", folder];
     await run(suite, ["server", ...target], {});
@@ -32,6 +33,6 @@ export async function runConformance(url: string, revision: Revision): Promise<R
     });
     return Object.fromEntries(await Promise.all(scenarios));
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    guarded.remove();
   }
 }

@@ -1,15 +1,17 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startLoggedProcess } from "../../../shared/local/logged-process.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
+import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 
+let guarded: GuardedFolder;
 let folder: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "serpmill-logged-"));
+  guarded = await GuardedFolder.create("serpmill-logged-");
+  folder = guarded.path;
 });
-afterAll(() => rm(folder, { recursive: true }));
+afterAll(() => guarded.remove());
 
 /** A program that logs one line and runs until it is stopped. `write` changes its file. */
 async function start(name: string, line: string, isWatched: boolean) {

@@ -1,13 +1,13 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startPostgres } from "../../../shared/local/postgres.ts";
 import type { LocalServer, LocalServerOptions } from "../../../shared/local/local-server.ts";
+import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 
 let initialised: string; // A folder with an initialised, stopped Postgres. Copies of it save most tests an initdb.
 let server: LocalServer; // For the tests that leave it as it is.
@@ -18,10 +18,10 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await server.stop();
-  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+  for (const folder of folders) folder.remove();
 });
 
-const folders: string[] = [];
+const folders: GuardedFolder[] = [];
 const stops: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
@@ -106,9 +106,9 @@ async function start(options: LocalServerOptions): Promise<LocalServer> {
 }
 
 async function emptyFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "serpmill-test-"));
+  const folder = await GuardedFolder.create("serpmill-test-");
   folders.push(folder);
-  return folder;
+  return folder.path;
 }
 
 async function initialisedFolder(): Promise<string> {

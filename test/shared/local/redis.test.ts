@@ -1,15 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterEach, expect, test, vi } from "vitest";
 import { RedisBinaryNotFound } from "../../../shared/local/redis-binary.ts";
 import { type RedisOptions, startRedis } from "../../../shared/local/redis.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 
 const cleanups: (() => Promise<void>)[] = [];
 
@@ -90,7 +89,7 @@ test("a server whose parent is killed stops by itself, and its folder is deleted
   const { folder } = JSON.parse(String(line));
   expect(existsSync(folder)).toBe(true);
   parent.kill("SIGKILL");
-  while (existsSync(folder)) await sleep(20); // The test's time limit ends this.
+  await eventually(async () => !existsSync(folder));
 });
 
 async function start(options: RedisOptions): Promise<LocalServer> {
@@ -100,9 +99,9 @@ async function start(options: RedisOptions): Promise<LocalServer> {
 }
 
 async function newFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "serpmill-test-"));
-  cleanups.push(() => rm(folder, { recursive: true, force: true }));
-  return folder;
+  const folder = await GuardedFolder.create("serpmill-test-");
+  cleanups.push(async () => folder.remove());
+  return folder.path;
 }
 
 async function ask(server: LocalServer, command: string, ...args: string[]): Promise<unknown> {
