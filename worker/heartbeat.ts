@@ -4,13 +4,15 @@ import { protocolTimes } from "../shared/protocol-times.ts";
 import { removeHeartbeat, writeHeartbeat } from "../shared/queue/worker-heartbeats.ts";
 import type { AverageRunTime } from "./take-jobs.ts";
 
+type Reporting = Pick<Context, "clock" | "config" | "redis" | "shutdown" | "log" | "metrics">;
+
 /**
  * Writes every second that this worker takes jobs, and how fast. A worker that stops removes its heartbeat before its last
  * jobs end, so that the APIs do not count on its capacity.
  * @returns a readiness check that rejects until the first heartbeat is written.
  */
 export function startHeartbeat(
-  { clock, config, redis, shutdown, log, metrics }: Context,
+  { clock, config, redis, shutdown, log, metrics }: Reporting,
   workerId: string,
   average: AverageRunTime,
 ): () => Promise<void> {
