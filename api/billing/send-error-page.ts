@@ -16,6 +16,15 @@ const reloadAfterSecondsMin = 5;
 
 type Message = [title: string, text: string];
 
+/** Messages for a `details.reason`. They come before those of the code. */
+const messagesOfReasons: Record<string, Message> = {
+  other_organization: [
+    "Nothing was paid",
+    "This page was opened for another organization than the one that you are signed in to now. Go to the billing page and " +
+      "check the name and id of the organization before you pay.",
+  ],
+};
+
 const messages: Partial<Record<ErrorCode, Message>> = {
   bad_request: [
     "That did not work",
@@ -41,7 +50,7 @@ export function sendErrorPage(pages: PageSender, request: Request, response: Res
   recordError(response, error);
   const retrySeconds = retryAfterSeconds(error);
   if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
-  const [title, text] = messages[error.code] ?? defectMessage;
+  const [title, text] = messagesOfReasons[String(error.details.reason)] ?? messages[error.code] ?? defectMessage;
   const { requestId } = requestScopeOf(response);
   pages.send(request, response, {
     status: errors[error.code].status,

@@ -12,6 +12,13 @@ const retryAfterMs = 5_000;
 // Stripe signs the time of sending. An older event was recorded and is being replayed.
 const signatureAgeSecondsMax = 300;
 
+/** What is paid for. The name is for the person on Stripe's page; the id gets the credit. */
+interface Payment {
+  organizationId: string;
+  organizationName: string;
+  mils: number;
+}
+
 /** Top-ups through Stripe Checkout. */
 export interface Topups {
   /** The amounts on offer, in the operator's order. No other amount can be paid. */
@@ -23,7 +30,7 @@ export interface Topups {
    * @throws {CallerError} `bad_request` for an amount that is not on offer; `unavailable` if Stripe is down, refuses, or
    * returns a page outside of `checkoutOrigin`.
    */
-  begin: (wanted: { organizationId: string; mils: number; returnPath: string }) => Promise<{ url: string }>;
+  begin: (wanted: Payment & { returnPath: string }) => Promise<{ url: string }>;
   /** Verifies and parses an event that Stripe signed in the last five minutes. @throws for every other body. */
   readEvent: (body: Buffer, signature: string) => unknown;
   /** The origin of Stripe's payment page, which the policy of our own pages must allow as a form's target. */
@@ -64,11 +71,6 @@ export async function openTopups(context: TopupContext, attemptTimeoutMs?: numbe
 
 const createdSession = z.object({ id: z.string(), url: z.url() });
 
-interface Payment {
-  organizationId: string;
-  mils: number;
-}
-
 async function begin(
   context: TopupContext,
   stripe: Stripe,
@@ -99,7 +101,8 @@ function beginFailed({ log, metrics }: TopupContext, logFields: object, message:
   return unavailable("payments_unavailable", retryAfterMs);
 }
 
-async function createSession(stripe: Stripe, { organizationId, mils }: Payment, returnUrl: string) {
+async function createSession(stripe: Stripe, payment: Payment, returnUrl: string) {
+  const { organizationId, organizationName, mils } = payment;
   const metadata = checkoutMetadata(organizationId, mils);
   return createdSession.parse(
     await stripe.checkout.sessions.create(
@@ -116,7 +119,7 @@ async function createSession(stripe: Stripe, { organizationId, mils }: Payment, 
             price_data: {
               currency: "usd",
               unit_amount: mils / milsPerCent,
-              product_data: { name: `${mils} credits` },
+              product_data: { name: `${mils} credits`, description: `For ${organizationName} (${organizationId})` },
             },
           },
         ],

@@ -20,11 +20,11 @@ export function handleBillingPage(parts: {
 }) {
   const { sessions, reads, pages, addCredit } = parts;
   return async (request: Request, response: Response) => {
-    const hadCookie = sessions.hasCookie(request);
-    if (!hadCookie && isCrossSiteNavigation(request)) return reload(pages, request, response);
+    const cookies = sessions.countCookies(request);
+    if (cookies === 0 && isCrossSiteNavigation(request)) return reload(pages, request, response);
     const signedIn = await readSignedIn(sessions, request, response);
     if (!signedIn) {
-      const body = signInPage(hadCookie ? "Your session has ended. Sign in again." : undefined);
+      const body = signInPage(problemOf(cookies));
       return pages.send(request, response, { status: 200, title: "Sign in", body });
     }
     const view = readHistoryView(request);
@@ -45,4 +45,12 @@ function reload(pages: PageSender, request: Request, response: Response): void {
   const target = `/billing${URL.parse(request.originalUrl, "http://billing")?.search ?? ""}`;
   response.setHeader("Refresh", `0; url=${target}`);
   pages.send(request, response, { status: 200, title: "Billing", body: reloadPage(target) });
+}
+
+/** Why a browser with this many session cookies is not signed in; undefined for one that never was. */
+function problemOf(cookies: number): string | undefined {
+  if (cookies === 0) return undefined;
+  return cookies === 1
+    ? "Your session has ended. Sign in again."
+    : "Your browser sent more than one session, so none was used. Delete the cookies of this site, then sign in again.";
 }

@@ -20,10 +20,16 @@ export function handleTopUp(parts: {
     if (!topups) throw new CallerError("not_found");
     rejectCrossOrigin(request, publicUrl);
     const { caller } = await requireSession(sessions, request, response);
-    const mils = Number((await readForm(request)).get("mils"));
+    const form = await readForm(request);
+    const { organizationId } = caller;
+    // The browser's session may have become another one since the page was opened, even one that an attacker planted.
+    if (form.get("organization") !== organizationId)
+      throw new CallerError("bad_request", { reason: "other_organization" });
     // Takes one request of the rate window, as a page view does, so that a script cannot begin payments without limit.
     await reads.readCredit(caller);
-    const { url } = await topups.begin({ organizationId: caller.organizationId, mils, returnPath: "/billing" });
+    const organizationName = await reads.readName(caller);
+    const mils = Number(form.get("mils"));
+    const { url } = await topups.begin({ organizationId, organizationName, mils, returnPath: "/billing" });
     requestScopeOf(response).logFields.outcome = "payment_begun";
     response.writeHead(303, { Location: url }).end();
   };

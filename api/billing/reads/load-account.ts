@@ -42,6 +42,8 @@ export interface AccountReads {
    * @throws {CallerError} `rate_limited`, or `unavailable` without Redis, which alone knows the holds.
    */
   readCredit: (caller: Caller, tokenTaken?: boolean) => Promise<Credit>;
+  /** Reads the organization's name from Postgres. @throws {CallerError} `unavailable`. */
+  readName: (caller: Caller) => Promise<string>;
   /** Reads the rest of the account from Postgres. @throws {CallerError} `unavailable`. */
   readAccount: (credit: Credit, view: HistoryView) => Promise<Account>;
 }
@@ -56,18 +58,23 @@ export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; da
       const endsAtMs = Math.round((clock.nowMs() + window.leftMs) / 1_000) * 1_000;
       return { caller, availableMils: creditBalanceMils, state, window, windowEndsAt: new Date(endsAtMs) };
     },
+    readName: (caller) => orPostgresUnavailable(readName(database, caller)),
     readAccount: async (credit, view) => {
       const { organizationId } = credit.caller;
-      const [organization, days, history] = await orPostgresUnavailable(
+      const [name, days, history] = await orPostgresUnavailable(
         Promise.all([
-          showOrganization(database, organizationId),
+          readName(database, credit.caller),
           readDays(database, organizationId, daysShown),
           readHistoryPage(database, organizationId, view),
         ]),
       );
-      return { name: organization?.name ?? organizationId, credit, days, history };
+      return { name, credit, days, history };
     },
   };
+}
+
+async function readName(database: Database, { organizationId }: Caller): Promise<string> {
+  return (await showOrganization(database, organizationId))?.name ?? organizationId;
 }
 
 async function readHistoryPage(database: Database, organizationId: string, view: HistoryView): Promise<History> {

@@ -37,8 +37,13 @@ export type Presence = "active" | "idle";
 const keyOf = (idHash: string) => `session:${idHash}`;
 const hashId = (id: string) => createHash("sha256").update(id).digest("hex");
 
-// The prefix __Host- would be stricter, but it requires the path "/". This cookie is sent to the billing page alone.
-const cookieName = (secure: boolean) => (secure ? "__Secure-billing" : "billing");
+/**
+ * The cookie's name and where browsers send it. Over https no other host can set it, also none of the same site: browsers
+ * accept the prefix `__Host-` only from the host itself, and only with the path "/". Over plain http it is sent to the
+ * billing page alone.
+ */
+const cookieOf = (secure: boolean) =>
+  secure ? { name: "__Host-billing", path: "/" } : { name: "billing", path: "/billing" };
 
 /** Every method that asks Redis throws `unavailable` if Redis does not answer. */
 export class Sessions {
@@ -98,25 +103,34 @@ export class Sessions {
     }
   }
 
-  hasCookie(request: Request): boolean {
-    return this.#readId(request) !== undefined;
+  /** How many session cookies the browser sent. With two, one may be another person's, and neither counts. */
+  countCookies(request: Request): number {
+    return this.#readIds(request).length;
   }
 
   async #delete(request: Request): Promise<void> {
-    const id = this.#readId(request);
-    if (id) await orRedisUnavailable(this.#redis.del(keyOf(hashId(id))));
+    const keys = this.#readIds(request).map((id) => keyOf(hashId(id)));
+    if (keys.length > 0) await orRedisUnavailable(this.#redis.del(...keys));
   }
 
   #readId(request: Request): string | undefined {
-    const id = parseCookie(request.headers.cookie ?? "")[cookieName(this.#isSecure(request))];
-    return id && idForm.test(id) ? id : undefined;
+    const [id, ...others] = this.#readIds(request);
+    return others.length > 0 ? undefined : id;
+  }
+
+  #readIds(request: Request): string[] {
+    const { name } = cookieOf(this.#isSecure(request));
+    // One by one: of two cookies with one name the parser would return the first alone.
+    const pairs = (request.headers.cookie ?? "").split(";");
+    return pairs.flatMap((pair) => parseCookie(pair)[name] ?? []).filter((id) => idForm.test(id));
   }
 
   #setCookie(request: Request, response: Response, id: string | undefined): void {
     const secure = this.#isSecure(request);
-    const attributes = { path: "/billing", httpOnly: true, sameSite: "strict", secure } as const;
-    if (id) response.cookie(cookieName(secure), id, attributes);
-    else response.clearCookie(cookieName(secure), attributes);
+    const { name, path } = cookieOf(secure);
+    const attributes = { path, httpOnly: true, sameSite: "strict", secure } as const;
+    if (id) response.cookie(name, id, attributes);
+    else response.clearCookie(name, attributes);
   }
 
   #parse(idHash: string, record: string | null): Session | undefined {

@@ -22,7 +22,7 @@ export function accountPage(account: Account, addCredit: AddCredit, options: { h
 ${options.hasPaid && html`<p class="notice">Payment received. Your credit will appear in a moment.</p>`}
 ${creditSection(credit)}
 ${usageSection(days)}
-${addCreditSection(addCredit, credit.caller.organizationId)}
+${addCreditSection(addCredit, { name, organizationId: credit.caller.organizationId })}
 ${historySection(history)}
 </main>`;
 }

@@ -4,25 +4,33 @@ import { html, type Html } from "./html.ts";
 /** How credit can be added: by paying one of these amounts, at another address, or by asking the operator. */
 export type AddCredit = { amountsMils: readonly number[] } | { url: string } | "ask_operator";
 
-export function addCreditSection(addCredit: AddCredit, organizationId: string): Html {
+/** Who gets the credit. Both are shown before a payment. */
+interface Payee {
+  name: string;
+  organizationId: string;
+}
+
+export function addCreditSection(addCredit: AddCredit, payee: Payee): Html {
   return html`<section id="add-credit" aria-labelledby="add-credit-title">
 <div class="head"><h2 id="add-credit-title">Add credit</h2></div>
-${content(addCredit, organizationId)}
+${content(addCredit, payee)}
 </section>`;
 }
 
-function content(addCredit: AddCredit, organizationId: string): Html {
+function content(addCredit: AddCredit, payee: Payee): Html {
+  const { organizationId } = payee;
   if (addCredit === "ask_operator")
     return html`<p>To add credit, contact the operator of this service and give your organization ID: <code>${organizationId}</code></p>`;
   if ("url" in addCredit)
     return html`<p><a class="button" href="${addCredit.url}">Add credit</a> <span class="aside">for <code>${organizationId}</code></span></p>`;
-  return paymentForm(addCredit.amountsMils);
+  return paymentForm(addCredit.amountsMils, payee);
 }
 
-function paymentForm(amountsMils: readonly number[]): Html {
+function paymentForm(amountsMils: readonly number[], { name, organizationId }: Payee): Html {
   // Preselects the second amount, because the first is usually the smallest; or the only one.
   const preselected = Math.min(1, amountsMils.length - 1);
   return html`<form class="top-up" method="post" action="/billing/topup">
+<input type="hidden" name="organization" value="${organizationId}">
 <fieldset><legend>Amount</legend>
 ${amountsMils.map(
   (mils, index) =>
@@ -30,6 +38,6 @@ ${amountsMils.map(
 `,
 )}</fieldset>
 <button>Continue to payment</button>
-<p class="aside">You pay on Stripe’s page. 1,000 mils are 1 US dollar.</p>
+<p class="aside">You pay on Stripe’s page, for <strong>${name}</strong> <code>${organizationId}</code>. 1,000 mils are 1 US dollar.</p>
 </form>`;
 }

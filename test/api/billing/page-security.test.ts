@@ -82,7 +82,7 @@ test("over https the page sets HSTS and a Secure cookie", async () => {
   expectPage(page);
   expect(isAccount(page.text)).toBe(true);
   expect(page.headers.get("strict-transport-security")).toBe("max-age=31536000");
-  expect(visitor.setCookie).toMatch(/^__Secure-billing=.*; Secure;/);
+  expect(visitor.setCookie).toMatch(/^__Host-billing=.*; Path=\/; HttpOnly; Secure;/);
 });
 
 test("without a trusted proxy, X-Forwarded-Proto is ignored", async () => {

@@ -57,14 +57,41 @@ test("the session id is random, and its cookie is HttpOnly and limited to the bi
   expect(idOf(visitor)).not.toBe(before);
 });
 
-test("over https the cookie is Secure", async () => {
+test("over https the cookie is Secure, and no other host of the site can set it", async () => {
   const { token } = await service.organization();
   const visitor = someone();
   visitor.headers["x-forwarded-proto"] = "https";
   const answer = await visitor.signIn(token);
-  expect(visitor.setCookie).toMatch(/^__Secure-billing=[\w-]{43}; Path=\/billing; HttpOnly; Secure; SameSite=Strict$/);
+  expect(visitor.setCookie).toMatch(/^__Host-billing=[\w-]{43}; Path=\/; HttpOnly; Secure; SameSite=Strict$/);
   expect(answer.status).toBe(303);
   expect(isAccount((await visitor.get("/billing")).text)).toBe(true);
+});
+
+test("of two session cookies none counts, in any order and form, and the sign-in form says so", async () => {
+  const [mine, planted] = [await signedIn(), await signedIn()];
+  const own = mine.visitor.cookie ?? "";
+  const foreign = planted.visitor.cookie ?? "";
+  const encoded = foreign.replace(/=(.)/, (_, first: string) => `=%${first.charCodeAt(0).toString(16)}`);
+  for (const cookie of [`${own}; ${foreign}`, `${foreign}; ${own}`, `${own};${encoded}`, `a=b; ${own}; c; ${own}`]) {
+    mine.visitor.cookie = cookie;
+    const { text, headers } = await mine.visitor.get("/billing");
+    expect(isForm(text)).toBe(true);
+    expect(text).toContain("Your browser sent more than one session");
+    expect(headers.get("set-cookie")).toBeNull();
+    expect(await mine.visitor.get("/billing/searches.csv")).toMatchObject({ status: 401 });
+    expect((await mine.visitor.get("/billing/live")).text).toBe("event: over\ndata:\n\n");
+  }
+  // A cookie that can be no session is no reason to refuse the one that is.
+  mine.visitor.cookie = `billing=x; ${own}; billing=; Billing=${idOf(planted.visitor)}`;
+  expect(isAccount((await mine.visitor.get("/billing")).text)).toBe(true);
+});
+
+test("a sign-out with two session cookies ends both sessions", async () => {
+  const [mine, planted] = [await signedIn(), await signedIn()];
+  const copies = [mine, planted].map(({ visitor }) => Object.assign(someone(), { cookie: visitor.cookie }));
+  mine.visitor.cookie = `${planted.visitor.cookie}; ${mine.visitor.cookie}`;
+  expect(await mine.visitor.post("/billing/sign-out", {})).toMatchObject({ status: 303 });
+  for (const copy of copies) expect(isForm((await copy.get("/billing")).text)).toBe(true);
 });
 
 test("a second sign-in opens a new session and ends the old one", async () => {

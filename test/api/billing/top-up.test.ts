@@ -3,7 +3,7 @@ import { freePort } from "../../../shared/local/ports.ts";
 import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
-import { Service } from "../../harness/processes/service.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 import { eventOf, refusal, stripeKey, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 
@@ -36,17 +36,23 @@ async function signedIn() {
   return { organization, person };
 }
 
+const pay = (person: PageVisitor, { organizationId }: Organization, mils: string) =>
+  person.post("/billing/topup", { organization: organizationId, mils });
+
 test("an amount on offer leads to its payment page, for this organization and with the way back", async () => {
   const { organization, person } = await signedIn();
   const { text, headers } = await person.get("/billing");
   for (const mils of ["10000", "25000", "100000"]) expect(text).toContain(`name="mils" value="${mils}"`);
   expect(headers.get("content-security-policy")).toContain(`form-action 'self' ${checkoutOrigin};`);
-  const answer = await person.post("/billing/topup", { mils: "25000" });
+  expect(text).toContain(`name="organization" value="${organization.organizationId}"`);
+  expect(text).toContain(`for <strong>Test</strong> <code>${organization.organizationId}</code>`);
+  const answer = await pay(person, organization, "25000");
   expect(answer.status).toBe(303);
   expect(answer.headers.get("location")).toBe(stub.sessions.at(-1)?.url);
   expect(stub.calls.at(-1)?.fields).toMatchObject({
     client_reference_id: organization.organizationId,
     "line_items[0][price_data][unit_amount]": "2500",
+    "line_items[0][price_data][product_data][description]": `For Test (${organization.organizationId})`,
     success_url: `${url}/billing?topup=paid`,
     cancel_url: `${url}/billing?topup=cancelled`,
   });
@@ -55,17 +61,17 @@ test("an amount on offer leads to its payment page, for this organization and wi
 test("with a custom checkout domain, forms may lead to that domain alone", async () => {
   const ownOrigin = "https://pay.example";
   await service.startApi({ API_PORT: "0", STRIPE_CHECKOUT_ORIGIN: ownOrigin });
-  const { person } = await signedIn();
+  const { organization, person } = await signedIn();
   const toStripe = await person.get("/billing");
   person.api = 1;
   const toOwn = await person.get("/billing");
   const [stripes, own] = [toStripe, toOwn].map(({ headers }) => headers.get("content-security-policy"));
   expect(own).toBe(stripes?.replace(checkoutOrigin, ownOrigin));
   stub.checkoutOrigin = ownOrigin;
-  const answer = await person.post("/billing/topup", { mils: "25000" });
+  const answer = await pay(person, organization, "25000");
   expect(new URL(answer.headers.get("location") ?? "").origin).toBe(ownOrigin);
   person.api = 0;
-  const { status, text } = await person.post("/billing/topup", { mils: "25000" });
+  const { status, text } = await pay(person, organization, "25000");
   expect(status).toBe(503);
   expect(text).toContain("Back in a moment");
   stub.checkoutOrigin = checkoutOrigin;
@@ -88,9 +94,27 @@ test.each([
   { title: "no number", fields: { mils: "25000 x" }, headers: ownForm },
   { title: "a form of another site", fields: { mils: "25000" }, headers: foreign },
 ])("$title begins no payment", async ({ fields, headers }) => {
-  const { person } = await signedIn();
+  const { organization, person } = await signedIn();
   const before = stub.calls.length;
-  expect((await person.post("/billing/topup", fields, headers)).status).toBe(400);
+  const sent = { organization: organization.organizationId, ...fields };
+  expect((await person.post("/billing/topup", sent, headers)).status).toBe(400);
+  expect(stub.calls).toHaveLength(before);
+});
+
+test("a form that was opened for another organization begins no payment, and the page says so", async () => {
+  const { organization, person } = await signedIn();
+  const attacker = await signedIn();
+  const before = stub.calls.length;
+  // The page was opened in the own session. Then a cookie of the attacker's took its place.
+  person.cookie = attacker.person.cookie;
+  for (const fields of [{ organization: organization.organizationId }, { organization: "" }, {}] as Record<
+    string,
+    string
+  >[]) {
+    const { status, text } = await person.post("/billing/topup", { ...fields, mils: "25000" });
+    expect(status).toBe(400);
+    expect(text).toContain("Nothing was paid");
+  }
   expect(stub.calls).toHaveLength(before);
 });
 
@@ -101,16 +125,45 @@ test("without a session no payment begins", async () => {
 });
 
 test("if Stripe is down, the page says so and reloads by itself", async () => {
-  const { person } = await signedIn();
+  const { organization, person } = await signedIn();
   const down = refusal(500, "api_error", stripeKey);
   stub.faults.push(down, down);
-  const { status, text } = await person.post("/billing/topup", { mils: "10000" });
+  const { status, text } = await pay(person, organization, "10000");
   expect(status).toBe(503);
   expect(text).toContain("Back in a moment");
   expect(text).not.toContain(stripeKey);
 });
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
+  test("a session cookie that was planted for the payment's path begins no payment", async () => {
+    const [organization, attacker] = [await service.organization(), await signedIn()];
+    const browser = await openBrowser();
+    const { context, page } = await visitor(browser, [url, checkoutOrigin]);
+    await page.goto(`${url}/billing`);
+    await page.getByLabel("Token").fill(organization.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("radio", { name: "$25" }).check();
+    const [name = "", value = ""] = attacker.person.cookie?.split("=") ?? [];
+    const planted = { name, value, domain: new URL(url).hostname, sameSite: "Strict" } as const;
+    const before = stub.calls.length;
+    for (const path of ["/billing/topup", "/billing/"]) {
+      await context.addCookies([{ ...planted, path }]);
+      await page.getByRole("button", { name: "Continue to payment" }).click();
+      await page.getByRole("heading", { name: "You are signed out" }).waitFor();
+      await context.clearCookies({ path });
+      await page.goto(`${url}/billing`);
+      await page.getByRole("radio", { name: "$25" }).check();
+    }
+    // The own cookie is gone, and only the planted one is left when the form is sent.
+    await context.clearCookies();
+    await context.addCookies([{ ...planted, path: "/billing" }]);
+    await page.getByRole("button", { name: "Continue to payment" }).click();
+    await page.getByRole("heading", { name: "Nothing was paid" }).waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    expect(stub.calls).toHaveLength(before);
+    await browser.close();
+  });
+
   test("after the payment the person is still signed in, reads that it was received, and sees the credit arrive", async () => {
     const organization = await service.organization({ creditMils: 0 });
     const browser = await openBrowser();

@@ -46,7 +46,7 @@ async function open(settings: Record<string, string>, opening?: Opening): Promis
   return opened;
 }
 
-const wanted = { organizationId, mils: 25_000, returnPath: "/billing" };
+const wanted = { organizationId, organizationName: "Acme", mils: 25_000, returnPath: "/billing" };
 const unavailable = { code: "unavailable", details: { reason: "payments_unavailable", retryAfterMs: 5_000 } };
 
 test("without a Stripe key there are no top-ups", async () => {
@@ -73,6 +73,7 @@ test("a top-up begins as a Checkout Session for the amount and the organization,
         "line_items[0][price_data][currency]": "usd",
         "line_items[0][price_data][unit_amount]": "2500",
         "line_items[0][price_data][product_data][name]": "25000 credits",
+        "line_items[0][price_data][product_data][description]": `For Acme (${organizationId})`,
         success_url: "https://serp.example/billing?topup=paid",
         cancel_url: "https://serp.example/billing?topup=cancelled",
       },
