@@ -30,24 +30,25 @@ export interface Usage {
 }
 
 /**
- * Reads an organization's usage and takes one request from its rate window, or none with `tokenTaken`: then this request
- * has taken one before. Without Redis the balance comes from Postgres, and holds and window are unknown.
+ * Reads an organization's usage and takes one request from its rate window, or none with `counted`: then this request was
+ * counted before, or in the window of the billing page. Without Redis the balance comes from Postgres, and holds and window
+ * are unknown.
  * @throws {CallerError} `rate_limited`, or `unavailable` if neither Redis nor Postgres answers.
  */
-export type ReadUsage = (caller: Caller, tokenTaken?: boolean) => Promise<Usage>;
+export type ReadUsage = (caller: Caller, counted?: boolean) => Promise<Usage>;
 
 export function openUsage({ redis, database }: { redis: Redis; database: Database }): ReadUsage {
-  return async (caller, tokenTaken = false) =>
-    (await fromRedis(redis, database, caller, tokenTaken)) ?? (await fromPostgres(database, caller));
+  return async (caller, counted = false) =>
+    (await fromRedis(redis, database, caller, counted)) ?? (await fromPostgres(database, caller));
 }
 
 async function fromRedis(
   redis: Redis,
   database: Database,
   { organizationId, plan }: Caller,
-  tokenTaken: boolean,
+  counted: boolean,
 ): Promise<Usage | undefined> {
-  const first = await readUsageInRedis(redis, organizationId, plan, tokenTaken).catch(() => undefined);
+  const first = await readUsageInRedis(redis, organizationId, plan, counted).catch(() => undefined);
   if (!first) return undefined;
   if (first.outcome === "limited") throw new RateLimited("window", plan, first.window);
   if (first.outcome === "read") return usageOf(first);

@@ -98,7 +98,9 @@ export const errorDefinitions = {
     z
       .strictObject({
         plan: planCode,
-        action: z.literal("upgrade").meta({ description: "What the organization can do." }),
+        action: z.enum(["upgrade", "contact_operator"]).meta({
+          description: "What the organization can do: `contact_operator` if it is suspended, otherwise `upgrade`.",
+        }),
         reason: z
           .literal("suspended")
           .exactOptional()

@@ -37,13 +37,20 @@ export type ErrorCode = keyof typeof errors;
 /** The `details` of an error. Their fields depend on the code; error-schemas.ts has them. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
 
+const suspendedMessage = "The operator has suspended the organization. Contact the operator of this service.";
+
+/** The message of an error, for people. */
+export function messageOf(code: ErrorCode, { reason }: ErrorDetails): string {
+  return code === "plan_required" && reason === "suspended" ? suspendedMessage : errors[code].message;
+}
+
 /** An error that goes to the caller, over REST, MCP or the billing page. */
 export class CallerError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
-    super(errors[code].message);
+    super(messageOf(code, details));
     this.name = "CallerError";
     this.code = code;
     this.details = details;
@@ -62,5 +69,5 @@ export const errorBodySchema = z.strictObject({
 
 /** The body of every error: `{requestId, error: {code, message, details}}`. */
 export function errorBody(requestId: string, code: ErrorCode, details: ErrorDetails = {}) {
-  return { requestId, error: { code, message: errors[code].message, details } };
+  return { requestId, error: { code, message: messageOf(code, details), details } };
 }

@@ -19,6 +19,7 @@ import { PageSender } from "./page-sender.ts";
 import { openAccountReads } from "./reads/load-account.ts";
 import { sendErrorPage } from "./send-error-page.ts";
 import { isHttps } from "./session/https.ts";
+import { PageWindow } from "./session/page-window.ts";
 import { Sessions } from "./session/sessions.ts";
 import { SignInAttempts } from "./session/sign-in-attempts.ts";
 import type { AddCredit } from "./views/add-credit-section.ts";
@@ -57,15 +58,16 @@ export function openBilling(parts: {
   const pages = new PageSender({ assets, isSecure, checkoutOrigin: topups?.checkoutOrigin });
   const sessions = new Sessions({ redis, clock, findByTokenHash, isSecure });
   const attempts = new SignInAttempts(redis);
+  const pageWindow = new PageWindow(redis);
   const reads = openAccountReads({ readUsage, clock, database });
   const streams = new LiveStreams(metrics);
   return {
-    page: handleBillingPage({ sessions, reads, pages, addCredit: addCreditOf(topups, config) }),
+    page: handleBillingPage({ sessions, pageWindow, reads, pages, addCredit: addCreditOf(topups, config) }),
     signIn: handleSignIn({ sessions, attempts, pages, metrics, publicUrl }),
     signOut: handleSignOut({ sessions, publicUrl }),
-    topUp: handleTopUp({ sessions, reads, topups, publicUrl }),
-    exportCsv: handleCsvExport({ sessions, reads, pages, database }),
-    liveUpdates: handleLiveUpdates({ sessions, reads, pages, streams, draining }),
+    topUp: handleTopUp({ sessions, pageWindow, reads, topups, publicUrl }),
+    exportCsv: handleCsvExport({ sessions, pageWindow, pages, database }),
+    liveUpdates: handleLiveUpdates({ sessions, pageWindow, reads, pages, streams, draining }),
     assets,
     sendError: (request, response, error) => sendErrorPage(pages, request, response, error),
   };

@@ -35,8 +35,8 @@ const messages: Partial<Record<ErrorCode, Message>> = {
   method_not_allowed: ["Nothing to see here", "This address only accepts forms from the billing page."],
   rate_limited: [
     "Too many requests",
-    "Your organization has used up its requests for now (opening this page counts as one), or too many of its pages or " +
-      "downloads are open. The page reloads by itself.",
+    "Your organization has opened this page very often in the last minute, or too many of its pages or downloads are open. " +
+      "The page reloads by itself.",
   ],
   unavailable: ["Back in a moment", "Part of the service is not responding right now. The page reloads by itself."],
 };

@@ -132,7 +132,7 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
     planRequired: failed("plan_required", "The plan does not include searches", { plan: "reader", action: "upgrade" }),
     suspended: failed("plan_required", "The organization is suspended", {
       plan: "free",
-      action: "upgrade",
+      action: "contact_operator",
       reason: "suspended",
     }),
   },

@@ -16,7 +16,9 @@ export function errorHint(error: CallerError, topupUrl: string): string {
     case "not_implemented":
       return "Retry with one of the engines listed in `error.details.supported`.";
     case "plan_required":
-      return "Do not retry. Tell the user that the organization's plan does not allow searches now.";
+      return details.reason === "suspended"
+        ? "Do not retry. Tell the user that the operator has suspended the organization, and to contact the operator."
+        : "Do not retry. Tell the user that the organization's plan does not include searches.";
     case "out_of_credits":
       return `Tell the user to top up at ${topupUrl}. Held mils are charged or released when the searches in flight end.`;
     case "rate_limited":

@@ -182,7 +182,8 @@ export class AdmissionControl {
 
 function requirePlan({ caller }: SearchRequest): void {
   const plan = caller.plan.code;
-  if (caller.suspended) throw new CallerError("plan_required", { plan, action: "upgrade", reason: "suspended" });
+  if (caller.suspended)
+    throw new CallerError("plan_required", { plan, action: "contact_operator", reason: "suspended" });
   if (!caller.plan.operations.includes("serp.search"))
     throw new CallerError("plan_required", { plan, action: "upgrade" });
 }

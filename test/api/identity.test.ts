@@ -147,8 +147,9 @@ test("a suspended organization can read its balance but not search, until it is 
   const answer = await expectNoTrace(service, organization, () => service.search(token, { keyword: "a" }));
   expect(refusalIn(answer)).toEqual({
     code: "plan_required",
-    details: { plan: "payg", action: "upgrade", reason: "suspended" },
+    details: { plan: "payg", action: "contact_operator", reason: "suspended" },
   });
+  expect(answer.body.error.message).toContain("Contact the operator");
   expect(await service.usage(token)).toMatchObject({ status: 200, body: { creditBalanceMils: 1_000, plan: "payg" } });
 
   await suspend(false);

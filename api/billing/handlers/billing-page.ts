@@ -1,9 +1,9 @@
 import type { Request, Response } from "express";
-import { setRateLimitHeaders } from "../../http/rate-limit-headers.ts";
 import type { PageSender } from "../page-sender.ts";
 import { readHistoryView } from "../reads/history-view.ts";
 import type { AccountReads } from "../reads/load-account.ts";
 import { isCrossSiteNavigation } from "../session/csrf.ts";
+import type { PageWindow } from "../session/page-window.ts";
 import { readSignedIn } from "../session/require-session.ts";
 import type { Sessions } from "../session/sessions.ts";
 import { accountPage } from "../views/account-page.ts";
@@ -11,14 +11,15 @@ import type { AddCredit } from "../views/add-credit-section.ts";
 import { reloadPage } from "../views/reload-page.ts";
 import { signInPage } from "../views/sign-in-page.ts";
 
-/** GET /billing: the account, which takes one request of the organization's rate window; or the sign-in form. */
+/** GET /billing: the account, or the sign-in form. */
 export function handleBillingPage(parts: {
   sessions: Sessions;
+  pageWindow: PageWindow;
   reads: AccountReads;
   pages: PageSender;
   addCredit: AddCredit;
 }) {
-  const { sessions, reads, pages, addCredit } = parts;
+  const { sessions, pageWindow, reads, pages, addCredit } = parts;
   return async (request: Request, response: Response) => {
     const cookies = sessions.countCookies(request);
     if (cookies === 0 && isCrossSiteNavigation(request)) return reload(pages, request, response);
@@ -28,8 +29,8 @@ export function handleBillingPage(parts: {
       return pages.send(request, response, { status: 200, title: "Sign in", body });
     }
     const view = readHistoryView(request);
+    await pageWindow.take(signedIn.caller);
     const credit = await reads.readCredit(signedIn.caller);
-    setRateLimitHeaders(response, signedIn.caller.plan, credit.window);
     const account = await reads.readAccount(credit, view);
     const body = accountPage(account, addCredit, { hasPaid: request.query.topup === "paid" });
     pages.send(request, response, { status: 200, title: "Billing", body });

@@ -7,11 +7,10 @@ import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
-import { setRateLimitHeaders } from "../../http/rate-limit-headers.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import type { PageSender } from "../page-sender.ts";
 import { readHistoryView } from "../reads/history-view.ts";
-import type { AccountReads } from "../reads/load-account.ts";
+import type { PageWindow } from "../session/page-window.ts";
 import { requireSession } from "../session/require-session.ts";
 import type { Sessions } from "../session/sessions.ts";
 
@@ -31,16 +30,16 @@ type Row = Record<(typeof columns)[number], string | number>;
  */
 export function handleCsvExport(parts: {
   sessions: Sessions;
-  reads: AccountReads;
+  pageWindow: PageWindow;
   pages: PageSender;
   database: Database;
 }) {
-  const { sessions, reads, pages, database } = parts;
+  const { sessions, pageWindow, pages, database } = parts;
   const downloading = new Set<string>();
   return async (request: Request, response: Response) => {
     const { caller } = await requireSession(sessions, request, response);
     const { filter } = readHistoryView(request);
-    const { window } = await reads.readCredit(caller);
+    await pageWindow.take(caller);
     const { organizationId } = caller;
     if (downloading.has(organizationId))
       throw new CallerError("rate_limited", { reason: "downloads", limit: 1, retryAfterMs });
@@ -50,7 +49,6 @@ export function handleCsvExport(parts: {
       const chunks = csvChunks(database, organizationId, filter);
       const first = await chunks.next(); // A failure up to here is still sent as an error page.
       pages.setHeaders(request, response);
-      setRateLimitHeaders(response, caller.plan, window);
       response.setHeader("Content-Type", "text/csv; charset=utf-8");
       response.setHeader("Content-Disposition", `attachment; filename="serpmill-${filter}.csv"`);
       const text = Readable.from(prepend(first.value ?? "", chunks));

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Request, Response } from "express";
-import { setRateLimitHeaders } from "../../http/rate-limit-headers.ts";
 import type { LiveStreams } from "../live-streams.ts";
 import type { PageSender } from "../page-sender.ts";
 import { type HistoryView, readHistoryView } from "../reads/history-view.ts";
 import type { Account, AccountReads } from "../reads/load-account.ts";
+import type { PageWindow } from "../session/page-window.ts";
 import { readSignedIn } from "../session/require-session.ts";
 import type { Session, Sessions } from "../session/sessions.ts";
 import { creditSection } from "../views/credit-section.ts";
@@ -14,7 +14,7 @@ import { usageSection } from "../views/usage-section.ts";
 
 /**
  * Live updates: a stream of events (text/event-stream) with the sections of the page that changed. Opening a stream takes one
- * request of the organization's rate window; its updates take none.
+ * request of the organization's page window; its updates take none.
  */
 
 const pollMs = 1_000;
@@ -25,6 +25,7 @@ const sessionOver = "event: over\ndata:\n\n";
 
 interface LiveUpdateParts {
   sessions: Sessions;
+  pageWindow: PageWindow;
   reads: AccountReads;
   pages: PageSender;
   streams: LiveStreams;
@@ -37,7 +38,7 @@ interface LiveUpdateParts {
  * minutes are over and the page reconnects.
  */
 export function handleLiveUpdates(parts: LiveUpdateParts) {
-  const { sessions, reads, pages, streams } = parts;
+  const { sessions, pageWindow, pages, streams } = parts;
   const begin = (request: Request, response: Response) => {
     pages.setHeaders(request, response);
     response.writeHead(200, { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no", Connection: "close" });
@@ -55,8 +56,7 @@ export function handleLiveUpdates(parts: LiveUpdateParts) {
     const view = readHistoryView(request);
     const leave = streams.enter(session.idHash, caller.organizationId);
     try {
-      const { window } = await reads.readCredit(caller);
-      setRateLimitHeaders(response, caller.plan, window);
+      await pageWindow.take(caller);
       begin(request, response);
       response.write(`retry: ${reconnectAfterMs}\n\n`);
       await sendUpdates(parts, session, view, response);
@@ -83,7 +83,7 @@ async function sendUpdates(
   while (!ended.aborted && !response.closed) {
     const caller = (await sessions.isOpen(session)) ? await sessions.callerOf(session) : undefined;
     if (!caller) return void response.write(sessionOver);
-    const credit = await reads.readCredit(caller, true);
+    const credit = await reads.readCredit(caller);
     const { version } = credit.state;
     const section = creditSection(credit).toString();
     // A browser that reads more slowly than the account changes skips some updates.

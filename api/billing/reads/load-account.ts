@@ -38,10 +38,10 @@ export interface Account {
 
 export interface AccountReads {
   /**
-   * Takes one request of the organization's rate window, or none with `tokenTaken`.
-   * @throws {CallerError} `rate_limited`, or `unavailable` without Redis, which alone knows the holds.
+   * Reads the organization's credit and its rate window, of which it takes nothing.
+   * @throws {CallerError} `unavailable` without Redis, which alone knows the holds.
    */
-  readCredit: (caller: Caller, tokenTaken?: boolean) => Promise<Credit>;
+  readCredit: (caller: Caller) => Promise<Credit>;
   /** Reads the organization's name from Postgres. @throws {CallerError} `unavailable`. */
   readName: (caller: Caller) => Promise<string>;
   /** Reads the rest of the account from Postgres. @throws {CallerError} `unavailable`. */
@@ -51,8 +51,8 @@ export interface AccountReads {
 export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; database: Database }): AccountReads {
   const { readUsage, clock, database } = parts;
   return {
-    readCredit: async (caller, tokenTaken = false) => {
-      const { creditBalanceMils, window, creditState: state } = await readUsage(caller, tokenTaken);
+    readCredit: async (caller) => {
+      const { creditBalanceMils, window, creditState: state } = await readUsage(caller, true);
       if (!window || !state) throw unavailable("redis_unreachable");
       // Rounded to whole seconds, so that two reads in one window show the same end.
       const endsAtMs = Math.round((clock.nowMs() + window.leftMs) / 1_000) * 1_000;

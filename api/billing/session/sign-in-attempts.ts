@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import type { Redis } from "ioredis";
-import { unavailable } from "../../errors.ts";
+import { CountedWindow } from "./counted-window.ts";
 
 const attemptsMax = 10;
 /** The window in which they are counted. */
@@ -9,25 +9,18 @@ export const attemptsWindowSeconds = 60;
 
 /** Limits sign-in attempts per network, against guessed tokens. Successful attempts count too. */
 export class SignInAttempts {
-  readonly #redis: Redis;
+  readonly #window: CountedWindow;
 
   constructor(redis: Redis) {
-    this.#redis = redis;
+    const limits = { keyPrefix: "sign-ins:", requestsMax: attemptsMax, windowSeconds: attemptsWindowSeconds };
+    this.#window = new CountedWindow(redis, limits);
   }
 
   /** Counts one attempt. @returns whether it is within the limit. @throws {CallerError} `unavailable` without Redis. */
   async allow(address: string | undefined): Promise<boolean> {
     // Redis stores a hash of the network, not the address of a person.
-    const key = `sign-ins:${createHash("sha256").update(networkOf(address)).digest("base64url")}`;
-    const replies = await this.#redis
-      .multi()
-      .incr(key)
-      .expire(key, attemptsWindowSeconds, "NX")
-      .exec()
-      .catch(() => undefined);
-    const [failed, attempts] = replies?.[0] ?? [true];
-    if (failed) throw unavailable("redis_unreachable");
-    return Number(attempts) <= attemptsMax;
+    const network = createHash("sha256").update(networkOf(address)).digest("base64url");
+    return (await this.#window.take(network)) === undefined;
   }
 }
 

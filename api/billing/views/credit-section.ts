@@ -50,7 +50,10 @@ function meter(used: number, limit: number): Html {
 
 function warning({ caller, availableMils, state }: Credit): Html | false {
   if (caller.suspended)
-    return notice("Your organization is suspended. Searches are refused until the operator resumes it.");
+    return notice(
+      "Your organization is suspended. Searches are refused until the operator of this service resumes it. " +
+        "Contact the operator and give your organization ID.",
+    );
   if (availableMils >= caller.plan.priceMils) return false;
   return notice(
     state.balanceMils >= caller.plan.priceMils

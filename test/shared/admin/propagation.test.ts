@@ -33,7 +33,11 @@ test("a suspended organization's searches are refused within two seconds; it rea
   expect(codeOf(await search(token))).toBe("unavailable");
   await operator.run("org", "suspend", orgId);
   await within2s(async () => codeOf(await search(token)) === "plan_required");
-  expect((await search(token)).body.error.details).toEqual({ plan: "free", action: "upgrade", reason: "suspended" });
+  expect((await search(token)).body.error.details).toEqual({
+    plan: "free",
+    action: "contact_operator",
+    reason: "suspended",
+  });
   expect((await service.usage(token)).body).toEqual({ creditBalanceMils: 1_000, plan: "free" });
 
   await operator.run("org", "resume", orgId);

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
+
+/** The window of the billing page, apart from the rate window of REST and MCP. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ apis: 2, workers: 0 });
+});
+afterAll(() => service.stop());
+
+async function signIn(organization: Organization): Promise<PageVisitor> {
+  const visitor = new PageVisitor(service);
+  await forgetSignIns(service);
+  await visitor.signIn(organization.token);
+  return visitor;
+}
+
+test("if the program has used up its rate window, its payer signs in, reads, exports and follows the account", async () => {
+  const organization = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });
+  for (const status of [200, 429]) expect((await service.usage(organization.token)).status).toBe(status);
+  const visitor = await signIn(organization);
+  const { status, text } = await visitor.get("/billing");
+  expect(status).toBe(200);
+  expect(text).toContain("<dt>Requests left</dt><dd>0 of 1</dd>");
+  expect(await visitor.get("/billing/searches.csv")).toMatchObject({ status: 200 });
+  const { status: followed, events } = await visitor.follow();
+  expect(followed).toBe(200);
+  expect((await events.next()).value?.event).toBe("part");
+  await events.return(undefined);
+});
+
+test("an organization has sixty page requests a minute at all APIs together; then page, CSV and stream answer 429, and the program is not affected", async () => {
+  const organization = await service.organization();
+  const visitor = await signIn(organization);
+  const key = `pages:${organization.organizationId}`;
+  for (const api of [0, 1]) {
+    visitor.api = api;
+    expect(await visitor.get("/billing")).toMatchObject({ status: 200 });
+  }
+  expect(await service.redis.get(key)).toBe("2");
+  expect(await service.redis.ttl(key)).toBeLessThanOrEqual(60);
+  // The other page requests, in a window that outlasts a slow test.
+  await service.redis.set(key, 59, "EX", 600);
+  expect(await visitor.get("/billing")).toMatchObject({ status: 200 });
+  for (const path of ["/billing", "/billing/searches.csv", "/billing/live"]) {
+    const { status, headers, text } = await visitor.get(path);
+    expect({ path, status }).toEqual({ path, status: 429 });
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(600);
+    expect(headers.get("refresh")).toMatch(/^\d+; url=\/billing$/);
+    expect(text).toContain("Too many requests");
+  }
+  expect(await service.usage(organization.token)).toMatchObject({ status: 200 });
+  expect(await (await signIn(await service.organization())).get("/billing")).toMatchObject({ status: 200 });
+});
