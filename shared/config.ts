@@ -105,6 +105,8 @@ const engineSettings = z.object({
 const settings = z.object({
   /** The database with the ledger. Postgres 15 or newer. */
   DATABASE_URL: url("postgres:", "postgresql:"),
+  /** The same database as its owner, for migrations alone. Absent if the processes log in as the owner too. */
+  MIGRATION_DATABASE_URL: url("postgres:", "postgresql:").optional(),
   /** The Redis with holds, rate windows and the queue. Redis 7 or newer, or Valkey. */
   REDIS_URL: url("redis:", "rediss:"),
   /** The interface of every listener. Containers set 0.0.0.0. */
@@ -197,9 +199,14 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   return read(connected, environment);
 }
 
-/** Reads only DATABASE_URL: a migration needs no other setting. @throws {ConfigError} like {@link readConfig}. */
-export function readDatabaseUrl(environment: NodeJS.ProcessEnv = process.env): string {
-  return read(settings.pick({ DATABASE_URL: true }), environment).DATABASE_URL;
+/** Reads only what a migration needs. @throws {ConfigError} like {@link readConfig}. */
+export function readMigrationConfig(environment: NodeJS.ProcessEnv = process.env): {
+  ownerUrl: string;
+  processUrl: string;
+} {
+  const needed = settings.pick({ DATABASE_URL: true, MIGRATION_DATABASE_URL: true });
+  const { DATABASE_URL: processUrl, MIGRATION_DATABASE_URL: ownerUrl = processUrl } = read(needed, environment);
+  return { ownerUrl, processUrl };
 }
 
 /**

@@ -1,7 +1,8 @@
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import Postgrator from "postgrator";
-import { readDatabaseUrl } from "../config.ts";
+import { readMigrationConfig } from "../config.ts";
+import { createProcessLogin } from "./process-login.ts";
 
 // The same number in every process, so that concurrent migrations run one after the other.
 const migrationLock = 7_306_210_954;
@@ -34,8 +35,11 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
 
 if (import.meta.main) {
   try {
-    const applied = await migrate(readDatabaseUrl());
+    const { ownerUrl, processUrl } = readMigrationConfig();
+    const applied = await migrate(ownerUrl);
     process.stdout.write(applied.length ? `applied ${applied.join(", ")}\n` : "the database is up to date\n");
+    const created = await createProcessLogin(ownerUrl, processUrl);
+    if (created) process.stdout.write(`created the role ${created}, as which the processes log in\n`);
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message || error.name : String(error)}\n`);
     process.exitCode = 1;

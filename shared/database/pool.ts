@@ -1,6 +1,7 @@
 import pg from "pg";
 import type { Shutdown } from "../process/shutdown.ts";
 import type { Log } from "../log.ts";
+import { canBecomeMore, processRole } from "./process-login.ts";
 
 export type Database = pg.Pool;
 
@@ -12,8 +13,8 @@ const idleInTransactionTimeoutMs = 10_000;
 const queryTimeoutLeadMs = 2_000;
 
 /**
- * Opens the pool of one process. Every connection takes the role `serpmill`, which cannot rewrite the ledger, and every
- * wait has a timeout. An idle connection that breaks is replaced; it does not crash the process.
+ * Opens a pool of a process. Every connection takes the role `serpmill`, which can only call the ledger's functions, and
+ * every wait has a timeout. A login that could become more is logged as a warning, once per process. An idle connection that breaks is replaced; it does not crash the process.
  */
 export function openDatabase(options: {
   url: string;
@@ -40,12 +41,28 @@ export function openDatabase(options: {
     query_timeout: statementTimeoutMs + queryTimeoutLeadMs,
     types: { getTypeParser: readType },
     onConnect: async (client) => {
-      await client.query("set role serpmill");
+      await client.query(`set role ${processRole}`);
+      await warnOfMore(client, options.log);
     },
   });
   pool.on("error", (error) => options.log.warn({ err: error }, "an idle connection to Postgres broke"));
   options.shutdown.register(`database ${options.name}`, () => pool.end());
   return pool;
+}
+
+const checked = new WeakSet<Log>(); // A process has one log and may have several pools.
+
+async function warnOfMore(client: pg.ClientBase, log: Log): Promise<void> {
+  if (checked.has(log)) return;
+  checked.add(log);
+  const isMore = await canBecomeMore(client).catch((error: unknown) => {
+    checked.delete(log); // The next connection tries again.
+    throw error;
+  });
+  if (!isMore) return;
+  log.warn(
+    "DATABASE_URL logs in as a role that can do more than the processes need. Give it one of their own, and the owner to migrations as MIGRATION_DATABASE_URL: docs/operating/datastores.md",
+  );
 }
 
 // Constraints keep mils and versions within safe integers; sums over them are checked here.

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { chown, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -60,6 +60,17 @@ export async function startPostgres(options: LocalServerOptions = {}): Promise<L
     await remove();
     throw error;
   }
+}
+
+/**
+ * The address at which the processes log in to a server of {@link startPostgres}: as a role of their own, which the migration
+ * creates. Its password follows from the owner's, so that later starts know it; the owner's does not follow from it.
+ */
+export function processUrlOf(ownerUrl: string): string {
+  const url = new URL(ownerUrl);
+  url.username = "serpmill_app";
+  url.password = createHash("sha256").update(`${url.username} ${url.password}`).digest("base64url");
+  return url.href;
 }
 
 // The folder has another name until it is complete, so that an interrupted start leaves nothing that looks like data.

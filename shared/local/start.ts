@@ -6,9 +6,10 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { migrate } from "../database/migrate.ts";
+import { createProcessLogin } from "../database/process-login.ts";
 import { ensureDemoToken } from "./demo-token.ts";
 import { claimPort, freePort } from "./ports.ts";
-import { startPostgres } from "./postgres.ts";
+import { processUrlOf, startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
 import type { LocalServer } from "./local-server.ts";
 import { exitMessage, startLoggedProcess, type LoggedProcess, waitUntilReady } from "./logged-process.ts";
@@ -31,7 +32,7 @@ worker, creates an organization with credit and a token, and prints a curl line 
 Its data, logs and token are in .serpmill/; delete that folder to start from scratch.
 
 Settings, all optional, from the environment:
-  DATABASE_URL      use this Postgres instead of a private one
+  DATABASE_URL      use this Postgres instead of a private one; migrated as MIGRATION_DATABASE_URL if that is set
   REDIS_URL         use this Redis instead of a private one
   API_PORT          3000, or the next free port
   API_OPS_PORT      3001, or the next free port
@@ -64,8 +65,15 @@ function stopWithParent(): void {
 
 async function startAll(): Promise<void> {
   await mkdir(join(folder, "logs"), { recursive: true });
-  const servers = { ...process.env, DATABASE_URL: await openPostgres(), REDIS_URL: await openRedis() };
-  const applied = await migrate(servers.DATABASE_URL);
+  const { ownerUrl, processUrl } = await openPostgres();
+  const servers = {
+    ...process.env,
+    DATABASE_URL: processUrl,
+    MIGRATION_DATABASE_URL: "",
+    REDIS_URL: await openRedis(),
+  };
+  const applied = await migrate(ownerUrl);
+  await createProcessLogin(ownerUrl, processUrl);
   say("Migrations", applied.length > 0 ? `applied ${applied.join(", ")}` : "none needed");
 
   const host = process.env.HOST || "127.0.0.1";
@@ -104,10 +112,14 @@ async function writeAddresses({ DATABASE_URL, REDIS_URL }: { DATABASE_URL: strin
   );
 }
 
-async function openPostgres(): Promise<string> {
-  const { DATABASE_URL } = process.env;
-  if (DATABASE_URL) return useExisting("Postgres", "DATABASE_URL", DATABASE_URL);
-  return keepRunning("Postgres", await startPostgres({ folder: join(folder, "postgres"), durable: true }));
+async function openPostgres(): Promise<{ ownerUrl: string; processUrl: string }> {
+  const { DATABASE_URL, MIGRATION_DATABASE_URL } = process.env;
+  if (DATABASE_URL) {
+    const processUrl = useExisting("Postgres", "DATABASE_URL", DATABASE_URL);
+    return { ownerUrl: MIGRATION_DATABASE_URL || processUrl, processUrl };
+  }
+  const server = await startPostgres({ folder: join(folder, "postgres"), durable: true });
+  return { ownerUrl: keepRunning("Postgres", server), processUrl: processUrlOf(server.url) };
 }
 
 async function openRedis(): Promise<string> {

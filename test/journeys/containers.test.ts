@@ -1,7 +1,7 @@
 import { getContainerRuntimeClient } from "testcontainers";
 import { expect, test } from "vitest";
-import { migrate } from "../../shared/database/migrate.ts";
 import { containedPostgres, containedRedis } from "../harness/servers/containers.ts";
+import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { Service } from "../harness/processes/service.ts";
 
 const startMsMax = 120_000;
@@ -25,8 +25,8 @@ test("a whole search runs on Postgres and Redis from their public images", { tim
     return;
   }
   const { postgres, redis } = opened;
-  await migrate(postgres.url);
-  const service = await Service.start({ servers: { database: { url: postgres.url, drop: postgres.stop }, redis } });
+  const database = { ...(await freshDatabaseIn(postgres.url)), drop: postgres.stop };
+  const service = await Service.start({ servers: { database, redis } });
   try {
     const { token } = await service.organization({ creditMils: 100 });
     expect(await service.search(token, { keyword: "tea" })).toMatchObject({ status: 200, body: { creditsCharged: 5 } });

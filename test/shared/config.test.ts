@@ -4,7 +4,7 @@ import {
   ConfigError,
   MissingSettings,
   readConfig,
-  readDatabaseUrl,
+  readMigrationConfig,
   readEngineConfig,
 } from "../../shared/config.ts";
 import { readSource } from "../harness/assertions/sources.ts";
@@ -114,8 +114,13 @@ test("settings cannot be changed once they are read", () => {
 
 test("a migration needs no setting but DATABASE_URL", () => {
   const { DATABASE_URL } = urls;
-  expect(readDatabaseUrl({ DATABASE_URL, API_PORT: "x" })).toBe(DATABASE_URL);
-  expect(() => readDatabaseUrl({})).toThrow(`DATABASE_URL: ${aPostgres}`);
+  expect(readMigrationConfig({ DATABASE_URL, API_PORT: "x" })).toEqual({
+    ownerUrl: DATABASE_URL,
+    processUrl: DATABASE_URL,
+  });
+  const MIGRATION_DATABASE_URL = "postgres://owner@localhost/serpmill";
+  expect(readMigrationConfig({ DATABASE_URL, MIGRATION_DATABASE_URL }).ownerUrl).toBe(MIGRATION_DATABASE_URL);
+  expect(() => readMigrationConfig({})).toThrow(`DATABASE_URL: ${aPostgres}`);
 });
 
 test("the engine's settings need neither Postgres nor Redis, and other settings are not checked", () => {

@@ -35,7 +35,7 @@ export class IsolatedStack {
     this.deadlineMs = deadlineMs;
     this.#stub = stub;
     const environment = environmentFor(
-      { databaseUrl: service.databaseUrl, redisUrl: service.redisServer.url },
+      { databaseUrl: service.processDatabaseUrl, redisUrl: service.redisServer.url },
       {
         SEARCH_DEADLINE_MS: String(deadlineMs),
         SERP_PROVIDERS: "serper",

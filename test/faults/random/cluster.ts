@@ -1,3 +1,4 @@
+import { processUrlOf } from "../../../shared/local/postgres.ts";
 import { createQueue } from "../../../shared/queue/search-queue.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { environmentFor } from "../../harness/processes/supervised-process.ts";
@@ -49,9 +50,10 @@ export class Cluster {
   /** @param options.latencyMsOf how long the provider takes for a keyword. */
   static async open(options: { latencyMsOf: (keyword: string) => number }): Promise<Cluster> {
     const [servers, provider] = await Promise.all([Servers.open(), openProvider(options.latencyMsOf)]);
+    const processUrl = processUrlOf(servers.postgres.url);
     const database = { url: servers.postgres.url, drop: async () => undefined };
     const service = await Service.start({ apis: 0, workers: 0, servers: { database, redis: servers.redis } });
-    const urls = { databaseUrl: servers.postgres.url, redisUrl: servers.redis.url };
+    const urls = { databaseUrl: processUrl, redisUrl: servers.redis.url };
     const environment = environmentFor(urls, {
       NODE_OPTIONS: clockJump,
       SEARCH_DEADLINE_MS: String(deadlineMs),
@@ -60,7 +62,7 @@ export class Cluster {
     });
     const open = (kind: "api" | "worker", number: number) => {
       const outside = kind === "api" ? "http://127.0.0.1:1" : provider.url; // The API's port is known once it listens.
-      const addresses = { postgres: servers.postgres.url, redis: servers.redis.url, outside };
+      const addresses = { postgres: processUrl, redis: servers.redis.url, outside };
       return ClusterProcess.open({ kind, number, addresses, environment });
     };
     const cluster = new Cluster({

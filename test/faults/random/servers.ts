@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { migrate } from "../../../shared/database/migrate.ts";
-import { startPostgres } from "../../../shared/local/postgres.ts";
+import { createProcessLogin } from "../../../shared/database/process-login.ts";
+import { processUrlOf, startPostgres } from "../../../shared/local/postgres.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
@@ -36,6 +37,7 @@ export class Servers {
     const redis = await startRedis({ folder: join(folder.path, "redis"), durable: true });
     const servers = new Servers({ postgres, redis, folder, hasDisk });
     await migrate(postgres.url);
+    await createProcessLogin(postgres.url, processUrlOf(postgres.url));
     await servers.#prepareRedis();
     return servers;
   }

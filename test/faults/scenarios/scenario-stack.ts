@@ -43,7 +43,7 @@ export class ScenarioStack {
     this.provider = provider;
     this.say = say;
     const environment = environmentFor(
-      { databaseUrl: service.databaseUrl, redisUrl: service.redisServer.url },
+      { databaseUrl: service.processDatabaseUrl, redisUrl: service.redisServer.url },
       { ...provider.settings, ...options.settings },
     );
     const processes = (kind: "api" | "worker", count: number) =>

@@ -10,7 +10,7 @@ export class Operator {
 
   /** @param settings override the service's. */
   constructor(service: Service, settings: Record<string, string> = {}) {
-    this.#environment = { DATABASE_URL: service.databaseUrl, REDIS_URL: service.redisServer.url, ...settings };
+    this.#environment = { DATABASE_URL: service.processDatabaseUrl, REDIS_URL: service.redisServer.url, ...settings };
   }
 
   /** Runs a command in this process. */

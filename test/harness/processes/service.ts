@@ -6,6 +6,7 @@ import { setPlan } from "../../../shared/credits/plans.ts";
 import { type VerificationReport, verifyLedger } from "../../../shared/credits/verify.ts";
 import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
+import { processUrlOf } from "../../../shared/local/postgres.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { openLog } from "../../../shared/log.ts";
@@ -51,7 +52,9 @@ export interface Answer {
  */
 export class Service {
   readonly database: Database;
+  /** The database as its owner, and as the role that the processes log in with. */
   readonly databaseUrl: string;
+  readonly processDatabaseUrl: string;
   readonly redis: Redis;
   redisServer: LocalServer;
   readonly apis: Api[] = [];
@@ -70,14 +73,16 @@ export class Service {
     this.#shutdown = new Shutdown();
     this.#drop = parts.drop;
     this.databaseUrl = parts.databaseUrl;
+    this.processDatabaseUrl = processUrlOf(parts.databaseUrl);
     this.redisServer = parts.redisServer;
     this.redis = new Redis(parts.redisServer.url);
     this.redis.on("error", () => undefined); // Tests kill the server on purpose.
     defineHoldScripts(this.redis);
-    this.database = openDatabase({ url: parts.databaseUrl, name: "test", sizeMax: 3, log, shutdown: this.#shutdown });
+    const url = this.processDatabaseUrl;
+    this.database = openDatabase({ url, name: "test", sizeMax: 3, log, shutdown: this.#shutdown });
     this.#environment = {
       PATH: process.env.PATH ?? "",
-      DATABASE_URL: parts.databaseUrl,
+      DATABASE_URL: url,
       REDIS_URL: parts.redisServer.url,
       API_PORT: "0",
       API_OPS_PORT: "0",
@@ -103,7 +108,7 @@ export class Service {
     // The workers first: an API reads their heartbeats at its start, and then only once a second.
     await Promise.all(Array.from({ length: workers }, () => service.startWorker()));
     await Promise.all(Array.from({ length: apis }, () => service.startApi()));
-    if (workers > 0) await service.#untilSearchable();
+    if (workers > 0) await Promise.all(service.apis.map((api) => service.until(() => seesWorkers(api))));
     return service;
   }
 
@@ -241,9 +246,5 @@ export class Service {
     this.redis.disconnect();
     await this.redisServer.stop();
     await this.#drop();
-  }
-
-  async #untilSearchable(): Promise<void> {
-    await Promise.all(this.apis.map((api) => this.until(() => seesWorkers(api))));
   }
 }

@@ -16,7 +16,8 @@ afterAll(async () => {
   await service.stop();
 });
 
-const environment = () => environmentFor({ databaseUrl: service.databaseUrl, redisUrl: service.redisServer.url });
+const environment = () =>
+  environmentFor({ databaseUrl: service.processDatabaseUrl, redisUrl: service.redisServer.url });
 
 test("a process that is killed is started again while its supervisor restarts it", async () => {
   const before = worker.runs.length;

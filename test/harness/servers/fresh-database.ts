@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { Client } from "pg";
 import { migrate } from "../../../shared/database/migrate.ts";
+import { createProcessLogin } from "../../../shared/database/process-login.ts";
+import { processUrlOf } from "../../../shared/local/postgres.ts";
 
 // Any number, the same in all workers: the first makes the template, the others wait for it.
 const templateLock = 3_141_592;
@@ -8,6 +10,7 @@ const templateName = "migrated_template";
 const unfinishedName = "unfinished_template";
 
 export interface FreshDatabase {
+  /** As its owner. The processes log in at `processUrlOf(url)`. */
   url: string;
   drop: () => Promise<void>;
 }
@@ -33,6 +36,7 @@ async function ensureTemplate(client: Client, postgresUrl: string): Promise<void
     await client.query(`drop database if exists ${unfinishedName} with (force)`);
     await client.query(`create database ${unfinishedName}`);
     await migrate(urlOf(postgresUrl, unfinishedName));
+    await createProcessLogin(postgresUrl, processUrlOf(postgresUrl));
     await client.query(`alter database ${unfinishedName} rename to ${templateName}`);
   } finally {
     await client.query("select pg_advisory_unlock($1)", [templateLock]);

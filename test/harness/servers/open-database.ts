@@ -1,3 +1,4 @@
+import { processUrlOf } from "../../../shared/local/postgres.ts";
 import { Shutdown } from "../../../shared/process/shutdown.ts";
 import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { openLog } from "../../../shared/log.ts";
@@ -12,7 +13,7 @@ export async function openFreshDatabase({ sizeMax = 10, timeZone = "UTC" } = {})
 }> {
   const shutdown = new Shutdown();
   const { url, drop } = await freshDatabase();
-  const database = openDatabase({ url: inTimeZone(url, timeZone), name: "test", sizeMax, log, shutdown });
+  const database = openDatabase({ url: inTimeZone(processUrlOf(url), timeZone), name: "test", sizeMax, log, shutdown });
   const close = async () => {
     await shutdown.run(log);
     await drop();

@@ -41,7 +41,7 @@ describe("with servers", () => {
   });
   afterAll(() => service.stop());
 
-  const own = () => ({ DATABASE_URL: service.databaseUrl, REDIS_URL: service.redisServer.url });
+  const own = () => ({ DATABASE_URL: service.processDatabaseUrl, REDIS_URL: service.redisServer.url });
 
   test.each(["API_PORT", "API_OPS_PORT"])("an API whose %s is in use logs that and exits", async (setting) => {
     const other = createServer();

@@ -1,0 +1,57 @@
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
+import pg from "pg";
+
+/** The role that every connection of the processes switches to. It cannot log in; those who can are its members. */
+export const processRole = "serpmill";
+
+/**
+ * Creates the role as which the processes log in: a member of `serpmill` and nothing more. A role that exists keeps its
+ * password, and is only made a member. Does nothing where the processes log in as the owner.
+ * @param ownerUrl must be allowed to create roles, as for the first migration.
+ * @returns the role's name if it was created.
+ */
+export async function createProcessLogin(ownerUrl: string, processUrl: string): Promise<string | undefined> {
+  const { username, password } = new URL(processUrl);
+  const name = decodeURIComponent(username);
+  if (username === new URL(ownerUrl).username || name === "") return undefined;
+  const client = new pg.Client({ connectionString: ownerUrl, application_name: "serpmill-migrate" });
+  await client.connect();
+  try {
+    const { rows } = await client.query(
+      "select pg_has_role(oid, $2, 'member') as is_member from pg_roles where rolname = $1",
+      [name, processRole],
+    );
+    const role = client.escapeIdentifier(name);
+    const verifier = client.escapeLiteral(scramVerifier(decodeURIComponent(password)));
+    if (!rows[0]) await client.query(`create role ${role} login password ${verifier}`);
+    if (!rows[0]?.is_member) await client.query(`grant ${processRole} to ${role}`);
+    return rows[0] ? undefined : name;
+  } finally {
+    await client.end();
+  }
+}
+
+/** What Postgres stores of a password (RFC 5803). Sent in its place, so that the password is in no log of the server. */
+function scramVerifier(password: string): string {
+  const [iterations, salt] = [4_096, randomBytes(16)];
+  const salted = pbkdf2Sync(password, salt, iterations, 32, "sha256");
+  const hmac = (text: string) => createHmac("sha256", salted).update(text).digest();
+  const storedKey = createHash("sha256").update(hmac("Client Key")).digest("base64");
+  return `SCRAM-SHA-256$${iterations}:${salt.toString("base64")}$${storedKey}:${hmac("Server Key").toString("base64")}`;
+}
+
+/**
+ * Whether a process that was taken over could become more than `serpmill` on this connection. `reset role` leads back to the
+ * role that logged in, so that one counts, with every role that it is a member of.
+ */
+export async function canBecomeMore(client: pg.ClientBase): Promise<boolean> {
+  const { rows } = await client.query(
+    `select exists (
+       select from pg_roles r where pg_has_role(session_user, r.oid, 'member') and (
+         r.rolsuper or r.rolcreaterole or r.rolbypassrls or r.rolreplication
+         or r.oid = (select relowner from pg_class where oid = to_regclass('ledger_entries'))
+         or r.rolname in ('pg_write_all_data', 'pg_write_server_files', 'pg_execute_server_program'))
+     ) as can_become_more`,
+  );
+  return rows[0].can_become_more;
+}

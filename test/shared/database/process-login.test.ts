@@ -1,0 +1,104 @@
+import pg from "pg";
+import { pino } from "pino";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openDatabase } from "../../../shared/database/pool.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { processUrlOf, startPostgres } from "../../../shared/local/postgres.ts";
+import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { run } from "../../harness/processes/run.ts";
+import { readSource } from "../../harness/assertions/sources.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+
+/** The owner of the database, who is no superuser, and the role as which the processes log in. */
+
+let server: LocalServer;
+let ownerUrl: string;
+let processUrl: string;
+
+beforeAll(async () => {
+  server = await startPostgres();
+  // As in docker compose, but for the last statement, which would lock the test out.
+  const [createRole = "", createDatabase = ""] = readSource("deploy/postgres/owner.sh").match(/^create .*$/gm) ?? [];
+  await asOwner(server.url, async (client) => {
+    await client.query(createRole.replace(":'password'", "'keeps'"));
+    await client.query(createDatabase.replace("database serpmill", "database one"));
+  });
+  ({ ownerUrl, processUrl } = urlsOf("one"));
+});
+afterAll(() => server.stop());
+
+function urlsOf(name: string) {
+  const [owner, login] = [new URL(server.url), new URL(processUrlOf(server.url))];
+  Object.assign(owner, { username: "owner", password: "keeps", pathname: name });
+  login.pathname = name;
+  return { ownerUrl: owner.href, processUrl: login.href };
+}
+
+const migrateAs = (urls: { ownerUrl: string; processUrl: string }) =>
+  run("shared/database/migrate.ts", [], { DATABASE_URL: urls.processUrl, MIGRATION_DATABASE_URL: urls.ownerUrl });
+
+test("the first migration creates the role as which the processes log in, and another one changes nothing", async () => {
+  const first = await migrateAs({ ownerUrl, processUrl });
+  expect(first).toMatchObject({ exitCode: 0, stderr: "" });
+  expect(first.stdout).toContain("created the role serpmill_app, as which the processes log in");
+  expect(await migrateAs({ ownerUrl, processUrl })).toMatchObject({
+    exitCode: 0,
+    stdout: "the database is up to date\n",
+  });
+});
+
+test("the same login serves another database of the server", async () => {
+  await asOwner(server.url, (client) => client.query("create database two owner owner"));
+  const other = urlsOf("two");
+  expect(await migrateAs(other)).toMatchObject({ exitCode: 0, stdout: expect.not.stringContaining("created") });
+  expect(await warningsOf(other.processUrl)).toEqual([]);
+});
+
+test.each([
+  ["set role owner", /permission denied to set role/],
+  ["set role postgres", /permission denied to set role/],
+  ["create function evil() returns int language sql return 1", /permission denied/],
+  ["create schema evil", /permission denied/],
+  ["alter table ledger_entries disable trigger all", /must be owner/],
+  ["create role evil", /permission denied/],
+  ["grant serpmill to owner", /permission denied/],
+])("a process that was taken over may not, after `reset role`: %s", async (statement, refusal) => {
+  const client = new pg.Client({ connectionString: processUrl });
+  await client.connect();
+  try {
+    await client.query("set role serpmill; reset role");
+    await expect(client.query(statement)).rejects.toThrow(refusal);
+  } finally {
+    await client.end();
+  }
+});
+
+test("the role serpmill itself cannot log in", async () => {
+  const url = new URL(processUrl);
+  url.username = "serpmill";
+  await expect(asOwner(url.href, (client) => client.query("select"))).rejects.toThrow();
+  const { rows } = await asOwner(server.url, (client) =>
+    client.query("select rolcanlogin from pg_roles where rolname = 'serpmill'"),
+  );
+  expect(rows).toEqual([{ rolcanlogin: false }]);
+});
+
+/** What is logged by two pools of one process that log in like this and use several connections. */
+async function warningsOf(url: string): Promise<string[]> {
+  const lines: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line) => void lines.push(line) });
+  const shutdown = new Shutdown();
+  for (const name of ["one", "two"]) {
+    const database = openDatabase({ url, name, sizeMax: 2, log, shutdown });
+    await Promise.all(Array.from({ length: 2 }, () => database.query("select pg_sleep(0.05) from plans")));
+  }
+  await shutdown.run(log);
+  return lines.map((line) => String(JSON.parse(line).msg));
+}
+
+test("a superuser may be the processes' login, with one warning; their own login is logged by none", async () => {
+  const superuser = new URL(server.url);
+  superuser.pathname = "one";
+  expect(await warningsOf(superuser.href)).toEqual([expect.stringContaining("MIGRATION_DATABASE_URL")]);
+  expect(await warningsOf(processUrl)).toEqual([]);
+});
