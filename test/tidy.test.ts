@@ -91,6 +91,7 @@ test("settings are read in one place", () => {
   const exceptions = {
     "shared/config.ts": "the place",
     "shared/local/start.ts": "it decides the environment that the processes get",
+    "shared/local/redis.ts": "the path, for the script that starts the server",
     "test/faults/mutants/run.ts": "the path, for the commands that have to catch a mutant",
     "test/harness/clients/chromium.ts": "where the browser is that tests start",
     "test/harness/servers/containers.ts": "testcontainers has no other way to set this",

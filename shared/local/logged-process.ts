@@ -100,3 +100,16 @@ function isWarning(line: string): boolean {
     return true;
   }
 }
+
+/** The readable form of a log line. pino-pretty is a development dependency, so it is loaded only by `npm run dev`. */
+export async function openLogFormat(): Promise<(line: string) => string> {
+  const { prettyFactory } = await import("pino-pretty");
+  const options = {
+    colorize: process.stdout.isTTY,
+    translateTime: "SYS:HH:MM:ss.l",
+    ignore: "process,pid",
+    singleLine: true,
+  };
+  const format = prettyFactory(options);
+  return (line) => format(line).trimEnd();
+}

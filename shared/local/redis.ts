@@ -1,14 +1,24 @@
+import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findRedisBinary } from "./redis-binary.ts";
 import { type LocalServer, type LocalServerOptions, startServer } from "./local-server.ts";
 
+const passwordBytes = 18;
+
 export interface RedisOptions extends LocalServerOptions {
   /** The folder of a downloaded Redis. */
   downloadFolder?: string;
+  /** Whether it has the users of deploy/redis, with new passwords. Otherwise every connection may do everything. */
+  withUsers?: boolean;
   /** Called with a line before a slow step. */
   say?: (line: string) => void;
+}
+
+export interface LocalRedis extends LocalServer {
+  /** The addresses for the API and the worker. */
+  readonly urls: { api: string; worker: string };
 }
 
 /**
@@ -17,9 +27,10 @@ export interface RedisOptions extends LocalServerOptions {
  * @throws {RedisBinaryNotFound} if there is none and none can be downloaded.
  * @throws {ServerNotStarted} with the last lines of its log.
  */
-export async function startRedis(options: RedisOptions = {}): Promise<LocalServer> {
+export async function startRedis(options: RedisOptions = {}): Promise<LocalRedis> {
   const binary = await findRedisBinary(options.downloadFolder, options.say);
   const folder = await folderOf(options.folder);
+  const users = options.withUsers ? newUsers(folder) : undefined;
   const throwawayFolder = options.folder === undefined ? folder : undefined;
   const remove = async () => {
     if (throwawayFolder !== undefined) await rm(throwawayFolder, { recursive: true, force: true });
@@ -28,8 +39,12 @@ export async function startRedis(options: RedisOptions = {}): Promise<LocalServe
     const { child, port } = await startServer(
       {
         name: "Redis",
-        ...binary,
-        args: (chosen) => redisArgs(folder, chosen, options.durable ?? false),
+        command: users ? "/bin/sh" : binary.command,
+        env: users ? { ...process.env, ...binary.env, ...users } : binary.env,
+        args: (chosen) => [
+          ...(users ? [startScript, binary.command] : []),
+          ...redisArgs(folder, chosen, options.durable ?? false),
+        ],
         readyLine: "Ready to accept connections",
         folder,
         pidFile: pidFileOf(folder),
@@ -43,12 +58,31 @@ export async function startRedis(options: RedisOptions = {}): Promise<LocalServe
       await remove();
     };
     const url = `redis://127.0.0.1:${port}`;
-    return { url, port, pid: child.pid, folder, exited: child.exited, kill: child.kill, stop };
+    const urls = {
+      api: users ? urlOf(url, "api", users.REDIS_API_PASSWORD) : url,
+      worker: users ? urlOf(url, "worker", users.REDIS_WORKER_PASSWORD) : url,
+    };
+    return { url, urls, port, pid: child.pid, folder, exited: child.exited, kill: child.kill, stop };
   } catch (error) {
     await remove();
     throw error;
   }
 }
+
+const startScript = join(import.meta.dirname, "..", "..", "deploy", "redis", "start.sh");
+
+/** What start.sh, the same script as in docker compose, reads from its environment to write the server's users. */
+function newUsers(folder: string) {
+  const newPassword = () => randomBytes(passwordBytes).toString("base64url");
+  return {
+    USERS_FILE: join(folder, "users.acl"),
+    REDIS_API_PASSWORD: newPassword(),
+    REDIS_WORKER_PASSWORD: newPassword(),
+  };
+}
+
+const urlOf = (serverUrl: string, username: string, password: string) =>
+  Object.assign(new URL(serverUrl), { username, password }).href;
 
 async function folderOf(folder: string | undefined): Promise<string> {
   if (folder === undefined) return realpath(await mkdtemp(join(tmpdir(), "serpmill-redis-")));

@@ -12,7 +12,13 @@ import { claimPort, freePort } from "./ports.ts";
 import { processUrlOf, startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
 import type { LocalServer } from "./local-server.ts";
-import { exitMessage, startLoggedProcess, type LoggedProcess, waitUntilReady } from "./logged-process.ts";
+import {
+  exitMessage,
+  openLogFormat,
+  startLoggedProcess,
+  type LoggedProcess,
+  waitUntilReady,
+} from "./logged-process.ts";
 
 const checkout = join(import.meta.dirname, "..", "..");
 const folder = join(checkout, ".serpmill");
@@ -66,11 +72,12 @@ function stopWithParent(): void {
 async function startAll(): Promise<void> {
   await mkdir(join(folder, "logs"), { recursive: true });
   const { ownerUrl, processUrl } = await openPostgres();
+  const redis = await openRedis();
   const servers = {
     ...process.env,
     DATABASE_URL: processUrl,
     MIGRATION_DATABASE_URL: "",
-    REDIS_URL: await openRedis(),
+    REDIS_URL: redis.api,
   };
   const applied = await migrate(ownerUrl);
   await createProcessLogin(ownerUrl, processUrl);
@@ -85,7 +92,7 @@ async function startAll(): Promise<void> {
   const environment = { ...servers, ...ports };
   const urlOf = (port: string) => `http://${["0.0.0.0", "::"].includes(host) ? "127.0.0.1" : host}:${port}`;
   const api = await startOne("API", "api", environment);
-  const worker = await startOne("Worker", "worker", environment);
+  const worker = await startOne("Worker", "worker", { ...environment, REDIS_URL: redis.worker });
   await Promise.all([
     waitUntilReady(api, urlOf(ports.API_OPS_PORT)),
     waitUntilReady(worker, urlOf(ports.WORKER_OPS_PORT)),
@@ -122,10 +129,13 @@ async function openPostgres(): Promise<{ ownerUrl: string; processUrl: string }>
   return { ownerUrl: keepRunning("Postgres", server), processUrl: processUrlOf(server.url) };
 }
 
-async function openRedis(): Promise<string> {
-  const { REDIS_URL } = process.env;
-  if (REDIS_URL) return useExisting("Redis", "REDIS_URL", REDIS_URL);
-  return keepRunning("Redis", await startRedis({ folder: join(folder, "redis"), durable: true, say: sayOfRedis }));
+async function openRedis(): Promise<{ api: string; worker: string }> {
+  const { REDIS_URL: url } = process.env;
+  if (url) return { api: useExisting("Redis", "REDIS_URL", url), worker: url };
+  const options = { folder: join(folder, "redis"), durable: true, withUsers: true, say: sayOfRedis };
+  const server = await startRedis(options);
+  keepRunning("Redis", server);
+  return server.urls;
 }
 
 function useExisting(name: string, settingName: string, url: string): string {
@@ -166,19 +176,6 @@ async function startOne(name: string, part: string, environment: NodeJS.ProcessE
   void endWith(child.exited, (reason) => exitMessage(child, reason), child);
   say(name, `starting (log in ${shortened(logPath)})`);
   return child;
-}
-
-/** A development dependency, so it is loaded only by `npm run dev`. */
-async function openLogFormat(): Promise<(line: string) => string> {
-  const { prettyFactory } = await import("pino-pretty");
-  const options = {
-    colorize: process.stdout.isTTY,
-    translateTime: "SYS:HH:MM:ss.l",
-    ignore: "process,pid",
-    singleLine: true,
-  };
-  const format = prettyFactory(options);
-  return (line) => format(line).trimEnd();
 }
 
 async function printExample(apiUrl: string, environment: NodeJS.ProcessEnv): Promise<void> {

@@ -14,6 +14,8 @@ export async function startProcess(options: {
   const context = openContext({ ...options, config: configOrExit() });
   const { shutdown, log, redis } = context;
   shutdown.onSignals(log);
+  if (new URL(context.config.REDIS_URL).password === "")
+    log.warn("REDIS_URL has no password. Give Redis the users of deploy/redis: docs/operating/datastores.md");
   try {
     await awaitReady(redis, options.name, log);
     await options.open(context);

@@ -34,6 +34,7 @@ function open({ url, name, log, shutdown }: Opening, options: object): Redis {
   const redis = new Redis(url, {
     ...options,
     connectionName: `serpmill-${name}`,
+    disableClientInfo: true, // A command that the users of deploy/redis may not run.
     connectTimeout: connectTimeoutMs,
     keepAlive: 30_000,
     retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 5), 1_000),

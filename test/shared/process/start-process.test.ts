@@ -61,6 +61,25 @@ describe("with servers", () => {
     });
   });
 
+  test.each(["api", "worker"] as const)(
+    "the owner as login and a Redis without a password cost the %s one warning each",
+    async (kind) => {
+      const process = new RunningProcess(
+        `${kind}/main.ts`,
+        environment({ ...own(), DATABASE_URL: service.databaseUrl }),
+      );
+      await process.line("ops port open");
+      const opsUrl = `http://127.0.0.1:${String((await process.line("ops port open")).port)}`;
+      await expect.poll(async () => (await fetch(`${opsUrl}/readyz`)).status).toBe(200);
+      await process.stop();
+      const warnings = process.lines.filter(({ level }) => level === 40).map(({ msg }) => msg);
+      expect(warnings.toSorted()).toEqual([
+        expect.stringMatching(/^DATABASE_URL .* MIGRATION_DATABASE_URL: docs\/operating\/datastores\.md$/),
+        expect.stringMatching(/^REDIS_URL has no password\. .*docs\/operating\/datastores\.md$/),
+      ]);
+    },
+  );
+
   test("a worker with a provider whose key is missing names the setting and exits", async () => {
     const ended = await run("worker/main.ts", [], environment({ ...own(), SERP_PROVIDERS: "sandbox,serper" }));
     expect(ended.exitCode).toBe(1);

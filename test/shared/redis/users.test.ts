@@ -1,0 +1,163 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { readSource, sources } from "../../harness/assertions/sources.ts";
+import { Agent } from "../../harness/clients/agent.ts";
+import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
+import { Operator } from "../../harness/processes/operator.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { addRedisUsers } from "../../harness/servers/redis-users.ts";
+import { type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
+import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+
+/** The users of deploy/redis: the whole service runs as them, and they may do nothing else. */
+
+let service: Service;
+let stripe: StripeStub;
+let serper: SerperStub;
+let urls: { api: string; worker: string };
+
+beforeAll(async () => {
+  [stripe, serper] = await Promise.all([StripeStub.start(), startSerperStub()]);
+  const environment = {
+    ...stripe.environment,
+    ...serper.settings,
+    SEARCH_CACHE_SECONDS: "60",
+    SEARCH_DEADLINE_MS: "20000",
+  };
+  service = await Service.start({ apis: 0, workers: 0, environment });
+  urls = await addRedisUsers(service.redisServer);
+  await service.startWorker({ REDIS_URL: urls.worker });
+  await service.startApi({ REDIS_URL: urls.api });
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([stripe.close(), serper.close()]);
+});
+
+const refusedCommand = z.object({ reason: z.string(), object: z.string(), username: z.string(), context: z.string() });
+
+/** What Redis refused to its users, as `api: key inbox:1 (toplevel)`. */
+async function refusals(): Promise<string[]> {
+  const entries = z.array(z.array(z.unknown())).parse(await service.redis.call("ACL", "LOG"));
+  return entries.map((entry) => {
+    const fields = Object.fromEntries(entry.flatMap((name, at) => (at % 2 ? [] : [[String(name), entry[at + 1]]])));
+    const { reason, object, username, context } = refusedCommand.parse(fields);
+    return `${username}: ${reason} ${object} (${context})`;
+  });
+}
+
+test("searches, repeats, hang-ups, agents, the billing page, top-ups and workers that end need no more", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 1_000 });
+  expect(await service.search(token, { keyword: "tea" })).toMatchObject({ status: 200 });
+  const same = Array.from({ length: 3 }, () => service.search(token, { keyword: "green tea" }, { key: "one" }));
+  for (const answer of await Promise.all(same)) expect(answer.status).toBe(200);
+  expect(await service.search(token, { keyword: "tea" })).toMatchObject({ status: 200 });
+  expect(await service.usage(token)).toMatchObject({ status: 200 });
+  const agent = await Agent.connect(service, token);
+  expect(await agent.call("serp_search", { keyword: "agent" })).toMatchObject({ isError: false });
+  await agent.close();
+
+  const visitor = new PageVisitor(service);
+  await visitor.signIn(token);
+  expect(await visitor.get("/billing")).toMatchObject({ status: 200 });
+  const live = new AbortController();
+  const { events } = await visitor.follow("", live.signal);
+  expect((await events.next()).done).toBe(false);
+  live.abort();
+  await visitor.post("/billing/sign-out", {}, ownForm);
+  await forgetSignIns(service);
+  expect(await sendEvent(service, eventOf(stripe.paid(organizationId, 1_000)))).toMatchObject(acknowledged);
+
+  const release = serper.hold();
+  const caller = new AbortController();
+  const abandoned = service.search(token, { keyword: "hung up" }, { signal: caller.signal }).catch(() => undefined);
+  const handedOver = service.search(token, { keyword: "taken over" });
+  await service.untilRunning(2);
+  caller.abort();
+  await abandoned;
+  service.workers[0]?.kill("SIGKILL");
+  await service.startWorker({ REDIS_URL: urls.worker });
+  release();
+  expect(await handedOver).toMatchObject({ status: 200 });
+  await service.rest();
+  expect(await service.workers[1]?.stop()).toBe(0);
+  expect(await service.apis[0]?.stop()).toBe(0);
+  expect(await refusals()).toEqual([]);
+});
+
+test("the operator's commands run as the API's user", async () => {
+  const operator = new Operator(service, { REDIS_URL: urls.api });
+  const { orgId, tokenId } = await operator.create("free", "--credit", "50");
+  await operator.run("credit", "grant", orgId, "100");
+  await operator.run("org", "suspend", orgId);
+  await operator.run("org", "resume", orgId);
+  await operator.run("plan", "assign", orgId, "payg");
+  await operator.run("token", "issue", orgId);
+  await operator.run("token", "revoke", tokenId);
+  expect(await operator.run("ledger", "verify")).toMatchObject({ ok: true, redisChecked: true });
+  expect(await refusals()).toEqual([]);
+});
+
+test.each(["api", "worker"] as const)(
+  "the %s's user may not read the settings, list keys or empty Redis",
+  async (user) => {
+    const redis = new Redis(urls[user]);
+    try {
+      for (const command of [
+        ["CONFIG", "GET", "*"],
+        ["KEYS", "*"],
+        ["SCAN", "0"],
+        ["FLUSHALL"],
+        ["FLUSHDB"],
+        ["SCRIPT", "FLUSH"],
+        ["FUNCTION", "LIST"],
+        ["ACL", "LIST"],
+        ["CLIENT", "LIST"],
+        ["REPLICAOF", "127.0.0.1", "1"],
+        ["SHUTDOWN"],
+        ["MONITOR"],
+        ["SET", "other", "1"],
+        ["GET", user === "api" ? "asked:1" : "session:1"],
+        ["PUBLISH", "other", "1"],
+        ["EVAL", "return redis.call('KEYS', '*')", "0"],
+      ] as const) {
+        const [name, ...args] = command;
+        await expect(redis.call(name, ...args), command.join(" ")).rejects.toThrow(/NOPERM|permissions|can't run this/);
+      }
+    } finally {
+      redis.disconnect();
+      await service.redis.call("ACL", "LOG", "RESET");
+    }
+  },
+);
+
+// BullMQ's scripts that the product runs. Some of them only run when a worker dies or stops.
+const queueScripts = {
+  api: ["addStandardJob-9", "removeJob-2"],
+  worker: [
+    "moveToActive-11",
+    "moveToFinished-14",
+    "extendLocks-1",
+    "moveStalledJobsToWait-9",
+    "moveJobFromActiveToWait-9",
+  ],
+};
+
+const commandsIn = (text: string) =>
+  [...text.matchAll(/\b(?:rcall|redis\.p?call)\(\s*['"](\w+)/g)].map(([, name = ""]) => name.toLowerCase());
+
+test.each(["api", "worker"] as const)(
+  "every command of a script that the %s runs is allowed to its user",
+  async (user) => {
+    const scripts = sources(`{shared,${user}}/**/*.lua`).map(({ text }) => text);
+    const ofQueue = queueScripts[user].map((name) => readSource(`node_modules/bullmq/dist/esm/scripts/${name}.js`));
+    const used = new Set([...scripts, ...ofQueue].flatMap(commandsIn));
+    expect(used.size).toBeGreaterThan(20);
+    const rules = readSource("deploy/redis/users.acl").split(/^user /m);
+    const own = rules.find((text) => text.startsWith(`${user} `)) ?? "";
+    const allowed = new Set([...own.matchAll(/ \+(\S+)/g)].map(([, name]) => name));
+    expect([...used].filter((name) => !allowed.has(name))).toEqual([]);
+  },
+);
