@@ -1,4 +1,9 @@
-import { expect, test } from "vitest";
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { openMetrics } from "../shared/metrics.ts";
@@ -135,7 +140,55 @@ test("an API has no way out unless its operator asks for one, and a worker canno
   expect(services["api"]?.networks).toEqual(["data", "ops", "${API_NETWORK:-edge}"]);
   const { environment: ofApi } = services["api"] ?? {};
   const unpaid = { STRIPE_SECRET_KEY: "", STRIPE_WEBHOOK_SECRET: "" };
-  expect(services["worker"]?.environment).toEqual({ ...ofApi, ...unpaid });
+  expect(services["worker"]?.environment).toEqual({ ...ofApi, ...unpaid, REDIS_URL: expect.any(String) });
+});
+
+const passwordsOf = (name: string) => {
+  const { services } = composeFile.parse(parse(readSource("docker-compose.yml"), { merge: true }));
+  const values = Object.values(services[name]?.environment ?? {}).join(" ");
+  return [...values.matchAll(/\$\{(\w*PASSWORD)\b/g)].map(([, password = ""]) => password).toSorted();
+};
+
+test("the compose file has no passwords, and gives each container only those that it needs", () => {
+  const text = readSource("docker-compose.yml");
+  const given = [...text.matchAll(/\$\{(\w*PASSWORD)\b([^}]*)\}/g)].map(([, name, fallback]) => ({ name, fallback }));
+  expect(given.filter(({ fallback }) => fallback !== ":?run sh deploy/passwords.sh")).toEqual([]);
+  expect(text).not.toMatch(/:\/\/[\w-]*:[^$]*@/);
+  const [owner, login, api, worker] = [
+    "POSTGRES_PASSWORD",
+    "POSTGRES_PROCESS_PASSWORD",
+    "REDIS_API_PASSWORD",
+    "REDIS_WORKER_PASSWORD",
+  ];
+  expect(passwordsOf("api")).toEqual([login, api]);
+  expect(passwordsOf("worker")).toEqual([login, worker]);
+  expect(passwordsOf("migrate")).toEqual([owner, login]);
+  expect(passwordsOf("postgres")).toEqual([owner]);
+  expect(passwordsOf("redis")).toEqual([api, worker]);
+  // What .env has would reach every container of ours otherwise.
+  const hidden = { MIGRATION_DATABASE_URL: "", ...Object.fromEntries(given.map(({ name }) => [name, ""])) };
+  const { services } = composeFile.parse(parse(text, { merge: true }));
+  for (const name of ["api", "worker"]) expect(services[name]?.environment).toMatchObject(hidden);
+});
+
+test("each password is written once to a .env that has none, readable for its owner alone, and a given one stays", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "serpmill-passwords-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await mkdir(join(folder, "deploy"));
+  await cp("deploy/passwords.sh", join(folder, "deploy/passwords.sh"));
+  await cp(".env.example", join(folder, ".env.example"));
+  const passwordsAfter = async () => {
+    await promisify(execFile)("/bin/sh", [join(folder, "deploy/passwords.sh")]);
+    const text = await readFile(join(folder, ".env"), "utf8");
+    return [...text.matchAll(/^(POSTGRES|REDIS)_\w*PASSWORD=(.+)$/gm)].map(([line]) => line);
+  };
+  const first = await passwordsAfter();
+  expect(first).toHaveLength(4);
+  expect(new Set(first.map((line) => line.split("=")[1])).size).toBe(4);
+  expect((await stat(join(folder, ".env"))).mode & 0o777).toBe(0o600);
+  expect(await passwordsAfter()).toEqual(first);
+  await writeFile(join(folder, ".env"), "REDIS_API_PASSWORD=chosen\n");
+  expect(await passwordsAfter()).toEqual(expect.arrayContaining(["REDIS_API_PASSWORD=chosen"]));
 });
 
 test("the compose file mounts what is there, where Prometheus and Grafana look for it", () => {

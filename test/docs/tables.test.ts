@@ -38,8 +38,8 @@ test("every setting is documented with its default, and every documented setting
 });
 
 const composeDefaults = new Map(
-  [...readSource("docker-compose.yml").matchAll(/\$\{([A-Z_]+):-([^}]*)\}/g)]
-    .map(([, name = "", value = ""]) => [name, value] as const)
+  [...readSource("docker-compose.yml").matchAll(/\$\{([A-Z_]+):(?:-([^}]*)|\?[^}]+)\}/g)]
+    .map(([, name = "", value = "required"]) => [name, value] as const)
     .filter(([name]) => !settingNames.includes(name)),
 );
 const composeOnly = new Set(composeDefaults.keys());

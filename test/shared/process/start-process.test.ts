@@ -72,7 +72,7 @@ describe("with servers", () => {
       const opsUrl = `http://127.0.0.1:${String((await process.line("ops port open")).port)}`;
       await expect.poll(async () => (await fetch(`${opsUrl}/readyz`)).status).toBe(200);
       await process.stop();
-      const warnings = process.lines.filter(({ level }) => level === 40).map(({ msg }) => msg);
+      const warnings = process.lines.filter(({ level }) => level === 40).map(({ msg = "" }) => msg);
       expect(warnings.toSorted()).toEqual([
         expect.stringMatching(/^DATABASE_URL .* MIGRATION_DATABASE_URL: docs\/operating\/datastores\.md$/),
         expect.stringMatching(/^REDIS_URL has no password\. .*docs\/operating\/datastores\.md$/),
