@@ -23,6 +23,9 @@ interface Truth {
   decided: string[];
 }
 
+/** Redis holds fewer mils by now: a search ended a moment ago, and Redis may have enough without any correction. */
+type Outdated = "outdated";
+
 /**
  * Checks with Postgres whether an organization really is short of credit before a search is refused. Redis may show less
  * than there is, where its copy of the balance is older than a top-up or a reversal, or where two workers' messages
@@ -30,7 +33,7 @@ interface Truth {
  */
 export class CreditCheck {
   readonly #redis: Redis;
-  readonly #truths: LRUCache<string, Truth, { organizationId: string; heldMils: number }>;
+  readonly #truths: LRUCache<string, Truth | Outdated, { organizationId: string; heldMils: number }>;
 
   constructor({ redis, database }: { redis: Redis; database: Database }) {
     this.#redis = redis;
@@ -38,8 +41,10 @@ export class CreditCheck {
       max: checksCachedMax,
       ttl: checkIntervalMs,
       fetchMethod: async (_key, _stale, { context: { organizationId, heldMils } }) => {
-        const held = heldMils > 0 ? await fromRedis(listHoldsWithMils(redis, organizationId)) : [];
-        return readBalanceAndDecided(database, organizationId, held).catch(() => {
+        const none = { requestIds: [], heldMils };
+        const held = heldMils > 0 ? await fromRedis(listHoldsWithMils(redis, organizationId)) : none;
+        if (held.heldMils < heldMils) return "outdated";
+        return readBalanceAndDecided(database, organizationId, held.requestIds).catch(() => {
           throw unavailable("postgres_unreachable");
         });
       },
@@ -49,13 +54,17 @@ export class CreditCheck {
   /**
    * Corrects Redis if it shows less than there is. Only a state that is still the same is answered from a recent check,
    * so that a change is never overlooked.
-   * @returns whether Redis was corrected: ask it again.
+   * @returns whether Redis was corrected, or shows more by now: ask it again.
    * @throws {CallerError} `unavailable`
    */
   async correct(organizationId: string, { version, heldMils }: ShownCredit): Promise<boolean> {
     const state = `${organizationId} ${version} ${heldMils}`;
     const truth = await this.#truths.fetch(state, { context: { organizationId, heldMils } });
     if (!truth) return false;
+    if (truth === "outdated") {
+      this.#truths.delete(state);
+      return true;
+    }
     const { balance, decided } = truth;
     if (balance.version <= version && decided.length === 0) return false;
     this.#truths.delete(state); // Other holds may lead to the same state.

@@ -22,9 +22,13 @@ export async function whichHoldsExist(
 }
 
 /** Lists the open holds of an organization that hold mils. There are at most as many as its plan allows in flight. */
-export async function listHoldsWithMils(redis: Redis, organizationId: string): Promise<string[]> {
-  const { held: _, ...holds } = await redis.hgetall(keysOf(organizationId).holds);
-  return Object.keys(holds).filter((requestId) => !holds[requestId]?.startsWith("0:"));
+export async function listHoldsWithMils(
+  redis: Redis,
+  organizationId: string,
+): Promise<{ requestIds: string[]; heldMils: number }> {
+  const { held = "0", ...holds } = await redis.hgetall(keysOf(organizationId).holds);
+  const requestIds = Object.keys(holds).filter((requestId) => !holds[requestId]?.startsWith("0:"));
+  return { requestIds, heldMils: Number(held) };
 }
 
 /** Frees the mils of holds whose searches are decided in this version of the balance or before. The holds stay open. */

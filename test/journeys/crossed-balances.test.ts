@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { CreditCheck } from "../../api/search/credit-check.ts";
 import { admit, settleHolds } from "../../shared/credits/holds.ts";
 import { type Decision, decideSettlements } from "../../shared/credits/ledger.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
@@ -73,4 +74,15 @@ test("a refusal a moment before does not refuse a search that is covered by now"
   expect(given.get(first)).toMatchObject({ kind: "refund" });
   await settleHolds(service.redis, organizationId, newer.balance, [{ requestId: second }]);
   expect((await service.search(token, { keyword: "covered" })).status).toBe(200);
+});
+
+test("a hold that ends between the refusal of Redis and the look into Postgres does not refuse a search", async () => {
+  const { organizationId } = await service.organization({ creditMils: priceMils });
+  const balance = { balanceMils: priceMils, version: 1 };
+  await storeBalance(service.redis, organizationId, balance);
+  const check = new CreditCheck(service);
+  // Redis showed a hold that it has dropped by now.
+  expect(await check.correct(organizationId, { version: 1, heldMils: priceMils })).toBe(true);
+  await hold(organizationId);
+  expect(await check.correct(organizationId, { version: 1, heldMils: priceMils })).toBe(false);
 });
