@@ -1,28 +1,43 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { freshRedis } from "../harness/servers/servers.ts";
+import { tenOrganic } from "../harness/stubs/serper-stub.ts";
 import { attacks } from "./all.ts";
-import type { Attack } from "./attack.ts";
-import { AttackStack } from "./attack-stack.ts";
+import type { Attack, Finding } from "./attack.ts";
+import { AttackStack, withAttackStack } from "./attack-stack.ts";
+import { cancelledAnswers } from "./attacks/cancelled-answers.ts";
+import { firstCopy } from "./attacks/first-copy.ts";
 import { lookalikeHosts } from "./attacks/lookalike-hosts.ts";
+import { pipelinedAnswers } from "./attacks/pipelined-answers.ts";
+import { plantedCookies } from "./attacks/planted-cookies.ts";
+import { randomTokens } from "./attacks/random-tokens.ts";
 
 /** Short attacks, for what they gain and not for how fast others are served; `npm run abuse` strikes with full force. */
 
-const short: readonly Attack[] = [lookalikeHosts];
+const onUsualService: readonly Attack[] = [lookalikeHosts, pipelinedAnswers, cancelledAnswers, firstCopy, randomTokens];
+const onOwnService: readonly Attack[] = [plantedCookies];
 
 const servers = () => ({ postgresUrl: inject("postgresUrl"), say: () => undefined, startRedis: freshRedis });
 const timeout = 180_000;
+const notHeld = (findings: readonly Finding[]) => findings.filter(({ held }) => !held);
 
-describe("an attacker of the usual service gets nothing for free and stops no other caller", () => {
+describe("an attacker gets nothing for free and stops no other caller", () => {
   let stack: AttackStack;
   beforeAll(async () => {
     stack = await AttackStack.open(servers());
   }, timeout);
   afterAll(() => stack.close());
 
-  test.each(short.filter((attack) => attack.stack === undefined))("$name", { timeout }, async (attack) => {
+  test.each(onUsualService)("$name", { timeout }, async (attack) => {
+    stack.provider.otherwise = tenOrganic;
     const findings = await attack.run(stack, "quick");
+    expect(notHeld(findings)).toEqual([]);
     expect(findings.length).toBeGreaterThan(0);
-    expect(findings.filter(({ held }) => !held)).toEqual([]);
+  });
+
+  test.each(onOwnService)("$name, on a service of its own", { timeout }, async (attack) => {
+    const findings = await withAttackStack(servers(), attack.stack, (own) => attack.run(own, "quick"));
+    expect(notHeld(findings)).toEqual([]);
+    expect(findings.length).toBeGreaterThan(0);
   });
 });
 

@@ -7,7 +7,8 @@ import { responsesIn } from "../callers/responses.ts";
 import { judgeAnswers } from "../judges/free-answers.ts";
 import { usableCopies } from "../judges/usable-copies.ts";
 
-const filesAhead = 8;
+// Together as many as a connection may pipeline.
+const filesAhead = 5;
 const searches = 4;
 // Longer than the service waits for a reader of an answer.
 const unreadMs = protocolTimes.deliveryTimeoutMs + 2_000;

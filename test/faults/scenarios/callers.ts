@@ -19,7 +19,7 @@ export interface CallerAnswer {
 export class Callers {
   readonly #pools = new Map<string, Pool>();
 
-  search(apiUrl: string, token: string, keyword: string, key?: string): Promise<CallerAnswer> {
+  search(apiUrl: string, token: string, query: string | object, key?: string): Promise<CallerAnswer> {
     return this.#send(apiUrl, {
       path: "/v1/serp/search",
       method: "POST",
@@ -28,7 +28,7 @@ export class Callers {
         "content-type": "application/json",
         ...(key !== undefined && { "idempotency-key": key }),
       },
-      body: JSON.stringify({ keyword }),
+      body: JSON.stringify(typeof query === "string" ? { keyword: query } : query),
     });
   }
 

@@ -1,0 +1,119 @@
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startGuardedProcess } from "../../../shared/local/guarded-process.ts";
+import { isStanding, readAccounts } from "../../faults/audit/accounts.ts";
+import { ledgerViolations } from "../../faults/audit/audit.ts";
+import type { CallerAnswer } from "../../faults/scenarios/callers.ts";
+import { quantile } from "../../faults/scenarios/statistics.ts";
+import type { Organization } from "../../harness/processes/service.ts";
+import { tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import type { Attack, Finding, Strength } from "../attack.ts";
+import type { AttackStack } from "../attack-stack.ts";
+import type { AttackerOrder } from "../full-strength/attacker.ts";
+import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
+import { inMb, MemoryWatch, redisBytes } from "../judges/memory.ts";
+
+const organizationsCount = 20;
+const perSecond = 20;
+const providerMs = 50;
+const p99TimesMax = 3;
+const grownBytesMax = 250 * 1_048_576;
+const quietMs: Record<Strength, number> = { quick: 3_000, full: 30_000 };
+const attackedMs: Record<Strength, number> = { quick: 5_000, full: 60_000 };
+
+/** One attacker that does everything at once, beside organizations that go about their business. */
+export const fullStrength: Attack = {
+  name: "full-strength",
+  tried: `one process attacks in every way at full speed beside ${organizationsCount} honest organizations, ${perSecond} searches a second`,
+  stack: { payments: true },
+  run: async (stack, strength) => {
+    const { service, provider } = stack;
+    provider.otherwise = (request, response) => setTimeout(tenOrganic, providerMs, request, response);
+    const load = { organizations: await honestOrganizations(stack, organizationsCount), perSecond };
+    const first = await honestBeside(stack, load, () => sleep(quietMs.quick)); // Warms up.
+    const quiet = await honestBeside(stack, load, () => sleep(quietMs[strength]));
+    const [rich, poor] = [await service.organization({ plan: "free" }), await service.organization({ creditMils: 0 })];
+    const memory = await followMemory(stack);
+    const attacked = await honestBeside(stack, load, async () => {
+      const stop = await startAttacker({ url: stack.apiUrl, rich: rich.token, poor: poor.token });
+      await sleep(attackedMs[strength]);
+      stack.say(`the attacker's requests: ${await stop()}`);
+    });
+    return [
+      judgeHonest(attacked),
+      ...(strength === "full" ? [judgeWaits(quiet, attacked)] : []),
+      await memory.judge(),
+      await judgeMoney(stack, load.organizations, [...first, ...quiet, ...attacked]),
+    ];
+  },
+};
+
+/** @returns stops the attacker, and resolves to how its requests ended. */
+async function startAttacker(order: AttackerOrder): Promise<() => Promise<string>> {
+  const path = fileURLToPath(new URL("../full-strength/attacker.ts", import.meta.url));
+  const attacker = await startGuardedProcess(process.execPath, [path, JSON.stringify(order)], {
+    env: {},
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const { stdout } = attacker.process;
+  if (!stdout) throw new Error("the attacker's output is a pipe");
+  const written = text(stdout);
+  return async () => {
+    await attacker.stop();
+    return (await written).trim();
+  };
+}
+
+function judgeWaits(quiet: readonly CallerAnswer[], attacked: readonly CallerAnswer[]): Finding {
+  const [before, during] = [quiet, attacked].map((answers) =>
+    quantile(
+      answers.map(({ ms }) => ms),
+      0.99,
+    ),
+  );
+  const times = (during ?? 0) / Math.max(1, before ?? 0);
+  return {
+    promised: `99 of 100 honest searches take at most ${p99TimesMax} times as long as without the attacker`,
+    seen: `${before?.toFixed(0)} → ${during?.toFixed(0)} ms, ${times.toFixed(1)} times`,
+    held: times <= p99TimesMax,
+  };
+}
+
+async function followMemory({ service }: AttackStack) {
+  const processes = [...service.apis, ...service.workers];
+  const watches = processes.map((process) => new MemoryWatch(process));
+  const before = await redisBytes(service.redis);
+  return {
+    judge: async (): Promise<Finding> => {
+      const [api, worker] = watches.map((watch) => watch.stop());
+      const after = await redisBytes(service.redis);
+      return {
+        promised: `no process and no Redis grows by more than ${inMb(grownBytesMax)} MB`,
+        seen: `API ${api?.toString()}, worker ${worker?.toString()}, Redis ${inMb(before)} → ${inMb(after)} MB`,
+        held: [...watches.map(({ grownBytes }) => grownBytes), after - before].every((bytes) => bytes <= grownBytesMax),
+      };
+    },
+  };
+}
+
+/** Each honest answer is charged once and nothing else is, and the books of all organizations balance. */
+async function judgeMoney(
+  { service }: AttackStack,
+  honest: readonly Organization[],
+  answers: readonly CallerAnswer[],
+): Promise<Finding> {
+  await service.rest();
+  const answered = answers.filter(({ status }) => status === 200).length;
+  const { byRequest } = await readAccounts(
+    service.database,
+    honest.map(({ organizationId }) => organizationId),
+  );
+  const charges = [...byRequest.values()].filter(isStanding).length;
+  const violations = await ledgerViolations(service);
+  return {
+    promised: "the money is exact",
+    seen: [`${charges} charges for ${answered} honest answers`, ...violations].join("; "),
+    held: charges === answered && violations.length === 0,
+  };
+}

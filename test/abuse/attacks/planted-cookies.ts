@@ -1,0 +1,73 @@
+import type { Attack, Finding } from "../attack.ts";
+import type { AttackStack } from "../attack-stack.ts";
+import { PageVisitor } from "../../harness/clients/page-visitor.ts";
+import type { Organization } from "../../harness/processes/service.ts";
+
+const usd10 = "10000";
+
+/**
+ * A page on a sibling subdomain can plant cookies in the payer's browser, and a more precise path makes the browser send them
+ * first. The payer would then pay for the attacker's organization.
+ */
+export const plantedCookies: Attack = {
+  name: "planted-cookies",
+  tried: "the attacker's session planted beside the payer's, before and after it, and a form of another organization",
+  stack: { payments: true, settings: { TRUSTED_PROXIES: "1" } },
+  run: async (stack) => {
+    const [victim, attacker] = [await stack.service.organization(), await stack.service.organization()];
+    const [payer, thief] = [await signedIn(stack, victim, 1), await signedIn(stack, attacker, 2)];
+    const own = payer.cookie ?? "";
+    const planted = thief.cookie ?? "";
+    const jars = [`${planted}; ${own}`, `${own}; ${planted}`, `${planted.replace("__Host-", "")}; ${own}`, planted];
+    const outcomes: string[] = [];
+    for (const jar of jars) {
+      payer.cookie = own;
+      const form = fieldsOf((await payer.get("/billing")).text);
+      payer.cookie = jar;
+      const { status } = await payer.post("/billing/topup", { ...form, mils: usd10 });
+      outcomes.push(`${status} for ${beneficiary(stack, victim, attacker)}`);
+    }
+    const bare = await signedIn(stack, victim, 3);
+    const { status } = await bare.post("/billing/topup", { mils: usd10 });
+    outcomes.push(`without an organization in the form: ${status}`);
+    return [judgePayments(outcomes), judgeCookie(payer)];
+  },
+};
+
+async function signedIn({ service }: AttackStack, { token }: Organization, address: number): Promise<PageVisitor> {
+  const visitor = new PageVisitor(service, {
+    "x-forwarded-for": `198.51.100.${address}`,
+    "x-forwarded-proto": "https",
+  });
+  const { status } = await visitor.signIn(token);
+  if (status !== 303 || visitor.cookie === undefined) throw new Error(`the sign-in was refused: ${status}`);
+  return visitor;
+}
+
+/** The hidden fields of the form that buys credit. */
+function fieldsOf(html: string): Record<string, string> {
+  const form = /<form[^>]*action="\/billing\/topup"[\s\S]*?<\/form>/.exec(html)?.[0] ?? "";
+  const hidden = form.matchAll(/<input[^>]*type="hidden"[^>]*>/g);
+  return Object.fromEntries(
+    [...hidden].map(([input]) => [/name="([^"]*)"/.exec(input)?.[1] ?? "", /value="([^"]*)"/.exec(input)?.[1] ?? ""]),
+  );
+}
+
+/** Whom the payment that was begun last would credit. */
+function beneficiary({ stripe }: AttackStack, victim: Organization, attacker: Organization): string {
+  const paid = stripe.sessions.pop()?.client_reference_id;
+  if (paid === attacker.organizationId) return "the attacker";
+  return paid === victim.organizationId ? "the payer" : "none";
+}
+
+const judgePayments = (outcomes: readonly string[]): Finding => ({
+  promised: "no payment of the payer credits the attacker",
+  seen: outcomes.join("; "),
+  held: outcomes.every((outcome) => !outcome.includes("the attacker")),
+});
+
+const judgeCookie = ({ setCookie = "" }: PageVisitor): Finding => ({
+  promised: "over https the cookie is bound to the host, with path /",
+  seen: setCookie.replace(/=[\w-]{43}/, "=…"),
+  held: /^__Host-[\w-]+=[\w-]{43}; Path=\/; HttpOnly; Secure; SameSite=Strict$/.test(setCookie),
+});
