@@ -11,6 +11,8 @@ import { startProcess } from "../shared/process/start-process.ts";
 import { openSearchQueue } from "../shared/queue/search-queue.ts";
 import { type AppParts, createApp } from "./app.ts";
 import { openAuthentication } from "./authenticate.ts";
+import { openIdentify } from "./identify.ts";
+import { RefusedRequests } from "./refused-requests.ts";
 import { openBilling } from "./billing/billing.ts";
 import { createHttpServer } from "./http/server.ts";
 import { openUsage } from "./read-usage.ts";
@@ -22,6 +24,7 @@ import { Refunds } from "./search/refunds.ts";
 import { openReplyInbox } from "./search/reply-inbox.ts";
 import { Search } from "./search/search.ts";
 import { openShedding } from "./search/shedding.ts";
+import { forReaders, UnsentAnswers } from "./search/unsent-answers.ts";
 import { UnknownAdmissions } from "./search/unknown-admissions.ts";
 import { handleStripeWebhook } from "./topups/stripe-webhook.ts";
 import { openTopups } from "./topups/topups.ts";
@@ -64,6 +67,7 @@ async function openParts(
   const { shutdown, config, redis, log, metrics } = context;
   const { SEARCH_DEADLINE_MS: searchTimeoutMs, TOPUP_URL: topupUrl } = config;
   const { authenticate, findByTokenHash } = openAuthentication(context);
+  const identify = openIdentify({ authenticate, refused: new RefusedRequests() });
   const readUsage = openUsage(context);
   const topups = await openTopups(context);
 
@@ -76,6 +80,7 @@ async function openParts(
   const admission = new AdmissionControl({ ...context, shedding, waiters, topupUrl });
   const replyInbox = openReplyInbox(context);
   const unknownAdmissions = new UnknownAdmissions({ redis, refunds, log });
+  const unsent = new UnsentAnswers(metrics);
   const search = new Search({ admission, queue, replyInbox, refunds, unknownAdmissions, log });
   const delivery = new Delivery({ confirmations, metrics });
   shutdown.register("refunds and deliveries", async () => {
@@ -89,10 +94,11 @@ async function openParts(
   return {
     ...context,
     draining,
-    authenticate,
+    identify,
     readUsage,
-    search,
+    search: forReaders(search, unsent),
     delivery,
+    unsent,
     searchTimeoutMs,
     topupUrl,
     stripeWebhook,

@@ -128,16 +128,18 @@ export const errorDefinitions = {
     "rate_limited",
     z
       .strictObject({
-        reason: z.enum(["window", "concurrency"]).meta({
-          description: "`window`: the rate window is full. `concurrency`: too many searches in flight.",
+        reason: z.enum(["window", "concurrency", "unread", "refused"]).meta({
+          description:
+            "`window`: the rate window is full. `concurrency`: too many searches in flight. `unread`: too many bytes of earlier " +
+            "answers are not read yet. `refused`: too many requests were refused, replayed or called no tool.",
         }),
         retryAfterMs: milliseconds("When to retry"),
-        limit: z.int().min(0).meta({ description: "The plan's limit: requests per window, or searches in flight." }),
+        limit: z.int().min(0).meta({ description: "The limit: requests per window, searches in flight, or bytes." }),
         windowSeconds: z
           .int()
           .min(1)
           .exactOptional()
-          .meta({ description: "The length of the window, in seconds; only for `window`." }),
+          .meta({ description: "The length of the window, in seconds; only for `window` and `refused`." }),
       })
       .meta({ description: "Which limit was reached, and when to retry." }),
   ),

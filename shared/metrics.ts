@@ -76,7 +76,7 @@ export function openMetrics() {
   return metrics;
 }
 
-function ofRequests({ counter, histogram }: Declare) {
+function ofRequests({ counter, gauge, histogram }: Declare) {
   return {
     httpSeconds: histogram("http_request_duration_seconds", "From the request's headers to the end of the response.", [
       "route",
@@ -90,6 +90,7 @@ function ofRequests({ counter, histogram }: Declare) {
       "lane",
       "outcome",
     ]),
+    unsentBytes: gauge("unsent_answer_bytes", "Bytes of answers that this API keeps until their callers take them."),
     mcpCalls: counter("mcp_calls_total", "MCP tool calls, by outcome.", ["tool", "outcome"]),
     backgroundErrors: counter(
       "background_errors_total",

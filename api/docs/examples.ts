@@ -148,6 +148,17 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
       retryAfterMs: 1_000,
       limit: 5,
     }),
+    unread: failed("rate_limited", "Earlier answers have to be read first", {
+      reason: "unread",
+      retryAfterMs: 1_000,
+      limit: 33_554_432,
+    }),
+    refused: failed("rate_limited", "Too many refused or replayed requests", {
+      reason: "refused",
+      retryAfterMs: 41_250,
+      limit: 600,
+      windowSeconds: 60,
+    }),
   },
   500: { defect: failed("internal_error", "An internal error") },
   501: {

@@ -25,7 +25,7 @@ depth.
   disconnect.
 - With an \`Idempotency-Key\` a disconnect changes nothing: the search runs to its end, and its answer stays retrievable for 24 hours.
 
-The checks run in this order, and the first that fails determines the error: token, request, engine, plan, remembered answer, credits,
+The checks run in this order, and the first that fails determines the error: token, refused requests, request, engine, unread answers, plan, remembered answer, credits,
 searches in flight, rate window. A rejected request leaves no hold and does not count in the rate window.
 
 ## Errors
@@ -38,7 +38,8 @@ if the first request was charged, the retry returns its answer and charges nothi
 
 One window per organization, for both operations: 60 requests in 60 seconds on the plan \`free\`, 600 on \`payg\`. Responses with 200 and 429
 report its state in \`RateLimit-Policy\` and \`RateLimit\`. Searches in flight have a separate limit: 5 on \`free\`, 100 on \`payg\`. Operators
-can change these plans and add their own.
+can change these plans and add their own. A 429 has the reason \`unread\` while too many bytes of your earlier answers are not read, and \`refused\`
+after too many requests that were refused or replayed; these two do not report the window.
 
 ## The sandbox
 

@@ -6,6 +6,8 @@ import { oneAtATime } from "./one-at-a-time.ts";
 import { rawError } from "./send-error.ts";
 
 const headBytesMax = 8 * 1024;
+const connectionsMax = 10_000;
+const makeRoomEveryMs = 1_000;
 // Longer than load balancers keep idle connections, so that the load balancer closes first and never reuses a closed one.
 const idleMsMax = 75_000;
 
@@ -40,9 +42,22 @@ export function createHttpServer(listener: RequestListener, limits = clientLimit
     }),
   );
   server.maxHeadersCount = 0; // Checked by rejectUnsafeHeaders: Node would silently drop headers.
+  server.maxConnections = connectionsMax;
+  server.on("drop", makesRoom(server));
   server.on("clientError", rejectMalformed);
   server.on("checkExpectation", oneAtATime(rejectExpectation));
   return server;
+}
+
+/** A connection beyond the bound is dropped. Idle ones are closed then, so that the next new one finds a place. */
+function makesRoom(server: Server): () => void {
+  let madeAtMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    // Looks at every connection, so not for every one that is dropped.
+    if (performance.now() - madeAtMs < makeRoomEveryMs) return;
+    madeAtMs = performance.now();
+    server.closeIdleConnections();
+  };
 }
 
 function disconnectStalled(response: ServerResponse, stallMs: number): void {

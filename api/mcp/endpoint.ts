@@ -1,8 +1,9 @@
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import type { Request as HttpRequest, Response as HttpResponse } from "express";
 import type { Config } from "../../shared/config.ts";
-import type { Authenticate } from "../authenticate.ts";
 import { requestScopeOf } from "../http/request-scope.ts";
+import type { Identify } from "../identify.ts";
+import type { UnsentAnswers } from "../search/unsent-answers.ts";
 import { Cancellation } from "./cancellation.ts";
 import { openHostCheck } from "./host-check.ts";
 import { McpRequest } from "./mcp-request.ts";
@@ -12,7 +13,8 @@ import { createToolServer, type ToolParts } from "./tool-server.ts";
 import { writeAnswer } from "./write-answer.ts";
 
 export interface McpParts extends ToolParts {
-  authenticate: Authenticate;
+  identify: Identify;
+  unsent: UnsentAnswers;
   config: Config;
 }
 
@@ -31,8 +33,7 @@ export function handleMcp(parts: McpParts) {
     const scope = requestScopeOf(response);
     const reason = foreignReason(request);
     if (reason) return rejectForeignHost(request, response, reason);
-    const caller = await parts.authenticate(request);
-    scope.logFields.organizationId = caller.organizationId;
+    const caller = await parts.identify(request, response);
     const message = await readMessage(request, response);
     // If the response is closed by now, its "close" event is over and could no longer cancel what starts here.
     if (message === undefined || response.closed) return;
@@ -45,7 +46,7 @@ export function handleMcp(parts: McpParts) {
     const authInfo = { token: "", clientId: caller.organizationId, scopes: [], extra: { mcpRequest } };
     const webRequest = toWebRequest(request, mcpRequest.disconnected);
     const answer = await handler.fetch(webRequest, { authInfo, parsedBody: message });
-    await writeAnswer(answer, mcpRequest);
+    await writeAnswer(answer, mcpRequest, parts.unsent);
   };
 }
 

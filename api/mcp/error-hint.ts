@@ -22,9 +22,10 @@ export function errorHint(error: CallerError, topupUrl: string): string {
     case "out_of_credits":
       return `Tell the user to top up at ${topupUrl}. Held mils are charged or released when the searches in flight end.`;
     case "rate_limited":
-      return details.reason === "concurrency"
-        ? `Wait until one of the ${String(details.limit)} searches in flight ends, then retry.`
-        : `Wait ${retryAfterSeconds(error)} s, then retry.`;
+      if (details.reason === "concurrency")
+        return `Wait until one of the ${String(details.limit)} searches in flight ends, then retry.`;
+      if (details.reason === "unread") return "Read the answers to earlier calls, then retry.";
+      return `Wait ${retryAfterSeconds(error)} s, then retry.`;
     case "unavailable":
       return `Nothing was charged. Wait ${retryAfterSeconds(error)} s, then retry.`;
     default:

@@ -1,6 +1,7 @@
 import type { Response as HttpResponse } from "express";
 import { requestScopeOf } from "../http/request-scope.ts";
 import { setJsonHeaders } from "../http/send-json.ts";
+import type { UnsentAnswers } from "../search/unsent-answers.ts";
 import type { McpRequest } from "./mcp-request.ts";
 
 // Inside a JSON string a quotation mark has a backslash before it, so this is never a part of a value.
@@ -11,14 +12,16 @@ const secondCopy = Buffer.from('"structuredContent":');
  * copy is enough to use it. So the first copy is written alone, and the rest only after the socket took all of it. A caller
  * that disconnects in the middle gets no error: delivery decides about its charge.
  */
-export async function writeAnswer(answer: Response, mcpRequest: McpRequest): Promise<void> {
-  const { request, response } = mcpRequest;
+export async function writeAnswer(answer: Response, mcpRequest: McpRequest, unsent: UnsentAnswers): Promise<void> {
+  const { request, response, caller } = mcpRequest;
   if (response.closed) return;
   const socket = new SocketWriter(response);
+  const countUnsent = unsent.of(caller.organizationId, response);
   response.statusCode = answer.status;
   if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) {
     const body = Buffer.from(await answer.arrayBuffer());
     if (body.length === 0) return void response.end();
+    countUnsent(body.length);
     setJsonHeaders(request, response, body.length);
     return void response.end(await handOverFirstCopy(socket, body, mcpRequest));
   }
@@ -26,8 +29,10 @@ export async function writeAnswer(answer: Response, mcpRequest: McpRequest): Pro
   response.setHeader("Content-Type", "text/event-stream");
   // Keeps nginx from buffering the stream.
   response.setHeader("X-Accel-Buffering", "no");
-  for await (const event of answer.body ?? []) {
-    const rest = await handOverFirstCopy(socket, Buffer.from(event), mcpRequest);
+  for await (const chunk of answer.body ?? []) {
+    const event = Buffer.from(chunk);
+    countUnsent(event.length);
+    const rest = await handOverFirstCopy(socket, event, mcpRequest);
     if (!(await socket.handOver(rest))) return;
   }
   response.end();

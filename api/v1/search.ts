@@ -1,30 +1,32 @@
 import type { Request, Response } from "express";
 import { readQuery } from "../../shared/query/query.ts";
-import type { Authenticate } from "../authenticate.ts";
 import { readIdempotencyKey } from "../http/idempotency-key.ts";
 import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
 import { readJson } from "../http/read-json.ts";
 import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
 import { sendJson } from "../http/send-json.ts";
+import type { Identify } from "../identify.ts";
 import { answerLogFields } from "../search/deliverable-answer.ts";
 import type { Delivery } from "../search/delivery.ts";
 import type { Search } from "../search/search.ts";
 import { newSearchRequest } from "../search/search-request.ts";
+import type { UnsentAnswers } from "../search/unsent-answers.ts";
 
 export interface SearchHandlerParts {
-  authenticate: Authenticate;
+  identify: Identify;
   search: Pick<Search, "run">;
   delivery: Delivery;
+  unsent: UnsentAnswers;
   searchTimeoutMs: number;
 }
 
 /** POST /v1/serp/search */
-export function handleSearch({ authenticate, search, delivery, searchTimeoutMs: timeoutMs }: SearchHandlerParts) {
+export function handleSearch(parts: SearchHandlerParts) {
+  const { identify, search, delivery, unsent, searchTimeoutMs: timeoutMs } = parts;
   return async (request: Request, response: Response) => {
     const { requestId, receivedAtMs, logFields } = requestScopeOf(response);
     const disconnected = abortOnDisconnect(response).signal;
-    const caller = await authenticate(request);
-    logFields.organizationId = caller.organizationId;
+    const caller = await identify(request, response);
     const idempotencyKey = readIdempotencyKey(request);
     const query = readQuery(await readJson(request));
 
@@ -38,6 +40,7 @@ export function handleSearch({ authenticate, search, delivery, searchTimeoutMs: 
     response.setHeader("X-Request-Id", answer.requestId);
     if (answer.replayed) response.setHeader("Idempotency-Replayed", "true");
     setRateLimitHeaders(response, caller.plan, answer.window);
+    unsent.of(caller.organizationId, response)(answer.body.length);
     sendJson(request, response, 200, answer.body);
   };
 }

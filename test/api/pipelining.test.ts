@@ -8,7 +8,7 @@ import { createHttpServer } from "../../api/http/server.ts";
 import { PausingClient } from "../harness/clients/pausing-client.ts";
 import { AnsweringApi } from "../harness/stubs/answering-api.ts";
 
-/** Callers that send requests before they have read the answers to earlier ones. */
+/** Callers with many requests on a connection, or many connections. */
 
 const closings: (() => void)[] = [];
 afterEach(() => {
@@ -134,4 +134,30 @@ describe("the requests of a connection", () => {
     await sleep(50); // A request that began now would do so at once.
     expect(paths()).toEqual(["/1"]);
   });
+});
+
+test("idle connections make room for new ones where there are too many", async () => {
+  const server = createHttpServer((_request, response) => void response.end());
+  server.maxConnections = 2;
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closings.push(() => server.closeAllConnections(), server.close.bind(server));
+  // A server that listens on TCP has an address with a port.
+  const { port } = server.address() as AddressInfo;
+
+  /** @returns a connection that had an answer and is idle now; undefined if the server dropped it. */
+  async function connection(): Promise<Socket | undefined> {
+    const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+    closings.push(() => socket.destroy());
+    socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    const isAnswered = await Promise.race([
+      once(socket, "data").then(() => true),
+      once(socket, "close").then(() => false),
+    ]);
+    return isAnswered ? socket : undefined;
+  }
+  const idle = [await connection(), await connection()];
+  expect(await connection()).toBeUndefined();
+  await expect.poll(connection).toBeDefined();
+  expect(idle.every((socket) => socket?.readableEnded)).toBe(true);
 });

@@ -8,13 +8,15 @@ import { AnsweringApi } from "../../harness/stubs/answering-api.ts";
 // Much more than the buffers of both ends take while the caller does not read.
 const copyBytes = 16 * 1024 * 1024;
 const body = JSON.stringify({ requestId: "req_1", text: "a".repeat(copyBytes) });
+// The buffers of both ends take far less than the rest of the first copy.
+const readBytes = 100_000;
 // Long enough for one progress notification.
 const searchMs = 1_200;
 const session = "mcp_1";
 
 let api: AnsweringApi;
 beforeAll(async () => {
-  api = await AnsweringApi.start({ body, searchMs });
+  api = await AnsweringApi.start({ body, searchMs, deliveryMs: 170_000 });
 });
 afterAll(() => api.stop());
 
@@ -59,7 +61,7 @@ describe.each(forms)("an answer over MCP, as $title", ({ bytes }) => {
 
   test("is free if the connection ends within the first copy", async () => {
     const client = ask();
-    await client.read(copyBytes / 2);
+    await client.read(readBytes);
     client.reset();
     await expect.poll(() => api.decisions).toEqual(["reversed"]);
   });
@@ -76,7 +78,7 @@ test("a cancellation while the answer is being sent changes nothing: the caller 
   api.decisions.length = 0;
   const client = new PausingClient(api.url);
   client.send(search("older", {}));
-  await client.read(copyBytes / 2);
+  await client.read(readBytes);
   const cancelling = new PausingClient(api.url);
   const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } };
   cancelling.send(post(JSON.stringify(cancel), older));

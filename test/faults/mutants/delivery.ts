@@ -70,6 +70,18 @@ export const deliveryMutants: readonly Mutant[] = [
     ],
   },
   {
+    name: "unread-answers-without-bound",
+    what: "An organization gets more answers however many bytes of earlier ones it leaves unread.",
+    caughtBy: testFile("test/api/unsent-answers.test.ts"),
+    edits: [inCode("UnsentAnswers.check", atStart("if (organizationId) return;"))],
+  },
+  {
+    name: "replays-not-counted",
+    what: "Refused and replayed requests are not counted, so they are unlimited.",
+    caughtBy: testFile("test/api/refused-requests.test.ts"),
+    edits: [inCode("RefusedRequests.count", atStart("if (plan.windowSeconds) return;"))],
+  },
+  {
     name: "pipelined-requests-at-once",
     what: "Pipelined requests begin before the answers ahead of them were sent, so their responses have no socket yet.",
     caughtBy: testFile("test/api/pipelining.test.ts"),

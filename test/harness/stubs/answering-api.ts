@@ -1,18 +1,25 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import express from "express";
-import { createHttpServer } from "../../../api/http/server.ts";
+import express, { type NextFunction, type Request, type Response } from "express";
+import { recordError } from "../../../api/errors.ts";
 import { openRequestScope } from "../../../api/http/request-scope.ts";
+import { sendError } from "../../../api/http/send-error.ts";
+import { createHttpServer } from "../../../api/http/server.ts";
+import { openIdentify } from "../../../api/identify.ts";
 import { handleMcp } from "../../../api/mcp/endpoint.ts";
+import { RefusedRequests } from "../../../api/refused-requests.ts";
 import { Delivery } from "../../../api/search/delivery.ts";
+import { forReaders, UnsentAnswers } from "../../../api/search/unsent-answers.ts";
 import { handleSearch } from "../../../api/v1/search.ts";
+import { handleUsage } from "../../../api/v1/usage.ts";
 import { readConfig } from "../../../shared/config.ts";
+import type { Plan } from "../../../shared/credits/plans.ts";
+import type { CallerError } from "../../../shared/errors.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
-import type { Plan } from "../../../shared/credits/plans.ts";
 
-const plan: Plan = {
+const payg: Plan = {
   code: "payg",
   priceMils: 5,
   windowLimit: 600,
@@ -25,74 +32,110 @@ const plan: Plan = {
 // More than the buffers of both ends take while the caller does not read.
 const large = Buffer.alloc(16 * 1024 * 1024, "a");
 
-/** The HTTP side of the API without Redis and Postgres: every search is answered at once and charged. */
+/** What the searches of an {@link AnsweringApi} do. */
+export interface Given {
+  /** The body of every answer. */
+  body: string;
+  replayed?: boolean;
+  /** Every search fails with it. */
+  error?: CallerError;
+  searchMs?: number;
+  /** How long a caller may take for an answer. */
+  deliveryMs?: number;
+  plan?: Partial<Plan>;
+}
+
+/** The HTTP side of the API without Redis and Postgres. A token is the id of its organization; every search is charged. */
 export class AnsweringApi {
   readonly url: string;
   /** What delivery decided about the charges, in order. */
-  readonly decisions: ("confirmed" | "reversed")[];
+  readonly decisions: ("confirmed" | "reversed")[] = [];
+  readonly unsentBytes: () => Promise<number>;
   readonly #close: () => void;
 
-  private constructor(parts: Pick<AnsweringApi, "url" | "decisions"> & { close: () => void }) {
+  private constructor(parts: Pick<AnsweringApi, "url" | "decisions" | "unsentBytes"> & { close: () => void }) {
     this.url = parts.url;
     this.decisions = parts.decisions;
+    this.unsentBytes = parts.unsentBytes;
     this.#close = parts.close;
   }
 
-  /** `body` is the answer of every search, `searchMs` how long one takes, `deliveryMs` the time to take an answer. */
-  static async start(given: { body: string; searchMs?: number; deliveryMs?: number }): Promise<AnsweringApi> {
+  static async start(given: Given): Promise<AnsweringApi> {
     const decisions: AnsweringApi["decisions"] = [];
-    const confirmations = {
-      confirm: () => void decisions.push("confirmed"),
-      reverse: () => void decisions.push("reversed"),
-    };
-    const log = openLog({ name: "test", level: "silent" });
     const metrics = openMetrics();
-    const timeoutMs = given.deliveryMs === undefined ? {} : { timeoutMs: given.deliveryMs };
-    const parts = {
-      config: readConfig({ DATABASE_URL: "postgres://a/b", REDIS_URL: "redis://a" }),
-      log,
-      metrics,
-      authenticate: async () => ({ organizationId: "org_1", suspended: false, plan }),
-      search: {
-        run: async ({ requestId }: { requestId: string }) => {
-          await sleep(given.searchMs ?? 0);
-          const window = { used: 1, leftMs: 1_000 };
-          return {
-            requestId,
-            body: Buffer.from(given.body),
-            replayed: false,
-            window,
-            chargedMils: 5,
-            trace: undefined,
-          };
-        },
-      },
-      delivery: new Delivery({ confirmations, metrics, ...timeoutMs }),
-      readUsage: async () => ({ creditBalanceMils: 0, window: undefined, creditState: undefined }),
-      searchTimeoutMs: 30_000,
-      topupUrl: "",
-    };
-    const app = express();
-    app.use((_request, response, next) => {
-      openRequestScope({ log, metrics, draining: new AbortController().signal }, response);
-      next();
-    });
-    app.get("/large", (_request, response) => void response.end(large));
-    app.post("/v1/serp/search", handleSearch(parts));
-    app.post("/mcp", handleMcp(parts));
-    const server = createHttpServer(app);
+    const server = createHttpServer(createApp(given, decisions, metrics));
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     // A server that listens on TCP has an address with a port.
     const { port } = server.address() as AddressInfo;
+    const unsentBytes = async () => (await metrics.unsentBytes.get()).values[0]?.value ?? 0;
     const close = () => {
       server.close();
       server.closeAllConnections();
     };
-    return new AnsweringApi({ url: `http://127.0.0.1:${port}`, decisions, close });
+    return new AnsweringApi({ url: `http://127.0.0.1:${port}`, decisions, unsentBytes, close });
   }
 
   stop(): void {
     this.#close();
   }
+}
+
+function createApp(given: Given, decisions: AnsweringApi["decisions"], metrics: ReturnType<typeof openMetrics>) {
+  const log = openLog({ name: "test", level: "silent" });
+  const parts = partsOf(given, decisions, metrics, log);
+  const app = express();
+  app.use((_request, response, next) => {
+    openRequestScope({ log, metrics, draining: new AbortController().signal }, response);
+    next();
+  });
+  app.get("/large", (_request, response) => void response.end(large));
+  app.get("/v1/usage", handleUsage(parts));
+  app.post("/v1/serp/search", handleSearch(parts));
+  app.post("/mcp", handleMcp(parts));
+  app.use((error: CallerError, request: Request, response: Response, _next: NextFunction) => {
+    recordError(response, error);
+    sendError(request, response, error);
+  });
+  return app;
+}
+
+function partsOf(
+  given: Given,
+  decisions: AnsweringApi["decisions"],
+  metrics: ReturnType<typeof openMetrics>,
+  log: ReturnType<typeof openLog>,
+) {
+  const { body, replayed = false, error, searchMs = 0, deliveryMs } = given;
+  const window = { used: 1, leftMs: 1_000 };
+  const run = async ({ requestId }: { requestId: string }) => {
+    await sleep(searchMs);
+    if (error) throw error;
+    return { requestId, body: Buffer.from(body), replayed, window, chargedMils: 5, trace: undefined };
+  };
+  const confirmations = {
+    confirm: () => void decisions.push("confirmed"),
+    reverse: () => void decisions.push("reversed"),
+  };
+  const timeLimit = deliveryMs === undefined ? {} : { timeoutMs: deliveryMs };
+  const unsent = new UnsentAnswers(metrics);
+  return {
+    config: readConfig({ DATABASE_URL: "postgres://a/b", REDIS_URL: "redis://a" }),
+    log,
+    metrics,
+    identify: openIdentify({
+      authenticate: async ({ headers: { authorization = "" } }) => ({
+        organizationId: authorization,
+        suspended: false,
+        plan: { ...payg, ...given.plan },
+      }),
+      refused: new RefusedRequests(),
+    }),
+    unsent,
+    search: forReaders({ run }, unsent),
+    delivery: new Delivery({ confirmations, metrics, ...timeLimit }),
+    readUsage: async () => ({ creditBalanceMils: 0, window, creditState: undefined }),
+    searchTimeoutMs: 30_000,
+    topupUrl: "",
+  };
 }

@@ -1,0 +1,56 @@
+import type { ServerResponse } from "node:http";
+import { CallerError } from "../../shared/errors.ts";
+import type { Metrics } from "../../shared/metrics.ts";
+import type { Search } from "./search.ts";
+
+/** An organization gets no more answers while it leaves this many bytes of earlier ones unread in this process. */
+export const unsentBytesMax = 32 * 1024 * 1024;
+const retryAfterMs = 1_000;
+
+/** The bytes of answers that this process keeps because their callers have not taken them yet, by organization. */
+export class UnsentAnswers {
+  readonly #bytes = new Map<string, number>();
+  readonly #gauge: Metrics["unsentBytes"];
+
+  constructor({ unsentBytes }: Pick<Metrics, "unsentBytes">) {
+    this.#gauge = unsentBytes;
+  }
+
+  /** @throws {CallerError} `rate_limited` if the organization has to read first. */
+  check(organizationId: string): void {
+    if ((this.#bytes.get(organizationId) ?? 0) < unsentBytesMax) return;
+    throw new CallerError("rate_limited", { reason: "unread", retryAfterMs, limit: unsentBytesMax });
+  }
+
+  /** @returns what counts bytes that are written to a response. They count until it closes: sent, or dropped. */
+  of(organizationId: string, response: ServerResponse): (bytes: number) => void {
+    let written = 0;
+    response.once("close", () => this.#change(organizationId, -written));
+    return (bytes) => {
+      if (response.closed) return;
+      written += bytes;
+      this.#change(organizationId, bytes);
+    };
+  }
+
+  #change(organizationId: string, change: number): void {
+    const bytes = (this.#bytes.get(organizationId) ?? 0) + change;
+    if (bytes > 0) this.#bytes.set(organizationId, bytes);
+    else this.#bytes.delete(organizationId);
+    this.#gauge.inc(change);
+  }
+}
+
+/** Searches for organizations that read their answers: the others are refused before they are admitted. */
+export function forReaders(search: Pick<Search, "run">, unsent: UnsentAnswers): Pick<Search, "run"> {
+  return {
+    run: async (request) => {
+      const { organizationId } = request.caller;
+      unsent.check(organizationId);
+      const answer = await search.run(request);
+      // Replays do not count as searches in flight, so many of them may have been read at the same time.
+      if (answer.replayed) unsent.check(organizationId);
+      return answer;
+    },
+  };
+}

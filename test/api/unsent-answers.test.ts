@@ -1,0 +1,80 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { unsentBytesMax } from "../../api/search/unsent-answers.ts";
+import { currentMessage } from "../harness/clients/agent.ts";
+import { PausingClient } from "../harness/clients/pausing-client.ts";
+import { AnsweringApi, type Given } from "../harness/stubs/answering-api.ts";
+
+/** Callers that leave the answers of their searches unread. */
+
+const closings: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closings.splice(0)) close();
+});
+
+// Two of them are more than an organization may leave unread, and each is more than the buffers of both ends take.
+const body = JSON.stringify({ requestId: "req_1", text: "a".repeat(unsentBytesMax / 2) });
+const message = JSON.stringify({ keyword: "a" });
+const { headers, body: call } = currentMessage("tools/call", { name: "serp.search", arguments: { keyword: "a" } });
+
+const refusal = { reason: "unread", retryAfterMs: 1_000, limit: unsentBytesMax };
+const answered = "a".repeat(1_000);
+
+async function readRefusal(client: PausingClient): Promise<void> {
+  if (!(await client.readUntil(JSON.stringify(refusal)))) throw new Error("the search was not refused");
+}
+
+const forms = [
+  { title: "REST", path: "/v1/serp/search", sent: { "content-type": "application/json" }, message, clients: 2 },
+  // An answer over MCP has two copies.
+  { title: "MCP", path: "/mcp", sent: headers, message: call, clients: 1 },
+];
+
+async function start(given: Partial<Given> = {}) {
+  const api = await AnsweringApi.start({ body, ...given });
+  closings.push(() => api.stop());
+  return api;
+}
+
+describe.each(forms)("answers over $title that are not read", ({ path, sent, message: asked, clients }) => {
+  function ask(api: AnsweringApi): PausingClient {
+    const client = new PausingClient(api.url);
+    const all = Object.entries({ host: "localhost", authorization: "one", ...sent, "content-length": asked.length });
+    client.send(`POST ${path} HTTP/1.1\r\n${all.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${asked}`);
+    closings.push(() => client.reset());
+    return client;
+  }
+
+  async function search(api: AnsweringApi, organization: string) {
+    const init = { method: "POST", headers: { ...sent, authorization: organization }, body: asked };
+    return (await fetch(api.url + path, init)).text();
+  }
+
+  async function leaveUnread(api: AnsweringApi) {
+    const unread = Array.from({ length: clients }, () => ask(api));
+    await expect.poll(() => api.unsentBytes()).toBeGreaterThanOrEqual(unsentBytesMax);
+    return unread;
+  }
+
+  test("stop further searches of their organization, and of no other", async () => {
+    const api = await start();
+    await leaveUnread(api);
+    expect(await search(api, "one")).toContain(JSON.stringify(refusal));
+    expect(await search(api, "another")).toContain(answered);
+  });
+
+  test("stop replays that were under way with them", async () => {
+    const api = await start({ replayed: true, searchMs: 500 });
+    const others = Array.from({ length: 4 }, () => ask(api));
+    const refused = Promise.any(others.map((client) => readRefusal(client)));
+    await expect(refused).resolves.toBeUndefined();
+  });
+
+  test("count no more once they are read or their connection has ended", async () => {
+    const api = await start();
+    const unread = await leaveUnread(api);
+    unread.pop()?.reset();
+    for (const client of unread) void client.read(Number.POSITIVE_INFINITY);
+    await expect.poll(() => api.unsentBytes()).toBe(0);
+    expect(await search(api, "one")).toContain(answered);
+  });
+});
