@@ -1,9 +1,11 @@
 import type { Request, Response } from "express";
 import type { Redis } from "ioredis";
 import type { Config } from "../../shared/config.ts";
-import type { Database } from "../../shared/database/pool.ts";
+import { openDatabase } from "../../shared/database/pool.ts";
 import type { CallerError } from "../../shared/errors.ts";
+import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
+import type { Shutdown } from "../../shared/process/shutdown.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
 import type { FindByTokenHash } from "../authenticate.ts";
 import type { ReadUsage } from "../read-usage.ts";
@@ -24,6 +26,10 @@ import { Sessions } from "./session/sessions.ts";
 import { SignInAttempts } from "./session/sign-in-attempts.ts";
 import type { AddCredit } from "./views/add-credit-section.ts";
 
+// The pages read long ledgers on connections of their own, so that no search waits for them. Streams take one at a time, and
+// so do exports: one is left for views.
+const databaseSizeMax = 3;
+
 type Handler = (request: Request, response: Response) => Promise<void>;
 
 /** The billing page: a handler for each of its routes, its files, and its form of an error. */
@@ -39,9 +45,10 @@ export interface Billing {
 }
 
 export function openBilling(parts: {
-  config: Pick<Config, "PUBLIC_URL" | "TOPUP_URL">;
+  config: Pick<Config, "DATABASE_URL" | "PUBLIC_URL" | "TOPUP_URL">;
+  log: Log;
   metrics: Metrics;
-  database: Database;
+  shutdown: Shutdown;
   redis: Redis;
   clock: Clock;
   findByTokenHash: FindByTokenHash;
@@ -51,8 +58,10 @@ export function openBilling(parts: {
   /** Aborted when the process shuts down: open streams end then. */
   draining: AbortSignal;
 }): Billing {
-  const { config, metrics, database, redis, clock, findByTokenHash, readUsage, topups, draining } = parts;
+  const { config, log, metrics, shutdown, redis, clock, findByTokenHash, readUsage, topups, draining } = parts;
   const publicUrl = config.PUBLIC_URL;
+  const url = config.DATABASE_URL;
+  const database = openDatabase({ url, name: "api-billing", sizeMax: databaseSizeMax, log, shutdown });
   const assets = readAssets();
   const isSecure = (request: Request) => isHttps(request, publicUrl);
   const pages = new PageSender({ assets, isSecure, checkoutOrigin: topups?.checkoutOrigin });

@@ -1,3 +1,4 @@
+import { Turns } from "../../shared/concurrency/turns.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 
@@ -15,7 +16,8 @@ const processKey = "process";
 export class LiveStreams {
   readonly #gauge: Metrics["liveStreams"];
   readonly #open = new Map<string, number>();
-  #lastRead: Promise<unknown> = Promise.resolve();
+  /** One read of the ledger at a time: however many pages are open, other people's pages find a free connection. */
+  readonly reads = new Turns();
 
   constructor({ liveStreams }: Pick<Metrics, "liveStreams">) {
     this.#gauge = liveStreams;
@@ -37,13 +39,6 @@ export class LiveStreams {
     return () => {
       for (const key of limits.keys()) this.#add(key, -1);
     };
-  }
-
-  /** Runs one read of the ledger at a time: however many pages are open, searches find a free connection. */
-  runInTurn<T>(read: () => Promise<T>): Promise<T> {
-    const result = this.#lastRead.then(read);
-    this.#lastRead = result.catch(() => undefined);
-    return result;
   }
 
   #add(key: string, change: number): void {

@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { stringify } from "csv-stringify/sync";
 import type { Request, Response } from "express";
+import { Turns } from "../../../shared/concurrency/turns.ts";
 import { type HistoryEntry, type HistoryFilter, readHistory } from "../../../shared/credits/history.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
@@ -17,8 +18,8 @@ import type { Sessions } from "../session/sessions.ts";
 const rowsMax = 100_000;
 const rowsPerRead = 1_000;
 const downloadMsMax = 60_000;
-// Each download has one query under way at a time; the other connections are for searches. An organization has one.
-const processDownloadsMax = 2;
+// Bounds the memory of readers that stop. An organization has one download at a time.
+const processDownloadsMax = 20;
 const retryAfterMs = 5_000;
 
 const columns = ["time_utc", "outcome", "id", "reason", "mils"] as const;
@@ -36,6 +37,9 @@ export function handleCsvExport(parts: {
 }) {
   const { sessions, pageWindow, pages, database } = parts;
   const downloading = new Set<string>();
+  // One read of the ledger at a time, and only while a reader takes what was read: one that stops delays no other download.
+  const reads = new Turns();
+  const read: ReadEntries = (organizationId, page) => reads.run(() => readHistory(database, organizationId, page));
   return async (request: Request, response: Response) => {
     const { caller } = await requireSession(sessions, request, response);
     const { filter } = readHistoryView(request);
@@ -46,7 +50,7 @@ export function handleCsvExport(parts: {
     if (downloading.size >= processDownloadsMax) throw unavailable("too_many_downloads", retryAfterMs);
     downloading.add(organizationId);
     try {
-      const chunks = csvChunks(database, organizationId, filter);
+      const chunks = csvChunks(read, organizationId, filter);
       const first = await chunks.next(); // A failure up to here is still sent as an error page.
       pages.setHeaders(request, response);
       response.setHeader("Content-Type", "text/csv; charset=utf-8");
@@ -68,11 +72,15 @@ async function* prepend(first: string, rest: AsyncIterable<string>) {
   yield* rest;
 }
 
-async function* csvChunks(database: Database, organizationId: string, filter: HistoryFilter): AsyncGenerator<string> {
+type ReadEntries = (
+  organizationId: string,
+  page: { filter: HistoryFilter; before: number | undefined; limit: number },
+) => Promise<HistoryEntry[]>;
+
+async function* csvChunks(read: ReadEntries, organizationId: string, filter: HistoryFilter): AsyncGenerator<string> {
   let before: number | undefined;
   for (let rows = 0; rows < rowsMax; rows += rowsPerRead) {
-    const read = { filter, before, limit: rowsPerRead };
-    const entries = await orPostgresUnavailable(readHistory(database, organizationId, read));
+    const entries = await orPostgresUnavailable(read(organizationId, { filter, before, limit: rowsPerRead }));
     // A text that a spreadsheet would run as a formula is escaped.
     const options = { columns: [...columns], header: rows === 0, escape_formulas: true };
     yield stringify(entries.map(rowOf), options);

@@ -89,7 +89,7 @@ async function sendUpdates(
     // A browser that reads more slowly than the account changes skips some updates.
     if (!response.writableNeedDrain) {
       if (sent?.version !== version) {
-        const account = await streams.runInTurn(() => reads.readAccount(credit, view));
+        const account = await streams.reads.run(() => reads.readAccount(credit, view));
         sendLedgerSections(response, account);
       }
       if (sent?.credit !== section) sendSection(response, "credit", section);

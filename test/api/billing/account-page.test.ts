@@ -153,7 +153,7 @@ test("the CSV has every entry of its filter, and the mils of the whole history a
   expect(reversed.toSorted()).toEqual(rows.filter((row) => row.split(",")[1] === "reversed").toSorted());
 });
 
-test("an organization has one CSV download at a time, and a process two", async () => {
+test("an organization has one CSV download at a time, and those of other organizations wait for none of it", async () => {
   const organizations = await Promise.all(Array.from({ length: 3 }, () => service.organization()));
   const visitors: PageVisitor[] = [];
   for (const organization of organizations) visitors.push(await signIn(organization));
@@ -170,12 +170,9 @@ test("an organization has one CSV download at a time, and a process two", async 
     expect(refused.headers.get("retry-after")).toBe("5");
     expect(refused.text).toContain("Too many requests");
     const others = [second(), third()];
-    const crowded = await Promise.race(others);
-    expect(crowded.status).toBe(503);
-    expect(crowded.headers.get("retry-after")).toBe("5");
     await client.query("rollback");
     const done = await Promise.all([...alone, ...others]);
-    expect(done.filter(({ status }) => status === 200)).toHaveLength(2);
+    expect(done.filter(({ status }) => status === 200)).toHaveLength(3);
   });
   expect((await mine()).status).toBe(200);
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
 /** The window of the billing page, apart from the rate window of REST and MCP. */
@@ -55,3 +56,23 @@ test("an organization has sixty page requests a minute at all APIs together; the
   expect(await service.usage(organization.token)).toMatchObject({ status: 200 });
   expect(await (await signIn(await service.organization())).get("/billing")).toMatchObject({ status: 200 });
 });
+
+test("however many slow page views an organization opens, the API has connections to Postgres for the others", async () => {
+  const [slow, other] = [await service.organization(), await service.organization()];
+  const visitor = await signIn(slow);
+  await asOwner(service.databaseUrl, async (client) => {
+    // Every view waits for the ledger, until it is refused after two seconds.
+    await client.query("begin; lock table ledger_entries in access exclusive mode");
+    const views = Array.from({ length: 12 }, () => visitor.get("/billing"));
+    await service.until(async () => (await waitingForLedger()) > 1);
+    // Redis has no copy of this organization's balance yet, so the API reads it from Postgres.
+    expect(await service.usage(other.token)).toMatchObject({ status: 200 });
+    await client.query("rollback");
+    await Promise.all(views);
+  });
+});
+
+async function waitingForLedger(): Promise<number> {
+  const waiting = "select from pg_locks where not granted and relation = 'ledger_entries'::regclass";
+  return (await service.database.query(waiting)).rowCount ?? 0;
+}

@@ -3,6 +3,7 @@ import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { everythingInPostgres, everythingInRedis } from "../../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
+import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { eventOf, signatureOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 import {
@@ -61,6 +62,18 @@ test("an event without a valid signature is refused and credits nothing", async 
 test("a body larger than any event is refused before it is read", async () => {
   const huge = eventOf({ pad: "x".repeat(300 * 1024) });
   expect(await send(huge)).toMatchObject({ status: 400, body: { error: { details: { reason: "body_too_large" } } } });
+});
+
+test("a request without a signature is refused before its body is read", async () => {
+  const head = ["POST /stripe/webhook HTTP/1.1", "Host: a", "Content-Type: application/json", "Content-Length: 60000"];
+  for (const signatures of [[], ["Stripe-Signature: t=1,v1=a", "Stripe-Signature: t=1,v1=a"]]) {
+    const { answers, closed } = await sendRaw(
+      service.apis[0]?.url ?? "",
+      `${[...head, ...signatures].join("\r\n")}\r\n\r\n`,
+    );
+    expect(answers[0]).toMatchObject({ status: 400, body: { error: { details: { reason: "signature_invalid" } } } });
+    expect(closed).toBe(true);
+  }
 });
 
 test("a payment that cannot be credited is not acknowledged, logged as an error, and credited once it can be", async () => {
