@@ -22,18 +22,23 @@ export function engineTimeout(timeoutMs: number): CallerError {
 }
 
 const concurrencyRetryAfterMs = 1_000;
+/** As in abandoned.lua. */
+const abandonedWindowSeconds = 3_600;
 
 /** 429 with the state of the rate window, for the RateLimit headers. */
 export class RateLimited extends CallerError {
   readonly plan: Plan;
   readonly window: RateWindow;
 
-  constructor(reason: "window" | "concurrency", plan: Plan, window: RateWindow) {
+  /** @param retryAfterMs until the limit `abandoned` allows a search again. */
+  constructor(reason: "window" | "concurrency" | "abandoned", plan: Plan, window: RateWindow, retryAfterMs = 0) {
     super(
       "rate_limited",
-      reason === "window"
-        ? { reason, retryAfterMs: window.leftMs, limit: plan.windowLimit, windowSeconds: plan.windowSeconds }
-        : { reason, retryAfterMs: concurrencyRetryAfterMs, limit: plan.concurrency },
+      {
+        window: { reason, retryAfterMs: window.leftMs, limit: plan.windowLimit, windowSeconds: plan.windowSeconds },
+        concurrency: { reason, retryAfterMs: concurrencyRetryAfterMs, limit: plan.concurrency },
+        abandoned: { reason, retryAfterMs, limit: plan.concurrency, windowSeconds: abandonedWindowSeconds },
+      }[reason],
     );
     this.plan = plan;
     this.window = window;

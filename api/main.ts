@@ -19,6 +19,7 @@ import { openUsage } from "./read-usage.ts";
 import { AdmissionControl } from "./search/admission.ts";
 import { Delivery } from "./search/delivery.ts";
 import { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
+import { HangUps } from "./search/hang-ups.ts";
 import { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
 import { Refunds } from "./search/refunds.ts";
 import { openReplyInbox } from "./search/reply-inbox.ts";
@@ -81,10 +82,12 @@ async function openParts(
   const replyInbox = openReplyInbox(context);
   const unknownAdmissions = new UnknownAdmissions({ redis, refunds, log });
   const unsent = new UnsentAnswers(metrics);
-  const search = new Search({ admission, queue, replyInbox, refunds, unknownAdmissions, log });
+  const hangUps = new HangUps({ queue, redis, refunds, metrics, log });
+  const search = new Search({ admission, queue, replyInbox, refunds, unknownAdmissions, hangUps, log });
   const delivery = new Delivery({ confirmations, metrics });
   shutdown.register("refunds and deliveries", async () => {
     await unknownAdmissions.idle();
+    await hangUps.idle();
     await settlement.idle();
     await confirmations.idle();
   });

@@ -128,18 +128,21 @@ export const errorDefinitions = {
     "rate_limited",
     z
       .strictObject({
-        reason: z.enum(["window", "concurrency", "unread", "refused"]).meta({
+        reason: z.enum(["window", "concurrency", "abandoned", "unread", "refused"]).meta({
           description:
-            "`window`: the rate window is full. `concurrency`: too many searches in flight. `unread`: too many bytes of earlier " +
-            "answers are not read yet. `refused`: too many requests were refused, replayed or called no tool.",
+            "`window`: the rate window is full. `concurrency`: too many searches in flight. `abandoned`: in the last hour " +
+            "too many searches without an Idempotency-Key were hung up or cancelled while they ran. `unread`: too many bytes " +
+            "of earlier answers are not read yet. `refused`: too many requests were refused, replayed or called no tool.",
         }),
         retryAfterMs: milliseconds("When to retry"),
-        limit: z.int().min(0).meta({ description: "The limit: requests per window, searches in flight, or bytes." }),
+        limit: z.int().min(0).meta({
+          description: "The limit: requests per window, searches in flight, abandoned searches per window, or bytes.",
+        }),
         windowSeconds: z
           .int()
           .min(1)
           .exactOptional()
-          .meta({ description: "The length of the window, in seconds; only for `window` and `refused`." }),
+          .meta({ description: "The length of the window, in seconds; for `window`, `abandoned` and `refused`." }),
       })
       .meta({ description: "Which limit was reached, and when to retry." }),
   ),

@@ -13,6 +13,7 @@ const admissionOutcomes = [
   "closed",
   "limited",
   "crowded",
+  "abandoned",
   "unknown",
 ];
 const topupOutcomes = [
@@ -83,6 +84,10 @@ function ofRequests({ counter, gauge, histogram }: Declare) {
       "status",
     ]),
     admissions: counter("admissions_total", "Searches that reached admission, by its outcome.", ["outcome"]),
+    abandonedSearches: counter(
+      "abandoned_searches_total",
+      "Searches without an Idempotency-Key whose callers hung up after a worker had taken them.",
+    ),
     deliveries: counter("deliveries_total", "Answers, by whether a whole copy was handed to the caller's socket.", [
       "outcome",
     ]),

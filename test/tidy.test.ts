@@ -136,6 +136,7 @@ test("no test looks beyond the checkout", () => {
 test("every Lua script names its keys, arguments and outcomes on top", () => {
   const exceptions = {
     "shared/credits/window.lua": "no script: functions that are put in front of two",
+    "shared/credits/abandoned.lua": "no script: functions that are put in front of two",
     "shared/credits/deadline-entry.lua": "no script: a function that is put in front of three",
   };
   const silent = scripts.flatMap(({ path, text }) => {

@@ -3,6 +3,7 @@ import { openSettlement } from "../shared/credits/settlement.ts";
 import { newId } from "../shared/ids.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
 import { startProcess } from "../shared/process/start-process.ts";
+import { openAbandonedSearches } from "./abandoned-searches.ts";
 import { defineLeaseScripts } from "./engine/flight-leases.ts";
 import { openGoogleEngine } from "./engine/google-engine.ts";
 import { type Engine, openSingleFlight } from "./engine/single-flight.ts";
@@ -20,7 +21,12 @@ async function openWorker(context: Context): Promise<void> {
   shutdown.register("settlements", () => settlement.idle());
 
   startMaintenance({ ...context, settlement }, workerId);
-  const averageRunTime = takeJobs({ ...context, engine, settlement });
+  const averageRunTime = takeJobs({
+    ...context,
+    engine,
+    settlement,
+    abandonedSearches: openAbandonedSearches(context),
+  });
   const heartbeat = startHeartbeat(context, workerId, averageRunTime);
   await startOpsServer(context, {
     port: config.WORKER_OPS_PORT,

@@ -7,28 +7,33 @@ import { isSameOrSubdomain } from "../shared/query/domains.ts";
 import { type SearchOutcome, type SearchTrace, serializeAnswer } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import type { Result } from "../shared/results.ts";
+import type { AbandonedSearches } from "./abandoned-searches.ts";
 import type { Engine, SourcedAnswer } from "./engine/single-flight.ts";
 import type { EngineAnswer } from "./engine/engine-answer.ts";
 
 /**
  * The worker's job: runs the search in the engine within the deadline, settles it and replies. A job may run twice, after
- * a crash or a lost lock. Postgres decides a search once, so the second run has no further effect.
+ * a crash or a lost lock. Postgres decides a search once, so the second run has no further effect. A search whose caller
+ * hung up sends no further call and is refunded once the calls that were sent have ended: until then it keeps its place.
  */
 
 export type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics"> & {
   engine: Engine;
   settlement: Settlement;
+  abandonedSearches: AbandonedSearches;
 };
 
 const notSearched = { provider: "none", calls: [], costMicroUsd: 0 };
 
-export async function runSearchJob(context: RunningSearches, job: SearchJob): Promise<void> {
-  const { clock, metrics, settlement } = context;
+export async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated: boolean): Promise<void> {
+  const { clock, metrics, settlement, abandonedSearches } = context;
   const startedAtMs = clock.nowMs();
   const queueMs = Math.max(0, startedAtMs - job.enqueuedAtMs);
   metrics.queueWaitSeconds.observe(queueMs / 1_000);
 
-  const answer = await ask(context, job, job.deadlineAtMs - startedAtMs - protocolTimes.settleMarginMs);
+  const abandoned = await abandonedSearches.begin(job, isRepeated);
+  const leftMs = job.deadlineAtMs - startedAtMs - protocolTimes.settleMarginMs;
+  const answer = await ask(context, job, { leftMs, abandoned }).finally(() => abandonedSearches.end(job));
   const runMs = clock.nowMs() - startedAtMs;
   metrics.searchSeconds.observe(runMs / 1_000);
   const trace: SearchTrace = { ...answer.trace, from: answer.from, queueMs: round(queueMs), runMs: round(runMs) };
@@ -37,7 +42,7 @@ export async function runSearchJob(context: RunningSearches, job: SearchJob): Pr
 
   try {
     await settlement.settle({
-      request: settlementRequest(job, answer),
+      request: settlementRequest(job, answer, abandoned.aborted),
       retryForMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs,
       toOutcome: (decision) => conclude(context, job, answer, decision),
       reply: { inbox: job.inbox, trace },
@@ -50,16 +55,18 @@ export async function runSearchJob(context: RunningSearches, job: SearchJob): Pr
   }
 }
 
-async function ask(context: RunningSearches, job: SearchJob, leftMs: number): Promise<SourcedAnswer> {
-  if (leftMs > 0) {
-    const { query, enqueuedAtMs } = job;
-    return context.engine.search({ query, remainingMs: leftMs, enqueuedAtMs });
-  }
+async function ask(
+  { engine }: RunningSearches,
+  { query, enqueuedAtMs }: SearchJob,
+  { leftMs, abandoned }: { leftMs: number; abandoned: AbortSignal },
+): Promise<SourcedAnswer> {
+  if (leftMs > 0) return engine.search({ query, remainingMs: leftMs, enqueuedAtMs, abandoned });
   return { ok: false, code: "engine_timeout", details: {}, trace: notSearched, from: "provider" };
 }
 
-function settlementRequest(job: SearchJob, answer: EngineAnswer): SettlementRequest {
+function settlementRequest(job: SearchJob, answer: EngineAnswer, isAbandoned: boolean): SettlementRequest {
   const { requestId, organizationId, key, priceMils } = job;
+  if (isAbandoned) return { requestId, organizationId, key, wanted: "refund", reason: "caller_gone" };
   if (answer.ok) return { requestId, organizationId, key, wanted: "charge", priceMils };
   const reason = answer.trace === notSearched ? "deadline_passed" : answer.code;
   return { requestId, organizationId, key, wanted: "refund", reason };

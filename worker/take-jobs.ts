@@ -30,10 +30,10 @@ export class AverageRunTime {
 /** Takes searches from the queue until the process stops. */
 export function takeJobs(context: Context & RunningSearches): AverageRunTime {
   const average = new AverageRunTime();
-  const run = async (job: SearchJob) => {
+  const run = async (job: SearchJob, isRepeated: boolean) => {
     const startedAtMs = performance.now();
     try {
-      await runSearchJob(context, job);
+      await runSearchJob(context, job, isRepeated);
     } finally {
       average.add(performance.now() - startedAtMs);
     }

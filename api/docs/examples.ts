@@ -159,6 +159,12 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
       limit: 600,
       windowSeconds: 60,
     }),
+    abandoned: failed("rate_limited", "Too many searches were hung up while they ran", {
+      reason: "abandoned",
+      retryAfterMs: 1_260_000,
+      limit: 5,
+      windowSeconds: 3_600,
+    }),
   },
   500: { defect: failed("internal_error", "An internal error") },
   501: {

@@ -26,7 +26,7 @@ import type { Shedding } from "./shedding.ts";
  *   short        what Redis has is too low; ask Postgres, since Redis may have missed a top-up, a payment under the key, or
  *                the end of a search, and try again if it did; otherwise 402
  *   closed       shedding refuses new searches: 503 (only replays and waiting repeats pass)
- *   key_reused   400      limited, crowded   429
+ *   key_reused   400      limited, crowded, abandoned   429
  *
  * Postgres is read for `cold` and `short` only.
  */
@@ -89,6 +89,8 @@ export class AdmissionControl {
           throw new RateLimited("window", caller.plan, admission.window);
         case "crowded":
           throw new RateLimited("concurrency", caller.plan, admission.window);
+        case "abandoned":
+          throw new RateLimited("abandoned", caller.plan, admission.window, admission.retryAfterMs);
         case "cold":
           await this.#copyBalance(request);
           break;

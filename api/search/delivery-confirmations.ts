@@ -71,7 +71,9 @@ export class DeliveryConfirmations {
     metrics.reversals.inc({ reason }, reversal.requestIds.length);
     metrics.reversedMils.inc({ reason }, reversal.mils);
     // If Redis misses this, the organization's next settlement or the reconciler stores the balance.
-    await settleHolds(redis, charge.organizationId, reversal.balance, [{ requestId: charge.requestId }]);
+    const abandoned = reason === "caller_gone" ? ("ended" as const) : undefined;
+    await settleHolds(redis, charge.organizationId, reversal.balance, [{ requestId: charge.requestId, abandoned }]);
+    if (abandoned) metrics.abandonedSearches.inc();
   }
 
   /** Retries a step until it succeeds or `retryForMs` has passed. Never rejects. */

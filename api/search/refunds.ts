@@ -19,22 +19,29 @@ export class Refunds {
   }
 
   /**
-   * Asks Postgres to refund a search. `error` is what repeats that wait on its Idempotency-Key get.
+   * Asks Postgres to refund a search. `error` is what repeats that wait on its Idempotency-Key get. With `isAbandoned` a
+   * worker may still have it: its mils are free, and it keeps its place in flight until the worker ends it.
    * @returns the decision, which is a charge if the worker was faster. Its hold then stays with the worker.
    * @throws if Postgres stays unreachable for `undoRetryMs`.
    */
-  refund({ requestId, caller, key }: SearchRequest, reason: RefundReason, error: CallerError): Promise<Decision> {
+  refund(
+    { requestId, caller, key }: SearchRequest,
+    reason: RefundReason,
+    error: CallerError,
+    isAbandoned = false,
+  ): Promise<Decision> {
     return this.#settlement.settle({
       request: { wanted: "refund", reason, key, organizationId: caller.organizationId, requestId },
       retryForMs: protocolTimes.undoRetryMs,
       ifCharged: "keep_hold",
+      isAbandoned,
       toOutcome: () => ({ kind: "failure", code: error.code, details: error.details }),
     });
   }
 
-  /** Refunds a search whose caller has its error already or has disconnected. The sweeper does it if this fails. */
+  /** Refunds a search whose caller has its error already. The sweeper does it if this fails. */
   refundInBackground(request: SearchRequest, reason: RefundReason, error: CallerError): void {
-    this.reverseIfCharged(request, this.refund(request, reason, error), "caller_gone");
+    this.reverseIfCharged(request, this.refund(request, reason, error), "engine_timeout");
   }
 
   /** Reverses the charge if a refund under way turns out to meet one: the answer can no longer be delivered. */

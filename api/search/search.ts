@@ -6,6 +6,7 @@ import { mayHaveRun } from "../../shared/redis/connect.ts";
 import { CallerDisconnected, SearchFailed, unavailable } from "../errors.ts";
 import { type AdmissionControl, AdmissionFailed, type Held, type Replayed } from "./admission.ts";
 import type { DeliverableAnswer } from "./deliverable-answer.ts";
+import type { HangUps } from "./hang-ups.ts";
 import type { Refunds } from "./refunds.ts";
 import type { Reply, ReplyInbox } from "./reply-inbox.ts";
 import type { SearchRequest } from "./search-request.ts";
@@ -18,8 +19,8 @@ import type { UnknownAdmissions } from "./unknown-admissions.ts";
  *   2. enqueue   adds the job            refund; the worker finds the refund when it settles, and charges nothing
  *   3. wait      for the worker's reply  at the deadline: refund. If the worker has charged already, wait `lateAnswerMs`
  *                                        for its answer, then reverse the charge
- *                                        caller disconnected: refund, or reverse the charge. With an Idempotency-Key the
- *                                        search runs on, and a repeat gets its answer
+ *                                        caller disconnected: see hang-ups.ts. With an Idempotency-Key the search runs on,
+ *                                        and a repeat gets its answer
  *   4. deliver   see delivery.ts         reverse the charge
  *
  * If this process dies, the sweeper refunds open holds and the reconciler reverses charges that were not delivered.
@@ -31,6 +32,7 @@ export interface SearchParts {
   replyInbox: ReplyInbox;
   refunds: Refunds;
   unknownAdmissions: UnknownAdmissions;
+  hangUps: HangUps;
   log: Log;
 }
 
@@ -101,16 +103,11 @@ export class Search {
   }
 
   async #await(request: SearchRequest, reply: Promise<Reply>): Promise<Reply> {
-    const { queue, refunds } = this.#parts;
     const { deadline, disconnected: signal, key } = request;
     const first = await waitFor(reply, { timeoutMs: deadline.remainingMs(), signal });
     if (first.ended === "done") return first.value;
     if (first.ended === "timed_out") return this.#endLate(request, reply);
-    if (!key) {
-      // Saves the provider call if no worker has taken the job yet.
-      void queue.remove(request.requestId).catch(() => undefined);
-      refunds.refundInBackground(request, "caller_gone", deadline.error());
-    }
+    if (!key) this.#parts.hangUps.giveUp(request);
     throw new CallerDisconnected();
   }
 

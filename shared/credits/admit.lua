@@ -1,6 +1,7 @@
 -- Admits one search, or returns why not. A refusal takes nothing from the rate window and leaves no hold.
 -- KEYS: balance (its mils and version), holds (request id -> "mils:deadline:key hash", and their sum under "held"), window,
---   record (the first request under an Idempotency-Key), index of all organizations' open holds (see overdue.lua).
+--   record (the first request under an Idempotency-Key), index of all organizations' open holds (see overdue.lua),
+--   searches abandoned lately.
 -- ARGV: 1 request id, 2 price in mils, 3 searches in flight at most, 4 window limit, 5 window ms, 6 ms until the
 --   deadline, 7 query fingerprint ('' without an Idempotency-Key), 8 ms that a record lives, 9 '1' to place no
 --   hold, 10 hash of the Idempotency-Key, so that a hold names the record it owns.
@@ -8,7 +9,8 @@
 --   held: deadline (ms since the epoch, Redis' clock), mils left to spend
 --   replayed: the first request's id, the bytes of its answer   waiting: the id of the request that still runs
 --   key_reused, cold, closed, limited, crowded: nothing more    short: available, held, version of the balance
-local balance, holds, window, record, index = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+--   abandoned: ms until a search without a key is admitted again
+local balance, holds, window, record, index, abandoned = unpack(KEYS)
 local id, price, fingerprint = ARGV[1], tonumber(ARGV[2]), ARGV[7]
 local limit, windowMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 local used, leftMs = readWindow(window, windowMs)
@@ -33,6 +35,9 @@ local available = tonumber(copy[1]) - held
 if price > 0 and available < price then return {'short', used, leftMs, math.max(available, 0), held, copy[2]} end
 -- One field of the hash is the sum; all others are holds.
 if redis.call('HLEN', holds) > tonumber(ARGV[3]) then return {'crowded', used, leftMs} end
+-- Under a key a search runs on when its caller hangs up, and is paid.
+local abandonedMs = fingerprint == '' and abandonedLeftMs(abandoned, tonumber(ARGV[3]), nowMs) or 0
+if abandonedMs > 0 then return {'abandoned', used, leftMs, abandonedMs} end
 if used >= limit then return {'limited', used, leftMs} end
 
 local deadline = nowMs + tonumber(ARGV[6])

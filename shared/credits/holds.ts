@@ -22,9 +22,15 @@ import type { Plan } from "./plans.ts";
  */
 
 const here = (file: string) => new URL(file, import.meta.url);
-const admitScript = new Script("admit", here("window.lua"), here("deadline-entry.lua"), here("admit.lua"));
+const admitScript = new Script(
+  "admit",
+  here("window.lua"),
+  here("deadline-entry.lua"),
+  here("abandoned.lua"),
+  here("admit.lua"),
+);
 const usageScript = new Script("usage", here("window.lua"), here("usage.lua"));
-const settleScript = new Script("settle", here("deadline-entry.lua"), here("settle.lua"));
+const settleScript = new Script("settle", here("deadline-entry.lua"), here("abandoned.lua"), here("settle.lua"));
 
 export function defineHoldScripts(redis: Redis): void {
   for (const script of [admitScript, usageScript, settleScript]) script.define(redis);
@@ -37,6 +43,7 @@ export const keysOf = (organizationId: string) => ({
   balance: `{${organizationId}}:pair`,
   holds: `{${organizationId}}:holds`,
   window: `{${organizationId}}:window`,
+  abandoned: `{${organizationId}}:abandoned`,
   record: (keyHash: string) => `{${organizationId}}:key:${keyHash}`,
 });
 
@@ -54,6 +61,7 @@ const admissionReply = z.union([
   z.tuple([z.literal("replayed"), ...window, z.string(), bytes]),
   z.tuple([z.literal("waiting"), ...window, z.string()]),
   z.tuple([z.literal("short"), ...window, count, count, count]),
+  z.tuple([z.literal("abandoned"), ...window, count]),
   z.tuple([z.enum(["key_reused", "cold", "closed", "limited", "crowded"]), ...window]),
 ]);
 
@@ -61,6 +69,7 @@ export type Admission = { window: RateWindow } & (
   | { outcome: "held"; deadlineAtMs: number; remainingMils: number }
   | { outcome: "replayed"; requestId: string; body: Buffer }
   | { outcome: "waiting"; requestId: string }
+  | { outcome: "abandoned"; retryAfterMs: number }
   | { outcome: "short"; availableMils: number; heldMils: number; version: number }
   | { outcome: "key_reused" | "cold" | "closed" | "limited" | "crowded" }
 );
@@ -84,7 +93,7 @@ export async function admit(redis: Redis, request: AdmissionRequest): Promise<Ad
   const reply = await admitScript.run(
     redis,
     // Without an Idempotency-Key another key stands in for the record; the script does not read it.
-    [keys.balance, keys.holds, keys.window, key ? keys.record(key.hash) : keys.balance, holdIndexKey],
+    [keys.balance, keys.holds, keys.window, key ? keys.record(key.hash) : keys.balance, holdIndexKey, keys.abandoned],
     [
       request.requestId,
       request.priceMils,
@@ -112,6 +121,8 @@ function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
       return { ...state, outcome: "waiting", requestId: reply[3] };
     case "short":
       return { ...state, outcome: "short", availableMils: reply[3], heldMils: reply[4], version: reply[5] };
+    case "abandoned":
+      return { ...state, outcome: "abandoned", retryAfterMs: reply[3] };
     default:
       return { ...state, outcome: reply[0] };
   }
@@ -124,6 +135,11 @@ export interface HoldEnd {
   /** The answer to remember; or the failure for the repeats that wait; or neither, which frees the key. */
   answer?: Buffer | undefined;
   failure?: string | undefined;
+  /**
+   * Of a search without a key: its caller has hung up, which is counted. While it is `running` at a worker its mils are
+   * free, and the hold stays as a place in flight until the worker ends it.
+   */
+  abandoned?: "running" | "ended" | undefined;
 }
 
 /**
@@ -136,16 +152,15 @@ export function settleHolds(
   balance: VersionedBalance,
   ends: readonly HoldEnd[],
 ): Promise<unknown> {
-  const { balance: balanceKey, holds, record } = keysOf(organizationId);
+  const { balance: balanceKey, holds, abandoned, record } = keysOf(organizationId);
   const records: string[] = [];
   const args = ends.flatMap((end) => {
     const recordIndex = end.key ? records.push(record(end.key.hash)) : 0;
-    const fate = !end.key ? "none" : end.answer === undefined ? "failure" : "answer";
-    return [end.requestId, recordIndex, fate, end.answer ?? end.failure ?? "", end.key?.fingerprint ?? ""];
+    return [end.requestId, recordIndex, fateOf(end), end.answer ?? end.failure ?? "", end.key?.fingerprint ?? ""];
   });
   return settleScript.run(
     on,
-    [balanceKey, holds, holdIndexKey, ...records],
+    [balanceKey, holds, holdIndexKey, abandoned, ...records],
     [
       balance.balanceMils,
       balance.version,
@@ -154,6 +169,12 @@ export function settleHolds(
       ...args,
     ],
   );
+}
+
+function fateOf({ key, answer, abandoned }: HoldEnd): string {
+  if (key) return answer === undefined ? "failure" : "answer";
+  if (!abandoned) return "none";
+  return abandoned === "running" ? "abandoned_running" : "abandoned";
 }
 
 /** For each end, in order: the answer that was under its key before, and the request it belongs to; or undefined. */

@@ -12,6 +12,7 @@ export interface DecidedSearch {
   outcome: SearchOutcome;
   reply?: { inbox: string; trace: SearchTrace } | undefined;
   ifCharged: "keep_hold" | "end_hold";
+  isAbandoned?: boolean | undefined;
 }
 
 /** What became of decided searches in Redis. The unpublished ones are to be published again. */
@@ -110,10 +111,14 @@ function ownOrFree({ request, decision, outcome }: DecidedSearch, before: Rememb
   return { kind: "answer", ...before, chargedMils: isOwn ? decision.chargedMils : 0 };
 }
 
-function holdEnd({ request, outcome, decision, ifCharged }: DecidedSearch): HoldEnd | undefined {
+function holdEnd({ request, outcome, decision, ifCharged, isAbandoned }: DecidedSearch): HoldEnd | undefined {
   const { requestId, key } = request;
   if (outcome.kind === "answer") return { requestId, key, answer: outcome.body };
   const isPaid = decision.kind === "charge" || decision.reason === "already_paid";
-  if (!isPaid) return { requestId, key, failure: serializeFailure(outcome.code, outcome.details) };
+  if (!isPaid) {
+    // A search that had ended in another way was not abandoned: its worker has dropped the hold, or is about to.
+    const abandoned = isAbandoned && decision.reason === "caller_gone" ? ("running" as const) : undefined;
+    return { requestId, key, failure: serializeFailure(outcome.code, outcome.details), abandoned };
+  }
   return ifCharged === "end_hold" ? { requestId, key } : undefined;
 }

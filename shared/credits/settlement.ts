@@ -33,6 +33,8 @@ export interface SettleOptions {
    * and drops the hold; or `end_hold` and free its key, because that answer will not come any more.
    */
   ifCharged: "keep_hold" | "end_hold";
+  /** Whether its caller hung up while a worker had it: refunded for that, it keeps its place in flight without mils. */
+  isAbandoned?: boolean | undefined;
 }
 
 export interface Settlement {

@@ -26,7 +26,8 @@ import type { Result } from "../results.ts";
  * | `busy`            | no    | not counted      | No bulkhead slot became free while there was time for a call.             |
  * | `outrun`          | no    | yes              | Cancelled: a hedge, started later, sent its first page earlier.           |
  * | `unneeded`        | no    | not counted      | Cancelled: it was the hedge, and the first attempt answered after all.    |
- * | `dropped`         | no    | not counted      | Cancelled: another page of the same attempt had failed.                   |
+ * | `dropped`         | no    | not counted      | Cancelled: another page of the same attempt had failed. Or not sent:      |
+ * |                   |       |                  | the caller has hung up.                                                   |
  */
 export const failureKinds = {
   unavailable: { retry: true, countsAgainstProvider: true, reason: "provider_unavailable" },

@@ -53,8 +53,8 @@ export interface SearchQueue {
    * @throws if Redis did not confirm it; the search may be in the queue all the same.
    */
   enqueue(job: SearchJob): Promise<void>;
-  /** Removes a search, unless a worker has it. @throws if Redis does not answer. */
-  remove(requestId: string): Promise<void>;
+  /** Removes a search, unless a worker has it. @returns whether no worker has it. @throws if Redis does not answer. */
+  remove(requestId: string): Promise<boolean>;
 }
 
 interface Opening {
@@ -99,22 +99,20 @@ export async function openSearchQueue({ config, metrics, log, shutdown }: Openin
   const batches = new Batcher<Pending>({ sizeMax: jobsPerBatchMax, concurrency: batchConcurrency, run });
   return {
     enqueue: (job) => new Promise((resolve, reject) => batches.add({ job, resolve, reject })),
-    remove: async (requestId) => {
-      await queue.remove(requestId);
-    },
+    remove: async (requestId) => (await queue.remove(requestId)) === 1,
   };
 }
 
 /**
  * Takes searches from the queue, as many at once as configured, until the process stops. Then it finishes what ends in
  * time and hands the rest back, for another worker to start at once.
- * @param handlers.run runs one search. The job fails if it rejects.
+ * @param handlers.run runs one search. The job fails if it rejects. `isRepeated`: another worker had it, or this one before.
  * @param handlers.failed gets a job that failed, or that killed too many workers; without `job` if it is not readable.
  */
 export function openSearchWorker(
   { config, metrics, log, shutdown }: Opening,
   handlers: {
-    run: (job: SearchJob) => Promise<void>;
+    run: (job: SearchJob, isRepeated: boolean) => Promise<void>;
     failed: (error: Error, requestId: string | undefined, job: SearchJob | undefined) => Promise<void>;
   },
 ): void {
@@ -122,7 +120,7 @@ export function openSearchWorker(
   const runJob = async (job: Job, token?: string) => {
     running.set(job.id ?? "", { job, token });
     try {
-      await handlers.run(searchJob.parse(job.data));
+      await handlers.run(searchJob.parse(job.data), job.attemptsStarted > 1);
     } finally {
       running.delete(job.id ?? "");
     }

@@ -26,6 +26,8 @@ export type FlightRequest = {
   sinceMs: number;
   /** Whether other searches of this process wait for it. Then equal searches may also be in the queue: publish the result. */
   hasWaiters: boolean;
+  /** Aborted when no search of this process waits for it any more. */
+  abandoned: AbortSignal;
 };
 
 export type FlightResult = {
@@ -34,11 +36,11 @@ export type FlightResult = {
   atMs: number;
   /** Whether this process called the providers for it. */
   isOwn: boolean;
-  /** Whether it failed for lack of time. It is not shared: other searches may have more time. */
+  /** Whether it failed for lack of time or was abandoned. It is not shared: other searches may have more time. */
   outOfTime: boolean;
 };
 
-/** The answer to a search whose deadline passed while it waited for a flight of another search. */
+/** The answer to a search that waited for a flight of another search until its deadline, or until its caller hung up. */
 export const timedOutWaiting: EngineAnswer = {
   ok: false,
   code: "engine_timeout",
@@ -49,7 +51,8 @@ export const timedOutWaiting: EngineAnswer = {
 
 /**
  * Coalesces equal searches of all workers: the worker that holds the lease calls the providers, the others poll Redis for
- * its result. If the holder dies, its lease expires within two seconds and one of the waiting workers takes over.
+ * its result. If the holder dies, its lease expires within two seconds and one of the waiting workers takes over. If the
+ * holder's flight is abandoned, it hands the lease over at once, and its own calls that were sent end without being shared.
  * @returns a function that never throws and returns by the deadline of its flight.
  */
 export function openDistributedSingleFlight(
@@ -65,9 +68,10 @@ export function openDistributedSingleFlight(
     return undefined;
   };
 
-  const fly = async ({ query, deadlineAtMs }: FlightRequest): Promise<FlightResult> => {
-    const answer = await google.search(query, deadlineAtMs - performance.now());
-    return { answer, atMs: clock.nowMs(), isOwn: true, outOfTime: !answer.ok && answer.outOfTime === true };
+  const fly = async ({ query, deadlineAtMs, abandoned }: FlightRequest): Promise<FlightResult> => {
+    const answer = await google.search(query, deadlineAtMs - performance.now(), abandoned);
+    const outOfTime = !answer.ok && (answer.outOfTime === true || abandoned.aborted);
+    return { answer, atMs: clock.nowMs(), isOwn: true, outOfTime };
   };
 
   const publish = async ({ fingerprint, hasWaiters }: FlightRequest, token: string, result: FlightResult) => {
@@ -79,10 +83,18 @@ export function openDistributedSingleFlight(
   };
 
   const flyWithLease = async (flight: FlightRequest, token: string): Promise<FlightResult> => {
-    const stopRenewing = keepLeaseAlive(redis, flight.fingerprint);
+    const { fingerprint, abandoned } = flight;
+    const stopRenewing = keepLeaseAlive(redis, fingerprint);
+    const handOver = () => {
+      stopRenewing();
+      void releaseWithoutResult(redis, fingerprint).catch(failed);
+    };
+    abandoned.addEventListener("abort", handOver, { once: true });
+    if (abandoned.aborted) handOver();
     const result = await fly(flight);
+    abandoned.removeEventListener("abort", handOver);
     // In the background, so that publishing adds nothing to the time of this search.
-    void publish(flight, token, result).catch(failed).finally(stopRenewing);
+    if (!abandoned.aborted) void publish(flight, token, result).catch(failed).finally(stopRenewing);
     return result;
   };
 
@@ -93,7 +105,8 @@ export function openDistributedSingleFlight(
     let giveUpOnRedisAtMs = performance.now() + redisRetryForMs;
     for (;;) {
       const remainingMs = flight.deadlineAtMs - performance.now();
-      if (remainingMs <= 0) return { answer: timedOutWaiting, atMs: clock.nowMs(), isOwn: false, outOfTime: true };
+      if (remainingMs <= 0 || flight.abandoned.aborted)
+        return { answer: timedOutWaiting, atMs: clock.nowMs(), isOwn: false, outOfTime: true };
       const options = { token, sinceMs: flight.sinceMs, awaited, timeoutMs: Math.min(redisTimeoutMs, remainingMs) };
       const lease = await acquireLease(redis, flight.fingerprint, options).catch(failed);
       if (lease?.kind === "acquired") return flyWithLease(flight, token);
@@ -105,7 +118,8 @@ export function openDistributedSingleFlight(
         awaited = lease.holder;
         giveUpOnRedisAtMs = performance.now() + redisRetryForMs;
       }
-      await sleep(Math.min(pauseMs, remainingMs));
+      const { abandoned: signal } = flight;
+      await sleep(Math.min(pauseMs, remainingMs), undefined, { signal }).catch(() => undefined);
       pauseMs = Math.min(pauseMs * pollBackoff, pollMsMax);
     }
   };

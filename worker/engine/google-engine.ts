@@ -17,12 +17,13 @@ export type GoogleEngine = {
   /**
    * All results of a query, whatever its target domain. Never throws. Returns within `remainingMs`, give or take a few
    * milliseconds.
+   * @param abandoned aborted when no caller waits any more: no further call is sent, and those that were sent end normally.
    */
-  search: (query: Query, remainingMs: number) => Promise<EngineAnswer>;
+  search: (query: Query, remainingMs: number, abandoned?: AbortSignal) => Promise<EngineAnswer>;
   close: () => Promise<void>;
 };
 
-type Search = { query: Query; deadlineAtMs: number; hedgeAfterMs: number };
+type Search = { query: Query; deadlineAtMs: number; hedgeAfterMs: number; abandoned: AbortSignal | undefined };
 
 /**
  * Opens the engine `google`. One provider answers a search: of the providers in SERP_PROVIDERS that can honour the query,
@@ -42,8 +43,8 @@ export function openGoogleEngine(options: {
   const clients = providers.map((provider) => new ProviderClient(provider, { http, metrics, log }));
   const hedgeAfterMs = config.SERP_HEDGE_AFTER_MS;
   return {
-    search: (query, remainingMs) =>
-      search(clients, { query, deadlineAtMs: performance.now() + remainingMs, hedgeAfterMs }),
+    search: (query, remainingMs, abandoned) =>
+      search(clients, { query, deadlineAtMs: performance.now() + remainingMs, hedgeAfterMs, abandoned }),
     close: () => http.close(),
   };
 }

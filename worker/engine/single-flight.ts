@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import type { Context } from "../../shared/context.ts";
 import { type Query, queryFingerprint } from "../../shared/query/query.ts";
 import type { AnswerSource } from "../../shared/queue/replies.ts";
@@ -16,6 +16,8 @@ export type EngineSearch = {
   remainingMs: number;
   /** By Redis' clock. */
   enqueuedAtMs: number;
+  /** Aborted when its caller has hung up: no further call is sent for it alone, and those that were sent end normally. */
+  abandoned?: AbortSignal | undefined;
 };
 
 export type SourcedAnswer = EngineAnswer & { from: AnswerSource };
@@ -23,6 +25,15 @@ export type SourcedAnswer = EngineAnswer & { from: AnswerSource };
 export type Engine = {
   /** Never throws. Returns within `remainingMs`, give or take a few milliseconds. */
   search: (search: EngineSearch) => Promise<SourcedAnswer>;
+};
+
+type InFlight = {
+  flight: FlightRequest;
+  result: Promise<FlightResult>;
+  /** How many searches of this process wait for the result. */
+  searches: number;
+  /** One of them does not wait any more. */
+  leave: () => void;
 };
 
 /**
@@ -33,16 +44,17 @@ export type Engine = {
  * A query is in one of two states in this process:
  *
  * - **not in flight**: the next search for it starts a flight.
- * - **in flight**: further searches wait for the result, each until its own deadline. When the result arrives, the query is
- *   not in flight any more. A waiting search that cannot share the result starts or joins the next flight.
+ * - **in flight**: further searches wait for the result, each until its own deadline, or until its caller has hung up. When
+ *   the result arrives, the query is not in flight any more. A waiting search that cannot share the result starts or joins
+ *   the next flight. When no search waits any more, the flight is abandoned, and the query is not in flight any more.
  */
 export function openSingleFlight(
   context: Pick<Context, "config" | "redis" | "clock" | "log" | "metrics">,
   google: Pick<GoogleEngine, "search">,
 ): Engine {
   const { config, metrics } = context;
-  const startFlight = openDistributedSingleFlight(context, google);
-  const inFlight = new Map<string, { flight: FlightRequest; result: Promise<FlightResult> }>();
+  const fly = openDistributedSingleFlight(context, google);
+  const inFlight = new Map<string, InFlight>();
 
   /** Counts the answer by its source. Only the search that made the calls has them, and their cost, in its trace. */
   const withSource = ({ answer, atMs }: FlightResult, enqueuedAtMs: number, isOwn: boolean): SourcedAnswer => {
@@ -55,24 +67,31 @@ export function openSingleFlight(
   };
 
   const search = async (request: EngineSearch): Promise<SourcedAnswer> => {
-    const { remainingMs, enqueuedAtMs } = request;
+    const { remainingMs, enqueuedAtMs, abandoned } = request;
     const deadlineAtMs = performance.now() + remainingMs;
     const sinceMs = enqueuedAtMs - config.SEARCH_CACHE_SECONDS * 1_000;
     // The target domain only filters the answer afterwards.
     const { targetDomain: _, ...query } = request.query;
     const fingerprint = queryFingerprint(query);
     for (;;) {
+      if (abandoned?.aborted) return { ...timedOutWaiting, from: "shared" };
       const other = inFlight.get(fingerprint);
       if (!other) {
-        const flight: FlightRequest = { query, fingerprint, deadlineAtMs, sinceMs, hasWaiters: false };
-        const result = startFlight(flight);
-        inFlight.set(fingerprint, { flight, result });
-        const own = await result.finally(() => inFlight.delete(fingerprint));
+        const { result, leave } = startFlight(fly, inFlight, { query, fingerprint, deadlineAtMs, sinceMs });
+        abandoned?.addEventListener("abort", leave, { once: true });
+        const own = await result;
+        abandoned?.removeEventListener("abort", leave);
         return withSource(own, enqueuedAtMs, own.isOwn);
       }
       other.flight.hasWaiters = true;
-      const result = await resultBefore(deadlineAtMs, other.result);
-      if (!result) return { ...timedOutWaiting, from: "shared" };
+      other.searches += 1;
+      const timeoutMs = deadlineAtMs - performance.now();
+      const wait = await waitFor(other.result, { timeoutMs, signal: abandoned });
+      if (wait.ended !== "done") {
+        other.leave();
+        return { ...timedOutWaiting, from: "shared" };
+      }
+      const result = wait.value;
       // The flight may have had less time than this search, or have accepted an older answer.
       if (!result.outOfTime && result.atMs >= sinceMs) return withSource(result, enqueuedAtMs, false);
     }
@@ -80,12 +99,24 @@ export function openSingleFlight(
   return { search };
 }
 
-async function resultBefore(deadlineAtMs: number, result: Promise<FlightResult>): Promise<FlightResult | undefined> {
-  const timer = new AbortController();
-  const timeout = sleep(Math.max(0, deadlineAtMs - performance.now()), undefined, { signal: timer.signal });
-  try {
-    return await Promise.race([result, timeout.catch(() => undefined)]);
-  } finally {
-    timer.abort();
-  }
+function startFlight(
+  fly: (flight: FlightRequest) => Promise<FlightResult>,
+  inFlight: Map<string, InFlight>,
+  request: Omit<FlightRequest, "hasWaiters" | "abandoned">,
+): InFlight {
+  const { fingerprint } = request;
+  const abandonment = new AbortController();
+  const flight: FlightRequest = { ...request, hasWaiters: false, abandoned: abandonment.signal };
+  const forget = () => {
+    if (inFlight.get(fingerprint) === started) inFlight.delete(fingerprint);
+  };
+  const leave = () => {
+    started.searches -= 1;
+    if (started.searches > 0) return;
+    forget();
+    abandonment.abort();
+  };
+  const started: InFlight = { flight, result: fly(flight).finally(forget), searches: 1, leave };
+  inFlight.set(fingerprint, started);
+  return started;
 }

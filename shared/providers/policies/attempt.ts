@@ -14,17 +14,26 @@ export type Attempt = {
   cancellation: AbortController;
   /** Whether its first page has arrived. A provider that has sent one is not slow, so it is not hedged. */
   hasFirstPage: boolean;
+  /** Aborted when no caller waits any more: no further call is sent, and those that were sent end normally. */
+  abandoned: AbortSignal | undefined;
   /** Collects the calls and the cost, whether or not the attempt succeeds. */
   trace: Trace;
 };
 
-export function openAttempt(options: Pick<Attempt, "query" | "deadlineAtMs" | "trace">): Attempt {
-  return { ...options, cancellation: new AbortController(), hasFirstPage: false };
+export function openAttempt(
+  options: Pick<Attempt, "query" | "deadlineAtMs" | "trace"> & { abandoned?: AbortSignal | undefined },
+): Attempt {
+  return { abandoned: undefined, ...options, cancellation: new AbortController(), hasFirstPage: false };
 }
 
 /** Ends all calls and waits of an attempt. What is still running ends with this kind of failure. */
 export function cancelAttempt({ cancellation }: Attempt, kind: FailureKind): void {
   cancellation.abort({ failure: kind } satisfies Failure);
+}
+
+/** Aborted when no further call may be sent: the attempt was cancelled or abandoned. */
+export function noFurtherCall({ cancellation, abandoned }: Attempt): AbortSignal {
+  return abandoned ? AbortSignal.any([cancellation.signal, abandoned]) : cancellation.signal;
 }
 
 /** The failure that a cancelled attempt ends with. */

@@ -21,13 +21,15 @@ export type FailoverRequest = {
   deadlineAtMs: number;
   /** Milliseconds without a first page after which the next provider is tried as well; 0 to never hedge. */
   hedgeAfterMs: number;
+  /** Aborted when no caller waits any more: no further attempt starts, and the calls that were sent end normally. */
+  abandoned?: AbortSignal | undefined;
   trace: Trace;
 };
 
 /** Why no provider answered: the failures in the order in which they occurred. */
 export type FailoverFailure = {
   failures: Failure[];
-  /** Whether the deadline passed before all providers had been tried. */
+  /** Whether the deadline passed, or the search was abandoned, before all providers had been tried. */
   isCutShort: boolean;
 };
 
@@ -37,8 +39,8 @@ type Running = Map<Attempt, Promise<Ended>>;
 /**
  * Tries one provider after the other until one has answered in full. A search is in one of these states:
  *
- * - **idle**: no attempt is running. If a provider and at least 50 ms are left, an attempt starts: *single*. Otherwise the
- *   search has *failed*.
+ * - **idle**: no attempt is running. If a provider and at least 50 ms are left, and a caller waits, an attempt starts:
+ *   *single*. Otherwise the search has *failed*.
  * - **single**: one attempt is running. It succeeds: *answered*. It fails: *idle*. While a hedge is pending, each
  *   `hedgeAfterMs` without a first page, one attempt more starts if the next provider allows it: *hedged*.
  * - **hedged**: two attempts are running, and no further hedge is pending for this search. The first attempt that has a
@@ -50,17 +52,17 @@ type Running = Map<Attempt, Promise<Ended>>;
  * @returns all pages of one provider, or why there are none. Never throws.
  */
 export async function fetchWithFailover(request: FailoverRequest): Promise<{ pages: Page[] } | FailoverFailure> {
-  const { query, trace, hedgeAfterMs } = request;
+  const { query, trace, hedgeAfterMs, abandoned } = request;
   const failures: Failure[] = [];
   const running: Running = new Map();
   const untried = [...request.providers];
   let hedgePending = hedgeAfterMs > 0;
   const startNext = () => {
-    const next = hasTimeForCall(request) && untried.shift();
+    const next = mayCall(request) && untried.shift();
     if (!next) return false;
     const deadlineAtMs = attemptDeadline(request, untried.length === 0);
     trace.provider = next.provider.name;
-    startAttempt(next, openAttempt({ query, deadlineAtMs, trace }), running);
+    startAttempt(next, openAttempt({ query, deadlineAtMs, abandoned, trace }), running);
     return true;
   };
 
@@ -70,7 +72,7 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
     const ended = await (hedgePending ? resultOrHedgeDue(first, hedgeAfterMs) : first);
     if (ended === "hedge_due") {
       const isSlow = ![...running.keys()].some(({ hasFirstPage }) => hasFirstPage);
-      hedgePending = !(isSlow && hasTimeForCall(request) && mayHedge(untried[0]) && startNext());
+      hedgePending = !(isSlow && mayCall(request) && mayHedge(untried[0]) && startNext());
       continue;
     }
     const { attempt, from, outcome } = ended;
@@ -87,7 +89,9 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
 }
 
 function startAttempt(from: FailoverProvider, attempt: Attempt, running: Running): void {
-  const outcome = from.fetchPages(attempt, () => cancelLosers(attempt, running.keys()));
+  const outcome = from.fetchPages(attempt, () => {
+    if (!attempt.abandoned?.aborted) cancelLosers(attempt, running.keys());
+  });
   running.set(
     attempt,
     outcome.then((ended) => ({ attempt, from, outcome: ended })),
@@ -100,6 +104,6 @@ function attemptDeadline({ deadlineAtMs }: FailoverRequest, isLast: boolean): nu
   return now + (deadlineAtMs - now) * attemptTimeShareMax;
 }
 
-function hasTimeForCall({ deadlineAtMs }: FailoverRequest): boolean {
-  return deadlineAtMs - performance.now() >= minCallMs;
+function mayCall({ deadlineAtMs, abandoned }: FailoverRequest): boolean {
+  return !abandoned?.aborted && deadlineAtMs - performance.now() >= minCallMs;
 }

@@ -30,7 +30,8 @@ export async function fetchPages(
       return;
     }
     failure ??= page;
-    cancelAttempt(attempt, "dropped");
+    // An abandoned attempt lets the calls that were sent end: aborted ones may be billed all the same.
+    if (!attempt.abandoned?.aborted) cancelAttempt(attempt, "dropped");
   };
   await Promise.all(Array.from({ length: pageCount - 1 }, (_, offset) => fetchInto(offset + 1)));
   return failure ?? pages;

@@ -1,7 +1,7 @@
 import type { Log } from "../../log.ts";
 import type { Metrics } from "../../metrics.ts";
 import type { Failure, Page, PageOutcome, Provider } from "../provider.ts";
-import type { Attempt } from "./attempt.ts";
+import { type Attempt, noFurtherCall } from "./attempt.ts";
 import { Bulkhead } from "./bulkhead.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import type { ProviderHttp } from "./http.ts";
@@ -46,8 +46,11 @@ export class ProviderClient {
    * @returns all pages that the query needs, or why there are none.
    */
   fetchPages(attempt: Attempt, onFirstPage: () => void): Promise<Page[] | Failure> {
-    const { deadlineAtMs, cancellation } = attempt;
-    const limits = { budget: this.#retryBudget, deadlineAtMs, signal: cancellation.signal };
+    const limits = {
+      budget: this.#retryBudget,
+      deadlineAtMs: attempt.deadlineAtMs,
+      signal: noFurtherCall(attempt),
+    };
     const fetchPage = (pageNumber: number): Promise<PageOutcome> => {
       const call = () => callForPage(attempt, pageNumber, { provider: this.provider, http: this.#http });
       return withRetry(() => this.#bulkhead.run(call, limits), limits);

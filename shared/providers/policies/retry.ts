@@ -7,7 +7,7 @@ const backoffMs = 100;
 
 /**
  * Makes one call, and retries it once after a failure that may pass (`retry` in {@link failureKinds}), if the budget and
- * the deadline allow it and the attempt was not cancelled.
+ * the deadline allow it and the attempt was neither cancelled nor abandoned.
  * @param options.deadlineAtMs on the clock of `performance.now()`.
  * @returns the outcome of the last call. A failure that was not retried for lack of time is marked `outOfTime`.
  */

@@ -1,0 +1,185 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { keysOf } from "../../shared/credits/holds.ts";
+import { queueKeys } from "../../shared/queue/search-queue.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
+import { Agent } from "../harness/clients/agent.ts";
+import { type Organization, Service } from "../harness/processes/service.ts";
+import { type Reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+
+/** Callers that hang up while their searches run: what they still occupy, what it may cost, and how often they may. */
+
+const slots = 8;
+let service: Service;
+let stub: SerperStub;
+beforeEach(async () => {
+  stub = await startSerperStub();
+  const environment = { ...stub.settings, LOG_LEVEL: "debug", WORKER_CONCURRENCY: String(slots) };
+  service = await Service.start({ environment });
+});
+afterEach(async () => {
+  await service.rest();
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+  await Promise.all([service.stop(), stub.close()]);
+});
+
+const deep = (keyword: string) => ({ keyword, depth: 100 });
+const callsFor = (keyword: string) => stub.requests.filter(({ body }) => body.q === keyword).length;
+const isAsked = (keyword: string, calls = 1) => service.until(async () => callsFor(keyword) >= calls);
+const abandonedOf = ({ organizationId }: Organization) => service.redis.zcard(keysOf(organizationId).abandoned);
+const hasHolds = ({ organizationId }: Organization, holds: { open: number; heldMils: number }) =>
+  service.until(async () => {
+    const seen = await service.holdsOf(organizationId);
+    return seen.open === holds.open && seen.heldMils === holds.heldMils;
+  });
+
+/** A caller that sends a search and hangs up on demand. */
+function caller({ token }: Organization, body: object, options: { key?: string } = {}) {
+  const disconnect = new AbortController();
+  const search = service.search(token, body, { ...options, signal: disconnect.signal }).catch(() => "hung up" as const);
+  const hangUp = async () => {
+    disconnect.abort();
+    return search;
+  };
+  return { search, hangUp };
+}
+
+const workersKnow = () => Promise.all(service.workers.map((worker) => worker.line("the caller of a search hung up")));
+
+/** Sends a search, waits until its first page is asked, and hangs up. */
+async function abandon(organization: Organization, keyword: string): Promise<void> {
+  const { hangUp } = caller(organization, deep(keyword));
+  await isAsked(keyword);
+  await hangUp();
+}
+
+test("a search whose caller hangs up asks no further page, and keeps its place without mils until its call has ended", async () => {
+  const organization = await service.organization({ creditMils: 100 });
+  const release = stub.hold();
+  await abandon(organization, "deep");
+  await hasHolds(organization, { open: 1, heldMils: 0 });
+  expect((await service.usage(organization.token)).body.creditBalanceMils).toBe(100);
+  expect((await service.ledgerOf(organization.organizationId)).at(-1)).toMatchObject({ reason: "caller_gone" });
+  await workersKnow();
+
+  release();
+  await hasHolds(organization, { open: 0, heldMils: 0 });
+  expect(callsFor("deep")).toBe(1);
+  expect(await abandonedOf(organization)).toBe(1);
+  const [api] = service.apis;
+  expect(api && (await Exposition.of(api)).value("abandoned_searches_total")).toBe(1);
+});
+
+test("an agent that cancels keeps its place in the same way", async () => {
+  const organization = await service.organization({ creditMils: 100 });
+  const release = stub.hold();
+  const agent = await Agent.connect(service, organization.token);
+  const cancelling = new AbortController();
+  const search = agent.call("serp.search", deep("agent"), { signal: cancelling.signal });
+  await isAsked("agent");
+  cancelling.abort();
+  await expect(search).rejects.toThrow();
+  await hasHolds(organization, { open: 1, heldMils: 0 });
+  await workersKnow();
+  release();
+  await hasHolds(organization, { open: 0, heldMils: 0 });
+  expect([callsFor("agent"), await abandonedOf(organization)]).toEqual([1, 1]);
+  await agent.close();
+});
+
+test("beyond the bound searches without a key get a 429 with its own reason; searches with a key and other organizations do not", async () => {
+  const organization = await service.organization({ terms: { concurrency: 2 } });
+  for (const keyword of ["one", "two"]) await abandon(organization, keyword);
+  await service.until(async () => (await abandonedOf(organization)) === 2);
+  await hasHolds(organization, { open: 0, heldMils: 0 });
+  const refused = await service.search(organization.token, { keyword: "three" });
+  expect(refused).toMatchObject({ status: 429, body: { error: { code: "rate_limited" } } });
+  const { reason, limit, windowSeconds, retryAfterMs } = refused.body.error.details;
+  expect({ reason, limit, windowSeconds }).toEqual({ reason: "abandoned", limit: 2, windowSeconds: 3_600 });
+  expect(retryAfterMs).toBeGreaterThan(3_000_000);
+  expect(retryAfterMs).toBeLessThanOrEqual(3_600_000);
+  expect(Number(refused.headers.get("retry-after"))).toBe(Math.ceil(retryAfterMs / 1_000));
+  expect(await service.holdsOf(organization.organizationId)).toEqual({ open: 0, heldMils: 0 });
+  const [api] = service.apis;
+  expect(api && (await Exposition.of(api)).value('admissions_total{outcome="abandoned"}')).toBe(1);
+
+  expect((await service.search(organization.token, { keyword: "three" }, { key: "paid" })).status).toBe(200);
+  expect((await service.search((await service.organization()).token, { keyword: "three" })).status).toBe(200);
+});
+
+test("a search that still waits in the queue is removed when its caller hangs up, and does not count", async () => {
+  const [busy, organization] = [await service.organization(), await service.organization()];
+  const release = stub.hold();
+  const running = Array.from({ length: slots }, (_, n) => service.search(busy.token, { keyword: `busy ${n}` }));
+  await service.untilRunning(slots);
+  const waiting = caller(organization, deep("waiting"));
+  await service.until(async () => (await service.redis.llen(queueKeys.waiting)) === 1);
+  await waiting.hangUp();
+  await hasHolds(organization, { open: 0, heldMils: 0 });
+  expect(await service.redis.llen(queueKeys.waiting)).toBe(0);
+  release();
+  for (const { status } of await Promise.all(running)) expect(status).toBe(200);
+  expect([callsFor("waiting"), await abandonedOf(organization)]).toEqual([0, 0]);
+});
+
+test("an organization that hangs up again and again has no more searches at the workers than its plan allows, and others are answered", async () => {
+  const [attacker, honest] = [await service.organization({ plan: "free" }), await service.organization()];
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const slowForAttacks: Reply = (request, response) => {
+    const isAttack = String(request.body.q).startsWith("attack");
+    void (isAttack ? released : Promise.resolve()).then(() => tenOrganic(request, response));
+  };
+  stub.otherwise = slowForAttacks;
+  const attackCalls = () => stub.requests.filter(({ body }) => String(body.q).startsWith("attack")).length;
+
+  const attacks = Array.from({ length: 30 }, (_, n) => caller(attacker, deep(`attack ${n}`)));
+  let refused = 0;
+  for (const { search } of attacks)
+    void search.then((outcome) => {
+      if (outcome !== "hung up" && outcome.status === 429) refused += 1;
+    });
+  await service.until(async () => attackCalls() === 5 && refused === 25);
+  await Promise.all(attacks.map(({ hangUp }) => hangUp()));
+  await hasHolds(attacker, { open: 5, heldMils: 0 });
+  expect((await service.search(attacker.token, { keyword: "attack more" })).body.error.details.reason).toBe(
+    "concurrency",
+  );
+
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => service.search(honest.token, { keyword: `honest ${n}` })),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  expect(attackCalls()).toBe(5);
+  release();
+  await hasHolds(attacker, { open: 0, heldMils: 0 });
+  expect((await service.search(attacker.token, { keyword: "attack more" })).body.error.details.reason).toBe(
+    "abandoned",
+  );
+  expect(attackCalls()).toBe(5);
+});
+
+test("a search that waits for the same answer gets it, whoever began it and hung up", async () => {
+  const [first, second] = [await service.organization(), await service.organization()];
+  const release = stub.hold();
+  const began = caller(first, deep("same"));
+  await isAsked("same");
+  const shared = service.search(second.token, deep("same"));
+  await service.untilRunning(2);
+  await began.hangUp();
+  await workersKnow();
+  release();
+  expect(await shared).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
+  expect(callsFor("same")).toBe(10);
+  expect(await abandonedOf(first)).toBe(1);
+});
+
+test("a search that was abandoned before its worker died is not asked again by the next one", async () => {
+  const organization = await service.organization({ creditMils: 100 });
+  stub.hold();
+  await abandon(organization, "dying");
+  await hasHolds(organization, { open: 1, heldMils: 0 });
+  service.workers[0]?.kill("SIGKILL");
+  await service.startWorker();
+  await hasHolds(organization, { open: 0, heldMils: 0 });
+  await service.until(async () => (await service.redis.llen(queueKeys.running)) === 0);
+  expect(callsFor("dying")).toBe(1);
+});
