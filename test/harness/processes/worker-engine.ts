@@ -57,13 +57,13 @@ export const outOfTime: EngineAnswer = {
 
 /** An engine for several workers, which answers at once, or holds its searches until the test answers them. */
 export class FakeGoogle {
-  readonly searches: { answer: (answer: EngineAnswer) => void }[] = [];
+  readonly searches: { answer: (answer: EngineAnswer) => void; abandoned: AbortSignal | undefined }[] = [];
   /** Set to undefined to hold further searches. */
   otherwise: EngineAnswer | undefined = answerOf();
 
-  readonly search = (): Promise<EngineAnswer> => {
+  readonly search: GoogleEngine["search"] = (_query, _remainingMs, abandoned) => {
     const { promise, resolve } = Promise.withResolvers<EngineAnswer>();
-    this.searches.push({ answer: resolve });
+    this.searches.push({ answer: resolve, abandoned });
     if (this.otherwise) resolve(this.otherwise);
     return promise;
   };
@@ -74,8 +74,17 @@ export class FakeGoogle {
   }
 
   answer(index: number, answer: EngineAnswer): void {
+    this.#at(index).answer(answer);
+  }
+
+  /** Whether no caller waits for this search any more. */
+  isAbandoned(index: number): boolean {
+    return this.#at(index).abandoned?.aborted ?? false;
+  }
+
+  #at(index: number) {
     const search = this.searches[index];
     if (!search) throw new Error(`There are only ${this.searches.length} searches.`);
-    search.answer(answer);
+    return search;
   }
 }

@@ -171,6 +171,60 @@ test("a failure frees the key for the next request, and is shared with the repea
   });
 });
 
+describe("abandoned searches", () => {
+  const balance = { balanceMils: 100, version: 2 };
+  const end = (organizationId: string, requestId: string, abandoned?: "running" | "ended") =>
+    settleHolds(redis, organizationId, balance, [{ requestId, abandoned }]);
+  const countOf = (organizationId: string) => redis.zcard(keysOf(organizationId).abandoned);
+
+  test("one that still runs frees its mils and keeps its place until it ends, and is counted once, whatever comes twice", async () => {
+    const organizationId = await seeded(100);
+    const search = request(organizationId);
+    await admit(redis, search);
+    for (const _ of [1, 2]) {
+      await end(organizationId, search.requestId, "running");
+      expect(await readUsage(redis, organizationId, plan)).toMatchObject({
+        availableMils: 100,
+        creditState: { heldMils: 0, searchesInFlight: 1 },
+      });
+    }
+    for (const _ of [1, 2]) await end(organizationId, search.requestId);
+    // The worker's end came first, and the API's message comes again.
+    await end(organizationId, search.requestId, "running");
+    expect(await redis.hgetall(keysOf(organizationId).holds)).toEqual({ held: "0" });
+    expect(await redis.zscore(holdIndexKey, `${organizationId}|${search.requestId}|`)).toBeNull();
+    expect(await countOf(organizationId)).toBe(1);
+  });
+
+  test("a place counts among the searches in flight", async () => {
+    const organizationId = await seeded(100);
+    const narrow = { ...plan, concurrency: 2 };
+    const search = request(organizationId, { plan: narrow });
+    await admit(redis, search);
+    await end(organizationId, search.requestId, "running");
+    expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "held" });
+    expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "crowded" });
+  });
+
+  test("beyond as many as may be in flight, searches without a key are refused until the oldest is an hour old", async () => {
+    const organizationId = await seeded(100);
+    const narrow = { ...plan, concurrency: 2 };
+    for (const _ of [1, 2, 3]) await end(organizationId, newId("req"), "ended");
+    const refused = await admit(redis, request(organizationId, { plan: narrow }));
+    expect(refused).toMatchObject({ outcome: "abandoned", window: { used: 0 } });
+    expect(await redis.exists(keysOf(organizationId).window, keysOf(organizationId).holds)).toBe(0);
+    const key = { hash: "k", fingerprint: "q" };
+    expect(await admit(redis, request(organizationId, { plan: narrow, key }))).toMatchObject({ outcome: "held" });
+
+    // Two of the three become an hour old.
+    const ids = await redis.zrange(keysOf(organizationId).abandoned, 0, "-1");
+    for (const id of ids.slice(0, 2)) await redis.zincrby(keysOf(organizationId).abandoned, -3_600_000, id);
+    expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "held" });
+    await end(organizationId, newId("req"), "ended");
+    expect(await countOf(organizationId)).toBe(2);
+  });
+});
+
 describe("the index of open holds", () => {
   beforeEach(() => redis.flushall());
   const find = (graceMs: number, range: { skip?: number; limit?: number } = {}) =>

@@ -85,6 +85,37 @@ describe("equal searches of several workers", () => {
     expect(await long).toMatchObject({ ok: true, from: "provider" });
   });
 
+  test("take over the flight of a search whose caller hangs up", async () => {
+    const [one, other] = await openTwo();
+    const caller = new AbortController();
+    const began = one.search({}, { abandoned: caller.signal });
+    await google.hasSearches(1);
+    const waiting = other.search();
+    await oneFlight(one);
+    caller.abort();
+    await google.hasSearches(2);
+    expect(google.isAbandoned(0)).toBe(true);
+    google.answer(1, answerOf("taken over"));
+    expect(await waiting).toMatchObject({ ok: true, results: [{ title: "taken over" }], from: "provider" });
+    google.answer(0, answerOf("abandoned"));
+    await began;
+  });
+
+  test("end at once when their own caller hangs up, and the flight goes on", async () => {
+    const [one, other] = await openTwo();
+    const began = one.search();
+    await google.hasSearches(1);
+    const caller = new AbortController();
+    const waiting = other.search({}, { abandoned: caller.signal });
+    await oneFlight(one);
+    caller.abort();
+    expect(await waiting).toMatchObject({ ok: false });
+    expect(google.isAbandoned(0)).toBe(false);
+    google.answer(0, answerOf());
+    expect(await began).toMatchObject({ ok: true });
+    expect(google.searches).toHaveLength(1);
+  });
+
   test("end at their own deadline, however long the flight takes that they wait for", async () => {
     const [one, other] = await openTwo();
     const first = one.search();

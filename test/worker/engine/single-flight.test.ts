@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { eventually } from "../../harness/assertions/eventually.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { answerOf, FakeGoogle, openWorkerEngine, outOfTime, refused } from "../../harness/processes/worker-engine.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
@@ -89,4 +90,66 @@ test("a search does not share an answer from before it was enqueued", async () =
   await google.hasSearches(2);
   google.answer(1, answerOf("new"));
   expect(await later).toMatchObject({ ok: true, results: [{ title: "new" }], from: "provider" });
+});
+
+describe("a search whose caller hangs up", () => {
+  test("abandons its flight, and ends when the flight's calls have ended", async () => {
+    const caller = new AbortController();
+    const search = worker.search({}, { abandoned: caller.signal });
+    await google.hasSearches(1);
+    expect(google.isAbandoned(0)).toBe(false);
+    caller.abort();
+    expect(google.isAbandoned(0)).toBe(true);
+    google.answer(0, outOfTime);
+    expect(await search).toMatchObject({ ok: false, from: "provider" });
+  });
+
+  test("leaves its flight to the searches that wait for it; once all have left, the flight is abandoned", async () => {
+    const callers = [1, 2, 3].map(() => new AbortController());
+    const searches = callers.map((caller) => worker.search({}, { abandoned: caller.signal }));
+    await google.hasSearches(1);
+    callers[0]?.abort();
+    callers[1]?.abort();
+    // It only waited, so it ends at once.
+    expect(await searches[1]).toMatchObject({ ok: false, from: "shared" });
+    expect(google.isAbandoned(0)).toBe(false);
+    callers[2]?.abort();
+    await eventually(async () => google.isAbandoned(0));
+    google.answer(0, outOfTime);
+    await Promise.all(searches);
+    expect(google.searches).toHaveLength(1);
+  });
+
+  test("does not take the answer from the others", async () => {
+    const caller = new AbortController();
+    const began = worker.search({}, { abandoned: caller.signal });
+    await google.hasSearches(1);
+    const waiting = worker.search();
+    caller.abort();
+    google.answer(0, answerOf("whole"));
+    expect(await waiting).toMatchObject({ ok: true, results: [{ title: "whole" }], from: "shared" });
+    await began;
+    expect(google.searches).toHaveLength(1);
+  });
+
+  test("keeps no later search waiting for its last calls", async () => {
+    const caller = new AbortController();
+    const began = worker.search({}, { abandoned: caller.signal });
+    await google.hasSearches(1);
+    caller.abort();
+    const later = worker.search();
+    await google.hasSearches(2);
+    google.answer(1, answerOf("new"));
+    expect(await later).toMatchObject({ ok: true, results: [{ title: "new" }], from: "provider" });
+    google.answer(0, outOfTime);
+    await began;
+    expect(await worker.redis.keys("asked:*")).toEqual([]);
+  });
+
+  test("before it began calls no provider", async () => {
+    const caller = new AbortController();
+    caller.abort();
+    expect(await worker.search({}, { abandoned: caller.signal })).toMatchObject({ ok: false });
+    expect(google.searches).toEqual([]);
+  });
 });

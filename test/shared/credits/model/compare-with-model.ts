@@ -36,6 +36,7 @@ function expectedRedis(redis: RedisModel, snapshot: RedisSnapshot): RedisSnapsho
     heldMils: heldMilsOf(redis),
     holds: Object.fromEntries([...holds].map(([id, { mils, keyHash }]) => [id, { mils, keyHash }])),
     used,
+    abandoned: [...redis.abandoned].toSorted(),
     records: Object.fromEntries(records),
   };
 }

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { type Decision, decideSettlements, grantCredit } from "../../../../shared/credits/ledger.ts";
 import { confirmDelivered, reverseCharges } from "../../../../shared/credits/deliveries.ts";
+import type { HoldEnd } from "../../../../shared/credits/holds.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
 import {
   type PostgresModel,
@@ -62,20 +63,26 @@ export function decideCall(settlements: readonly Settlement[]): LedgerCall {
   };
 }
 
-export function reverseCall(charges: readonly { organizationId: string; requestId: string }[]): LedgerCall {
+export function reverseCall(
+  charges: readonly { organizationId: string; requestId: string }[],
+  reason: "undelivered" | "caller_gone" = "undelivered",
+): LedgerCall {
   let reversals: Reversed[] = [];
   return {
     kind: "reverse",
     description: `reverse ${charges.map(({ requestId }) => requestId).join(", ")}`,
     organizationIds: charges.map(({ organizationId }) => organizationId),
     predict: (postgres) => {
-      reversals = byOrganization(reverseInModel(postgres, charges, "undelivered"));
+      reversals = byOrganization(reverseInModel(postgres, charges, reason));
       return reversals;
     },
-    make: async (database) => byOrganization(await reverseCharges(database, charges, "undelivered")),
+    make: async (database) => byOrganization(await reverseCharges(database, charges, reason)),
     apply: (model) =>
       model.messagesInFlight.push(
-        ...reversals.map((reversal) => balanceMessage(reversal.organizationId, reversal.balance)),
+        ...reversals.map(({ organizationId, balance, requestIds }) => {
+          const ends = requestIds.map((requestId): HoldEnd => ({ requestId, abandoned: "ended" }));
+          return { ...balanceMessage(organizationId, balance), ends: reason === "caller_gone" ? ends : [] };
+        }),
       ),
   };
 }
@@ -125,6 +132,7 @@ const settlementChoice = fc.record({
   wanted: fc.constantFrom("charge" as const, "charge" as const, "refund" as const),
   reason: fc.constantFrom("engine_error" as const, "caller_gone" as const, "admission_unknown" as const),
   ifCharged: fc.constantFrom("end_hold" as const, "keep_hold" as const),
+  isRunning: fc.boolean(),
 });
 
 /** A random call of Postgres. The state at that time decides which searches it concerns. */
@@ -137,6 +145,7 @@ export const ledgerChoice = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       reverse: fc.array(searchChoice, { minLength: 1, maxLength: 4, size: "max" }),
+      why: fc.constantFrom("undelivered" as const, "caller_gone" as const),
     }),
   },
   { weight: 1, arbitrary: fc.record({ confirm: searchChoice }) },
@@ -152,16 +161,21 @@ export function callOf(model: Model, choice: LedgerChoice): LedgerCall | undefin
   const isUndelivered = ({ requestId }: Search) => model.postgres.undelivered.has(requestId);
   const isHeld = ({ requestId, organizationId }: Search) => redisModelOf(model, organizationId).holds.has(requestId);
   if ("confirm" in choice) return confirmCall(searchOf(model, choice.confirm, isUndelivered).requestId);
-  if ("reverse" in choice) return reverseCall(choice.reverse.map((search) => searchOf(model, search, isUndelivered)));
+  if ("reverse" in choice) {
+    const charges = choice.reverse.map((search) => searchOf(model, search, isUndelivered));
+    return reverseCall(charges, choice.why);
+  }
   if ("grant" in choice) {
     const grantId = model.participants.grantIds[choice.grant] ?? "";
     const organizationId = organizationAt(model, choice.to).id;
     return grantCall({ organizationId, grantId, mils: choice.mils, reason: "top-up" });
   }
-  const settlements = choice.decide.flatMap(({ search, wanted, reason, ifCharged }): Settlement[] => {
+  const settlements = choice.decide.flatMap(({ search, wanted, reason, ifCharged, isRunning }): Settlement[] => {
     const { requestId, organizationId, key, priceMils } = searchOf(model, search, isHeld);
     const hold = redisModelOf(model, organizationId).holds.get(requestId);
-    if (wanted === "refund") return [{ requestId, organizationId, key, wanted, reason, ifCharged }];
+    // Under a key nothing is abandoned: the search runs on.
+    const isAbandoned = isRunning && !key;
+    if (wanted === "refund") return [{ requestId, organizationId, key, wanted, reason, ifCharged, isAbandoned }];
     // A worker runs only admitted searches, but Redis may have lost the hold.
     const mayRun = hold || model.postgres.decided.has(requestId) || model.redisLostData.has(organizationId);
     return mayRun ? [{ requestId, organizationId, key, wanted, priceMils: hold?.mils ?? priceMils, ifCharged }] : [];

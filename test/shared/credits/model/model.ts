@@ -107,8 +107,8 @@ export const balanceMessage = (organizationId: string, { balanceMils, version }:
   ends: [],
 });
 
-/** A request to settle, and what a failure after an earlier charge does to the hold. */
-export type Settlement = SettlementRequest & { ifCharged: "end_hold" | "keep_hold" };
+/** A request to settle, what a failure after an earlier charge does to the hold, and whether a worker may still have it. */
+export type Settlement = SettlementRequest & { ifCharged: "end_hold" | "keep_hold"; isAbandoned?: boolean };
 
 /** The messages that follow the decisions of a batch, one per organization. */
 export function messagesOf(
@@ -128,16 +128,18 @@ export function messagesOf(
     model.answers += 1;
     if (wanted === "charge" && paid && !decision.reversed)
       message.ends.push({ requestId, key, answer: Buffer.from(`answer ${model.answers} of ${requestId}`) });
-    else if (!paid) message.ends.push({ requestId, key, failure: `failure ${model.answers} of ${requestId}` });
-    else if (settlement.ifCharged === "end_hold") message.ends.push({ requestId, key });
+    else if (!paid) {
+      const abandoned = settlement.isAbandoned && decision.reason === "caller_gone" ? ("running" as const) : undefined;
+      message.ends.push({ requestId, key, failure: `failure ${model.answers} of ${requestId}`, abandoned });
+    } else if (settlement.ifCharged === "end_hold") message.ends.push({ requestId, key });
   }
   return [...messages.values()];
 }
 
 /** All keys that Redis may hold for an organization. */
 export function redisKeysOf(organizationId: string): string[] {
-  const { balance, holds, window, record } = keysOf(organizationId);
-  return [balance, holds, window, ...keyHashes.map(record)];
+  const { balance, holds, window, abandoned, record } = keysOf(organizationId);
+  return [balance, holds, window, abandoned, ...keyHashes.map(record)];
 }
 
 /** Removes an organization from Redis, together with the entries of its holds in the index. */

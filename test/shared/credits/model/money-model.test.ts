@@ -45,6 +45,7 @@ test(
       expect.arrayContaining([
         "admit: held",
         "admit: short",
+        "deliver: abandoned",
         "decide",
         "reverse",
         "race of 2",

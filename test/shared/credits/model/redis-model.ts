@@ -8,6 +8,8 @@ export interface RedisModel {
   holds: Map<string, { mils: number; keyHash: string; late: boolean }>;
   used: number;
   records: Map<string, KeyRecord>;
+  /** Searches that count as abandoned. None is old enough to be forgotten in a run. */
+  abandoned: Set<string>;
 }
 
 interface KeyRecord {
@@ -24,7 +26,13 @@ export interface Message {
   ends: HoldEnd[];
 }
 
-export const emptyRedis = (): RedisModel => ({ balance: undefined, holds: new Map(), used: 0, records: new Map() });
+export const emptyRedis = (): RedisModel => ({
+  balance: undefined,
+  holds: new Map(),
+  used: 0,
+  records: new Map(),
+  abandoned: new Set(),
+});
 export const heldMilsOf = ({ holds }: RedisModel) => [...holds.values()].reduce((sum, { mils }) => sum + mils, 0);
 
 /** The expected reply of admit.lua. The count of the window is in {@link RedisModel.used}. */
@@ -49,6 +57,7 @@ export function admitInModel(
   if (priceMils > 0 && availableMils < priceMils)
     return { outcome: "short", availableMils: Math.max(0, availableMils), heldMils, version: redis.balance.version };
   if (redis.holds.size >= plan.concurrency) return { outcome: "crowded" };
+  if (!key && redis.abandoned.size >= plan.concurrency) return { outcome: "abandoned" };
   if (redis.used >= plan.windowLimit) return { outcome: "limited" };
   redis.used += 1;
   if (!redis.holds.has(requestId)) redis.holds.set(requestId, { mils: priceMils, keyHash: key?.hash ?? "", late });
@@ -60,7 +69,10 @@ export function admitInModel(
 export function settleInModel(redis: RedisModel, { balance, ends }: Message) {
   if (!redis.balance || balance.version > redis.balance.version) redis.balance = balance;
   return ends.map((end) => {
-    redis.holds.delete(end.requestId);
+    const hold = redis.holds.get(end.requestId);
+    if (end.abandoned) redis.abandoned.add(end.requestId);
+    if (end.abandoned !== "running") redis.holds.delete(end.requestId);
+    else if (hold) hold.mils = 0;
     if (!end.key) return undefined;
     const record = redis.records.get(end.key.hash);
     if (end.answer) return remember(redis, end, end.answer, record);

@@ -59,6 +59,7 @@ export const admission = steps(
     model.history.push(`admit ${requestId} for ${priceMils} mils: ${answer.outcome}`);
     real.met(`admit: ${answer.outcome}${priceMils === 0 ? " at no price" : ""}`);
     if ("deadlineAtMs" in answer) Reflect.deleteProperty(answer, "deadlineAtMs"); // The model does not predict Redis' clock.
+    if ("retryAfterMs" in answer) Reflect.deleteProperty(answer, "retryAfterMs");
     deepStrictEqual({ ...answer, used: window.used }, { ...predicted, used: redisModel.used });
   },
 );
@@ -66,13 +67,15 @@ export const admission = steps(
 export async function deliver(model: Model, real: Real, message: Message): Promise<void> {
   const { organizationId, balance, ends } = message;
   const ended = ends.map(
-    ({ requestId, answer, failure }) => `${requestId} ${answer?.toString() ?? failure ?? "freed"}`,
+    ({ requestId, answer, failure, abandoned }) =>
+      `${requestId} ${answer?.toString() ?? failure ?? "freed"}${abandoned ? `, abandoned, ${abandoned}` : ""}`,
   );
   model.history.push(
     `deliver ${balance.balanceMils} mils of version ${balance.version} to ${organizationId}: ${ended.join("; ")}`,
   );
   const predicted = settleInModel(redisModelOf(model, organizationId), message);
   const reply = await settleHolds(real.redis, organizationId, balance, ends);
+  if (ends.some(({ abandoned }) => abandoned)) real.met("deliver: abandoned");
   deepStrictEqual(readRemembered(reply), predicted);
 }
 
