@@ -157,7 +157,7 @@ test("an organization that hangs up again and again has no more searches at the 
   expect(attackCalls()).toBe(5);
 });
 
-test("a search that waits for the same answer gets it, whoever began it and hung up", async () => {
+test("a search that waits for the same answer gets it, although the caller that began it hung up", async () => {
   const [first, second] = [await service.organization(), await service.organization()];
   const release = stub.hold();
   const began = caller(first, deep("same"));

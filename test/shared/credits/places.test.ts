@@ -1,0 +1,150 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import {
+  defineHoldIndexScripts,
+  findOverdueHolds,
+  indexHolds,
+  readOpenHolds,
+} from "../../../shared/credits/hold-deadlines.ts";
+import {
+  admit,
+  defineHoldScripts,
+  holdIndexKey,
+  keysOf,
+  readUsage,
+  settleHolds,
+} from "../../../shared/credits/holds.ts";
+import { newId } from "../../../shared/ids.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
+import { plan, request, seed } from "./hold-requests.ts";
+
+/** Which searches count as in flight: abandoned ones that still run, and how the sweeper finds all of them. */
+
+let server: LocalServer;
+let redis: Redis;
+beforeAll(async () => {
+  server = await freshRedis();
+  redis = new Redis(server.url);
+  defineHoldScripts(redis);
+  defineHoldIndexScripts(redis);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+const seeded = (balanceMils: number) => seed(redis, balanceMils);
+
+describe("abandoned searches", () => {
+  const balance = { balanceMils: 100, version: 2 };
+  const end = (organizationId: string, requestId: string, abandoned?: "running" | "ended") =>
+    settleHolds(redis, organizationId, balance, [{ requestId, abandoned }]);
+  const countOf = (organizationId: string) => redis.zcard(keysOf(organizationId).abandoned);
+
+  test("one that still runs frees its mils and keeps its place until it ends, and is counted once, whatever comes twice", async () => {
+    const organizationId = await seeded(100);
+    const search = request(organizationId);
+    await admit(redis, search);
+    for (const _ of [1, 2]) {
+      await end(organizationId, search.requestId, "running");
+      expect(await readUsage(redis, organizationId, plan)).toMatchObject({
+        availableMils: 100,
+        creditState: { heldMils: 0, searchesInFlight: 1 },
+      });
+    }
+    for (const _ of [1, 2]) await end(organizationId, search.requestId);
+    // The worker's end came first, and the API's message comes again.
+    await end(organizationId, search.requestId, "running");
+    expect(await redis.hgetall(keysOf(organizationId).holds)).toEqual({ held: "0" });
+    expect(await redis.zscore(holdIndexKey, `${organizationId}|${search.requestId}|`)).toBeNull();
+    expect(await countOf(organizationId)).toBe(1);
+  });
+
+  test("a place counts among the searches in flight", async () => {
+    const organizationId = await seeded(100);
+    const narrow = { ...plan, concurrency: 2 };
+    const search = request(organizationId, { plan: narrow });
+    await admit(redis, search);
+    await end(organizationId, search.requestId, "running");
+    expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "held" });
+    expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "crowded" });
+  });
+
+  test("beyond as many as may be in flight, searches without a key are refused until the oldest is an hour old", async () => {
+    const organizationId = await seeded(100);
+    const narrow = { ...plan, concurrency: 2 };
+    for (const _ of [1, 2, 3]) await end(organizationId, newId("req"), "ended");
+    const refused = await admit(redis, request(organizationId, { plan: narrow }));
+    expect(refused).toMatchObject({ outcome: "abandoned", window: { used: 0 } });
+    expect(await redis.exists(keysOf(organizationId).window, keysOf(organizationId).holds)).toBe(0);
+    const key = { hash: "k", fingerprint: "q" };
+    expect(await admit(redis, request(organizationId, { plan: narrow, key }))).toMatchObject({ outcome: "held" });
+
+    // Two of the three become an hour old.
+    const ids = await redis.zrange(keysOf(organizationId).abandoned, 0, "-1");
+    for (const id of ids.slice(0, 2)) await redis.zincrby(keysOf(organizationId).abandoned, -3_600_000, id);
+    expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "held" });
+    await end(organizationId, newId("req"), "ended");
+    expect(await countOf(organizationId)).toBe(2);
+  });
+});
+
+describe("the index of open holds", () => {
+  beforeEach(() => redis.flushall());
+  const find = (graceMs: number, range: { skip?: number; limit?: number } = {}) =>
+    findOverdueHolds(redis, { graceMs, limit: 10, ...range });
+  const nowMs = -1; // A grace below 0: a hold without a budget is overdue at once.
+  const laterMs = -60_000;
+
+  test("the sweeper finds only overdue holds, with the key that each owns", async () => {
+    const organizationId = await seeded(100);
+    const late = request(organizationId, { budgetMs: 0, key: { hash: "abc", fingerprint: "q" } });
+    await admit(redis, late);
+    await admit(redis, request(organizationId));
+    expect(await find(60_000)).toEqual([]);
+    expect(await find(nowMs)).toEqual([{ organizationId, requestId: late.requestId, keyHash: "abc" }]);
+  });
+
+  test("the sweeper finds the holds of all organizations, the oldest first, page by page", async () => {
+    const requests = await Promise.all(
+      [0, 10_000, 20_000].map(async (budgetMs) => request(await seeded(100), { budgetMs })),
+    );
+    for (const one of requests) await admit(redis, one);
+    const ids = async (range: { skip?: number; limit?: number }) =>
+      (await find(laterMs, range)).map(({ requestId }) => requestId);
+    expect(await ids({ limit: 2 })).toEqual(requests.slice(0, 2).map(({ requestId }) => requestId));
+    expect(await ids({ skip: 1 })).toEqual(requests.slice(1).map(({ requestId }) => requestId));
+    expect(await readOpenHolds(redis)).toEqual({ open: 3, heldMils: 15 });
+  });
+
+  test("a hold leaves the index in the step that ends it, whatever its key", async () => {
+    const organizationId = await seeded(100);
+    const requests = [request(organizationId), request(organizationId, { key: { hash: "k", fingerprint: "q" } })];
+    for (const one of requests) await admit(redis, one);
+    await settleHolds(redis, organizationId, { balanceMils: 100, version: 2 }, requests);
+    expect(await redis.exists(holdIndexKey)).toBe(0);
+    expect(await readOpenHolds(redis)).toEqual({ open: 0, heldMils: 0 });
+  });
+
+  test("an entry whose hold a process without the index has ended is removed, and no search is refunded for it", async () => {
+    const organizationId = await seeded(100);
+    const gone = request(organizationId, { budgetMs: 0 });
+    await admit(redis, gone);
+    await redis.hdel(keysOf(organizationId).holds, gone.requestId);
+    expect(await find(nowMs)).toEqual([]);
+    expect(await redis.exists(holdIndexKey)).toBe(0);
+  });
+
+  test("the holds of a process without the index are added to it, once", async () => {
+    const [one, other] = [await seeded(100), await seeded(100)];
+    const late = request(one, { budgetMs: 0, key: { hash: "abc", fingerprint: "q" } });
+    await admit(redis, late);
+    await admit(redis, request(other));
+    await redis.zrem(holdIndexKey, `${one}|${late.requestId}|abc`);
+    expect(await find(nowMs)).toEqual([]);
+    expect(await indexHolds(redis, [one, other, newId("org")])).toBe(1);
+    expect(await indexHolds(redis, [one, other])).toBe(0);
+    expect(await find(nowMs)).toEqual([{ organizationId: one, requestId: late.requestId, keyHash: "abc" }]);
+  });
+});
