@@ -23,9 +23,8 @@ export const admissionMutants: readonly Mutant[] = [
       inScript(
         "admit.lua",
         replace(
-          "return {'crowded', used, leftMs} end if used >= limit then return {'limited', used, leftMs} end",
-          `return {'crowded', used, leftMs} end
-           if used >= limit then
+          "if abandonedMs > 0 then return {'abandoned', used, leftMs, abandonedMs} end if used >= limit then return {'limited', used, leftMs} end",
+          `if used >= limit then
              redis.call('HSETNX', holds, id, price .. ':' .. nowMs .. ':' .. ARGV[10])
              redis.call('HINCRBY', holds, 'held', price)
              return {'limited', used, leftMs}

@@ -1,6 +1,12 @@
 import { admissionMutants } from "./admission.ts";
 import { deliveryMutants } from "./delivery.ts";
+import { hangUpMutants } from "./hang-ups.ts";
 import type { Mutant } from "./mutant.ts";
 import { settlingMutants } from "./settling.ts";
 
-export const mutants: readonly Mutant[] = [...admissionMutants, ...settlingMutants, ...deliveryMutants];
+export const mutants: readonly Mutant[] = [
+  ...admissionMutants,
+  ...settlingMutants,
+  ...deliveryMutants,
+  ...hangUpMutants,
+];
