@@ -39,10 +39,7 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inCode(
         "openDatabase",
-        replace(
-          'await client.query("set role serpmill");',
-          'await client.query("set role serpmill"); await client.query("set synchronous_commit = off");',
-        ),
+        replace("await warnOfMore(", 'await client.query("set synchronous_commit = off"); await warnOfMore('),
       ),
     ],
   },
