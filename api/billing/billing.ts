@@ -72,7 +72,7 @@ export function openBilling(parts: {
   const streams = new LiveStreams(metrics);
   return {
     page: handleBillingPage({ sessions, pageWindow, reads, pages, addCredit: addCreditOf(topups, config) }),
-    signIn: handleSignIn({ sessions, attempts, pages, metrics, publicUrl }),
+    signIn: handleSignIn({ sessions, attempts, pageWindow, pages, metrics, publicUrl }),
     signOut: handleSignOut({ sessions, publicUrl }),
     topUp: handleTopUp({ sessions, pageWindow, reads, topups, publicUrl }),
     exportCsv: handleCsvExport({ sessions, pageWindow, pages, database }),

@@ -5,6 +5,7 @@ import { requestScopeOf } from "../../http/request-scope.ts";
 import type { PageSender } from "../page-sender.ts";
 import { readForm } from "../read-form.ts";
 import { rejectCrossOrigin } from "../session/csrf.ts";
+import type { PageWindow } from "../session/page-window.ts";
 import type { Sessions } from "../session/sessions.ts";
 import { attemptsWindowSeconds, type SignInAttempts } from "../session/sign-in-attempts.ts";
 import { signInPage } from "../views/sign-in-page.ts";
@@ -13,11 +14,12 @@ import { signInPage } from "../views/sign-in-page.ts";
 export function handleSignIn(parts: {
   sessions: Sessions;
   attempts: SignInAttempts;
+  pageWindow: PageWindow;
   pages: PageSender;
   metrics: Pick<Metrics, "signIns">;
   publicUrl: string | undefined;
 }) {
-  const { sessions, attempts, pages, metrics, publicUrl } = parts;
+  const { sessions, attempts, pageWindow, pages, metrics, publicUrl } = parts;
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, publicUrl);
     const sendForm = (status: number, problem: string) =>
@@ -37,8 +39,10 @@ export function handleSignIn(parts: {
       response.setHeader("WWW-Authenticate", "Bearer");
       return sendForm(401, "This token is not valid. It may be mistyped, expired or revoked.");
     }
-    metrics.signIns.inc({ outcome: "signed_in" });
     requestScopeOf(response).logFields.organizationId = caller.organizationId;
+    // Bounds the sessions that one organization keeps in Redis, from however many networks.
+    await pageWindow.take(caller);
+    metrics.signIns.inc({ outcome: "signed_in" });
     await sessions.open(request, response, tokenHash);
     response.writeHead(303, { Location: "/billing" }).end();
   };

@@ -7,8 +7,9 @@ const requestsMax = 60;
 const windowSeconds = 60;
 
 /**
- * Limits what the billing pages of an organization cost: views, exports, streams that open, and payments that begin. It is
- * apart from the rate window of REST and MCP, so that a program which uses up its window does not lock out who pays for it.
+ * Limits what the billing pages of an organization cost: sign-ins, views, exports, streams that open, and payments that
+ * begin. It is apart from the rate window of REST and MCP, so that a program which uses up its window does not lock out who
+ * pays for it.
  */
 export class PageWindow {
   readonly #window: CountedWindow;

@@ -40,7 +40,8 @@ test("an organization has sixty page requests a minute at all APIs together; the
     visitor.api = api;
     expect(await visitor.get("/billing")).toMatchObject({ status: 200 });
   }
-  expect(await service.redis.get(key)).toBe("2");
+  // With the sign-in.
+  expect(await service.redis.get(key)).toBe("3");
   expect(await service.redis.ttl(key)).toBeLessThanOrEqual(60);
   // The other page requests, in a window that outlasts a slow test.
   await service.redis.set(key, 59, "EX", 600);
@@ -55,6 +56,15 @@ test("an organization has sixty page requests a minute at all APIs together; the
   }
   expect(await service.usage(organization.token)).toMatchObject({ status: 200 });
   expect(await (await signIn(await service.organization())).get("/billing")).toMatchObject({ status: 200 });
+});
+
+test("an organization opens at most sixty sessions a minute, from however many networks", async () => {
+  const organization = await service.organization();
+  const visitor = await signIn(organization);
+  const sessions = await service.redis.keys("session:*");
+  await service.redis.set(`pages:${organization.organizationId}`, 60, "EX", 600);
+  expect(await visitor.signIn(organization.token)).toMatchObject({ status: 429 });
+  expect(await service.redis.keys("session:*")).toEqual(sessions);
 });
 
 test("however many slow page views an organization opens, the API has connections to Postgres for the others", async () => {
