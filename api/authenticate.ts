@@ -8,7 +8,6 @@ import { openDatabase } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";
 import { type Caller, findCallers, identityChannel } from "../shared/organizations/organizations.ts";
 import { hashToken, isTokenShaped } from "../shared/organizations/tokens.ts";
-import { openBlocking } from "../shared/redis/connect.ts";
 import { unavailable } from "./errors.ts";
 import { readBearerToken } from "./http/bearer-token.ts";
 import { lookupConnections, TokenLookups } from "./token-lookups.ts";
@@ -34,7 +33,7 @@ export type Authenticate = (request: IncomingMessage) => Promise<Caller>;
 /** Finds a caller by the hash of a token, in hexadecimal. @throws the same as {@link Authenticate}. */
 export type FindByTokenHash = (tokenHash: string) => Promise<Caller>;
 
-type AuthenticationParts = Pick<Context, "config" | "log" | "metrics" | "shutdown">;
+type AuthenticationParts = Pick<Context, "config" | "connections" | "log" | "metrics" | "shutdown">;
 
 /**
  * Authentication by token. The operator's commands announce changes over Redis, which empties the caches at once. A token
@@ -55,7 +54,7 @@ export function openAuthentication(parts: AuthenticationParts): {
   });
   const lookups = new TokenLookups({ findCallers: (hashes) => findCallers(database, hashes), metrics: parts.metrics });
   const identities = new IdentityCache(lookups);
-  const changes = openBlocking({ url: parts.config.REDIS_URL, name: "identity", ...parts });
+  const changes = parts.connections.openBlocking("identity");
   changes.on("message", () => identities.clear());
   changes.on("ready", () => void changes.subscribe(identityChannel).catch(() => identities.clear()));
 

@@ -22,7 +22,7 @@ import { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
 import { HangUps } from "./search/hang-ups.ts";
 import { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
 import { Refunds } from "./search/refunds.ts";
-import { openReplyInbox } from "./search/reply-inbox.ts";
+import { openReplyInbox, type ReplyInbox } from "./search/reply-inbox.ts";
 import { Search } from "./search/search.ts";
 import { openShedding } from "./search/shedding.ts";
 import { forReaders, UnsentAnswers } from "./search/unsent-answers.ts";
@@ -41,15 +41,15 @@ await startProcess({ name: "api", databaseSizeMax: 5, open: openApi });
  * leave; once `stopping`, no new search is admitted and the searches under way are answered.
  */
 async function openApi(context: Context): Promise<void> {
-  const { shutdown, config, database, redis, log } = context;
+  const { shutdown, config, database, log } = context;
   const draining = new AbortController();
   const stopping = new AbortController();
-  const app = createApp(await openParts(context, { draining: draining.signal, stopping: stopping.signal }));
-  await listen(createHttpServer(app), stopping, { config, log, shutdown });
+  const parts = await openParts(context, { draining: draining.signal, stopping: stopping.signal });
+  await listen(createHttpServer(createApp(parts)), stopping, { config, log, shutdown });
   await startOpsServer(context, {
     port: config.API_OPS_PORT,
     checks: {
-      redis: () => redis.ping(),
+      redis: () => parts.replyInbox.checkWritable(),
       postgres: () => database.query("select 1"),
       serving: async () => draining.signal.throwIfAborted(),
     },
@@ -64,7 +64,7 @@ async function openApi(context: Context): Promise<void> {
 async function openParts(
   context: Context,
   { draining, stopping }: { draining: AbortSignal; stopping: AbortSignal },
-): Promise<AppParts> {
+): Promise<AppParts & { replyInbox: ReplyInbox }> {
   const { shutdown, config, redis, log, metrics } = context;
   const { SEARCH_DEADLINE_MS: searchTimeoutMs, TOPUP_URL: topupUrl } = config;
   const { authenticate, findByTokenHash } = openAuthentication(context);
@@ -102,6 +102,7 @@ async function openParts(
     search: forReaders(search, unsent),
     delivery,
     unsent,
+    replyInbox,
     searchTimeoutMs,
     topupUrl,
     stripeWebhook,

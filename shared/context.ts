@@ -7,7 +7,7 @@ import { type Database, openDatabase } from "./database/pool.ts";
 import { type Log, openLog } from "./log.ts";
 import { type Metrics, openMetrics } from "./metrics.ts";
 import { Clock } from "./redis/clock.ts";
-import { openCommands } from "./redis/connect.ts";
+import { RedisConnections } from "./redis/connections.ts";
 
 /** What every process opens. Functions take the parts that they use. */
 export interface Context {
@@ -16,7 +16,9 @@ export interface Context {
   metrics: Metrics;
   shutdown: Shutdown;
   database: Database;
+  /** For commands that need no connection of their own. */
   redis: Redis;
+  connections: RedisConnections;
   clock: Clock;
 }
 
@@ -26,8 +28,9 @@ export function openContext(options: { config: Config; name: string; databaseSiz
   const log = options.log ?? openLog({ name, level: config.LOG_LEVEL });
   const shutdown = new Shutdown();
   const database = openDatabase({ url: config.DATABASE_URL, name, sizeMax: options.databaseSizeMax, log, shutdown });
-  const redis = openCommands({ url: config.REDIS_URL, name, log, shutdown });
+  const connections = new RedisConnections({ url: config.REDIS_URL, log, shutdown });
+  const redis = connections.openCommands(name);
   defineHoldScripts(redis);
   defineOpenHoldScripts(redis);
-  return { config, log, metrics: openMetrics(), shutdown, database, redis, clock: new Clock() };
+  return { config, log, metrics: openMetrics(), shutdown, database, redis, connections, clock: new Clock() };
 }

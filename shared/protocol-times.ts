@@ -56,6 +56,15 @@ export const protocolTimes = {
   /** How long a process waits for each resource to close when it stops. */
   shutdownStepMs: 45_000,
 
+  /** How long a process waits for Redis' answer to a command. */
+  redisCommandMs: 2_000,
+  /** How often a process pings Redis on each of its connections. */
+  redisPingMs: 1_000,
+  /** How long one blocking read of Redis may take. */
+  redisBlockMs: 1_000,
+  /** A connection to Redis that gets no answer for this long is closed and opened anew. */
+  redisSilenceMs: 2_500,
+
   /** How often a worker writes its heartbeat, and how often the API reads them. */
   heartbeatIntervalMs: 1_000,
   /** A worker without a heartbeat for this long is not counted as capacity. */
@@ -103,6 +112,10 @@ export const protocolRelations: Readonly<Record<string, (times: ProtocolTimes) =
     t.searchDeadlineDefaultMs + t.deliveryFenceMs + t.deliveryTimeoutMs < t.shutdownStepMs,
   "a stopping API finishes the reversals and refunds that it began": (t) =>
     t.reversalRetryMs + t.undoRetryMs < t.shutdownStepMs,
+  "Redis may take as long for a command as the connection waits": (t) => t.redisCommandMs < t.redisSilenceMs,
+  "a ping behind a blocking read is answered in time": (t) => 2 * t.redisBlockMs < t.redisSilenceMs,
+  "a silent Redis is noticed before its workers' searches are late": (t) =>
+    t.redisPingMs + t.redisSilenceMs < t.jobLockMs,
   "a worker may miss three heartbeats": (t) => 4 * t.heartbeatIntervalMs <= t.heartbeatTimeoutMs,
   "a heartbeat is kept while it counts": (t) => t.heartbeatTimeoutMs < t.heartbeatRecordMs,
   "the leader may miss one renewal": (t) => 2 * t.maintenanceIntervalMs < t.leaderLeaseMs,

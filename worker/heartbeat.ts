@@ -9,24 +9,24 @@ type Reporting = Pick<Context, "clock" | "config" | "redis" | "shutdown" | "log"
 /**
  * Writes every second that this worker takes jobs, and how fast. A worker that stops removes its heartbeat before its last
  * jobs end, so that the APIs do not count on its capacity.
- * @returns a readiness check that rejects until the first heartbeat is written.
+ * @returns a readiness check that rejects unless Redis took a heartbeat that the APIs still count.
  */
 export function startHeartbeat(
   { clock, config, redis, shutdown, log, metrics }: Reporting,
   workerId: string,
   average: AverageRunTime,
 ): () => Promise<void> {
-  let written = false;
+  let writtenAtMs = Number.NEGATIVE_INFINITY;
   const run = async () => {
     await clock.read(redis);
     const own = { concurrency: config.WORKER_CONCURRENCY, runMs: average.runMs, atMs: clock.nowMs() };
     await writeHeartbeat(redis, workerId, own);
-    written = true;
+    writtenAtMs = performance.now();
   };
   shutdown.register("heartbeat", () => removeHeartbeat(redis, workerId));
   const pauseMs = protocolTimes.heartbeatIntervalMs;
   runPeriodically({ name: "report", pauseMs, run, log, metrics, shutdown });
   return async () => {
-    if (!written) throw new Error("no heartbeat yet");
+    if (performance.now() - writtenAtMs > protocolTimes.heartbeatTimeoutMs) throw new Error("no heartbeat lately");
   };
 }

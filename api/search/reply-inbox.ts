@@ -1,14 +1,14 @@
 import type { Redis } from "ioredis";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
-import type { Config } from "../../shared/config.ts";
 import { newId } from "../../shared/ids.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
 import type { Shutdown } from "../../shared/process/shutdown.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
 import { readReply, replyInboxKey, type SearchOutcome, type SearchTrace } from "../../shared/queue/replies.ts";
-import { openBlocking } from "../../shared/redis/connect.ts";
+import type { RedisConnections } from "../../shared/redis/connections.ts";
 
 const readMax = 256;
-const blockMs = 1_000;
+const blockMs = protocolTimes.redisBlockMs;
 const trimEveryMs = 1_000;
 
 /** What a worker sends back for one search. */
@@ -39,6 +39,11 @@ export class ReplyInbox {
   /** Ends the wait. A reply that comes later is dropped: the request has ended another way. */
   forget(requestId: string): void {
     this.#waiting.delete(requestId);
+  }
+
+  /** Writes to the inbox without a change. @throws if Redis does not answer, or takes no writes. */
+  async checkWritable(): Promise<void> {
+    await this.#redis.xtrim(this.key, "MINID", "0");
   }
 
   /**
@@ -88,10 +93,15 @@ export class ReplyInbox {
   }
 }
 
-export function openReplyInbox(parts: { config: Config; redis: Redis; log: Log; shutdown: Shutdown }): ReplyInbox {
-  const { config, redis, log, shutdown } = parts;
+export function openReplyInbox(parts: {
+  connections: RedisConnections;
+  redis: Redis;
+  log: Log;
+  shutdown: Shutdown;
+}): ReplyInbox {
+  const { connections, redis, log, shutdown } = parts;
   const inbox = new ReplyInbox(redis, throttledWarning(log, "reading the reply inbox failed"));
-  const blocking = openBlocking({ url: config.REDIS_URL, name: "api-inbox", log, shutdown });
+  const blocking = connections.openBlocking("api-inbox");
   const stop = new AbortController();
   const reading = inbox.read(blocking, stop.signal);
   shutdown.register("inbox", () => {

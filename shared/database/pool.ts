@@ -46,6 +46,9 @@ export function openDatabase(options: {
     },
   });
   pool.on("error", (error) => options.log.warn({ err: error }, "an idle connection to Postgres broke"));
+  pool.on("release", (error: unknown) => {
+    if (isReadTimeout(error)) void replaceIdle(pool);
+  });
   options.shutdown.register(`database ${options.name}`, () => pool.end());
   return pool;
 }
@@ -63,6 +66,15 @@ async function warnOfMore(client: pg.ClientBase, log: Log): Promise<void> {
   log.warn(
     "DATABASE_URL logs in as a role that can do more than the processes need. Give it one of their own, and the owner to migrations as MIGRATION_DATABASE_URL: docs/operating/datastores.md",
   );
+}
+
+/** Whether Postgres gave no answer at all, not even that a statement takes too long: its host may have vanished. */
+const isReadTimeout = (error: unknown) => error instanceof Error && error.message === "Query read timeout";
+
+/** Closes the idle connections. After a vanished host they would each cost another query its time. */
+async function replaceIdle(pool: pg.Pool): Promise<void> {
+  const idle = Array.from({ length: pool.idleCount }, () => pool.connect());
+  for (const taken of await Promise.allSettled(idle)) if (taken.status === "fulfilled") taken.value.release(true);
 }
 
 // Constraints keep mils and versions within safe integers; sums over them are checked here.

@@ -7,7 +7,7 @@ const checkTimeoutMs = 500;
 // Well below the two seconds for which a stopping API still serves, so that a probe sees it stop in time.
 const checkIntervalMs = 200;
 
-/** What a process needs before it gets work: a name, and a check that rejects while it is missing. */
+/** What a process needs besides its connections to Redis: a name, and a check that rejects while it is missing. */
 export type ReadinessChecks = Record<string, () => Promise<unknown>>;
 
 /**
@@ -19,8 +19,12 @@ export async function startOpsServer(
   context: Context,
   options: { port: number; checks: ReadinessChecks },
 ): Promise<number> {
-  const { config, metrics, shutdown, log } = context;
+  const { config, connections, metrics, shutdown, log } = context;
   const readiness = new Readiness(options.checks);
+  const readMissing = async () => [
+    ...(await readiness.read()),
+    ...connections.notReady().map((name) => `redis ${name}`),
+  ];
   const server = createServer((request, response) => {
     const answer = (status: number, type: string, body: string) => {
       response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
@@ -29,7 +33,7 @@ export async function startOpsServer(
     if (request.method !== "GET") return answer(405, "text/plain", "only GET\n");
     if (path === "/livez") return answer(200, "application/json", '{"live":true}');
     if (path === "/readyz") {
-      return void readiness.read().then((missing) => {
+      return void readMissing().then((missing) => {
         answer(
           missing.length ? 503 : 200,
           "application/json",

@@ -1,8 +1,6 @@
 import type { Redis } from "ioredis";
-import type { Config } from "../config.ts";
 import { type Log, throttledWarning } from "../log.ts";
-import type { Shutdown } from "../process/shutdown.ts";
-import { openBlocking } from "../redis/connect.ts";
+import type { RedisConnections } from "../redis/connections.ts";
 
 /**
  * The messages from the APIs to the workers that the caller of a search has hung up. A lost message means only that the
@@ -18,10 +16,10 @@ export async function announceAbandoned(redis: Redis, requestId: string): Promis
 
 /** Calls `heard` with each request id that is announced, on a connection of its own, until the process stops. */
 export function subscribeToAbandoned(
-  { config, log, shutdown }: { config: Config; log: Log; shutdown: Shutdown },
+  { connections, log }: { connections: RedisConnections; log: Log },
   heard: (requestId: string) => void,
 ): void {
-  const connection = openBlocking({ url: config.REDIS_URL, name: "worker-abandoned", log, shutdown });
+  const connection = connections.openBlocking("worker-abandoned");
   connection.on("message", (_channel: string, requestId: string) => heard(requestId));
   const warn = throttledWarning(log, "cannot hear which searches are abandoned: they run on");
   void connection.subscribe(channel).catch(warn);

@@ -7,7 +7,8 @@ import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Shutdown } from "../process/shutdown.ts";
 import { protocolTimes } from "../protocol-times.ts";
-import { awaitReady, openBlocking, openCommands } from "../redis/connect.ts";
+import { awaitReady } from "../redis/connect.ts";
+import type { RedisConnections } from "../redis/connections.ts";
 import { type SearchJob, searchJob } from "./search-job.ts";
 
 /**
@@ -40,7 +41,7 @@ const jobsPerBatchMax = 128;
 const batchConcurrency = 2;
 // Of workers that die with the job. A search that has killed three workers is not given to a fourth.
 const takeOversMax = 2;
-const drainDelaySeconds = 5;
+const drainDelaySeconds = protocolTimes.redisBlockMs / 1_000;
 
 /** BullMQ's own view of the queue. The product uses {@link openSearchQueue}. */
 export const createQueue = (connection: ConnectionOptions, options: Omit<QueueOptions, "connection"> = {}) =>
@@ -58,7 +59,7 @@ export interface SearchQueue {
 }
 
 interface Opening {
-  config: Config;
+  connections: RedisConnections;
   metrics: Metrics;
   log: Log;
   shutdown: Shutdown;
@@ -74,8 +75,8 @@ interface Pending {
  * Opens the queue for an API process, on a connection of its own: every pipeline of ioredis copies all scripts of its
  * connection, and BullMQ has many. Waits until Redis is reachable.
  */
-export async function openSearchQueue({ config, metrics, log, shutdown }: Opening): Promise<SearchQueue> {
-  const connection = openCommands({ url: config.REDIS_URL, name: "queue", log, shutdown });
+export async function openSearchQueue({ connections, metrics, log, shutdown }: Opening): Promise<SearchQueue> {
+  const connection = connections.openCommands("queue");
   await awaitReady(connection, "queue", log);
   const queue = createQueue(connection, {
     defaultJobOptions: jobOptions,
@@ -110,7 +111,7 @@ export async function openSearchQueue({ config, metrics, log, shutdown }: Openin
  * @param handlers.failed gets a job that failed, or that killed too many workers; without `job` if it is not readable.
  */
 export function openSearchWorker(
-  { config, metrics, log, shutdown }: Opening,
+  { config, connections, metrics, log, shutdown }: Opening & { config: Config },
   handlers: {
     run: (job: SearchJob, isRepeated: boolean) => Promise<void>;
     failed: (error: Error, requestId: string | undefined, job: SearchJob | undefined) => Promise<void>;
@@ -126,7 +127,7 @@ export function openSearchWorker(
     }
   };
   const worker = new Worker(queueName, runJob, {
-    connection: openBlocking({ url: config.REDIS_URL, name: "worker-queue", log, shutdown }),
+    connection: connections.openBlocking("worker-queue"),
     prefix,
     concurrency: config.WORKER_CONCURRENCY,
     lockDuration: protocolTimes.jobLockMs,

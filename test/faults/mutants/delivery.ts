@@ -99,4 +99,10 @@ export const deliveryMutants: readonly Mutant[] = [
     caughtBy: faults("crash-points", "--only", "api:enqueue:before, no key, first"),
     edits: [inCode("sweepHolds", replace("overdue.map(", "overdue.slice(overdue.length).map("))],
   },
+  {
+    name: "silent-redis-unnoticed",
+    what: "A connection to Redis that gets no answer any more stays open.",
+    caughtBy: testFile("test/journeys/vanished-redis.test.ts"),
+    edits: [inCode("RedisConnections.#connect", replace("socketTimeout: protocolTimes.redisSilenceMs,", ""))],
+  },
 ];

@@ -20,6 +20,11 @@ export interface Proxy {
   /** Holds all bytes in these directions while connections stay open. `mend` forwards the held bytes. */
   silence: (...ways: Way[]) => void;
   /**
+   * The server's host is replaced by another: the connections that are open carry nothing any more and are not closed, and
+   * new ones work. With a name, only the connections that have it in their first bytes.
+   */
+  replaceHost: (connectionName?: string) => void;
+  /**
    * Breaks one connection at the next request that contains these bytes: after the server carried it out and before its
    * reply is forwarded (`landed`), or before the server gets it. The sender cannot distinguish the two.
    */
@@ -34,8 +39,18 @@ interface Trap {
   landed: boolean;
 }
 
+/** One connection: the first bytes that the client sent, and whether its server is gone for good. */
+interface Connection {
+  greeting: string;
+  isLost: boolean;
+}
+
+const greetingMax = 1_000;
+const forever = new Promise<never>(() => undefined);
+
 /** The faults that apply to all connections of the proxy now. */
 class Faults {
+  readonly connections = new Set<Connection>();
   isCut = false;
   delayMs = 0;
   trap: Trap | undefined;
@@ -43,8 +58,9 @@ class Faults {
   #cleared = Promise.withResolvers<void>();
 
   /** Resolves when this direction is not held, at once or later. */
-  async passable(way: Way): Promise<void> {
+  async passable(way: Way, connection: Connection): Promise<void> {
     while (this.silent.has(way)) await this.#cleared.promise;
+    if (connection.isLost) await forever;
   }
 
   clear(): void {
@@ -99,6 +115,9 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
     silence: (...ways) => {
       for (const way of ways) faults.silent.add(way);
     },
+    replaceHost: (connectionName = "") => {
+      for (const connection of faults.connections) connection.isLost ||= connection.greeting.includes(connectionName);
+    },
     cutAround: (request, landed) => {
       faults.trap = { request, landed };
     },
@@ -115,6 +134,9 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
 
 function carry(faults: Faults, caller: Socket, callee: Socket): void {
   let swallowing = false;
+  const connection = { greeting: "", isLost: false };
+  faults.connections.add(connection);
+  caller.once("close", () => faults.connections.delete(connection));
   const breakUp = () => {
     breakOff(caller);
     breakOff(callee);
@@ -122,8 +144,10 @@ function carry(faults: Faults, caller: Socket, callee: Socket): void {
   const pump = async (way: Way) => {
     const [from, to] = way === "requests" ? [caller, callee] : [callee, caller];
     for await (const chunk of from) {
+      if (way === "requests" && connection.greeting.length < greetingMax)
+        connection.greeting += chunk.toString("latin1");
       if (faults.delayMs > 0) await sleep(faults.delayMs);
-      await faults.passable(way);
+      await faults.passable(way, connection);
       // This is the reply to the request that was carried out. The connection was kept open only until then.
       if (swallowing && way === "replies") return breakUp();
       const { trap } = faults;

@@ -20,12 +20,14 @@ afterAll(async () => {
 const both = () => [api, worker];
 
 const ready = { status: 200, body: { ready: true, missing: [] } };
-const missing = (name: string) => ({ status: 503, body: { ready: false, missing: [name] } });
+const missing = (...names: string[]) => ({ status: 503, body: { ready: false, missing: names } });
+const apiWithoutRedis = ["redis", "redis api", "redis identity", "redis queue", "redis api-inbox"];
+const workerWithoutRedis = ["redis", "reported", "redis worker", "redis worker-abandoned", "redis worker-queue"];
 const patience = { timeout: 120_000, interval: 100 };
 
 async function readiness({ opsUrl }: { opsUrl: string }) {
   const response = await fetch(`${opsUrl}/readyz`);
-  const body: unknown = await response.json();
+  const body: { ready: boolean; missing: string[] } = JSON.parse(await response.text());
   return { status: response.status, body };
 }
 
@@ -72,16 +74,27 @@ test("without Redis a process is live but not ready, and recovers by itself", as
   const { port, kill, exited } = service.redisServer;
   kill("SIGKILL");
   await exited;
-  await expect.poll(readinessOfBoth, patience).toEqual([missing("redis"), missing("redis")]);
+  await expect.poll(readinessOfBoth, patience).toEqual([missing(...apiWithoutRedis), missing(...workerWithoutRedis)]);
   expect(await livenessOfBoth()).toEqual([200, 200]);
   await service.restartRedis(port);
+  await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);
+});
+
+test("while Redis takes no writes a process is not ready, and recovers by itself", async () => {
+  await service.redis.replicaof("127.0.0.1", 1);
+  await expect
+    .poll(async () => (await readinessOfBoth()).map(({ body }) => body.ready), patience)
+    .toEqual([false, false]);
+  await service.redis.replicaof("no", "one");
   await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);
 });
 
 test("a frozen Redis counts as missing, and does not delay a probe", async () => {
   service.redisServer.kill("SIGSTOP");
   try {
-    await expect.poll(readinessOfBoth, patience).toEqual([missing("redis"), missing("redis")]);
+    await expect
+      .poll(async () => (await readinessOfBoth()).map(({ body }) => body.missing[0]), patience)
+      .toEqual(["redis", "redis"]);
     const startedAtMs = performance.now();
     await readiness(api);
     expect(performance.now() - startedAtMs).toBeLessThan(1_900); // A command that Redis does not answer times out after 2 s.

@@ -3,7 +3,9 @@ import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { Shutdown } from "../../../shared/process/shutdown.ts";
 import { openLog } from "../../../shared/log.ts";
-import { openCommands, whenReady } from "../../../shared/redis/connect.ts";
+import { awaitReady, whenReady } from "../../../shared/redis/connect.ts";
+import { reconnectAfterMs, RedisConnections } from "../../../shared/redis/connections.ts";
+import { startProxy } from "../../harness/servers/proxy.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 
 const log = openLog({ name: "test", level: "silent" });
@@ -22,7 +24,7 @@ test("many concurrent writes that a replica refuses cost one reconnection, and n
   process.on("warning", note);
   onTestFinished(() => void process.off("warning", note));
 
-  const redis = openCommands({ url: server.url, name: "test", log, shutdown });
+  const redis = new RedisConnections({ url: server.url, log, shutdown }).openCommands("test");
   await whenReady(redis, 5_000);
   await operator.replicaof("127.0.0.1", 1);
   const refused = once(redis, "close");
@@ -33,4 +35,32 @@ test("many concurrent writes that a replica refuses cost one reconnection, and n
   await whenReady(redis, 5_000);
   expect(await redis.set("key", "x")).toBe("OK");
   expect(warnings).toEqual([]);
+});
+
+test("a Redis that accepts connections and never answers is tried again, and used once it answers", async () => {
+  const server = await freshRedis();
+  const proxy = await startProxy(server.url);
+  const shutdown = new Shutdown();
+  onTestFinished(async () => {
+    await shutdown.run(log);
+    await proxy.close();
+    await server.stop();
+  });
+  proxy.silence("replies");
+  const connections = new RedisConnections({ url: proxy.url, log, shutdown });
+  const redis = connections.openCommands("test");
+  await new Promise((resolve) => redis.once("close", resolve));
+  expect(connections.notReady()).toEqual(["test"]);
+  proxy.mend();
+  await awaitReady(redis, "test", log);
+  expect(connections.notReady()).toEqual([]);
+  expect(await redis.ping()).toBe("PONG");
+});
+
+test("processes that lost Redis together come back apart, and each within a second", () => {
+  for (const attempt of [1, 3, 10, 1_000]) {
+    const [soonest, latest] = [reconnectAfterMs(attempt, 0), reconnectAfterMs(attempt, 1)];
+    expect(latest).toBe(2 * soonest);
+    expect(latest).toBeLessThanOrEqual(1_000);
+  }
 });

@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
+import { revokeToken } from "../../shared/organizations/tokens.ts";
+import type { RunningProcess } from "../harness/processes/process.ts";
+import { type Api, type Organization, Service, type Worker } from "../harness/processes/service.ts";
+import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+
+/**
+ * The host of Redis is replaced without a word: connections that are open stay open and carry nothing any more, as after a
+ * loss of power or network. Only new connections reach Redis.
+ */
+
+let service: Service;
+let proxy: Proxy;
+let api: Api;
+let worker: Worker;
+let organization: Organization;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 0 });
+  proxy = await startProxy(service.redisServer.url);
+  worker = await service.startWorker({ REDIS_URL: proxy.url });
+  api = await service.startApi({ REDIS_URL: proxy.url });
+  organization = await service.organization({ creditMils: 1_000 });
+  await service.until(async () => (await search("warm")).status === 200);
+});
+afterAll(async () => {
+  await proxy.close();
+  await service.stop();
+});
+beforeEach(() => service.until(async () => (await isReady(api)) && (await isReady(worker))));
+
+const search = (keyword: string) => service.search(organization.token, { keyword });
+const isReady = async ({ opsUrl }: { opsUrl: string }) => (await fetch(`${opsUrl}/readyz`)).ok;
+
+/** How often a process has noticed that Redis is silent on this connection. */
+const noticed = ({ lines }: RunningProcess, connection: string) =>
+  lines.filter(
+    ({ msg, err }) =>
+      msg === `error on the Redis connection ${connection}` && /Socket timeout/.test(JSON.stringify(err)),
+  ).length;
+
+test("every connection notices it, readiness tells, and searches are answered again", async () => {
+  proxy.replaceHost();
+  for (const process of [api, worker]) await service.until(async () => !(await isReady(process)));
+  await service.until(async () => (await search("again")).status === 200);
+  for (const process of [api, worker]) await service.until(() => isReady(process));
+  for (const connection of ["api", "api-inbox", "queue", "identity"])
+    await service.until(async () => noticed(api, connection) > 0);
+  await service.until(async () => noticed(worker, "worker") > 0);
+  expect([api.hasEnded, worker.hasEnded]).toEqual([false, false]);
+});
+
+test("a search whose answer comes while only the inbox is silent is answered", async () => {
+  const searching = search("sandbox:slow=500 inbox");
+  await service.untilRunning(1);
+  proxy.replaceHost("serpmill-api-inbox");
+  expect((await searching).status).toBe(200);
+});
+
+// The second one is BullMQ's own for blocking reads.
+test.each(["serpmill-worker-queue", "{serpmill}:c2VhcmNoZXM="])(
+  "a search that is enqueued while only the worker's connection %s is silent is answered",
+  async (connection) => {
+    proxy.replaceHost(connection);
+    expect((await search(`worker ${connection}`)).status).toBe(200);
+  },
+);
+
+test("a revocation takes effect within two seconds while only the subscriber is silent, which subscribes again", async () => {
+  const subscribers = async () => {
+    const list = String(await service.redis.call("CLIENT", "LIST", "TYPE", "PUBSUB"));
+    return [...list.matchAll(/^id=\d+/gm)].map(([id]) => id);
+  };
+  const before = await subscribers();
+  const revoked = await service.organization({ creditMils: 0 });
+  expect((await service.usage(revoked.token)).status).toBe(200);
+  proxy.replaceHost("serpmill-identity");
+  await revokeToken(service.database, revoked.tokenId);
+  await publishIdentityChange(service.redis);
+  await service.until(async () => (await service.usage(revoked.token)).status === 401, 2_000);
+  // Redis still lists the connection that is gone.
+  await service.until(async () => (await subscribers()).some((id) => !before.includes(id)));
+});

@@ -1,0 +1,26 @@
+import { expect, onTestFinished, test } from "vitest";
+import { openDatabase } from "../../../shared/database/pool.ts";
+import { openLog } from "../../../shared/log.ts";
+import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { startProxy } from "../../harness/servers/proxy.ts";
+import { freshDatabase } from "../../harness/servers/servers.ts";
+
+const log = openLog({ name: "test", level: "silent" });
+
+test("after Postgres' host vanished without closing its connections, one query fails and the next one is answered", async () => {
+  const server = await freshDatabase();
+  const proxy = await startProxy(server.url);
+  const shutdown = new Shutdown();
+  const pool = openDatabase({ url: proxy.url, name: "test", sizeMax: 3, statementTimeoutMs: 2_000, log, shutdown });
+  onTestFinished(async () => {
+    await shutdown.run(log);
+    await proxy.close();
+    await server.drop();
+  });
+  await Promise.all(Array.from({ length: 3 }, () => pool.query("select pg_sleep(0.1)")));
+  expect(pool.idleCount).toBe(3);
+
+  proxy.replaceHost();
+  await expect(pool.query("select 1")).rejects.toThrow("Query read timeout");
+  expect((await pool.query("select 1 as n")).rows).toEqual([{ n: 1 }]);
+});
