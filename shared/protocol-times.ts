@@ -76,6 +76,8 @@ export const protocolTimes = {
   maintenanceIntervalMs: 1_000,
   /** Without renewal the leader's lease expires after this, and another worker takes over. */
   leaderLeaseMs: 3_000,
+  /** The progress of a full resync is forgotten, so that it begins anew, if no worker leads for this long. */
+  resyncRecordMs: 60_000,
 };
 
 export type ProtocolTimes = Readonly<Record<keyof typeof protocolTimes, number>>;
@@ -119,6 +121,8 @@ export const protocolRelations: Readonly<Record<string, (times: ProtocolTimes) =
   "a worker may miss three heartbeats": (t) => 4 * t.heartbeatIntervalMs <= t.heartbeatTimeoutMs,
   "a heartbeat is kept while it counts": (t) => t.heartbeatTimeoutMs < t.heartbeatRecordMs,
   "the leader may miss one renewal": (t) => 2 * t.maintenanceIntervalMs < t.leaderLeaseMs,
+  "the next leader finds the progress of a resync": (t) =>
+    10 * (t.leaderLeaseMs + t.maintenanceIntervalMs) < t.resyncRecordMs,
 };
 
 /** @throws {Error} that names every relation which does not hold. */

@@ -5,8 +5,8 @@ import { protocolTimes } from "../shared/protocol-times.ts";
  * Elects the worker that does maintenance. Leadership is a lease in Redis: a key with the leader's id and an expiry.
  *
  * - Redis is authoritative. A worker is the leader from the moment at which Redis confirmed the lease, and trusts that for
- *   one run of maintenance, about a second.
- * - The leader renews before each run. If it dies or loses Redis, the lease expires after 3 s, and the next worker that
+ *   one step of maintenance.
+ * - The leader renews before each step, and within a long one before each page. If it dies or loses Redis, the lease expires after 3 s, and the next worker that
  *   tries becomes the leader. A leader that stops gives the lease back.
  * - Two leaders are possible for a moment: a frozen leader may go on after its lease expired, the renewal is not atomic,
  *   and Redis may lose the key. The lease only saves work. It is safe without it, because every step of maintenance is

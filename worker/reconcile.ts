@@ -6,6 +6,7 @@ import { deleteStoredBalance, readStoredBalances, storeBalance } from "../shared
 import type { VersionedBalance } from "../shared/credits/versioned-balance.ts";
 import { listOrganizationIds } from "../shared/organizations/organizations.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
+import { execPipeline } from "../shared/redis/pipeline.ts";
 
 /**
  * The reconciler repairs what was lost: charges whose delivery was never confirmed, and copies of balances that Redis
@@ -15,7 +16,7 @@ import { protocolTimes } from "../shared/protocol-times.ts";
 const reversalsPerRunMax = 500;
 const organizationsPerPage = 1_000;
 
-type Repairing = Pick<Context, "database" | "redis" | "metrics" | "log">;
+export type Repairing = Pick<Context, "database" | "redis" | "metrics" | "log">;
 
 /** Reverses charges that are unconfirmed for five minutes. In doubt, the caller keeps the mils. */
 export async function reverseUndelivered({ database, redis, metrics, log }: Repairing): Promise<void> {
@@ -30,19 +31,20 @@ export async function reverseUndelivered({ database, redis, metrics, log }: Repa
   }
 }
 
-/** Stores the balance of every organization whose copy in Redis is missing or older. */
-export async function storeAllBalances({ database, redis, metrics }: Repairing): Promise<void> {
-  for (let after = ""; ; ) {
-    const page = await listBalances(database, after, organizationsPerPage);
-    const last = page.at(-1);
-    if (!last) return;
-    const pipeline = redis.pipeline();
-    for (const { organizationId, balance } of page) void storeBalance(pipeline, organizationId, balance);
-    await pipeline.exec();
-    metrics.balancesStored.inc({ why: "redis_restarted" }, page.length);
-    if (page.length < organizationsPerPage) return;
-    after = last.organizationId;
-  }
+/**
+ * Stores the balances of one page of organizations, behind `after`, whose copies in Redis are missing or older.
+ * @returns where the next page begins, or that this was the last one. @throws if Redis did not take them all.
+ */
+export async function storeNextBalances(
+  { database, redis, metrics }: Repairing,
+  after: string,
+): Promise<{ after: string; done: boolean }> {
+  const page = await listBalances(database, after, organizationsPerPage);
+  const pipeline = redis.pipeline();
+  for (const { organizationId, balance } of page) void storeBalance(pipeline, organizationId, balance);
+  await execPipeline(pipeline);
+  metrics.balancesStored.inc({ why: "redis_restarted" }, page.length);
+  return { after: page.at(-1)?.organizationId ?? after, done: page.length < organizationsPerPage };
 }
 
 /** How far the comparison of all organizations has come: the last id compared, and the drift found so far. */

@@ -105,4 +105,10 @@ export const deliveryMutants: readonly Mutant[] = [
     caughtBy: testFile("test/journeys/vanished-redis.test.ts"),
     edits: [inCode("RedisConnections.#connect", replace("socketTimeout: protocolTimes.redisSilenceMs,", ""))],
   },
+  {
+    name: "resync-progress-forgotten",
+    what: "The progress of a full resync is not kept, so each leader begins it anew.",
+    caughtBy: testFile("test/worker/resync.test.ts"),
+    edits: [inCode("continueResync", replace("await keep(redis, at);", ""))],
+  },
 ];
