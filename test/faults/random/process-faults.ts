@@ -73,6 +73,11 @@ export const held =
       link.mend();
     };
   };
+/** The server's host vanishes and another takes its name: open connections carry nothing any more and are never closed. */
+export const hostReplaced = (name: LinkName) => (process: ClusterProcess) => {
+  process.links[name].replaceHost();
+  return () => undefined;
+};
 /** Every message is delayed. */
 export const slow =
   (name: LinkName) =>

@@ -39,7 +39,7 @@ interface Trap {
   landed: boolean;
 }
 
-/** One connection: the first bytes that the client sent, and whether its server is gone for good. */
+/** One connection: the first bytes that the client sent, and whether its server is gone. */
 interface Connection {
   greeting: string;
   isLost: boolean;
