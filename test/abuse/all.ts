@@ -8,10 +8,14 @@ import { hungUpSearches } from "./attacks/hung-up-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { keyedWithoutCredit } from "./attacks/keyed-without-credit.ts";
 import { lookalikeHosts } from "./attacks/lookalike-hosts.ts";
+import { oddRequests } from "./attacks/odd-requests.ts";
 import { pipelinedAnswers } from "./attacks/pipelined-answers.ts";
 import { plantedCookies } from "./attacks/planted-cookies.ts";
 import { randomTokens } from "./attacks/random-tokens.ts";
+import { slowCallers } from "./attacks/slow-callers.ts";
+import { stolenLogins } from "./attacks/stolen-logins.ts";
 import { unreadAnswers } from "./attacks/unread-answers.ts";
+import { waitingRepeats } from "./attacks/waiting-repeats.ts";
 import { fullStrength } from "./attacks/full-strength.ts";
 
 /** Every attack, in the order in which they run. */
@@ -25,9 +29,13 @@ export const attacks: readonly Attack[] = [
   keyedAnswers,
   keyedWithoutCredit,
   lookalikeHosts,
+  oddRequests,
   pipelinedAnswers,
   plantedCookies,
   randomTokens,
+  slowCallers,
+  stolenLogins,
   unreadAnswers,
+  waitingRepeats,
   fullStrength,
 ];

@@ -6,7 +6,7 @@ import type { AttackStack } from "../attack-stack.ts";
 const priceMils = 5;
 const searches = 40;
 const inFlight = 12;
-const rounds: Record<Strength, number> = { quick: 3, full: 25 };
+const rounds: Record<Strength, number> = { quick: 2, full: 25 };
 
 /** An honest caller with credit for exactly its searches, whose balance two workers change at once. */
 export const falseRefusals: Attack = {

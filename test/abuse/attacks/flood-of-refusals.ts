@@ -8,7 +8,7 @@ import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest
 
 const connections = 16;
 const idleMs = 60_000;
-const refusals: Record<Strength, number> = { quick: 3_000, full: 30_000 };
+const refusals: Record<Strength, number> = { quick: 1_500, full: 30_000 };
 
 /** The requests of one round on one connection. None of them can be answered with results. */
 const roundOf = (by: Credential, n: number): string[] => [
@@ -29,7 +29,7 @@ export const floodOfRefusals: Attack = {
   name: "flood-of-refusals",
   tried: `invalid requests, unpaid searches with and without keys, unknown tools, on ${connections} connections`,
   run: async (stack, strength) => {
-    const attacker = await stack.service.organization({ creditMils: 0 });
+    const attacker = await stack.service.organization({ creditMils: 0, terms: { windowLimit: 60 } });
     const honest = { organizations: await honestOrganizations(stack, 4), perSecond: 5 };
     const outcomes: string[] = [];
     const answers = await honestBeside(stack, honest, () =>

@@ -3,6 +3,8 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const connectMsMax = 60_000;
+const largeBytes = 100_000;
+const largePauseMs = 100;
 
 /**
  * A caller's connection that does what no well-behaved client does: it takes nothing of what arrives before `read()`,
@@ -78,7 +80,9 @@ export class Connection {
     this.read();
     for (let seen = -1; seen !== this.#length && !isEnough() && !this.#isClosed; ) {
       seen = this.#length;
-      await this.#until(() => this.#length !== seen || isEnough(), idleMs);
+      await this.#until(() => this.#length !== seen, idleMs);
+      // To look at megabytes after each chunk would take longer than to read them.
+      if (this.#length > largeBytes) await sleep(largePauseMs);
     }
   }
 

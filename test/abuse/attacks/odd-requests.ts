@@ -1,0 +1,116 @@
+import { gzipSync } from "node:zlib";
+import { tally } from "../../faults/scenarios/statistics.ts";
+import type { Organization } from "../../harness/processes/service.ts";
+import type { Attack, Finding } from "../attack.ts";
+import type { AttackStack } from "../attack-stack.ts";
+import { Connection } from "../callers/connection.ts";
+import { type Credential, searchBytes } from "../callers/requests.ts";
+import { outcomeOf, responsesIn } from "../callers/responses.ts";
+import { judgeAnswers } from "../judges/free-answers.ts";
+import { usableCopies } from "../judges/usable-copies.ts";
+
+const idleMs = 30_000;
+const secondMs = 300;
+const body = '{"keyword":"odd"}';
+const bomb = gzipSync(Buffer.alloc(1_000_000, " ")).toString("latin1");
+
+/** Requests that different readers of HTTP and JSON read differently, by what makes them odd. None may be answered twice. */
+function requestsOf({ url, token }: Credential): Record<string, string> {
+  const host = new URL(url).host;
+  const head = (lines: string, method = "POST", path = "/v1/serp/search") =>
+    `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${token}\r\n${lines}\r\n\r\n`;
+  const json = (text: string, more = "") =>
+    head(`content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}${more}`) + text;
+  return {
+    "two lengths": head("content-type: application/json\r\ncontent-length: 17\r\ncontent-length: 5") + body,
+    "a length and chunks":
+      head("content-type: application/json\r\ncontent-length: 17\r\ntransfer-encoding: chunked") + body,
+    "a smuggled second request": json(body, "\r\ntransfer-encoding : chunked"),
+    "a compressed bomb":
+      head(`content-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: ${bomb.length}`) + bomb,
+    "two keys": json(body, "\r\nidempotency-key: one\r\nidempotency-key: two"),
+    "two tokens": json(body, "\r\nauthorization: Bearer smk_other"),
+    "deep nesting": json(`{"keyword":${"[".repeat(8_000)}${"]".repeat(8_000)}}`),
+    __proto__: json('{"keyword":"odd","__proto__":{"depth":100}}'),
+    "a constructor": json('{"keyword":"odd","constructor":{"prototype":{"depth":100}}}'),
+    "a huge number": json('{"keyword":"odd","depth":1e400}'),
+    "combining characters": json(JSON.stringify({ keyword: `a${"\u0301".repeat(5_000)}` })),
+    "direction marks": json(JSON.stringify({ keyword: "\u202Eodd" })),
+    HEAD: head("content-length: 0", "HEAD"),
+    OPTIONS: head("content-length: 0", "OPTIONS"),
+    TRACE: head("content-length: 0", "TRACE"),
+    CONNECT: head("content-length: 0", "CONNECT"),
+    "a token in the query": `GET /v1/usage?token=${token}&access_token=${token} HTTP/1.1\r\nhost: ${host}\r\n\r\n`,
+    "an unknown expectation": json(body, "\r\nexpect: 200-ok"),
+    "one-byte chunks without an end":
+      head("content-type: application/json\r\ntransfer-encoding: chunked") +
+      body
+        .split("")
+        .map((c) => `1\r\n${c}\r\n`)
+        .join("")
+        .slice(0, -3),
+  };
+}
+
+export const oddRequests: Attack = {
+  name: "odd-requests",
+  tried: "malformed, ambiguous, nested, compressed and oversized requests on all paths",
+  run: async (stack) => {
+    const attacker = await stack.service.organization();
+    const by = { url: stack.apiUrl, token: attacker.token };
+    const calls = stack.provider.requests.length;
+    const outcomes: Record<string, string[]> = {};
+    for (const [what, bytes] of Object.entries(requestsOf(by))) outcomes[what] = await outcomesOf(by.url, bytes);
+    const refusals = judgeRefusals(outcomes, stack.provider.requests.length - calls);
+    return [refusals, ...(await judgeHalfClosed(stack, attacker))];
+  },
+};
+
+async function outcomesOf(url: string, bytes: string): Promise<string[]> {
+  const connection = await Connection.open(url);
+  connection.send(Buffer.from(bytes, "utf8"));
+  await connection.readUntil(() => responsesIn(connection.received).length > 0, idleMs);
+  await connection.readUntil(() => false, secondMs); // A second answer would be one too many.
+  connection.reset();
+  const outcomes = responsesIn(connection.received).map(outcomeOf);
+  return outcomes.length > 0 ? outcomes : [connection.isClosed ? "closed" : "left open"];
+}
+
+function judgeRefusals(outcomes: Readonly<Record<string, readonly string[]>>, calls: number): Finding {
+  const wrong = Object.entries(outcomes).filter(
+    ([, seen]) => seen.length > 1 || /^(200|5\d\d|left open)/.test(seen[0] ?? ""),
+  );
+  return {
+    promised: "each is refused once, without a search and without a fault of the service",
+    seen: [
+      tally(Object.values(outcomes).flat()),
+      `${calls} provider calls`,
+      ...wrong.map(([what, seen]) => `${what}: ${seen.join(", ")}`),
+    ].join("; "),
+    held: wrong.length === 0 && calls === 0,
+  };
+}
+
+/** A caller that has nothing more to send closes its direction. It pays for what it gets, and for nothing else. */
+async function judgeHalfClosed(stack: AttackStack, attacker: Organization): Promise<Finding[]> {
+  const by = { url: stack.apiUrl, token: attacker.token };
+  const connection = await Connection.open(by.url);
+  connection.send(searchBytes(by, { keyword: "half-closed" }));
+  connection.finish();
+  await connection.readUntil(() => responsesIn(connection.received).some(({ isWhole }) => isWhole), idleMs);
+  connection.reset();
+  const copies = usableCopies(connection.received);
+  const answers = await judgeAnswers(stack, attacker, copies);
+  const charges = (await stack.service.ledgerOf(attacker.organizationId)).filter(
+    ({ kind }) => kind === "charge",
+  ).length;
+  const errors = stack.service.apis.flatMap(({ errors: lines }) => lines).length;
+  return [
+    answers,
+    {
+      promised: "a caller that closes its sending direction pays for what it gets, and no process logged an error",
+      seen: `${copies.size} answers, ${charges} charges, ${errors} errors`,
+      held: charges <= copies.size && errors === 0,
+    },
+  ];
+}
