@@ -126,9 +126,15 @@ function undoCases(): Case[] {
     ...bothOf("settle", "reverse", "drop").map((at) =>
       named("api", at, "charged, late", { ...charges, plot: "charged late", apis: [at] }),
     ),
-    ...bothOf("remove", "settle", "drop").map((at) =>
+    ...bothOf("remove", "announce", "settle", "drop").map((at) =>
       named("api", at, "hang-up", { ...lost, plot: "hang-up", apis: [at] }),
     ),
+    // The worker that runs the abandoned search dies, and the next one ends it without asking the provider.
+    ...bothOf("settle", "drop", "finish")
+      .filter(({ step, edge }) => step !== "finish" || edge === "before")
+      .map((at) =>
+        named("worker", at, "hang-up", { ...lost, plot: "hang-up", apis: [], workers: [at], deadlineMs: longMs }),
+      ),
     ...bothOf("remove", "settle", "reverse", "drop").map((at) =>
       named("api", at, "charged, hang-up", { ...charges, plot: "charged hang-up", apis: [at], deadlineMs: longMs }),
     ),

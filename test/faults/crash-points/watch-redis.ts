@@ -31,6 +31,7 @@ function stepOf(redis: Redis, command: Command): Step | undefined {
   const { name, args } = command;
   if (name === "xadd") return "answer";
   if (name === "xread") return "arrive";
+  if (name === "publish") return "announce";
   if (name === "hmget") return args.includes("failure") ? "poll" : undefined;
   const script = scriptOf(redis, args[0]);
   return script === "settle" ? stepOfSettle(args) : stepsOfScripts[script ?? ""];
