@@ -15,6 +15,7 @@ import { randomTokens } from "./attacks/random-tokens.ts";
 import { slowCallers } from "./attacks/slow-callers.ts";
 import { stolenLogins } from "./attacks/stolen-logins.ts";
 import { unreadAnswers } from "./attacks/unread-answers.ts";
+import { vanishedRedis } from "./attacks/vanished-redis.ts";
 import { waitingRepeats } from "./attacks/waiting-repeats.ts";
 import { fullStrength } from "./attacks/full-strength.ts";
 
@@ -36,6 +37,7 @@ export const attacks: readonly Attack[] = [
   slowCallers,
   stolenLogins,
   unreadAnswers,
+  vanishedRedis,
   waitingRepeats,
   fullStrength,
 ];
