@@ -8,6 +8,7 @@ import { type Log, openLog } from "./log.ts";
 import { type Metrics, openMetrics } from "./metrics.ts";
 import { Clock } from "./redis/clock.ts";
 import { RedisConnections } from "./redis/connections.ts";
+import { defineReplyScript } from "./queue/replies.ts";
 
 /** What every process opens. Functions take the parts that they use. */
 export interface Context {
@@ -32,5 +33,6 @@ export function openContext(options: { config: Config; name: string; databaseSiz
   const redis = connections.openCommands(name);
   defineHoldScripts(redis);
   defineOpenHoldScripts(redis);
+  defineReplyScript(redis);
   return { config, log, metrics: openMetrics(), shutdown, database, redis, connections, clock: new Clock() };
 }

@@ -5,6 +5,8 @@ import { reversalReasons } from "./credits/deliveries.ts";
 
 const admissionOutcomes = [
   "held",
+  "remembered",
+  "answered",
   "replayed",
   "waiting",
   "short",
@@ -117,6 +119,11 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
       "Settlement batches that failed in Postgres and were retried or split.",
     ),
     settlementBatch: histogram("settlement_batch_duration_seconds", "One call of settle() in Postgres."),
+    keyLookups: histogram(
+      "key_lookup_duration_seconds",
+      "One look into Postgres for a batch of Idempotency-Keys: whether they have paid (`keys`), and the answers (`answers`).",
+      ["of"],
+    ),
     reversals: counter(
       "reversals_total",
       "Charges reversed, by reason; for `undelivered` it is unknown whether the answer arrived.",

@@ -38,10 +38,10 @@ export const protocolTimes = {
   /** `ledger verify` reports a charge that is neither confirmed nor reversed at this age. */
   undeliveredViolationAfterMs: 600_000,
 
-  /** How long Redis keeps the answer under an Idempotency-Key. `settle()` in Postgres keeps the payment as long. */
-  idempotencyRecordMs: 24 * 3_600_000,
-  /** How long Redis keeps a failure under a key, for the repeats that wait for the first request. */
-  idempotencyFailureMs: 5_000,
+  /** How long Redis keeps the record of a key whose first request runs, if nothing ends it. */
+  idempotencyRecordMs: 600_000,
+  /** How long Redis keeps the end of the first request, for the repeats that wait. Answers are in Postgres. */
+  idempotencyEndMs: 5_000,
   /** The longest pause between two polls of a repeat that waits for the first request. */
   idempotencyPollMaxMs: 100,
   /** A paid key counts as expired this long before it is: a repeat admitted for 0 mils must settle while it is valid. */
@@ -102,10 +102,10 @@ export const protocolRelations: Readonly<Record<string, (times: ProtocolTimes) =
   "an inbox outlives the searches that wait for it": (t) => t.searchDeadlineMaxMs + t.deliveryFenceMs < t.replyInboxMs,
   "a repeat admitted for 0 mils settles before its paid key expires": (t) =>
     t.searchDeadlineMaxMs + t.sweepGraceMs + t.undoRetryMs < t.paidKeyMarginMs,
-  "a key is remembered longer than a search and its paid-key margin take": (t) =>
-    t.searchDeadlineMaxMs + t.paidKeyMarginMs < t.idempotencyRecordMs,
-  "every waiting repeat polls a failure several times before it expires": (t) =>
-    10 * t.idempotencyPollMaxMs <= t.idempotencyFailureMs,
+  "the record of a key outlives its search and the sweep of its hold": (t) =>
+    t.searchDeadlineMaxMs + t.overdueViolationAfterMs < t.idempotencyRecordMs,
+  "every waiting repeat polls an end several times before it expires": (t) =>
+    10 * t.idempotencyPollMaxMs <= t.idempotencyEndMs,
   "a stalled job is found while its lock could still be renewed": (t) => t.stallCheckIntervalMs < t.jobLockMs,
   "a killed worker's search has most of its time left when it is taken over": (t) =>
     2 * (t.jobLockMs + t.stallCheckIntervalMs) < t.searchDeadlineDefaultMs,

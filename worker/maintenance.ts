@@ -2,6 +2,7 @@ import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
 import { defineHoldIndexScripts, readOpenHolds } from "../shared/credits/hold-deadlines.ts";
 import { deleteExpiredKeys } from "../shared/credits/paid-keys.ts";
+import { clearOldAnswers } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
@@ -48,6 +49,9 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
     () => removeStaleHeartbeats(redis, clock.nowMs()),
     () => reverseUndelivered(context),
     () => deleteExpiredKeys(database, expiredKeysPerRunMax),
+    async () => {
+      if (await clearOldAnswers(database)) log.info("emptied the table of the answers that have expired");
+    },
   ];
   const run = async () => {
     const due = runs % slowStepsEvery === 0 ? [...steps, ...slowSteps] : steps;

@@ -1,5 +1,6 @@
 import type { Context } from "../shared/context.ts";
 import { type Decision, type SettlementRequest, isCharged } from "../shared/credits/ledger.ts";
+import { compressAnswer } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { isTransient } from "../shared/database/transient-errors.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
@@ -40,11 +41,13 @@ export async function runSearchJob(context: RunningSearches, job: SearchJob, isR
   context.log.debug({ requestId: job.requestId, ...trace }, "search ran");
   countCalls(context, trace);
 
+  const paid = job.key && answer.ok ? serialize(job, answer, job.priceMils) : undefined;
+  const compressed = paid && (await compressAnswer(paid));
   try {
     await settlement.settle({
-      request: settlementRequest(job, answer, abandoned.aborted),
+      request: abandoned.aborted ? abandonment(job) : settlementRequest(job, answer, compressed),
       retryForMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs,
-      toOutcome: (decision) => conclude(context, job, answer, decision),
+      toOutcome: (decision) => conclude(context, job, answer, decision, paid),
       reply: { inbox: job.inbox, trace },
       ifCharged: "end_hold",
     });
@@ -64,25 +67,45 @@ async function ask(
   return { ok: false, code: "engine_timeout", details: {}, trace: notSearched, from: "provider" };
 }
 
-function settlementRequest(job: SearchJob, answer: EngineAnswer, isAbandoned: boolean): SettlementRequest {
+/** The caller has hung up: nothing is charged. */
+const abandonment = ({ requestId, organizationId, key }: SearchJob): SettlementRequest => ({
+  requestId,
+  organizationId,
+  key,
+  wanted: "refund",
+  reason: "caller_gone",
+});
+
+function settlementRequest(job: SearchJob, answer: EngineAnswer, compressed: Buffer | undefined): SettlementRequest {
   const { requestId, organizationId, key, priceMils } = job;
-  if (isAbandoned) return { requestId, organizationId, key, wanted: "refund", reason: "caller_gone" };
-  if (answer.ok) return { requestId, organizationId, key, wanted: "charge", priceMils };
+  if (answer.ok) return { requestId, organizationId, key, wanted: "charge", priceMils, answer: compressed };
   const reason = answer.trace === notSearched ? "deadline_passed" : answer.code;
   return { requestId, organizationId, key, wanted: "refund", reason };
 }
 
-/** The answer or the error for the caller, once Postgres has decided who pays. */
-function conclude(context: RunningSearches, job: SearchJob, answer: EngineAnswer, decision: Decision): SearchOutcome {
+/**
+ * The answer or the error for the caller, once Postgres has decided who pays. Under a key Postgres also decides the bytes:
+ * what an earlier run or another request has stored goes to the caller, and this run's answer is dropped.
+ */
+function conclude(
+  context: RunningSearches,
+  job: SearchJob,
+  answer: EngineAnswer,
+  decision: Decision,
+  paid: Buffer | undefined,
+): SearchOutcome {
   const { timeoutMs } = job;
+  const { stored, chargedMils } = decision;
   if (!answer.ok) {
     const details = answer.code === "engine_timeout" ? { timeoutMs } : answer.details;
     return { kind: "failure", code: answer.code, details, charged: isCharged(decision) };
   }
-  if (isCharged(decision)) return answered(job, answer, decision.chargedMils);
+  if (stored) return { kind: "answer", ...stored, chargedMils };
+  if (isCharged(decision)) return answered(job, paid ?? serialize(job, answer, chargedMils), chargedMils);
   switch (decision.reason) {
     case "already_paid":
-      return answered(job, answer, 0);
+      // The payment is of a version that did not store answers, and Redis has lost it.
+      return answered(job, serialize(job, answer, 0), 0);
     case "out_of_credits":
       return { kind: "failure", code: "out_of_credits", details: outOfCredits(context, job, decision) };
     case "idempotency_key_reused":
@@ -93,8 +116,15 @@ function conclude(context: RunningSearches, job: SearchJob, answer: EngineAnswer
   }
 }
 
-function answered(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, chargedMils: number): SearchOutcome {
-  const body = serializeAnswer({
+const answered = ({ requestId }: SearchJob, body: Buffer, chargedMils: number): SearchOutcome => ({
+  kind: "answer",
+  requestId,
+  body,
+  chargedMils,
+});
+
+function serialize(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, chargedMils: number): Buffer {
+  return serializeAnswer({
     requestId: job.requestId,
     query: job.query,
     creditsCharged: chargedMils,
@@ -102,7 +132,6 @@ function answered(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, c
     totalResultsCount: answer.totalResultsCount,
     results: onTarget(answer.results, job.query.targetDomain),
   });
-  return { kind: "answer", requestId: job.requestId, body, chargedMils };
 }
 
 /** The results on the target domain or its subdomains. They keep their ranks on the whole page. */

@@ -1,9 +1,10 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
-import { type Admission, admit } from "../../shared/credits/holds.ts";
+import { type Admission, type AdmissionRequest, admit } from "../../shared/credits/holds.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { readBalance } from "../../shared/credits/ledger.ts";
-import { readPaidKey } from "../../shared/credits/paid-keys.ts";
+import type { StoredAnswer } from "../../shared/credits/stored-answers.ts";
 import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
@@ -12,27 +13,36 @@ import type { Metrics } from "../../shared/metrics.ts";
 import { parseFailure } from "../../shared/queue/replies.ts";
 import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
 import { CreditCheck } from "./credit-check.ts";
+import { PaidAnswers } from "./paid-answers.ts";
 import type { IdempotencyWaiters } from "./idempotency-waiters.ts";
 import type { SearchRequest } from "./search-request.ts";
 import type { Shedding } from "./shedding.ts";
 
 /**
- * Admission of a search: the plan check in memory, then one atomic step in Redis (admit.lua), whose outcome decides:
+ * Admission of a search: the plan check in memory; with an Idempotency-Key a look into Postgres, whether the key has paid;
+ * then one atomic step in Redis (admit.lua), whose outcome decides:
  *
  *   held         a hold is placed; the search goes on
- *   replayed     the Idempotency-Key has an answer; return it
+ *   remembered   the key has paid, and Postgres has the answer; return it
  *   waiting      the key's first request still runs; share its answer or error, or try again if it left neither
+ *   answered     the key's first request was answered after the look into Postgres; look again
+ *   replayed     the record of the key has an answer, left there by an earlier version; return it
  *   cold         Redis has no balance; copy it from Postgres and try again
- *   short        what Redis has is too low; ask Postgres, since Redis may have missed a top-up, a payment under the key, or
- *                the end of a search, and try again if it did; otherwise 402
+ *   short        what Redis has is too low; ask Postgres, since Redis may have missed a top-up or the end of a search, and
+ *                try again if it did; otherwise 402
  *   closed       shedding refuses new searches: 503 (only replays and waiting repeats pass)
  *   key_reused   400      limited, crowded, abandoned   429
  *
- * Postgres is read for `cold` and `short` only.
+ * Without a key, Postgres is read for `cold` and `short` only.
  */
+
+// Before Postgres is asked for an answer that it did not have although Redis said so.
+const lookAgainAfterMs = 10;
 
 export type Held = Extract<Admission, { outcome: "held" }> & { priceMils: number };
 export type Replayed = Extract<Admission, { outcome: "replayed" }>;
+/** What Postgres has under the key of a search: that it has paid, and the answer unless an earlier version was paid. */
+type Paid = { answer: StoredAnswer | undefined };
 type Short = Extract<Admission, { outcome: "short" }>;
 
 /** Redis did not answer the admission; whether it placed a hold may be unknown. */
@@ -56,10 +66,12 @@ export interface AdmissionParts {
 export class AdmissionControl {
   readonly #parts: AdmissionParts;
   readonly #credit: CreditCheck;
+  readonly #paidAnswers: PaidAnswers;
 
   constructor(parts: AdmissionParts) {
     this.#parts = parts;
     this.#credit = new CreditCheck(parts);
+    this.#paidAnswers = new PaidAnswers(parts);
   }
 
   /**
@@ -69,12 +81,23 @@ export class AdmissionControl {
    * @throws {AdmissionFailed}
    */
   async admit(request: SearchRequest): Promise<Held | Replayed> {
-    const { caller, deadline } = request;
     requirePlan(request);
-    let { priceMils } = caller.plan;
+    try {
+      return await this.#admit(request);
+    } catch (error) {
+      if (request.key && error instanceof CallerError) this.#paidAnswers.noteRefusal(request.caller.organizationId);
+      throw error;
+    }
+  }
+
+  async #admit(request: SearchRequest): Promise<Held | Replayed> {
+    const { caller, deadline } = request;
+    let paid = await this.#findPaid(request);
     for (;;) {
+      const priceMils = paid ? 0 : caller.plan.priceMils;
       const refusal = this.#parts.shedding.refusal(deadline.remainingMs());
-      const admission = await this.#askRedis(request, priceMils, refusal !== undefined);
+      const state = { priceMils, closed: refusal !== undefined, remembered: paid?.answer !== undefined };
+      const admission = await this.#askRedis(request, state);
       switch (admission.outcome) {
         case "held":
           this.#parts.shedding.countAdmitted();
@@ -95,24 +118,47 @@ export class AdmissionControl {
           await this.#copyBalance(request);
           break;
         case "short":
-          priceMils = await this.#reconsider(request, priceMils, admission);
+          await this.#reconsider(request, priceMils, admission);
+          break;
+        case "remembered":
+          if (paid?.answer) return { ...admission, outcome: "replayed", ...paid.answer };
+          break;
+        case "answered":
+          await sleep(lookAgainAfterMs);
+          paid = await this.#findPaid(request);
           break;
         case "waiting": {
           const answer = await this.#awaitFirst(request);
           if (answer) return { ...admission, outcome: "replayed", ...answer };
+          paid = await this.#findPaid(request);
         }
       }
     }
   }
 
-  async #askRedis(request: SearchRequest, priceMils: number, closed: boolean): Promise<Admission> {
+  /** @throws {CallerError} `bad_request` if the key has paid for another query, `unavailable` without Postgres. */
+  async #findPaid(request: SearchRequest): Promise<Paid | undefined> {
+    const { key, caller } = request;
+    if (!key) return undefined;
+    const owned = { organizationId: caller.organizationId, hash: key.hash };
+    const paid = await fromPostgres(request, this.#paidAnswers.findKey(owned));
+    if (!paid) return undefined;
+    if (paid.fingerprint !== key.fingerprint) throw keyReused();
+    const answer = await fromPostgres(request, this.#paidAnswers.findAnswer(owned));
+    return answer || paid.coversRepeat ? { answer } : undefined;
+  }
+
+  async #askRedis(
+    request: SearchRequest,
+    state: Pick<AdmissionRequest, "priceMils" | "closed" | "remembered">,
+  ): Promise<Admission> {
     const { redis, metrics, log } = this.#parts;
     const { requestId, caller, key, deadline } = request;
     const budgetMs = deadline.remainingMs();
     if (budgetMs <= 0) throw deadline.error();
     const { organizationId, plan } = caller;
     try {
-      const step = admit(redis, { organizationId, requestId, priceMils, budgetMs, plan, key, closed });
+      const step = admit(redis, { organizationId, requestId, budgetMs, plan, key, ...state });
       const admission = await deadline.limit(step);
       metrics.admissions.inc({ outcome: admission.outcome });
       return admission;
@@ -130,21 +176,10 @@ export class AdmissionControl {
     await this.#storeBalance(request, balance);
   }
 
-  /**
-   * Checks with Postgres before a search is refused for credits.
-   * @returns the price to try again with: 0 if the key has already paid.
-   * @throws {CallerError} `out_of_credits`
-   */
-  async #reconsider(request: SearchRequest, priceMils: number, short: Short): Promise<number> {
-    const { caller, key } = request;
-    const { organizationId } = caller;
-    if (key) {
-      const paid = await fromPostgres(request, readPaidKey(this.#parts.database, organizationId, key.hash));
-      if (paid === key.fingerprint) return 0;
-      if (paid !== undefined) throw keyReused();
-    }
-    const correction = this.#credit.correct(organizationId, short);
-    if (await fromPostgres(request, correction)) return priceMils;
+  /** Checks with Postgres before a search is refused. @throws {CallerError} `out_of_credits` */
+  async #reconsider(request: SearchRequest, priceMils: number, short: Short): Promise<void> {
+    const correction = this.#credit.correct(request.caller.organizationId, short);
+    if (await fromPostgres(request, correction)) return;
     const { availableMils, heldMils } = short;
     const topup = { action: "topup", topupUrl: this.#parts.topupUrl };
     throw new CallerError("out_of_credits", { priceMils, availableMils, heldMils, ...topup });
@@ -157,7 +192,7 @@ export class AdmissionControl {
   }
 
   /**
-   * Waits for the key's first request. @returns its answer, or undefined if it ended without one: then try again.
+   * Waits for the key's first request. @returns the answer if its record has it, otherwise undefined: then try again.
    * @throws {CallerError} the first request's error.
    */
   async #awaitFirst(request: SearchRequest): Promise<{ requestId: string; body: Buffer } | undefined> {
@@ -173,7 +208,7 @@ export class AdmissionControl {
     if (wait.ended === "timed_out") throw deadline.error();
     if (wait.ended !== "done") throw new CallerDisconnected();
     const state = wait.value;
-    if (state.outcome === "answered") return { requestId: state.requestId, body: state.body };
+    if (state.outcome === "replayed") return { requestId: state.requestId, body: state.body };
     if (state.outcome === "failed") {
       const { code, details } = parseFailure(state.failure);
       throw new CallerError(code, details);

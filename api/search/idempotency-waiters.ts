@@ -10,9 +10,11 @@ const failuresMax = 20;
  * Repeats that wait for the first request under their Idempotency-Key. The key's record in Redis has one of these states:
  *
  *   running    the first request holds the key; poll again
- *   answered   the repeat gets the same bytes
+ *   answered   the repeat gets the same bytes, from Postgres
+ *   replayed   the repeat gets the same bytes, which an earlier version kept in the record
  *   failed     the repeat gets the same error
- *   gone       there is no record (it expired, or was lost with Redis); the repeat tries to be admitted itself
+ *   gone       there is no record (it expired, or was lost with Redis); the repeat looks in Postgres, and otherwise tries to
+ *              be admitted itself
  *
  * All repeats of one key in this process share one poll.
  */

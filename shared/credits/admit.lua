@@ -4,23 +4,26 @@
 --   searches abandoned lately.
 -- ARGV: 1 request id, 2 price in mils, 3 searches in flight at most, 4 window limit, 5 window ms, 6 ms until the
 --   deadline, 7 query fingerprint ('' without an Idempotency-Key), 8 ms that a record lives, 9 '1' to place no
---   hold, 10 hash of the Idempotency-Key, so that a hold names the record it owns.
+--   hold, 10 hash of the Idempotency-Key, so that a hold names the record it owns, 11 '1' if Postgres has the answer.
 -- Returns {outcome, requests in the window, ms to its end, …}:
 --   held: deadline (ms since the epoch, Redis' clock), mils left to spend
---   replayed: the first request's id, the bytes of its answer   waiting: the id of the request that still runs
---   key_reused, cold, closed, limited, crowded: nothing more    short: available, held, version of the balance
---   abandoned: ms until a search without a key is admitted again
+--   waiting: the id of the request that still runs              short: available, held, version of the balance
+--   remembered: the answer is in Postgres                       answered: by now; look for the answer in Postgres
+--   key_reused, cold, closed, limited, crowded: nothing more    abandoned: ms until a search without a key is admitted again
+--   replayed: the first request's id and the bytes of its answer, which an earlier version kept in the record
 local balance, holds, window, record, index, abandoned = unpack(KEYS)
 local id, price, fingerprint = ARGV[1], tonumber(ARGV[2]), ARGV[7]
 local limit, windowMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 local used, leftMs = readWindow(window, windowMs)
 
+if ARGV[11] == '1' then return {'remembered', used, leftMs} end
 if fingerprint ~= '' then
-  local first = redis.call('HMGET', record, 'request', 'fingerprint', 'body', 'failure')
+  local first = redis.call('HMGET', record, 'request', 'fingerprint', 'body', 'failure', 'answered')
   -- A failure is only for the repeats that wait already; for a new request the key is free.
   if first[1] and not first[4] and first[1] ~= id then
     if first[2] ~= fingerprint then return {'key_reused', used, leftMs} end
     if first[3] then return {'replayed', used, leftMs, first[1], first[3]} end
+    if first[5] then return {'answered', used, leftMs} end
     if used >= limit then return {'limited', used, leftMs} end
     return {'waiting', takeFromWindow(window, used, leftMs), leftMs, first[1]}
   end

@@ -30,7 +30,7 @@ const admitScript = new Script(
   here("admit.lua"),
 );
 const usageScript = new Script("usage", here("window.lua"), here("usage.lua"));
-const settleScript = new Script("settle", here("deadline-entry.lua"), here("abandoned.lua"), here("settle.lua"));
+const settleScript = Script.endingWork("settle", here("deadline-entry.lua"), here("abandoned.lua"), here("settle.lua"));
 
 export function defineHoldScripts(redis: Redis): void {
   for (const script of [admitScript, usageScript, settleScript]) script.define(redis);
@@ -53,6 +53,7 @@ export interface RateWindow {
   leftMs: number;
 }
 
+const otherOutcomes = ["remembered", "answered", "key_reused", "cold", "closed", "limited", "crowded"] as const;
 const bytes = z.string();
 const count = z.coerce.number();
 const window = [count, count] as const;
@@ -62,7 +63,7 @@ const admissionReply = z.union([
   z.tuple([z.literal("waiting"), ...window, z.string()]),
   z.tuple([z.literal("short"), ...window, count, count, count]),
   z.tuple([z.literal("abandoned"), ...window, count]),
-  z.tuple([z.enum(["key_reused", "cold", "closed", "limited", "crowded"]), ...window]),
+  z.tuple([z.enum([...otherOutcomes]), ...window]),
 ]);
 
 export type Admission = { window: RateWindow } & (
@@ -71,7 +72,7 @@ export type Admission = { window: RateWindow } & (
   | { outcome: "waiting"; requestId: string }
   | { outcome: "abandoned"; retryAfterMs: number }
   | { outcome: "short"; availableMils: number; heldMils: number; version: number }
-  | { outcome: "key_reused" | "cold" | "closed" | "limited" | "crowded" }
+  | { outcome: (typeof otherOutcomes)[number] }
 );
 
 export interface AdmissionRequest {
@@ -84,9 +85,11 @@ export interface AdmissionRequest {
   key: IdempotencyKey | undefined;
   /** Places no hold: only replays, and waits for a key's first request, are admitted. */
   closed: boolean;
+  /** Postgres has the answer under the key: nothing is checked or held, only the rate window is read. */
+  remembered?: boolean | undefined;
 }
 
-/** Admits a search in one atomic step and one round trip: remembered answer, credits, concurrency, rate window, hold. */
+/** Admits a search in one atomic step and one round trip: its key, credits, concurrency, rate window, hold. */
 export async function admit(redis: Redis, request: AdmissionRequest): Promise<Admission> {
   const { plan, key } = request;
   const keys = keysOf(request.organizationId);
@@ -105,6 +108,7 @@ export async function admit(redis: Redis, request: AdmissionRequest): Promise<Ad
       protocolTimes.idempotencyRecordMs,
       request.closed ? "1" : "",
       key?.hash ?? "",
+      request.remembered ? "1" : "",
     ],
   );
   return readAdmission(admissionReply.parse(reply));
@@ -128,12 +132,12 @@ function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
   }
 }
 
-/** The end of a hold, and what it does to the record of its Idempotency-Key. */
+/** The end of a hold, and how it ends the record of its Idempotency-Key. */
 export interface HoldEnd {
   requestId: string;
   key?: IdempotencyKey | undefined;
-  /** The answer to remember; or the failure for the repeats that wait; or neither, which frees the key. */
-  answer?: Buffer | undefined;
+  /** The answer is in Postgres; or the failure for the repeats that wait; or neither, which frees the key. */
+  answered?: boolean | undefined;
   failure?: string | undefined;
   /**
    * Of a search without a key: its caller has hung up, which is counted. While it is `running` at a worker its mils are
@@ -143,8 +147,8 @@ export interface HoldEnd {
 }
 
 /**
- * Ends holds of one organization and stores its newest balance, in one step. Running it again has no further effect.
- * The reply is read by {@link readRemembered}.
+ * Ends holds of one organization and stores its newest balance, in one step. Running it again has no further effect. It
+ * also runs in a Redis that is out of memory.
  */
 export function settleHolds(
   on: Redis | ChainableCommander,
@@ -156,39 +160,29 @@ export function settleHolds(
   const records: string[] = [];
   const args = ends.flatMap((end) => {
     const recordIndex = end.key ? records.push(record(end.key.hash)) : 0;
-    return [end.requestId, recordIndex, fateOf(end), end.answer ?? end.failure ?? "", end.key?.fingerprint ?? ""];
+    return [end.requestId, recordIndex, fateOf(end), end.failure ?? ""];
   });
+  const { balanceMils, version } = balance;
   return settleScript.run(
     on,
     [balanceKey, holds, holdIndexKey, abandoned, ...records],
-    [
-      balance.balanceMils,
-      balance.version,
-      protocolTimes.idempotencyRecordMs,
-      protocolTimes.idempotencyFailureMs,
-      ...args,
-    ],
+    [balanceMils, version, protocolTimes.idempotencyEndMs, ...args],
   );
 }
 
-function fateOf({ key, answer, abandoned }: HoldEnd): string {
-  if (key) return answer === undefined ? "failure" : "answer";
+function fateOf({ key, answered, failure, abandoned }: HoldEnd): string {
+  if (key) return answered ? "answered" : failure === undefined ? "freed" : "failed";
   if (!abandoned) return "none";
   return abandoned === "running" ? "abandoned_running" : "abandoned";
 }
 
-/** For each end, in order: the answer that was under its key before, and the request it belongs to; or undefined. */
-export function readRemembered(reply: unknown): ({ body: Buffer; requestId: string } | undefined)[] {
-  const values = z.array(z.string()).parse(reply);
-  return values.flatMap((body, at) =>
-    at % 2 ? [] : [body ? { body: Buffer.from(body), requestId: values[at + 1] ?? "" } : undefined],
-  );
-}
-
-/** The first request under a key: it runs, was answered, has failed, or left no record (`gone`). */
+/**
+ * The first request under a key: it runs, was answered (look in Postgres), has failed, or left no record (`gone`). A body
+ * was left by an earlier version.
+ */
 export type IdempotencyState =
-  | { outcome: "running" | "gone" }
-  | { outcome: "answered"; requestId: string; body: Buffer }
+  | { outcome: "running" | "answered" | "gone" }
+  | { outcome: "replayed"; requestId: string; body: Buffer }
   | { outcome: "failed"; failure: string };
 
 export async function readIdempotencyState(
@@ -196,15 +190,12 @@ export async function readIdempotencyState(
   organizationId: string,
   keyHash: string,
 ): Promise<IdempotencyState> {
-  const [requestId, body, failure] = await redis.hmget(
-    keysOf(organizationId).record(keyHash),
-    "request",
-    "body",
-    "failure",
-  );
+  const key = keysOf(organizationId).record(keyHash);
+  const [requestId, body, failure, answered] = await redis.hmget(key, "request", "body", "failure", "answered");
   if (!requestId) return { outcome: "gone" };
-  if (body) return { outcome: "answered", requestId, body: Buffer.from(body) };
-  return failure ? { outcome: "failed", failure } : { outcome: "running" };
+  if (body) return { outcome: "replayed", requestId, body: Buffer.from(body) };
+  if (failure) return { outcome: "failed", failure };
+  return { outcome: answered === null ? "running" : "answered" };
 }
 
 const usageReply = z.union([

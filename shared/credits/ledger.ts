@@ -2,6 +2,7 @@ import { z } from "zod";
 import { sqlStateOf } from "../database/transient-errors.ts";
 import type { Database } from "../database/pool.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
+import { expandAnswer, type StoredAnswer } from "./stored-answers.ts";
 import type { VersionedBalance } from "./versioned-balance.ts";
 
 /**
@@ -32,7 +33,15 @@ export type SettlementRequest = {
   requestId: string;
   organizationId: string;
   key?: IdempotencyKey | undefined;
-} & ({ wanted: "charge"; priceMils: number } | { wanted: "refund"; reason: RefundReason });
+} & (
+  | {
+      wanted: "charge";
+      priceMils: number;
+      /** Under a key: the answer as it is if this search is charged, compressed. It is stored with the charge. */
+      answer?: Buffer | undefined;
+    }
+  | { wanted: "refund"; reason: RefundReason }
+);
 
 /** How a search has ended: by this call if `isNew`, otherwise by an earlier one. */
 export interface Decision {
@@ -44,6 +53,8 @@ export interface Decision {
   isNew: boolean;
   reversed: boolean;
   balance: VersionedBalance;
+  /** The answer that an earlier charge stored under the key of this search: what its caller gets. */
+  stored?: StoredAnswer;
 }
 
 /** Whether a search was charged and the charge was not reversed. */
@@ -59,7 +70,16 @@ const decisionRow = z.object({
   reversed: z.boolean(),
   balance_mils: z.number(),
   version: z.number(),
+  answer_of: z.string().nullish(),
+  answer: z.instanceof(Buffer).nullish(),
 });
+
+const settleTypes = "$1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[]";
+const unkeyedStatement = { name: "settle", text: `select * from settle(${settleTypes})` };
+const keyedStatement = {
+  name: "settle_with_answers",
+  text: `select * from settle_with_answers(${settleTypes}, $8::bytea[])`,
+};
 
 /**
  * Decides a batch of searches in one round trip, each exactly once, in their order within an organization. Running it
@@ -70,9 +90,9 @@ export async function decideSettlements(
   database: Database,
   requests: readonly SettlementRequest[],
 ): Promise<Map<string, Decision>> {
+  const isKeyed = requests.some((request) => request.wanted === "charge" && request.key);
   const { rows } = await database.query({
-    name: "settle",
-    text: "select * from settle($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[])",
+    ...(isKeyed ? keyedStatement : unkeyedStatement),
     values: [
       requests.map((request) => request.requestId),
       requests.map((request) => request.organizationId),
@@ -81,15 +101,17 @@ export async function decideSettlements(
       requests.map((request) => (request.wanted === "refund" ? request.reason : null)),
       requests.map((request) => request.key?.hash ?? null),
       requests.map((request) => request.key?.fingerprint ?? null),
+      ...(isKeyed ? [requests.map((request) => (request.wanted === "charge" && request.answer) || null)] : []),
     ],
   });
-  return new Map(
-    rows.map((row) => readDecision(decisionRow.parse(row))).map((decision) => [decision.requestId, decision]),
-  );
+  const decisions = await Promise.all(rows.map((row) => readDecision(decisionRow.parse(row))));
+  return new Map(decisions.map((decision) => [decision.requestId, decision]));
 }
 
-function readDecision(row: z.infer<typeof decisionRow>): Decision {
+async function readDecision(row: z.infer<typeof decisionRow>): Promise<Decision> {
+  const { answer_of: requestId, answer } = row;
   return {
+    ...(requestId && answer && { stored: { requestId, body: await expandAnswer(answer) } }),
     requestId: row.request_id,
     organizationId: row.organization_id,
     kind: row.kind,

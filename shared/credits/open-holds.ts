@@ -5,7 +5,7 @@ import { keysOf } from "./holds.ts";
 
 /** What the API asks about open holds, besides admission: whether they exist, and whether their mils are free by now. */
 
-const freeDecidedScript = new Script("freeDecided", new URL("free-decided.lua", import.meta.url));
+const freeDecidedScript = Script.endingWork("freeDecided", new URL("free-decided.lua", import.meta.url));
 
 export const defineOpenHoldScripts = (redis: Redis) => freeDecidedScript.define(redis);
 

@@ -4,28 +4,57 @@ import { protocolTimes } from "../protocol-times.ts";
 
 /**
  * Idempotency-Keys that have paid: `settle()` inserts one with its charge and makes no second charge under it for 24
- * hours. This is what a repeat is owed even if Redis has lost the answer.
+ * hours. This is what a repeat is owed, whatever Redis has lost. The answer itself is in stored-answers.ts.
  */
 
-const paidRow = z.object({ fingerprint: z.string() });
+/** A key of an organization; `hash` as in an IdempotencyKey. */
+export interface OwnedKey {
+  organizationId: string;
+  hash: string;
+}
 
-/**
- * Reads the fingerprint of the query that a key has paid for.
- * @returns undefined if the key has not paid, or expires so soon that a repeat admitted now for 0 mils might settle after
- * that: `settle()` would then take it for the key's first search, and at a price of 0 it would own the key for a day.
- */
-export async function readPaidKey(
-  database: Database,
-  organizationId: string,
-  keyHash: string,
-): Promise<string | undefined> {
+export const nameOfKey = ({ organizationId, hash }: OwnedKey) => `${organizationId} ${hash}`;
+
+export interface PaidKey {
+  /** The fingerprint of the query that it has paid for. */
+  fingerprint: string;
+  /**
+   * False if the key expires so soon that a repeat admitted now for 0 mils might settle after that: `settle()` would then
+   * take it for the key's first search, and at a price of 0 it would own the key for a day.
+   */
+  coversRepeat: boolean;
+}
+
+const paidRow = z.object({
+  organization_id: z.string(),
+  key_hash: z.string(),
+  fingerprint: z.string(),
+  covers_repeat: z.boolean(),
+});
+
+/** Reads which of these keys have paid, in one round trip. @returns by {@link nameOfKey}. */
+export async function readPaidKeys(database: Database, keys: readonly OwnedKey[]): Promise<Map<string, PaidKey>> {
   const { rows } = await database.query({
-    name: "read_paid_key",
-    text: `select fingerprint from paid_keys
-           where organization_id = $1 and key_hash = $2 and expires_at > now() + make_interval(secs => $3)`,
-    values: [organizationId, keyHash, protocolTimes.paidKeyMarginMs / 1_000],
+    name: "read_paid_keys",
+    text: `select p.organization_id, p.key_hash, p.fingerprint,
+             p.expires_at > now() + make_interval(secs => $3) as covers_repeat
+           from unnest($1::text[], $2::text[]) as a (organization_id, key_hash)
+           join paid_keys p on p.organization_id = a.organization_id and p.key_hash = a.key_hash
+           where p.expires_at > now()`,
+    values: [
+      keys.map(({ organizationId }) => organizationId),
+      keys.map(({ hash }) => hash),
+      protocolTimes.paidKeyMarginMs / 1_000,
+    ],
   });
-  return rows[0] ? paidRow.parse(rows[0]).fingerprint : undefined;
+  return new Map(
+    rows
+      .map((row) => paidRow.parse(row))
+      .map((row) => [
+        nameOfKey({ organizationId: row.organization_id, hash: row.key_hash }),
+        { fingerprint: row.fingerprint, coversRepeat: row.covers_repeat },
+      ]),
+  );
 }
 
 /** Deletes keys whose 24 hours are over, oldest first. */

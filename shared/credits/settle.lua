@@ -1,13 +1,13 @@
 -- Ends holds of one organization and stores the balance that Postgres returned. Running it late, twice or in another order
--- is safe: a hold is dropped once, an older balance never replaces a newer one, and the first answer's bytes stay.
+-- is safe: a hold is dropped once, and an older balance never replaces a newer one.
 -- KEYS: balance, holds, index of all organizations' open holds (see overdue.lua), searches abandoned lately, then the record
 --   of each search that had an Idempotency-Key.
--- ARGV: 1 balance, 2 version, 3 ms that a record lives, 4 ms that a failure is kept for waiting repeats; then for each
---   search 5 values: request id, place of its record behind the first KEYS (0: none), its fate, the bytes, the query
---   fingerprint. The fate says what to do with the record (answer | failure | none), or of a search without a key that its
---   caller hung up, which is counted: `abandoned` once it has ended; `abandoned_running` while a worker may still have it,
---   which frees its mils and leaves the hold as a place in flight of 0 mils.
--- Returns for each search the bytes under its key if another run's answer was there first, else ''; and its request id.
+-- ARGV: 1 balance, 2 version, 3 ms that the end of a record is kept for waiting repeats; then for each search 4 values:
+--   request id, place of its record behind the first KEYS (0: none), its fate, the failure. The fate says how the record
+--   ends (answered | failed | freed | none), or of a search without a key that its caller hung up, which is counted:
+--   `abandoned` once it has ended; `abandoned_running` while a worker may still have it, which frees its mils and leaves the
+--   hold as a place in flight of 0 mils.
+-- Returns nothing.
 local balance, holds, index, abandoned = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 local version = tonumber(redis.call('HGET', balance, 'version'))
@@ -32,40 +32,22 @@ local function freeMils(id)
   redis.call('HINCRBY', holds, 'held', 0 - tonumber(mils))
 end
 
--- A record belongs to the request that it names. No other request fills or frees it while that one runs.
-local function remember(record, id, body, fingerprint)
-  local first = redis.call('HMGET', record, 'request', 'body', 'failure')
-  if first[2] then return first[2], first[1] end
-  if first[1] and first[1] ~= id and not first[3] then return '', id end
-  if not first[1] or first[3] then
-    redis.call('DEL', record)
-    redis.call('HSET', record, 'request', id, 'fingerprint', fingerprint)
-    redis.call('PEXPIRE', record, ARGV[3])
-  end
-  redis.call('HSET', record, 'body', body)
-  return '', id
-end
-
-local function free(record, id, failure)
+-- A record belongs to the request that it names: no other request ends it. A `body` was left by an earlier version, which
+-- kept answers here; it stays until it expires.
+local function finish(record, id, fate, failure)
   local first = redis.call('HMGET', record, 'request', 'body')
   if first[1] ~= id or first[2] then return end
-  if failure == '' then
+  if fate == 'freed' then
     redis.call('DEL', record)
-  else
-    redis.call('HSET', record, 'failure', failure)
-    redis.call('PEXPIRE', record, ARGV[4])
+    return
   end
+  redis.call('HSET', record, fate == 'answered' and 'answered' or 'failure', failure)
+  redis.call('PEXPIRE', record, ARGV[3])
 end
 
-local results = {}
-for at = 5, #ARGV, 5 do
-  local id, record, fate, bytes = ARGV[at], KEYS[4 + ARGV[at + 1]], ARGV[at + 2], ARGV[at + 3]
+for at = 4, #ARGV, 4 do
+  local id, record, fate, failure = ARGV[at], KEYS[4 + ARGV[at + 1]], ARGV[at + 2], ARGV[at + 3]
   if fate == 'abandoned_running' then freeMils(id) else drop(id) end
   if fate == 'abandoned_running' or fate == 'abandoned' then countAbandoned(abandoned, id) end
-  local before, owner = '', id
-  if fate == 'answer' then before, owner = remember(record, id, bytes, ARGV[at + 4]) end
-  if fate == 'failure' then free(record, id, bytes) end
-  results[#results + 1] = before
-  results[#results + 1] = owner
+  if ARGV[at + 1] ~= '0' then finish(record, id, fate, failure) end
 end
-return results

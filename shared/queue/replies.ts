@@ -2,6 +2,7 @@ import type { ChainableCommander, Redis } from "ioredis";
 import { z } from "zod";
 import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
 import { protocolTimes } from "../protocol-times.ts";
+import { Script } from "../redis/script.ts";
 import type { SearchResponseBody } from "../results.ts";
 
 /**
@@ -69,9 +70,13 @@ const entryHead = z.object({
   charged: z.boolean().optional(),
 });
 
+const replyScript = Script.endingWork("reply", new URL("reply.lua", import.meta.url));
+
+export const defineReplyScript = (redis: Redis) => replyScript.define(redis);
+
 /**
- * Sends replies to their inboxes. Sending one twice is harmless: the reader takes the first. An inbox whose API has died
- * expires.
+ * Sends replies to their inboxes, each with one command. Sending one twice is harmless: the reader takes the first. An
+ * inbox whose API has died expires.
  */
 export function appendReplies(
   on: Redis | ChainableCommander,
@@ -82,9 +87,8 @@ export function appendReplies(
     if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
     else if (outcome.charged) head.charged = true;
     const payload = outcome.kind === "answer" ? outcome.body : serializeFailure(outcome.code, outcome.details);
-    void on.xadd(inbox, "MAXLEN", "~", inboxLengthMax, "*", "head", JSON.stringify(head), "payload", payload);
+    void replyScript.run(on, [inbox], [inboxLengthMax, protocolTimes.replyInboxMs, JSON.stringify(head), payload]);
   }
-  for (const inbox of new Set(replies.map((reply) => reply.inbox))) void on.pexpire(inbox, protocolTimes.replyInboxMs);
 }
 
 /** Reads one entry of an inbox: field names and values in turn. @throws if it is not an entry of {@link appendReplies}. */

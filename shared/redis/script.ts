@@ -6,18 +6,28 @@ type Runner = Redis | ChainableCommander;
 
 type Argument = string | number | Buffer;
 
+// Redis 7 or newer. The line must be the first one of a script.
+const allowOutOfMemory = "#!lua flags=allow-oom";
+
 /**
  * A Lua script in a file of its own. ioredis' defineCommand sends it in full once and by its digest from then on, and in
  * full again if the server does not know it any more.
  */
 export class Script {
   readonly #name: string;
-  readonly #lua: string;
+  #lua: string;
 
   /** @param name the name of the command on connections. @param files the parts of the script's text, in order. */
   constructor(name: string, ...files: URL[]) {
     this.#name = name;
     this.#lua = files.map((file) => readFileSync(file, "utf8")).join("\n");
+  }
+
+  /** A script that also runs while Redis is out of memory: one that ends work, and so makes room. */
+  static endingWork(name: string, ...files: URL[]): Script {
+    const script = new Script(name, ...files);
+    script.#lua = `${allowOutOfMemory}\n${script.#lua}`;
+    return script;
   }
 
   define(redis: Redis): void {

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/holds.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { type Answer, Service } from "../harness/processes/service.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
 import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 let service: Service;
@@ -29,6 +31,13 @@ async function sendTogether(count: number, send: (n: number) => Promise<Answer>,
   await service.until(async () => (await countAdmissions()) === before + count);
   release();
   return Promise.all(answers);
+}
+
+/** How often the APIs have looked for keys in Postgres, each time for a whole batch. */
+async function lookUps(): Promise<number> {
+  const expositions = await Promise.all(service.apis.map((api) => Exposition.of(api)));
+  const counts = expositions.map((exposition) => exposition.value('key_lookup_duration_seconds_count{of="keys"}') ?? 0);
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 test("an idempotent repeat returns the bytes of the first answer and charges nothing", async () => {
@@ -90,10 +99,15 @@ test("a key that was used for another query is refused, both while the first req
 test("two organizations can use the same key, and each gets its own answer", async () => {
   const one = await service.organization();
   const two = await service.organization();
-  const first = await service.search(one.token, { keyword: "tea" }, { key: "shared" });
-  const second = await service.search(two.token, { keyword: "tea" }, { key: "shared" });
-  expect(second.body.requestId).not.toBe(first.body.requestId);
-  expect(second).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
+  const release = stub.hold();
+  const first = service.search(one.token, { keyword: "tea" }, { key: "shared" });
+  await service.untilRunning(1);
+  const second = service.search(two.token, { keyword: "milk" }, { key: "shared" });
+  await Promise.race([second, service.untilRunning(2)]);
+  release();
+  for (const answer of [await first, await second])
+    expect(answer).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
+  expect((await second).body.requestId).not.toBe((await first).body.requestId);
 });
 
 test("a repeat gets the stored answer even when the balance is used up", async () => {
@@ -103,27 +117,96 @@ test("a repeat gets the stored answer even when the balance is used up", async (
   expect((await service.search(token, { keyword: "tea" }, { key: "k" })).text).toBe(first.text);
 });
 
-test("after Redis lost the stored answer, a repeat is searched again and not charged, even with an empty balance", async () => {
+test("after Redis lost everything, a repeat gets the same bytes, and neither the provider nor the credit is asked again", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 5 });
-  await service.search(token, { keyword: "tea" }, { key: "k" });
+  const first = await service.search(token, { keyword: "tea" }, { key: "k" });
+  await service.rest();
+  const { length: asked } = stub.requests;
   await service.redis.flushall();
-  await service.until(async () => (await service.search(token, { keyword: "x" })).status === 402);
 
-  const repeat = await service.search(token, { keyword: "tea" }, { key: "k" });
-  expect(repeat).toMatchObject({ status: 200, body: { creditsCharged: 0, creditsRemaining: 0 } });
+  const repeat = await service.search(token, { keyword: "tea" }, { key: "k", api: 1 });
+  expect({ status: repeat.status, text: repeat.text }).toEqual({ status: 200, text: first.text });
+  expect(repeat.headers.get("idempotency-replayed")).toBe("true");
+  expect(repeat.headers.get("x-request-id")).toBe(first.body.requestId);
   const other = await service.search(token, { keyword: "milk" }, { key: "k" });
   expect(other).toMatchObject({ status: 400, body: { error: { details: { reason: "idempotency_key_reused" } } } });
-  await service.rest();
-  expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "already_paid" });
+  expect(stub.requests).toHaveLength(asked);
+  expect((await service.ledgerOf(organizationId)).map(({ kind }) => kind)).toEqual(["grant", "charge"]);
   expect(await service.verify()).toMatchObject({ ok: true });
 });
 
-test("an answer is stored under its key for a day", async () => {
+test("when Redis is lost while the first request runs, a repeat runs as well, and both get the answer that was charged", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 10 });
+  const release = stub.hold();
+  const first = service.search(token, { keyword: "lost" }, { key: "k" });
+  await service.untilRunning(1);
+  await service.redis.flushall();
+  const repeat = service.search(token, { keyword: "lost" }, { key: "k", api: 1 });
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
+  await service.untilRunning(1);
+  release();
+
+  const answers = [await first, await repeat];
+  expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+  expect(answers.filter(({ headers }) => headers.get("idempotency-replayed"))).toHaveLength(1);
+  await service.rest();
+  const entries = await service.ledgerOf(organizationId);
+  expect(entries.map(({ kind, reason }) => (kind === "grant" ? kind : `${kind} ${reason ?? ""}`)).toSorted()).toEqual([
+    "charge ",
+    "grant",
+    "refund already_paid",
+  ]);
+});
+
+test("Redis forgets a key seconds after its search has ended, and never has the answer", async () => {
   const { organizationId, token } = await service.organization();
-  await service.search(token, { keyword: "tea" }, { key: "k" });
-  const [record] = await service.redis.keys(keysOf(organizationId).record("*").replace(/[{}]/g, "\\$&"));
-  const dayMs = 24 * 3_600_000;
-  const leftMs = await service.redis.pttl(record ?? "");
-  expect(leftMs).toBeGreaterThan(dayMs - 60_000);
-  expect(leftMs).toBeLessThanOrEqual(dayMs);
+  const first = await service.search(token, { keyword: "tea" }, { key: "k" });
+  await service.rest();
+  const pattern = keysOf(organizationId).record("*").replace(/[{}]/g, "\\$&");
+  const [record = ""] = await service.redis.keys(pattern);
+  expect(await service.redis.memory("USAGE", record)).toBeLessThan(1_000);
+  expect(await service.redis.pttl(record)).toBeLessThanOrEqual(protocolTimes.idempotencyEndMs);
+  expect(Object.keys(await service.redis.hgetall(record)).toSorted()).toEqual(["answered", "fingerprint", "request"]);
+  await service.until(async () => (await service.redis.keys(pattern)).length === 0);
+  expect((await service.search(token, { keyword: "tea" }, { key: "k" })).text).toBe(first.text);
+  expect(await service.redis.keys(pattern)).toEqual([]);
+});
+
+test("an answer that an earlier version left in Redis is replayed from there", async () => {
+  const { organizationId, token } = await service.organization();
+  const first = await service.search(token, { keyword: "tea" }, { key: "k" });
+  const pattern = keysOf(organizationId).record("*").replace(/[{}]/g, "\\$&");
+  const [record = ""] = await service.redis.keys(pattern);
+  await service.redis.hset(record, { request: "req_old", body: '{"old":true}' });
+  await asOwner(service.databaseUrl, async (client) => {
+    await client.query("delete from answers where organization_id = $1", [organizationId]);
+  });
+  const repeat = await service.search(token, { keyword: "tea" }, { key: "k" });
+  expect(repeat).toMatchObject({ status: 200, text: '{"old":true}' });
+  // When Redis has lost it as well, the search runs again, and the key pays for it.
+  await service.redis.del(record);
+  const again = await service.search(token, { keyword: "tea" }, { key: "k" });
+  expect(again).toMatchObject({ status: 200, body: { creditsCharged: 0 } });
+  expect(again.body.results).toEqual(first.body.results);
+});
+
+test("searches under keys of an organization without credit cost Postgres a few look-ups a second, however many come", async () => {
+  const { token } = await service.organization({ creditMils: 5 });
+  const paid = await service.search(token, { keyword: "tea" }, { key: "paid" });
+  await service.rest();
+  const [before, sentAtMs] = [await lookUps(), performance.now()];
+  await Promise.all(
+    Array.from({ length: 40 }, async (_, at) => {
+      for (let n = 0; n < 25; n += 1) {
+        const answer = await service.search(token, { keyword: "x" }, { key: `${at}-${n}`, api: at % 2 });
+        expect(answer.status).toBe(402);
+      }
+    }),
+  );
+  const again = await service.search(token, { keyword: "tea" }, { key: "paid" });
+  expect(again.text).toBe(paid.text);
+  const seconds = (performance.now() - sentAtMs) / 1_000;
+  // Each API asks ten times a second; and for each of the first searches, before it has refused the organization once.
+  expect((await lookUps()) - before).toBeLessThanOrEqual(2 * (10 * seconds + 40));
 });

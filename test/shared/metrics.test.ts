@@ -37,8 +37,9 @@ const untilShown = (of: () => Promise<Exposition>, series: string, value: number
 
 test("before the first search every counter is 0 for every outcome, so that a rate includes the first increase", async () => {
   for (const exposition of [await ofApi(), await ofWorker()]) {
-    const outcomes = ["held", "replayed", "waiting", "short", "key_reused", "cold", "closed", "limited", "crowded"];
-    const admissions = [...outcomes, "abandoned", "unknown"].map((outcome) => [`{outcome="${outcome}"}`, 0]);
+    const repeats = ["remembered", "answered", "replayed", "waiting"];
+    const refusals = ["short", "key_reused", "cold", "closed", "limited", "crowded", "abandoned"];
+    const admissions = ["held", ...repeats, ...refusals, "unknown"].map((outcome) => [`{outcome="${outcome}"}`, 0]);
     expect(exposition.all("admissions_total")).toEqual(Object.fromEntries(admissions));
     expect(exposition.all("deliveries_total")).toEqual({
       '{outcome="delivered"}': 0,
@@ -90,7 +91,7 @@ test("searches are counted by outcome in the process that admits, settles, runs 
   const exposition = await ofApi();
   expect(nonZero(exposition.all("admissions_total"))).toEqual({
     '{outcome="held"}': 4,
-    '{outcome="replayed"}': 1,
+    '{outcome="remembered"}': 1,
     '{outcome="short"}': 1,
     '{outcome="cold"}': 2,
   });
@@ -187,7 +188,19 @@ test("no metric has an organization, a token, a keyword, a path or a request as 
   for (const exposition of [await ofApi(), await ofWorker()]) {
     for (const secret of [organizationId, token, tokenId, "canary", "org_", "req_", "smk_"])
       expect(exposition.text).not.toContain(secret);
-    const own = new Set(["route", "status", "outcome", "from", "kind", "reason", "why", "provider", "where", "lane"]);
+    const own = new Set([
+      "route",
+      "status",
+      "outcome",
+      "from",
+      "kind",
+      "reason",
+      "why",
+      "provider",
+      "where",
+      "lane",
+      "of",
+    ]);
     const library = new Set(["le", "type", "version", "major", "minor", "patch", "space", "quantile"]);
     expect([...exposition.labelNames()].filter((name) => !own.has(name) && !library.has(name))).toEqual([]);
   }

@@ -20,11 +20,7 @@ export const answersWithoutCharge = ({ attempts, accounts }: Evidence): string[]
     const account = accounts.byRequest.get(answer.requestId);
     if (!account) return [`${subject} has no deciding entry`];
     if (account.organizationId !== organizationId) return [`${subject} was decided for another organization`];
-    if (account.decided === "refund") {
-      // What was searched again under a key that has paid costs nothing.
-      const isFree = account.reason === "already_paid" && creditsCharged === 0 && key !== undefined;
-      return isFree ? [] : [`${subject} was delivered although it was refunded: ${account.reason}`];
-    }
+    if (account.decided === "refund") return [`${subject} was delivered although it was refunded: ${account.reason}`];
     if (creditsCharged !== priceMils || account.mils !== -priceMils) return [`${subject} says ${creditsCharged} mils`];
     if (account.keyed !== (key !== undefined))
       return [`${subject} was charged ${account.keyed ? "with" : "without"} a key`];
@@ -34,12 +30,15 @@ export const answersWithoutCharge = ({ attempts, accounts }: Evidence): string[]
       : [];
   });
 
-/** Answers of one request that are not the same bytes. */
+/** Answers of one request, or under one key, that are not the same bytes: also where Redis has lost everything between. */
 export function unequalAnswers({ attempts }: Evidence): string[] {
   const answered = attempts.filter(({ answer }) => answer?.status === 200);
-  return [...Map.groupBy(answered, ({ answer }) => answer?.requestId)].flatMap(([requestId, same]) =>
-    new Set(same.map(({ answer }) => answer?.text)).size === 1 ? [] : [`${requestId} has two different answers`],
-  );
+  const unequal = (name: string, same: readonly Attempt[]) =>
+    new Set(same.map(({ answer }) => answer?.text)).size > 1 ? [`${name} has two different answers`] : [];
+  const byRequest = Map.groupBy(answered, ({ answer }) => answer?.requestId ?? "");
+  const keyed = answered.filter(({ key }) => key !== undefined);
+  const byKey = Map.groupBy(keyed, ({ organizationId, key }) => `the key ${key} of ${organizationId}`);
+  return [...byRequest, ...byKey].flatMap(([name, same]) => unequal(name, same));
 }
 
 /** Answers whose charge was given back for lack of a confirmation: the one case that is in the caller's favour. */

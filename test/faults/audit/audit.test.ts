@@ -77,6 +77,29 @@ describe("the auditor reports", () => {
       /two different answers/,
     ],
     [
+      "two different answers under one key",
+      {
+        attempts: [
+          { ...attempt, key: "k" },
+          { ...attempt, key: "k", answer: answerOf("r2") },
+        ],
+      },
+      /the key k of org_1 has two different answers/,
+    ],
+    [
+      "an answer that was searched again under a key that has paid",
+      {
+        attempts: [{ ...attempt, key: "k", answer: answerOf("r1", 0) }],
+        accounts: { r1: { ...account, decided: "refund", reason: "already_paid" } },
+      },
+      /delivered although it was refunded/,
+    ],
+    [
+      "a provider that was asked again for what a key has paid",
+      { attempts: [{ ...attempt, key: "k" }], accounts: { r1: { ...account, keyed: true } }, answeredAtMs: 30_000 },
+      /the provider was asked again/,
+    ],
+    [
       "a key that was charged twice",
       {
         attempts: [

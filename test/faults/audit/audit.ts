@@ -5,6 +5,7 @@ import {
   chargedErrors,
   chargesBeforeResults,
   chargesWithoutAnswer,
+  keysAskedAgain,
   keysChargedTwice,
   keysWithoutAnswer,
 } from "./charges.ts";
@@ -35,6 +36,7 @@ export const audit = (evidence: Evidence): string[] =>
     chargedErrors,
     chargesWithoutAnswer,
     chargesBeforeResults,
+    keysAskedAgain,
     keysChargedTwice,
     keysWithoutAnswer,
   ].flatMap((check) => check(evidence));

@@ -64,6 +64,21 @@ export function keysChargedTwice({ attempts, accounts }: Evidence): string[] {
   });
 }
 
+// A search that was admitted before the charge may still ask: at a worker that was frozen for as long as a fault lasts.
+const askedAgainMsMin = 20_000;
+
+/** Keys that have paid, and whose provider was asked again: the answer was there, whatever Redis had lost. */
+export const keysAskedAgain = ({ attempts, accounts, providerCalls }: Evidence): string[] =>
+  attempts.flatMap(({ keyword, key, answer }) => {
+    const account = accounts.byRequest.get(answer?.requestId ?? "");
+    if (key === undefined || account?.decided !== "charge") return [];
+    const since = account.decidedAtMs + askedAgainMsMin;
+    const again = providerCalls.filter((call) => call.keyword === keyword && call.answeredAtMs > since);
+    return again.some(({ answeredAtMs }) => Number.isFinite(answeredAtMs))
+      ? [`"${keyword}" was paid under a key, and the provider was asked again`]
+      : [];
+  });
+
 /** Keys that have paid, and whose answer no caller could fetch. */
 export function keysWithoutAnswer({ attempts, accounts }: Evidence): string[] {
   const answered = attempts.filter(({ answer }) => answer?.status === 200);

@@ -14,7 +14,8 @@ import type { Edge, Point, Step } from "./points.ts";
  *   worker's "answer after" and the API's "arrive after" enclose it.
  * - amid, except for the 200: every other message is so short, or built so, that the other side takes all of it or nothing.
  *   A pipeline is neither: it is cut at each of its commands.
- * - answer before, without a key: settle.lua and the answer share a pipeline, so it equals "drop after" to the byte.
+ * - answer before: settle.lua and the answer share a pipeline, so it equals "drop after" to the byte.
+ * - look, and fetch, at the second delivery: they read and change nothing, so it equals the first.
  * - confirm, reverse, undelivered charges with a key: a charge under a key is never given back.
  * - a hang-up with a key: it changes nothing.
  * - settle and drop of a late API at the second delivery: the retry waits for the first run, and with no worker for two
@@ -77,7 +78,7 @@ function apiCases(): Case[] {
   const passed = [...bothOf("identity", "admit", "enqueue"), point("arrive", "after")];
   const responds = [...bothOf("respond"), point("respond", "amid")];
   const first = kinds.flatMap((keyed) => {
-    const search = [...passed, ...responds, ...(keyed ? [] : bothOf("confirm"))];
+    const search = [...passed, ...responds, ...bothOf(keyed ? "look" : "confirm")];
     const part = { keyed, delivery: 1, workers: [], deadlineMs: shortMs } as const;
     return [
       ...search.map((at) => named("api", at, "", { ...part, plot: "search", apis: [at], ends: endOf(keyed, at) })),
@@ -138,6 +139,7 @@ function undoCases(): Case[] {
     ...bothOf("remove", "settle", "reverse", "drop").map((at) =>
       named("api", at, "charged, hang-up", { ...charges, plot: "charged hang-up", apis: [at], deadlineMs: longMs }),
     ),
+    ...bothOf("fetch").map((at) => named("api", at, "repeat", { ...byRetry, delivery: 1, plot: "repeat", apis: [at] })),
     ...bothOf("poll").flatMap((at) =>
       ([1, 2] as const).map((delivery) => {
         const apis = delivery === 1 ? [at] : [at, at];
@@ -149,13 +151,13 @@ function undoCases(): Case[] {
 
 function workerCases(): Case[] {
   const isRemoved = ({ step, edge }: Point) => step === "finish" && edge === "after";
-  const run = (keyed: boolean) => [
+  const run = [
     ...bothOf("take", "lease", "ask", "unlease", "settle", "drop"),
-    ...(keyed ? bothOf("answer") : [point("answer", "after")]),
+    point("answer", "after"),
     ...bothOf("finish"),
   ];
   const searches = kinds.flatMap((keyed) =>
-    run(keyed).flatMap((at) =>
+    run.flatMap((at) =>
       ([1, 2] as const)
         .filter((delivery) => delivery === 1 || !isRemoved(at))
         .map((delivery) => {
@@ -178,9 +180,9 @@ function workerCases(): Case[] {
 /** The second run of a charged search gets no answer: without a key the API gives the charge back, under a key it is owed. */
 function failingCases(): Case[] {
   const failing = { delivery: 2, plot: "no second answer", deadlineMs: longMs } as const;
-  const run = (keyed: boolean) => [...bothOf("drop"), ...(keyed ? bothOf("answer") : [point("answer", "after")])];
+  const run = [...bothOf("drop"), point("answer", "after")];
   const workers = kinds.flatMap((keyed) =>
-    run(keyed).map((at) => {
+    run.map((at) => {
       // The failure is sent only at the last of these points; before it a third run gets an answer.
       const ends = !keyed && at.step === "answer" ? "unanswered" : "answered";
       return named("worker", at, "provider fails", { ...failing, keyed, apis: [], workers: [charged, at], ends });

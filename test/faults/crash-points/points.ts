@@ -9,6 +9,8 @@ export const steps = [
   // The API.
   "identity", // Postgres: whose token this is
   "seed", // Postgres: the balance that Redis has no copy of
+  "look", // Postgres: whether the key has paid
+  "fetch", // Postgres: the answer under the key
   "admit", // Redis: admit.lua
   "enqueue", // Redis: the job
   "arrive", // Redis: the answer is read from the inbox
@@ -26,7 +28,7 @@ export const steps = [
   "finish", // Redis: the job is done
   "release", // Redis: a stopping worker gives the job back
   // Both, and the maintenance.
-  "settle", // Postgres: the deciding entry
+  "settle", // Postgres: the deciding entry, and the answer under a key
   "drop", // Redis: settle.lua with holds to end
   "reverse", // Postgres: a charge is given back
   "store", // Redis: settle.lua with nothing but a newer balance

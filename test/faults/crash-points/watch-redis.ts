@@ -23,13 +23,13 @@ const stepsOfScripts: Record<string, Step> = {
   moveToActive: "take",
   acquireLease: "lease",
   releaseLease: "unlease",
+  reply: "answer",
   moveToFinished: "finish",
   moveJobFromActiveToWait: "release",
 };
 
 function stepOf(redis: Redis, command: Command): Step | undefined {
   const { name, args } = command;
-  if (name === "xadd") return "answer";
   if (name === "xread") return "arrive";
   if (name === "publish") return "announce";
   if (name === "hmget") return args.includes("failure") ? "poll" : undefined;
@@ -45,10 +45,10 @@ function scriptOf(redis: Redis, sha: unknown): string | undefined {
   return found?.[0].split(":")[0];
 }
 
-/** settle.lua has four arguments after its keys, and five more for each hold that it ends. */
+/** settle.lua has three arguments after its keys, and four more for each hold that it ends. */
 function stepOfSettle([, keys, ...rest]: readonly unknown[]): Step | undefined {
   if (!isAbout(rest.map(String).join(" "))) return undefined;
-  return rest.length > Number(keys) + 4 ? "drop" : "store";
+  return rest.length > Number(keys) + 3 ? "drop" : "store";
 }
 
 /** A read that found nothing is not the step: the API and the worker repeat these two all the time. */

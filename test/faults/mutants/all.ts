@@ -1,4 +1,5 @@
 import { admissionMutants } from "./admission.ts";
+import { answerMutants } from "./answers.ts";
 import { deliveryMutants } from "./delivery.ts";
 import { hangUpMutants } from "./hang-ups.ts";
 import type { Mutant } from "./mutant.ts";
@@ -6,6 +7,7 @@ import { settlingMutants } from "./settling.ts";
 
 export const mutants: readonly Mutant[] = [
   ...admissionMutants,
+  ...answerMutants,
   ...settlingMutants,
   ...deliveryMutants,
   ...hangUpMutants,

@@ -16,7 +16,7 @@ export const settlingMutants: readonly Mutant[] = [
         replace(
           "try {",
           `if (answer.ok)
-             appendReplies((context as unknown as Context).redis, [{ inbox: job.inbox, requestId: job.requestId, outcome: answered(job, answer, job.priceMils), trace }]);
+             appendReplies((context as unknown as Context).redis, [{ inbox: job.inbox, requestId: job.requestId, outcome: answered(job, serialize(job, answer, job.priceMils), job.priceMils), trace }]);
            try {`,
         ),
         ["appendReplies"],
@@ -137,7 +137,7 @@ export const settlingMutants: readonly Mutant[] = [
           replace(
             'ifCharged: "end_hold", });',
             `ifCharged: "end_hold", });
-             if (decision.kind === "charge" && conclude(context, job, answer, decision).kind === "failure" && !job.key)
+             if (decision.kind === "charge" && conclude(context, job, answer, decision, paid).kind === "failure" && !job.key)
                await reverseCharges((context as unknown as Context).database, [job], "engine_timeout");`,
           ),
         ),

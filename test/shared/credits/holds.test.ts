@@ -1,14 +1,6 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  admit,
-  defineHoldScripts,
-  keysOf,
-  readIdempotencyState,
-  readRemembered,
-  readUsage,
-  settleHolds,
-} from "../../../shared/credits/holds.ts";
+import { admit, defineHoldScripts, keysOf, readUsage, settleHolds } from "../../../shared/credits/holds.ts";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
@@ -101,43 +93,6 @@ test("a missing balance is cold, not zero, and a refusal leaves no hold, record 
   await storeBalance(redis, organizationId, { balanceMils: 4, version: 1 });
   expect(await admit(redis, request(organizationId))).toMatchObject({ outcome: "short", availableMils: 4, version: 1 });
   expect(await redis.exists(keysOf(organizationId).window, keysOf(organizationId).holds)).toBe(0);
-});
-
-test("the first answer under a key stays when another run brings a second one", async () => {
-  const organizationId = await seeded(100);
-  const key = { hash: "k", fingerprint: "q" };
-  const owner = request(organizationId, { key });
-  await admit(redis, owner);
-  expect(await admit(redis, request(organizationId, { key }))).toMatchObject({
-    outcome: "waiting",
-    requestId: owner.requestId,
-  });
-  const balance = { balanceMils: 95, version: 2 };
-  const end = (answer: string) => [{ requestId: owner.requestId, key, answer: Buffer.from(answer) }];
-  expect(readRemembered(await settleHolds(redis, organizationId, balance, end("first")))).toEqual([undefined]);
-  expect(readRemembered(await settleHolds(redis, organizationId, balance, end("second")))).toEqual([
-    { body: Buffer.from("first"), requestId: owner.requestId },
-  ]);
-  expect(await admit(redis, request(organizationId, { key }))).toMatchObject({
-    outcome: "replayed",
-    body: Buffer.from("first"),
-  });
-});
-
-test("a failure frees the key for the next request, and is shared with the repeats that wait", async () => {
-  const organizationId = await seeded(100);
-  const key = { hash: "k", fingerprint: "q" };
-  const owner = request(organizationId, { key });
-  await admit(redis, owner);
-  const balance = { balanceMils: 100, version: 2 };
-  // The end of another search does not touch it.
-  await settleHolds(redis, organizationId, balance, [{ requestId: newId("req"), key, failure: "theirs" }]);
-  expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "running" });
-  await settleHolds(redis, organizationId, balance, [{ requestId: owner.requestId, key, failure: "mine" }]);
-  expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "failed", failure: "mine" });
-  expect(await admit(redis, request(organizationId, { key: { ...key, fingerprint: "other" } }))).toMatchObject({
-    outcome: "held",
-  });
 });
 
 test("a rate window that would outlive its length, after the clock was set back, counts as over", async () => {

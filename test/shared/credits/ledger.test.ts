@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decideSettlements, type SettlementRequest, grantCredit, readBalance } from "../../../shared/credits/ledger.ts";
-import { readPaidKey } from "../../../shared/credits/paid-keys.ts";
+import { nameOfKey, readPaidKeys } from "../../../shared/credits/paid-keys.ts";
 import { listUndelivered } from "../../../shared/credits/deliveries.ts";
 import { confirmDelivered } from "../../../shared/credits/deliveries.ts";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
@@ -199,11 +199,17 @@ test("a search of an unknown organization has no decision, and the rest of its b
 test("a paid key that expires before a repeat would settle does not make it free", async () => {
   const organizationId = await organizationWith(100);
   const key = { hash: "h", fingerprint: "f" };
-  await decideSettlements(database, [{ requestId: newId("req"), organizationId, key, wanted: "charge", priceMils }]);
-  expect(await readPaidKey(database, organizationId, key.hash)).toBe(key.fingerprint);
-
-  await database.query("update paid_keys set expires_at = now() + interval '2 minutes' where organization_id = $1", [
-    organizationId,
-  ]);
-  expect(await readPaidKey(database, organizationId, key.hash)).toBeUndefined();
+  await decideOne(charge(organizationId, newId("req"), key));
+  const owned = { organizationId, hash: key.hash };
+  const read = async () => (await readPaidKeys(database, [owned])).get(nameOfKey(owned));
+  expect(await read()).toEqual({ fingerprint: "f", coversRepeat: true });
+  const expireIn = (time: string) =>
+    database.query("update paid_keys set expires_at = now() + $2::interval where organization_id = $1", [
+      organizationId,
+      time,
+    ]);
+  await expireIn("2 minutes");
+  expect(await read()).toEqual({ fingerprint: "f", coversRepeat: false });
+  await expireIn("0 minutes");
+  expect(await read()).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-import { ok } from "node:assert/strict";
+import { deepStrictEqual, ok } from "node:assert/strict";
 import type { Model } from "./model.ts";
 import type { PostgresSnapshot, RedisSnapshot } from "./snapshots.ts";
 
@@ -9,7 +9,7 @@ import type { PostgresSnapshot, RedisSnapshot } from "./snapshots.ts";
 
 type AccountSnapshot = PostgresSnapshot["accounts"][number];
 
-export function checkPostgres(model: Model, { accounts, undelivered }: PostgresSnapshot): void {
+export function checkPostgres(model: Model, { accounts, undelivered, paid, answers }: PostgresSnapshot): void {
   const entries = accounts.flatMap((account) => account.entries);
   for (const { id, balanceMils, version, entries: own } of accounts) {
     let sumMils = 0;
@@ -34,6 +34,16 @@ export function checkPostgres(model: Model, { accounts, undelivered }: PostgresS
     ok(!key && !model.confirmed.has(requestId), `${requestId} has a key or was delivered, and was reversed`);
   }
   checkPaidKeys(model, entries);
+  deepStrictEqual(
+    answers.map(([key]) => key),
+    paid.map(([key]) => key),
+    "a key has paid and has no answer",
+  );
+  for (const [key, payer] of answers)
+    ok(
+      entries.some(({ kind, subject }) => kind === "charge" && subject === payer),
+      `the answer of ${key} is not paid`,
+    );
 }
 
 function checkPaidKeys({ participants }: Model, entries: AccountSnapshot["entries"]): void {
@@ -59,10 +69,4 @@ export function checkRedis(model: Model, account: AccountSnapshot, { balance, he
   ok(account.balanceMils >= runningMils, `${id} has more mils held than it has`);
   const availableMils = Number(balance.balance ?? 0) - heldMils;
   ok(availableMils <= account.balanceMils - runningMils, `Redis offers ${id} more than it has`);
-}
-
-/** A remembered answer stays the same, byte for byte, unless Redis loses data. */
-export function checkRememberedAnswers(before: RedisSnapshot | undefined, after: RedisSnapshot): void {
-  for (const [hash, { body }] of Object.entries(before?.records ?? {}))
-    ok(body === undefined || after.records[hash]?.body === body, `the answer under the key ${hash} has changed`);
 }

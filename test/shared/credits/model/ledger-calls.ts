@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { type Decision, decideSettlements, grantCredit } from "../../../../shared/credits/ledger.ts";
 import { confirmDelivered, reverseCharges } from "../../../../shared/credits/deliveries.ts";
@@ -54,7 +55,7 @@ export function decideCall(settlements: readonly Settlement[]): LedgerCall {
     },
     make: async (database) => byRequest((await decideSettlements(database, settlements)).values()),
     apply: (model) => {
-      model.messagesInFlight.push(...messagesOf(model, decisions, settlements));
+      model.messagesInFlight.push(...messagesOf(decisions, settlements));
       // Unless Redis lost data, an admitted search is covered by the balance.
       const refused = decisions.find(({ isNew, reason }) => isNew && reason === "out_of_credits");
       if (refused && !model.redisLostData.has(refused.organizationId))
@@ -178,7 +179,11 @@ export function callOf(model: Model, choice: LedgerChoice): LedgerCall | undefin
     if (wanted === "refund") return [{ requestId, organizationId, key, wanted, reason, ifCharged, isAbandoned }];
     // A worker runs only admitted searches, but Redis may have lost the hold.
     const mayRun = hold || model.postgres.decided.has(requestId) || model.redisLostData.has(organizationId);
-    return mayRun ? [{ requestId, organizationId, key, wanted, priceMils: hold?.mils ?? priceMils, ifCharged }] : [];
+    model.answers += 1;
+    const answer = key && gzipSync(`answer ${model.answers} of ${requestId}`);
+    return mayRun
+      ? [{ requestId, organizationId, key, wanted, answer, priceMils: hold?.mils ?? priceMils, ifCharged }]
+      : [];
   });
   return settlements.length > 0 ? decideCall(settlements) : undefined;
 }

@@ -7,7 +7,7 @@ import type { Database } from "../../../../shared/database/pool.ts";
 import { type PostgresModel, grantInModel } from "./postgres-model.ts";
 import { type Participants, keyHashes, readable, type Search, searchesMax } from "./participants.ts";
 import { emptyRedis, type RedisModel, type Message } from "./redis-model.ts";
-import type { PostgresSnapshot, RedisSnapshot } from "./snapshots.ts";
+import type { PostgresSnapshot } from "./snapshots.ts";
 
 /** The expected state of Postgres and Redis for one run, and the messages between them that are not delivered yet. */
 export interface Model {
@@ -33,8 +33,6 @@ export interface Real {
   database: Database;
   redis: Redis;
   saved: Map<string, { key: string; bytes: Buffer; expiresAtMs: number }[]>;
-  /** The last snapshot of each organization in Redis; absent after a flush or a restore. */
-  redisSnapshots: Map<string, RedisSnapshot>;
   /** The last snapshot of Postgres; undefined after a call that may have changed it. */
   postgres: PostgresSnapshot | undefined;
   /** Counts each kind of step, so that a test can check that they occurred. */
@@ -49,6 +47,7 @@ export function newModel(participants: Participants): Model {
     reversed: new Set(),
     undelivered: new Set(),
     paid: new Map(),
+    answers: new Map(),
     grants: new Map(),
   };
   const messagesInFlight: Message[] = [];
@@ -111,11 +110,7 @@ export const balanceMessage = (organizationId: string, { balanceMils, version }:
 export type Settlement = SettlementRequest & { ifCharged: "end_hold" | "keep_hold"; isAbandoned?: boolean };
 
 /** The messages that follow the decisions of a batch, one per organization. */
-export function messagesOf(
-  model: Model,
-  decisions: readonly Decision[],
-  settlements: readonly Settlement[],
-): Message[] {
+export function messagesOf(decisions: readonly Decision[], settlements: readonly Settlement[]): Message[] {
   const messages = new Map<string, Message>();
   for (const settlement of settlements) {
     const decision = decisions.find(({ requestId }) => requestId === settlement.requestId);
@@ -125,12 +120,10 @@ export function messagesOf(
     messages.set(settlement.organizationId, message);
     const { requestId, key, wanted } = settlement;
     const paid = decision.kind === "charge" || decision.reason === "already_paid";
-    model.answers += 1;
-    if (wanted === "charge" && paid && !decision.reversed)
-      message.ends.push({ requestId, key, answer: Buffer.from(`answer ${model.answers} of ${requestId}`) });
+    if (wanted === "charge" && paid && !decision.reversed) message.ends.push({ requestId, key, answered: true });
     else if (!paid) {
       const abandoned = settlement.isAbandoned && decision.reason === "caller_gone" ? ("running" as const) : undefined;
-      message.ends.push({ requestId, key, failure: `failure ${model.answers} of ${requestId}`, abandoned });
+      message.ends.push({ requestId, key, failure: `failure of ${requestId}`, abandoned });
     } else if (settlement.ifCharged === "end_hold") message.ends.push({ requestId, key });
   }
   return [...messages.values()];

@@ -75,7 +75,6 @@ export async function checkMoneyModel(options: MoneyModelOptions): Promise<{ run
         database,
         redis,
         saved: new Map(),
-        redisSnapshots: new Map(),
         postgres: undefined,
         met: count,
       };
@@ -131,8 +130,8 @@ async function bringToRest(model: Model, real: Real): Promise<void> {
   for (const id of ids) {
     const { holds, balance, records } = redisModelOf(model, id);
     deepStrictEqual([holds.size, balance], [0, balanceOf(model.postgres, id)]);
-    for (const { requestId, body, failure } of records.values())
-      ok(body !== undefined || failure !== undefined, `${requestId} still runs under its key`);
+    for (const { requestId, answered, failure } of records.values())
+      ok(answered || failure !== undefined, `${requestId} still runs under its key`);
   }
   for (const id of ids) await removeKeys(real, id);
 }

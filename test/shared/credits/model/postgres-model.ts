@@ -1,3 +1,4 @@
+import { gunzipSync } from "node:zlib";
 import type { Decision, SettlementRequest, RefundReason } from "../../../../shared/credits/ledger.ts";
 import type { Reversal } from "../../../../shared/credits/deliveries.ts";
 import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
@@ -19,6 +20,12 @@ export interface Account extends VersionedBalance {
   entries: Entry[];
 }
 
+export interface ModelAnswer {
+  requestId: string;
+  /** As it is stored, in hexadecimal. */
+  compressed: string;
+}
+
 export interface PostgresModel {
   accounts: Map<string, Account>;
   decided: Map<string, Pick<Decision, "organizationId" | "kind" | "chargedMils" | "reason">>;
@@ -26,6 +33,8 @@ export interface PostgresModel {
   undelivered: Set<string>;
   /** The fingerprint that a key has paid for, by {@link keyOf}. */
   paid: Map<string, string>;
+  /** The answer under a key that has paid, by {@link keyOf}. */
+  answers: Map<string, ModelAnswer>;
   /** The organization of each grant, by the id of the grant. */
   grants: Map<string, string>;
 }
@@ -71,15 +80,28 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
     write(postgres, organizationId, { kind: verdict.kind, mils, subject: requestId, reason: verdict.reason ?? null });
     postgres.decided.set(requestId, { organizationId, ...verdict });
     fresh.add(requestId);
-    if (charged && key) postgres.paid.set(keyOf(organizationId, key.hash), key.fingerprint);
+    if (charged && key) {
+      postgres.paid.set(keyOf(organizationId, key.hash), key.fingerprint);
+      if (settlement.wanted === "charge" && settlement.answer)
+        postgres.answers.set(keyOf(organizationId, key.hash), {
+          requestId,
+          compressed: settlement.answer.toString("hex"),
+        });
+    }
     if (charged && !key) postgres.undelivered.add(requestId);
   }
-  return firsts.flatMap(({ requestId }) => {
+  const bringsAnswers = settlements.some(({ wanted, key }) => wanted === "charge" && key);
+  return firsts.flatMap((settlement) => {
+    const { requestId } = settlement;
     const known = postgres.decided.get(requestId);
     if (!known) return [];
     const reversed = postgres.reversed.has(requestId);
+    // A charge by this very call has brought its answer.
+    const paysNow = known.kind === "charge" && fresh.has(requestId);
+    const stored = bringsAnswers && !paysNow ? storedFor(postgres, settlement) : undefined;
     return [
       {
+        ...(stored && { stored }),
         requestId,
         ...known,
         isNew: fresh.has(requestId),
@@ -89,6 +111,20 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
     ];
   });
 }
+
+/** The answer that another charge stored for a search: its own of an earlier call, or the one of its key. */
+function storedFor(postgres: PostgresModel, { requestId, organizationId, key }: SettlementRequest) {
+  const decided = postgres.decided.get(requestId);
+  if (!key || postgres.paid.get(keyOf(organizationId, key.hash)) !== key.fingerprint) return undefined;
+  const answer = postgres.answers.get(keyOf(organizationId, key.hash));
+  const isOwed = decided?.reason === "already_paid" || (decided?.kind === "charge" && answer?.requestId === requestId);
+  return answer && isOwed ? expandedAnswer(answer) : undefined;
+}
+
+export const expandedAnswer = ({ requestId, compressed }: ModelAnswer) => ({
+  requestId,
+  body: gunzipSync(Buffer.from(compressed, "hex")),
+});
 
 function judge(postgres: PostgresModel, settlement: SettlementRequest, covers: (mils: number) => boolean) {
   const refund = (reason: RefundReason) => ({ kind: "refund" as const, chargedMils: 0, reason });

@@ -15,8 +15,8 @@ export interface RedisModel {
 interface KeyRecord {
   requestId: string;
   fingerprint: string;
-  body?: string;
-  failure?: { text: string; atMs: number };
+  answered?: true;
+  failure?: string;
 }
 
 /** What Redis gets after a decision. It can arrive now, late, twice, in another order, or never. */
@@ -39,13 +39,13 @@ export const heldMilsOf = ({ holds }: RedisModel) => [...holds.values()].reduce(
 export function admitInModel(
   redis: RedisModel,
   { requestId, plan, key }: Search,
-  { priceMils, closed, late }: { priceMils: number; closed: boolean; late: boolean },
+  { priceMils, closed, late, remembered }: { priceMils: number; closed: boolean; late: boolean; remembered: boolean },
 ): object {
+  if (remembered) return { outcome: "remembered" };
   const record = key && redis.records.get(key.hash);
   if (record && !record.failure && record.requestId !== requestId) {
     if (record.fingerprint !== key.fingerprint) return { outcome: "key_reused" };
-    if (record.body !== undefined)
-      return { outcome: "replayed", requestId: record.requestId, body: Buffer.from(record.body) };
+    if (record.answered) return { outcome: "answered" };
     if (redis.used >= plan.windowLimit) return { outcome: "limited" };
     redis.used += 1;
     return { outcome: "waiting", requestId: record.requestId };
@@ -65,30 +65,18 @@ export function admitInModel(
   return { outcome: "held", remainingMils: Math.max(0, availableMils - priceMils) };
 }
 
-/** The expected reply of settle.lua: for each end the answer that its key had before, and the request that brought it. */
-export function settleInModel(redis: RedisModel, { balance, ends }: Message) {
+/** The expected effect of settle.lua. */
+export function settleInModel(redis: RedisModel, { balance, ends }: Message): void {
   if (!redis.balance || balance.version > redis.balance.version) redis.balance = balance;
-  return ends.map((end) => {
-    const hold = redis.holds.get(end.requestId);
-    if (end.abandoned) redis.abandoned.add(end.requestId);
-    if (end.abandoned !== "running") redis.holds.delete(end.requestId);
+  for (const { requestId, key, answered, failure, abandoned } of ends) {
+    const hold = redis.holds.get(requestId);
+    if (abandoned) redis.abandoned.add(requestId);
+    if (abandoned !== "running") redis.holds.delete(requestId);
     else if (hold) hold.mils = 0;
-    if (!end.key) return undefined;
-    const record = redis.records.get(end.key.hash);
-    if (end.answer) return remember(redis, end, end.answer, record);
-    if (record?.requestId !== end.requestId || record.body !== undefined) return undefined;
-    if (end.failure === undefined) redis.records.delete(end.key.hash);
-    else record.failure = { text: end.failure, atMs: performance.now() };
-    return undefined;
-  });
-}
-
-function remember(redis: RedisModel, { requestId, key }: HoldEnd, answer: Buffer, record: KeyRecord | undefined) {
-  if (record?.body !== undefined) return { body: Buffer.from(record.body), requestId: record.requestId };
-  const runsForAnother = record && !record.failure && record.requestId !== requestId;
-  if (key && !runsForAnother) {
-    const owner = record && !record.failure ? record : { requestId, fingerprint: key.fingerprint };
-    redis.records.set(key.hash, { ...owner, body: answer.toString() });
+    const record = key && redis.records.get(key.hash);
+    if (!key || record?.requestId !== requestId) continue;
+    if (answered) record.answered = true;
+    else if (failure === undefined) redis.records.delete(key.hash);
+    else record.failure = failure;
   }
-  return undefined;
 }

@@ -24,6 +24,7 @@ const postgresSnapshot = z.object({
   ),
   undelivered: z.array(z.string()),
   paid: z.array(z.tuple([z.string(), z.string()])),
+  answers: z.array(z.tuple([z.string(), z.string(), z.string()])),
 });
 export type PostgresSnapshot = z.infer<typeof postgresSnapshot>;
 
@@ -38,7 +39,10 @@ const text = `
       from undelivered u where u.request_id = any ($2)),
     'paid', (select coalesce(json_agg(json_build_array(p.organization_id || ' ' || p.key_hash, p.fingerprint)
         order by p.organization_id, p.key_hash), '[]')
-      from paid_keys p where p.organization_id = any ($1))) as seen`;
+      from paid_keys p where p.organization_id = any ($1)),
+    'answers', (select coalesce(json_agg(json_build_array(a.organization_id || ' ' || a.key_hash, a.request_id,
+        encode(a.body, 'hex')) order by a.organization_id, a.key_hash), '[]')
+      from answers a where a.organization_id = any ($1))) as seen`;
 
 /** Reads the state of the organizations of the run from Postgres. */
 export async function readPostgres(participants: Participants, database: Database): Promise<PostgresSnapshot> {

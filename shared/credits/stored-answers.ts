@@ -1,0 +1,67 @@
+import { promisify } from "node:util";
+import { constants, gunzip, gzip } from "node:zlib";
+import { z } from "zod";
+import type { Database } from "../database/pool.ts";
+import { nameOfKey, type OwnedKey } from "./paid-keys.ts";
+
+/**
+ * The answers of searches that were paid under an Idempotency-Key, in Postgres for as long as the payment counts: 24 hours.
+ * `settle_with_answers()` stores one in the transaction of its charge, so a charge under a key always has its answer, and
+ * Postgres decides which bytes every repeat gets.
+ */
+
+// Of an answer of 11 kB it leaves a sixth, in 0.04 ms; the highest level leaves 7 % less, in twice the time.
+const compression = { level: 3 };
+// Above any answer that a worker can write: a limit for what a broken row may expand to.
+const expandedBytesMax = 64 * 1024 * 1024;
+
+const zip = promisify(gzip);
+const unzip = promisify(gunzip);
+
+/** Both run on a thread of their own, so that large answers do not hold up other requests. */
+export const compressAnswer = (body: Buffer): Promise<Buffer> => zip(body, compression);
+export const expandAnswer = (stored: Buffer): Promise<Buffer> =>
+  unzip(stored, { maxOutputLength: expandedBytesMax, finishFlush: constants.Z_FINISH });
+
+/** The answer under a key, and the request that paid for it. */
+export interface StoredAnswer {
+  requestId: string;
+  body: Buffer;
+}
+
+const answerRow = z.object({
+  organization_id: z.string(),
+  key_hash: z.string(),
+  request_id: z.string(),
+  body: z.instanceof(Buffer),
+});
+
+/** Reads the answers under these keys, in one round trip. @returns by the names of the keys, as readPaidKeys. */
+export async function readStoredAnswers(
+  database: Database,
+  keys: readonly OwnedKey[],
+): Promise<Map<string, StoredAnswer>> {
+  const { rows } = await database.query({
+    name: "read_stored_answers",
+    text: `select s.organization_id, s.key_hash, s.request_id, s.body
+           from unnest($1::text[], $2::text[]) as a (organization_id, key_hash)
+           join paid_keys p on p.organization_id = a.organization_id and p.key_hash = a.key_hash
+           join answers s on s.slot = answer_slot(p.expires_at - interval '24 hours')
+             and s.organization_id = p.organization_id and s.key_hash = p.key_hash
+           where p.expires_at > now()`,
+    values: [keys.map(({ organizationId }) => organizationId), keys.map(({ hash }) => hash)],
+  });
+  const expanded = rows
+    .map((row) => answerRow.parse(row))
+    .map(async (row): Promise<[string, StoredAnswer]> => {
+      const name = nameOfKey({ organizationId: row.organization_id, hash: row.key_hash });
+      return [name, { requestId: row.request_id, body: await expandAnswer(row.body) }];
+    });
+  return new Map(await Promise.all(expanded));
+}
+
+/** Empties the table of the day before yesterday, whose answers have all expired. @returns whether there was one to empty. */
+export async function clearOldAnswers(database: Database): Promise<boolean> {
+  const { rows } = await database.query("select clear_old_answers() as cleared");
+  return z.object({ cleared: z.boolean() }).parse(rows[0]).cleared;
+}

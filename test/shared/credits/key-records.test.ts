@@ -1,0 +1,117 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  type AdmissionRequest,
+  admit,
+  defineHoldScripts,
+  keysOf,
+  readIdempotencyState,
+  settleHolds,
+} from "../../../shared/credits/holds.ts";
+import { storeBalance } from "../../../shared/credits/stored-balances.ts";
+import { newId } from "../../../shared/ids.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
+
+const plan = {
+  code: "test",
+  priceMils: 5,
+  windowLimit: 1_000,
+  windowSeconds: 60,
+  concurrency: 100,
+  startingGrantMils: 0,
+  operations: [],
+};
+let server: LocalServer;
+let redis: Redis;
+beforeAll(async () => {
+  server = await freshRedis();
+  redis = new Redis(server.url);
+  defineHoldScripts(redis);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+async function seeded(balanceMils: number, version = 1): Promise<string> {
+  const organizationId = newId("org");
+  await storeBalance(redis, organizationId, { balanceMils, version });
+  return organizationId;
+}
+
+const request = (organizationId: string, given: Partial<AdmissionRequest> = {}): AdmissionRequest => ({
+  organizationId,
+  requestId: newId("req"),
+  priceMils: 5,
+  budgetMs: 30_000,
+  plan,
+  key: undefined,
+  closed: false,
+  ...given,
+});
+const heldOf = (organizationId: string) => redis.hget(keysOf(organizationId).holds, "held");
+
+test("a key whose first request was answered refers its repeats to Postgres, and only that request ends it", async () => {
+  const organizationId = await seeded(100);
+  const key = { hash: "k", fingerprint: "q" };
+  const owner = request(organizationId, { key });
+  await admit(redis, owner);
+  const repeat = () => admit(redis, request(organizationId, { key }));
+  expect(await repeat()).toMatchObject({ outcome: "waiting", requestId: owner.requestId });
+  const balance = { balanceMils: 95, version: 2 };
+  await settleHolds(redis, organizationId, balance, [{ requestId: newId("req"), key, answered: true }]);
+  expect(await repeat()).toMatchObject({ outcome: "waiting" });
+  await settleHolds(redis, organizationId, balance, [{ requestId: owner.requestId, key, answered: true }]);
+  expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "answered" });
+  expect(await repeat()).toMatchObject({ outcome: "answered" });
+  expect(await admit(redis, request(organizationId, { key, remembered: true }))).toMatchObject({
+    outcome: "remembered",
+    window: { used: 3 },
+  });
+});
+
+test("an answer that an earlier version left in Redis is replayed from there, and stays", async () => {
+  const organizationId = await seeded(100);
+  const key = { hash: "k", fingerprint: "q" };
+  await redis.hset(keysOf(organizationId).record("k"), { request: "req_old", fingerprint: "q", body: "{}" });
+  const replayed = { outcome: "replayed", requestId: "req_old", body: Buffer.from("{}") };
+  expect(await admit(redis, request(organizationId, { key }))).toMatchObject(replayed);
+  expect(await readIdempotencyState(redis, organizationId, "k")).toEqual(replayed);
+  const balance = { balanceMils: 100, version: 2 };
+  await settleHolds(redis, organizationId, balance, [{ requestId: "req_old", key }]);
+  expect(await admit(redis, request(organizationId, { key }))).toMatchObject(replayed);
+});
+
+test("a failure frees the key for the next request, and is shared with the repeats that wait", async () => {
+  const organizationId = await seeded(100);
+  const key = { hash: "k", fingerprint: "q" };
+  const owner = request(organizationId, { key });
+  await admit(redis, owner);
+  const balance = { balanceMils: 100, version: 2 };
+  // The end of another search does not touch it.
+  await settleHolds(redis, organizationId, balance, [{ requestId: newId("req"), key, failure: "theirs" }]);
+  expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "running" });
+  await settleHolds(redis, organizationId, balance, [{ requestId: owner.requestId, key, failure: "mine" }]);
+  expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "failed", failure: "mine" });
+  expect(await admit(redis, request(organizationId, { key: { ...key, fingerprint: "other" } }))).toMatchObject({
+    outcome: "held",
+  });
+});
+
+test("a Redis that is out of memory admits nothing and still ends holds, with the records of their keys", async () => {
+  const organizationId = await seeded(100);
+  const key = { hash: "k", fingerprint: "q" };
+  const [answered, failed] = [request(organizationId, { key }), request(organizationId)];
+  for (const one of [answered, failed]) expect(await admit(redis, one)).toMatchObject({ outcome: "held" });
+  await redis.config("SET", "maxmemory", "1");
+  try {
+    await expect(admit(redis, request(organizationId))).rejects.toThrow(/^OOM/);
+    const ends = [{ requestId: answered.requestId, key, answered: true }, { requestId: failed.requestId }];
+    await settleHolds(redis, organizationId, { balanceMils: 95, version: 2 }, ends);
+    expect(await heldOf(organizationId)).toBe("0");
+    expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "answered" });
+  } finally {
+    await redis.config("SET", "maxmemory", "0");
+  }
+});

@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  type Decision,
+  decideSettlements,
+  grantCredit,
+  type SettlementRequest,
+} from "../../../shared/credits/ledger.ts";
+import { nameOfKey, type OwnedKey } from "../../../shared/credits/paid-keys.ts";
+import { clearOldAnswers, compressAnswer, readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
+import type { Database } from "../../../shared/database/pool.ts";
+import { newId } from "../../../shared/ids.ts";
+import { createOrganization } from "../../../shared/organizations/organizations.ts";
+import { generatePage } from "../../../shared/providers/sandbox/generate-page.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+import { freshDatabase } from "../../harness/servers/servers.ts";
+import { openDatabase } from "../../../shared/database/pool.ts";
+import { openLog } from "../../../shared/log.ts";
+import { Shutdown } from "../../../shared/process/shutdown.ts";
+
+const priceMils = 5;
+const log = openLog({ name: "test", level: "silent" });
+const shutdown = new Shutdown();
+let database: Database;
+let url: string;
+let drop: () => Promise<void>;
+
+beforeAll(async () => {
+  ({ url, drop } = await freshDatabase());
+  database = openDatabase({ url, name: "test", sizeMax: 3, log, shutdown });
+});
+afterAll(async () => {
+  await shutdown.run(log);
+  await drop();
+});
+
+async function organization(creditMils = 100): Promise<string> {
+  const made = await createOrganization(database, { name: "Test", planCode: "payg" });
+  const organizationId = made?.organizationId ?? "";
+  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: creditMils, reason: "test" });
+  return organizationId;
+}
+
+async function charge(organizationId: string, text: string, hash = "k", fingerprint = "q"): Promise<SettlementRequest> {
+  const answer = await compressAnswer(Buffer.from(text));
+  const key = { hash, fingerprint };
+  return { organizationId, requestId: newId("req"), key, wanted: "charge", priceMils, answer };
+}
+
+async function decide(...requests: SettlementRequest[]): Promise<Decision[]> {
+  const decisions = await decideSettlements(database, requests);
+  return requests.flatMap(({ requestId }) => decisions.get(requestId) ?? []);
+}
+
+async function answerUnder(organizationId: string, hash = "k") {
+  const owned: OwnedKey = { organizationId, hash };
+  const found = (await readStoredAnswers(database, [owned])).get(nameOfKey(owned));
+  return found && { requestId: found.requestId, text: found.body.toString() };
+}
+
+test("a charge under a key stores its answer, byte for byte, and says nothing of it", async () => {
+  const organizationId = await organization();
+  const text = JSON.stringify({ results: "ü 😀 ".repeat(20_000) });
+  const first = await charge(organizationId, text);
+  const [decision] = await decide(first);
+  expect(decision).toMatchObject({ kind: "charge", isNew: true });
+  expect(decision).not.toHaveProperty("stored");
+  expect(await answerUnder(organizationId)).toEqual({ requestId: first.requestId, text });
+});
+
+test("a second run and another request under the key get the answer that was charged, not their own", async () => {
+  const organizationId = await organization();
+  const first = await charge(organizationId, "first");
+  await decide(first);
+  const stored = { requestId: first.requestId, body: Buffer.from("first") };
+  const again = { ...first, ...(await charge(organizationId, "second")), requestId: first.requestId };
+  expect(await decide(again)).toMatchObject([{ kind: "charge", isNew: false, stored }]);
+  const other = await charge(organizationId, "third");
+  expect(await decide(other)).toMatchObject([{ kind: "refund", reason: "already_paid", isNew: true, stored }]);
+  expect(await decide(other)).toMatchObject([{ kind: "refund", reason: "already_paid", isNew: false, stored }]);
+  expect(await answerUnder(organizationId)).toEqual({ requestId: first.requestId, text: "first" });
+});
+
+test("of two searches under one key in one batch, the second gets the answer of the first", async () => {
+  const organizationId = await organization();
+  const [first, second] = [await charge(organizationId, "first"), await charge(organizationId, "second")];
+  const [, followed] = await decide(first, second);
+  expect(followed).toMatchObject({
+    reason: "already_paid",
+    stored: { requestId: first.requestId, body: Buffer.from("first") },
+  });
+});
+
+test("two batches that race under one key end with one answer for both", async () => {
+  const organizationId = await organization();
+  const races = await Promise.all(
+    Array.from({ length: 6 }, async (_, n) => decide(await charge(organizationId, `answer ${n}`))),
+  );
+  const [paid, ...others] = races.flat().toSorted((one, other) => (one.kind < other.kind ? -1 : 1));
+  expect(paid?.kind).toBe("charge");
+  const answer = await answerUnder(organizationId);
+  expect(answer?.requestId).toBe(paid?.requestId);
+  for (const { stored } of others) expect(stored).toMatchObject({ requestId: paid?.requestId });
+});
+
+test("a search that is not charged stores nothing, and a key of another query gets nothing", async () => {
+  const organizationId = await organization(priceMils);
+  await decide(await charge(organizationId, "paid"));
+  expect(await decide(await charge(organizationId, "not covered", "other"))).toMatchObject([
+    { reason: "out_of_credits" },
+  ]);
+  expect(await answerUnder(organizationId, "other")).toBeUndefined();
+  const [reused] = await decide(await charge(organizationId, "reused", "k", "another query"));
+  expect(reused).toMatchObject({ reason: "idempotency_key_reused" });
+  expect(reused).not.toHaveProperty("stored");
+});
+
+test("payment and answer under a key end at the same moment, and the next charge under it brings another answer", async () => {
+  const organizationId = await organization();
+  await decide(await charge(organizationId, "first"));
+  await database.query("update paid_keys set expires_at = now() where organization_id = $1", [organizationId]);
+  expect(await answerUnder(organizationId)).toBeUndefined();
+  expect(await decide(await charge(organizationId, "next"))).toMatchObject([{ kind: "charge" }]);
+  expect(await answerUnder(organizationId)).toMatchObject({ text: "next" });
+});
+
+test("a charge by a worker of the version before, without an answer, is decided as ever", async () => {
+  const organizationId = await organization();
+  const request = await charge(organizationId, "");
+  const { rows } = await database.query("select * from settle($1, $2, $3, $4, $5, $6, $7)", [
+    [request.requestId],
+    [organizationId],
+    ["charge"],
+    [priceMils],
+    [null],
+    ["k"],
+    ["q"],
+  ]);
+  expect(rows).toMatchObject([{ kind: "charge", fresh: true }]);
+  expect(await answerUnder(organizationId)).toBeUndefined();
+  const [followed] = await decide(await charge(organizationId, "searched again"));
+  expect(followed).toMatchObject({ reason: "already_paid" });
+  expect(followed).not.toHaveProperty("stored");
+});
+
+test("answers are emptied by the day, two days after their charge and no day earlier", async () => {
+  const organizationId = await organization();
+  for (const hash of ["a", "b", "c"]) await decide(await charge(organizationId, hash, hash));
+  // Moves what was stored today to the slots of yesterday and of the day before.
+  await asOwner(url, async (client) => {
+    await client.query("update answers set slot = (slot + 3) % 4 where key_hash = 'b'");
+    await client.query("update answers set slot = (slot + 2) % 4 where key_hash = 'c'");
+  });
+  expect(await clearOldAnswers(database)).toBe(true);
+  const { rows } = await database.query("select key_hash from answers where organization_id = $1 order by 1", [
+    organizationId,
+  ]);
+  expect(rows).toEqual([{ key_hash: "a" }, { key_hash: "b" }]);
+  expect(await clearOldAnswers(database)).toBe(false);
+});
+
+test("emptying does not wait for a transaction that reads", async () => {
+  const organizationId = await organization();
+  await decide(await charge(organizationId, "old"));
+  await asOwner(url, (client) =>
+    client.query("update answers set slot = (slot + 2) % 4 where organization_id = $1", [organizationId]),
+  );
+  const reader = await database.connect();
+  try {
+    await reader.query("begin");
+    await reader.query("select count(*) from answers");
+    expect(await clearOldAnswers(database)).toBe(false);
+  } finally {
+    await reader.query("rollback");
+    reader.release();
+  }
+  expect(await clearOldAnswers(database)).toBe(true);
+});
+
+test.each([
+  { pages: 1, kilobytesMax: 3 },
+  { pages: 10, kilobytesMax: 9 },
+])("an answer of $pages pages takes at most $kilobytesMax kB of disk, its index included", async (size) => {
+  const answers = 500;
+  const bodies = await Promise.all(
+    Array.from({ length: answers }, (_, n) => sandboxAnswer(`keyword ${n}`, size.pages)),
+  );
+  const bytes = await asOwner(url, async (client) => {
+    await client.query("truncate answers");
+    await client.query(
+      `insert into answers select 0, $2, encode(sha256(convert_to(n::text, 'utf8')), 'hex'), $3, body
+       from unnest($1::bytea[]) with ordinality as b (body, n)`,
+      [bodies, newId("org"), newId("req")],
+    );
+    const { rows } = await client.query("select pg_total_relation_size('answers_0')::int as bytes");
+    return Number(rows[0]?.bytes);
+  });
+  expect(bytes / answers / 1_000).toBeLessThanOrEqual(size.kilobytesMax);
+});
+
+function sandboxAnswer(keyword: string, pages: number): Promise<Buffer> {
+  const results = Array.from({ length: pages }, (_, at) =>
+    generatePage({ keyword, variant: "desktop", pageNumber: at + 1 }),
+  );
+  return compressAnswer(Buffer.from(JSON.stringify(results)));
+}
