@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { publishIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
 import { issueToken, newToken, revokeToken } from "../../shared/organizations/tokens.ts";
 import { expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
 import { Service } from "../harness/processes/service.ts";
 
 let service: Service;
@@ -36,12 +37,17 @@ test("the database stores only a token's SHA-256 and its last four characters", 
   expect(JSON.stringify(rows)).not.toContain(token.slice(4, -4));
 });
 
+const expire = (tokenId: string) =>
+  asOwner(service.databaseUrl, (client) =>
+    client.query("update tokens set expires_at = now() where id = $1", [tokenId]),
+  );
+
 test("a token works until it expires", async () => {
   const { organizationId } = await service.organization();
   const issued = await issueToken(service.database, organizationId, 1);
   if (!issued) throw new Error("no token");
   expect(await service.usage(issued.token)).toMatchObject({ status: 200 });
-  await service.database.query("update tokens set expires_at = now() where id = $1", [issued.tokenId]);
+  await expire(issued.tokenId);
   await service.until(() => isRefusedEverywhere(issued.token), revokedWithinMs);
 });
 
@@ -61,7 +67,7 @@ test("a 401 does not reveal what is wrong with a token", async () => {
   const { organizationId, token, tokenId } = await service.organization();
   const expired = await issueToken(service.database, organizationId, 1);
   if (!expired) throw new Error("no token");
-  await service.database.query("update tokens set expires_at = now() where id = $1", [expired.tokenId]);
+  await expire(expired.tokenId);
   await revokeToken(service.database, tokenId);
   const tokens = {
     revoked: token,
@@ -93,18 +99,14 @@ test("every 401 comes a quarter of a second late, so that a connection can try o
 
 /** Runs `meanwhile` while a lock on the table blocks every token lookup. */
 async function whileLookupsBlock(meanwhile: (isWaiting: () => Promise<boolean>) => Promise<void>): Promise<void> {
-  const client = await service.database.connect();
-  try {
+  await asOwner(service.databaseUrl, async (client) => {
     await client.query("begin");
     await client.query("lock table tokens in access exclusive mode");
     await meanwhile(async () => {
       const waiting = "select from pg_locks where not granted and relation = 'tokens'::regclass";
       return ((await client.query(waiting)).rowCount ?? 0) > 0;
     });
-  } finally {
-    await client.query("rollback");
-    client.release();
-  }
+  });
 }
 
 test("a token with a wrong checksum is rejected without a lookup", async () => {

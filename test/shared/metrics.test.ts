@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Exposition } from "../harness/assertions/metrics.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { reply, refusal, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 import { type Api, type Organization, Service, type Worker } from "../harness/processes/service.ts";
@@ -156,10 +157,9 @@ test("a wrong balance is exported as drift in mils", async () => {
 });
 
 const moveBalance = ({ organizationId }: Organization, mils: number) =>
-  service.database.query("update organizations set balance_mils = balance_mils + $2 where id = $1", [
-    organizationId,
-    mils,
-  ]);
+  asOwner(service.databaseUrl, (client) =>
+    client.query("update organizations set balance_mils = balance_mils + $2 where id = $1", [organizationId, mils]),
+  );
 
 test("a gauge is absent while its server is unreachable, and returns with it", async () => {
   const shown = async () => [...(await shownBy(ofWorker, workersOwn)), ...(await shownBy(ofApi, apisOwn))];

@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from "vitest";
 import { publishIdentityChange, setSuspended } from "../../../shared/organizations/organizations.ts";
 import { issueToken, newToken, revokeToken } from "../../../shared/organizations/tokens.ts";
 import { type Exchange, sendRaw } from "../../harness/clients/raw-http.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { endlessWindow, expectNoTrace, refusalIn } from "../../harness/fixtures/refusals.ts";
 import { organization, service } from "./fixture.ts";
 
@@ -12,7 +13,9 @@ let expired: string;
 beforeAll(async () => {
   revoked = await tokenOf(async (tokenId) => void (await revokeToken(service.database, tokenId)));
   expired = await tokenOf((tokenId) =>
-    service.database.query("update tokens set expires_at = now() - interval '1 second' where id = $1", [tokenId]),
+    asOwner(service.databaseUrl, (client) =>
+      client.query("update tokens set expires_at = now() - interval '1 second' where id = $1", [tokenId]),
+    ),
   );
 });
 

@@ -135,7 +135,7 @@ test("an operator's note is shown as text, and no spreadsheet runs it as a formu
 
 test("the CSV has every entry of its filter, and the mils of the whole history add up to the balance", async () => {
   const organization = await service.organization({ creditMils: 0 });
-  await backdateLedger(service.database, organization.organizationId, aMonth(new Date(), 12));
+  await backdateLedger(service.databaseUrl, organization.organizationId, aMonth(new Date(), 12));
   const visitor = await signIn(organization);
   const whole = await visitor.get("/billing/searches.csv");
   expect(whole.headers.get("content-type")).toBe("text/csv; charset=utf-8");

@@ -42,7 +42,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
 
   async function organizationWithAMonth() {
     const organization = await service.organization({ creditMils: 0 });
-    await backdateLedger(service.database, organization.organizationId, aMonth(new Date()));
+    await backdateLedger(service.databaseUrl, organization.organizationId, aMonth(new Date()));
     return organization;
   }
 

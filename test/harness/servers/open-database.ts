@@ -9,6 +9,7 @@ const log = openLog({ name: "test", level: "silent" });
 /** A new migrated database and a pool to it, for tests that start no process. */
 export async function openFreshDatabase({ sizeMax = 10, timeZone = "UTC" } = {}): Promise<{
   database: Database;
+  url: string;
   close: () => Promise<void>;
 }> {
   const shutdown = new Shutdown();
@@ -18,7 +19,7 @@ export async function openFreshDatabase({ sizeMax = 10, timeZone = "UTC" } = {})
     await shutdown.run(log);
     await drop();
   };
-  return { database, close };
+  return { database, url, close };
 }
 
 /** The URL of the same database for sessions in this time zone. */

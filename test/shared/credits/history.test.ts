@@ -74,7 +74,7 @@ test.each(histories)("the figures of thirty days agree with the ledger: $title",
   // The same instant for both, so that midnight cannot fall between them.
   const [{ now }] = (await service.database.query("select now()")).rows;
   const entries = past(now);
-  await backdateLedger(service.database, organizationId, entries);
+  await backdateLedger(service.databaseUrl, organizationId, entries);
   const read = await readDays(service.database, organizationId, 30);
   expect(read).toEqual(countedDays(entries, now, 30));
 });
@@ -94,7 +94,7 @@ test.each(["Europe/Berlin", "America/New_York"])(
         { at: new Date(midnight + dayMs - 1), kind: "refund", reason: "engine_error" },
       ],
     );
-    await backdateLedger(service.database, organizationId, entries);
+    await backdateLedger(service.databaseUrl, organizationId, entries);
     expect(await readDays(elsewhere, organizationId, days)).toEqual(countedDays(entries, now, days));
   },
 );
@@ -138,8 +138,8 @@ const belongs: Record<HistoryFilter, (outcome: string) => boolean> = {
 test.each(historyFilters)("pages of the history filtered by %s have no gap and no repeat", async (filter) => {
   const [mine, other] = [await service.organization({ creditMils: 0 }), await service.organization({ creditMils: 0 })];
   const past = aMonth(new Date(), 2);
-  await backdateLedger(service.database, mine.organizationId, past);
-  await backdateLedger(service.database, other.organizationId, aMonth(new Date(), 2));
+  await backdateLedger(service.databaseUrl, mine.organizationId, past);
+  await backdateLedger(service.databaseUrl, other.organizationId, aMonth(new Date(), 2));
   const read = (of: HistoryFilter, limit: number, before?: number) =>
     readHistory(service.database, mine.organizationId, { filter: of, limit, before });
 

@@ -9,14 +9,16 @@ import { verifyLedger } from "../../../shared/credits/verify.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 const priceMils = 5;
 let database: Database;
+let url: string;
 let close: () => Promise<void>;
 
 beforeAll(async () => {
-  ({ database, close } = await openFreshDatabase());
+  ({ database, url, close } = await openFreshDatabase());
 });
 afterAll(async () => {
   expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
@@ -204,10 +206,12 @@ test("a paid key that expires before a repeat would settle does not make it free
   const read = async () => (await readPaidKeys(database, [owned])).get(nameOfKey(owned));
   expect(await read()).toEqual({ fingerprint: "f", coversRepeat: true });
   const expireIn = (time: string) =>
-    database.query("update paid_keys set expires_at = now() + $2::interval where organization_id = $1", [
-      organizationId,
-      time,
-    ]);
+    asOwner(url, (client) =>
+      client.query("update paid_keys set expires_at = now() + $2::interval where organization_id = $1", [
+        organizationId,
+        time,
+      ]),
+    );
   await expireIn("2 minutes");
   expect(await read()).toEqual({ fingerprint: "f", coversRepeat: false });
   await expireIn("0 minutes");

@@ -25,14 +25,67 @@ afterAll(async () => {
   await drop();
 });
 
+const entry =
+  "insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason)";
+
 test.each([
   ["update ledger_entries set amount_mils = 1", /permission denied/],
   ["delete from ledger_entries", /permission denied/],
   ["truncate ledger_entries", /permission denied/],
   ["delete from organizations", /permission denied/],
   ["update undelivered set charged_at = now()", /permission denied/],
+  [`${entry} values ('ORG', 2, 'grant', 1, 11, null, 'h', null)`, /permission denied/],
+  ["update organizations set balance_mils = 1", /permission denied/],
+  ["update organizations set version = 0", /permission denied/],
+  ["update organizations set first_topup_at = null", /permission denied/],
+  ["insert into organizations (id, name, plan_code, balance_mils) values ('o', 'o', 'free', 1)", /permission denied/],
+  ["insert into undelivered (request_id, organization_id) values ('r', 'ORG')", /permission denied/],
+  ["update paid_keys set expires_at = now()", /permission denied/],
+  ["insert into paid_keys values ('ORG', 'h', 'f', 'r', now())", /permission denied/],
+  ["insert into answers values (0, 'ORG', 'h', 'r', 'x')", /permission denied/],
+  ["update answers set body = 'x'", /permission denied/],
+  ["truncate answers_0", /permission denied/],
+  ["update tokens set hash = 'x'", /permission denied/],
+  ["update tokens set organization_id = 'ORG'", /permission denied/],
+  ["update plans set starting_grant_mils = 1", /permission denied/],
+  ["delete from migrations", /permission denied/],
+  ["create function settle() returns int language sql return 1", /permission denied/],
+  ["alter function grant_credit reset all", /must be owner/],
+  ["alter table ledger_entries disable trigger all", /must be owner/],
 ])("the role serpmill is not allowed to: %s", async (statement, refusal) => {
-  await expect(database.query(statement)).rejects.toThrow(refusal);
+  await expect(database.query(statement.replace("ORG", organizationId))).rejects.toThrow(refusal);
+});
+
+test("the role serpmill deletes keys whose 24 hours are over, and no others", async () => {
+  await asOwner(url, (client) =>
+    client.query(
+      `insert into paid_keys values ($1, 'over', 'f', 'r', now() - interval '1 s'), ($1, 'owed', 'f', 's', now() + interval '1 h')`,
+      [organizationId],
+    ),
+  );
+  await database.query("delete from paid_keys");
+  const { rows } = await database.query("select key_hash from paid_keys");
+  expect(rows).toEqual([{ key_hash: "owed" }]);
+});
+
+test("every function that the role serpmill may call runs as its owner, with a fixed search path", async () => {
+  const { rows } = await database.query(
+    `select proname as name, prosecdef as definer, proconfig::text like '%search_path=public, pg_temp%' as fixed
+     from pg_proc where pronamespace = 'public'::regnamespace and has_function_privilege(oid, 'execute') order by 1`,
+  );
+  const computing = new Set(["answer_slot"]); // Those that use no table need no rights.
+  expect(rows.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(["grant_credit", "reverse_charges", "settle", "topup"]),
+  );
+  expect(rows.filter(({ name, definer, fixed }) => !computing.has(name) && !(definer && fixed))).toEqual([]);
+});
+
+test("only the role serpmill and the owner may call a function that moves money", async () => {
+  const { rows } = await database.query(
+    `select p.proname from pg_proc p, aclexplode(p.proacl) a
+     where p.pronamespace = 'public'::regnamespace and a.grantee = 0`,
+  );
+  expect(rows).toEqual([]);
 });
 
 test.each(["update ledger_entries set reason = 'x'", "delete from ledger_entries", "truncate ledger_entries cascade"])(
@@ -41,9 +94,6 @@ test.each(["update ledger_entries set reason = 'x'", "delete from ledger_entries
     await expect(asOwner(url, (client) => client.query(statement))).rejects.toThrow(/append only/);
   },
 );
-
-const entry =
-  "insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason)";
 
 test.each([
   ["balance_is_never_below_zero", "update organizations set balance_mils = -1"],
@@ -60,12 +110,15 @@ test.each([
   ["window_admits_at_least_one", "update plans set window_limit = 0"],
   ["price_is_never_negative", "update plans set price_mils = -1"],
 ])("the database enforces the constraint %s (%s)", async (constraint, statement) => {
-  await expect(database.query(statement.replace("ORG", organizationId))).rejects.toThrow(constraint);
+  const broken = asOwner(url, (client) => client.query(statement.replace("ORG", organizationId)));
+  await expect(broken).rejects.toThrow(constraint);
 });
 
 test("the database refuses a second deciding entry and a second reversal", async () => {
   const insert = (version: number, kind: string, mils: number) =>
-    database.query(`${entry} values ($1, $2, $3, $4, 10, 'req', null, 'x')`, [organizationId, version, kind, mils]);
+    asOwner(url, (client) =>
+      client.query(`${entry} values ($1, $2, $3, $4, 10, 'req', null, 'x')`, [organizationId, version, kind, mils]),
+    );
   await insert(2, "refund", 0);
   await expect(insert(3, "charge", 0)).rejects.toThrow("one_deciding_entry_per_request");
   await insert(4, "reversal", 0);
