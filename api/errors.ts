@@ -25,23 +25,43 @@ const concurrencyRetryAfterMs = 1_000;
 /** As in abandoned.lua. */
 const abandonedWindowSeconds = 3_600;
 
+interface RateLimitDetails extends ErrorDetails {
+  reason: "window" | "concurrency" | "abandoned" | "unread" | "refused";
+  retryAfterMs: number;
+  limit: number;
+  windowSeconds?: number;
+}
+
 /** 429 with the state of the rate window, for the RateLimit headers. */
 export class RateLimited extends CallerError {
   readonly plan: Plan;
   readonly window: RateWindow;
 
-  /** @param retryAfterMs until the limit `abandoned` allows a search again. */
-  constructor(reason: "window" | "concurrency" | "abandoned", plan: Plan, window: RateWindow, retryAfterMs = 0) {
-    super(
-      "rate_limited",
-      {
-        window: { reason, retryAfterMs: window.leftMs, limit: plan.windowLimit, windowSeconds: plan.windowSeconds },
-        concurrency: { reason, retryAfterMs: concurrencyRetryAfterMs, limit: plan.concurrency },
-        abandoned: { reason, retryAfterMs, limit: plan.concurrency, windowSeconds: abandonedWindowSeconds },
-      }[reason],
-    );
+  constructor(details: RateLimitDetails, plan: Plan, window: RateWindow) {
+    super("rate_limited", details);
     this.plan = plan;
     this.window = window;
+  }
+
+  /** @param retryAfterMs until the limit `abandoned` allows a search again. */
+  static byPlan(
+    reason: "window" | "concurrency" | "abandoned",
+    plan: Plan,
+    window: RateWindow,
+    retryAfterMs = 0,
+  ): RateLimited {
+    const { windowLimit, windowSeconds, concurrency } = plan;
+    const details: RateLimitDetails = {
+      window: { reason, retryAfterMs: window.leftMs, limit: windowLimit, windowSeconds },
+      concurrency: { reason, retryAfterMs: concurrencyRetryAfterMs, limit: concurrency },
+      abandoned: { reason, retryAfterMs, limit: concurrency, windowSeconds: abandonedWindowSeconds },
+    }[reason];
+    return new RateLimited(details, plan, window);
+  }
+
+  /** A bound that this process keeps in memory. The window in Redis is not read: until the retry, no request is left of it. */
+  static byBound(details: RateLimitDetails, plan: Plan): RateLimited {
+    return new RateLimited(details, plan, { used: plan.windowLimit, leftMs: details.retryAfterMs });
   }
 }
 

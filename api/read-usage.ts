@@ -50,7 +50,7 @@ async function fromRedis(
 ): Promise<Usage | undefined> {
   const first = await readUsageInRedis(redis, organizationId, plan, counted).catch(() => undefined);
   if (!first) return undefined;
-  if (first.outcome === "limited") throw new RateLimited("window", plan, first.window);
+  if (first.outcome === "limited") throw RateLimited.byPlan("window", plan, first.window);
   if (first.outcome === "read") return usageOf(first);
   const balance = await requireBalance(database, organizationId);
   const second = await storeBalance(redis, organizationId, balance)

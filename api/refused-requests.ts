@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
-import { CallerError } from "../shared/errors.ts";
 import type { Caller } from "../shared/organizations/organizations.ts";
+import { RateLimited } from "./errors.ts";
 
 // Requests that get nothing of the plan's rate window may be this many times as many as its requests.
 const windowFactor = 10;
@@ -18,13 +18,14 @@ interface Window {
 export class RefusedRequests {
   readonly #windows = new LRUCache<string, Window>({ max: organizationsMax });
 
-  /** @throws {CallerError} `rate_limited` if the organization's window is full. */
-  check({ organizationId, plan: { windowLimit, windowSeconds } }: Caller): void {
+  /** @throws {RateLimited} if the organization's window is full. */
+  check({ organizationId, plan }: Caller): void {
+    const { windowLimit, windowSeconds } = plan;
     const window = this.#windows.get(organizationId);
     const limit = windowFactor * windowLimit;
     const leftMs = window ? Math.ceil(window.endsAtMs - performance.now()) : 0;
     if (!window || window.requests < limit || leftMs <= 0) return;
-    throw new CallerError("rate_limited", { reason: "refused", retryAfterMs: leftMs, limit, windowSeconds });
+    throw RateLimited.byBound({ reason: "refused", retryAfterMs: leftMs, limit, windowSeconds }, plan);
   }
 
   /** Counts a request. The first one begins a window, which is as long as that of the plan. */

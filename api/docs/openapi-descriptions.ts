@@ -39,7 +39,7 @@ if the first request was charged, the retry returns its answer and charges nothi
 One window per organization, for both operations: 60 requests in 60 seconds on the plan \`free\`, 600 on \`payg\`. Responses with 200 and 429
 report its state in \`RateLimit-Policy\` and \`RateLimit\`. Searches in flight have a separate limit: 5 on \`free\`, 100 on \`payg\`. Operators
 can change these plans and add their own. A 429 has the reason \`unread\` while too many bytes of your earlier answers are not read, and \`refused\`
-after too many requests that were refused or replayed; these two do not report the window.
+after too many requests that were refused or replayed; these two report that no request is left until the retry.
 
 ## The sandbox
 

@@ -109,11 +109,11 @@ export class AdmissionControl {
         case "key_reused":
           throw keyReused();
         case "limited":
-          throw new RateLimited("window", caller.plan, admission.window);
+          throw RateLimited.byPlan("window", caller.plan, admission.window);
         case "crowded":
-          throw new RateLimited("concurrency", caller.plan, admission.window);
+          throw RateLimited.byPlan("concurrency", caller.plan, admission.window);
         case "abandoned":
-          throw new RateLimited("abandoned", caller.plan, admission.window, admission.retryAfterMs);
+          throw RateLimited.byPlan("abandoned", caller.plan, admission.window, admission.retryAfterMs);
         case "cold":
           await this.#copyBalance(request);
           break;

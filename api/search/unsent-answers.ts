@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
-import { CallerError } from "../../shared/errors.ts";
 import type { Metrics } from "../../shared/metrics.ts";
+import type { Caller } from "../../shared/organizations/organizations.ts";
+import { RateLimited } from "../errors.ts";
 import type { Search } from "./search.ts";
 
 /** An organization gets no more answers while it leaves this many bytes of earlier ones unread in this process. */
@@ -16,10 +17,10 @@ export class UnsentAnswers {
     this.#gauge = unsentBytes;
   }
 
-  /** @throws {CallerError} `rate_limited` if the organization has to read first. */
-  check(organizationId: string): void {
+  /** @throws {RateLimited} if the organization has to read first. */
+  check({ organizationId, plan }: Caller): void {
     if ((this.#bytes.get(organizationId) ?? 0) < unsentBytesMax) return;
-    throw new CallerError("rate_limited", { reason: "unread", retryAfterMs, limit: unsentBytesMax });
+    throw RateLimited.byBound({ reason: "unread", retryAfterMs, limit: unsentBytesMax }, plan);
   }
 
   /** @returns what counts bytes that are written to a response. They count until it closes: sent, or dropped. */
@@ -45,11 +46,10 @@ export class UnsentAnswers {
 export function forReaders(search: Pick<Search, "run">, unsent: UnsentAnswers): Pick<Search, "run"> {
   return {
     run: async (request) => {
-      const { organizationId } = request.caller;
-      unsent.check(organizationId);
+      unsent.check(request.caller);
       const answer = await search.run(request);
       // Replays do not count as searches in flight, so many of them may have been read at the same time.
-      if (answer.replayed) unsent.check(organizationId);
+      if (answer.replayed) unsent.check(request.caller);
       return answer;
     },
   };

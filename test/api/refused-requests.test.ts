@@ -75,6 +75,7 @@ describe.each(counted)("requests $title", ({ given = {}, send }) => {
     ]) {
       expect(refused.status).toBe(429);
       expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(refused.headers.get("ratelimit")).toMatch(/^"default";r=0;t=\d+$/);
       const details = { reason: "refused", limit, windowSeconds: 60, retryAfterMs: expect.any(Number) };
       expect(await refused.json()).toMatchObject({ error: { code: "rate_limited", details } });
     }
