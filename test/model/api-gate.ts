@@ -1,6 +1,6 @@
 import { Api, carry, go, refuse } from "./api-states.ts";
-import { admit, enqueue, Message, putLate, send } from "./redis.ts";
-import { Caller, Clock, KeyRecord, type Search, type State } from "./state.ts";
+import { admit, bitOf, enqueue, freeDecided, Message, putLate, send } from "./redis.ts";
+import { Caller, Clock, Decision, Hold, KeyRecord, type Search, type State } from "./state.ts";
 import { type Change, noSearch, type Steps } from "./steps.ts";
 
 /** The API before a search is in the queue: admission, reads of Postgres, the wait for the first request, enqueueing. */
@@ -12,42 +12,44 @@ import { type Change, noSearch, type Steps } from "./steps.ts";
 export function offerSending(steps: Steps): void {
   const unsent = steps.now.searches.find(({ caller }) => caller === Caller.unsent);
   if (!unsent) return;
-  steps.offer("a caller sends %", unsent.index, (_, own) => {
+  steps.offer("a caller sends %", unsent.index, ({ shared }, own) => {
     own.caller = Caller.waits;
-    own.api = Api.admit;
+    own.api = gateOf(steps, own.index);
+    if (steps.isKeyed(own.index) && shared.paidBy !== 0) own.isRepeat = 1;
   });
 }
 
+const gateOf = (steps: Steps, index: number) =>
+  steps.isKeyed(index) && steps.config.design.looksUpFirst ? Api.lookUp : Api.admit;
+
 export function offerGate(steps: Steps, own: Search): void {
   const { index, api } = own;
-  if (api === Api.admit) offerAdmission(steps, index, own.clock);
-  else if (api === Api.seedRead) {
-    steps.offer("API of %: reads the balance in Postgres", index, (next, search) => {
-      carry(search, Api.seedWrite, next.shared.balance, next.shared.version);
-    });
-    offerAway(steps, index);
-  } else if (api === Api.seedWrite) offerSeed(steps, index, own.carriedBalance, own.carriedVersion);
-  else if (api === Api.askKey) {
-    steps.offer("API of %: asks Postgres whether the key has paid", index, (next, search) => {
-      if (next.shared.paidBy === 0) {
-        carry(search, Api.askBalance, 0, search.carriedVersion);
-        return "not yet";
-      }
-      search.free = 1;
-      go(search, Api.admit);
-      return "it has, so this costs nothing";
-    });
-    offerAway(steps, index);
-  } else if (api === Api.askBalance) {
-    steps.offer("API of %: asks Postgres for a newer balance", index, (next, search) => {
-      const { balance, version } = next.shared;
-      if (version <= search.carriedVersion) return refuseForCredits(steps, next, search);
-      carry(search, Api.seedWrite, balance, version);
-      return "it has one";
-    });
-    offerAway(steps, index);
-  } else if (api === Api.keyWait) offerKeyWait(steps, index, own);
-  else if (api === Api.enqueue) offerEnqueue(steps, index);
+  switch (api) {
+    case Api.admit:
+      return offerAdmission(steps, index, own.clock);
+    case Api.seedRead:
+      steps.offer("API of %: reads the balance in Postgres", index, (next, search) => {
+        carry(search, Api.seedWrite, next.shared.balance, next.shared.version);
+      });
+      return offerAway(steps, index);
+    case Api.seedWrite:
+      return offerSeed(steps, own);
+    case Api.listHolds:
+    case Api.askBalance:
+    case Api.freeHolds:
+      return offerCreditCheck(steps, own);
+    case Api.lookUp:
+      return offerLookUp(steps, index);
+    case Api.keyWait:
+      return offerKeyWait(steps, index, own);
+    case Api.enqueue:
+      return offerEnqueue(steps, index);
+    case Api.checkHold:
+      return steps.offer("API of %: asks Redis whether there is a hold", index, (_, search) => {
+        go(search, search.hold === Hold.none && steps.config.design.refundsHoldsOnly ? Api.done : Api.undo);
+        return search.hold === Hold.none ? "there is none" : "there is one";
+      });
+  }
 }
 
 function offerAdmission(steps: Steps, index: number, clock: number): void {
@@ -58,19 +60,21 @@ function offerAdmission(steps: Steps, index: number, clock: number): void {
   steps.offer("API of %: admit.lua", index, (next, own) => pass(steps, next, own));
   const ran: Change = (next, own) => admit(steps.config, next, own);
   const name = "API of %: 503, no reply from admit.lua";
-  steps.offer(`${name}, which ran`, index, unknown(ran), "admissionUnknown");
-  steps.offer(`${name}, which never ran`, index, unknown(notAtAll), "admissionUnknown");
+  const unknownTo = unknown(Api.checkHold);
+  steps.offer(`${name}, which ran`, index, unknownTo(ran), "admissionUnknown");
+  steps.offer(`${name}, which never ran`, index, unknownTo(notAtAll), "admissionUnknown");
   if (steps.now.shared.lateTo === 0)
-    steps.offer(`${name}, which runs later`, index, unknown(later(Message.admit)), "admissionUnknown");
+    steps.offer(`${name}, which runs later`, index, unknownTo(later(Message.admit)), "admissionUnknown");
 }
 
 /** The caller has its 503 while the API undoes what may have happened. */
 const unknown =
+  (undo: number) =>
   (change: Change): Change =>
   (next, own) => {
     change(next, own);
     refuse(own);
-    go(own, Api.undo);
+    go(own, undo);
   };
 const notAtAll: Change = () => undefined;
 const later =
@@ -81,21 +85,69 @@ const later =
 function pass(steps: Steps, next: State, own: Search): string {
   const admission = admit(steps.config, next, own);
   if (admission === "held") go(own, Api.enqueue);
-  else if (admission === "replayed") go(own, Api.deliver);
+  else if (admission === "answered") go(own, answeredOf(steps));
   else if (admission === "waiting") go(own, Api.keyWait);
   else if (admission === "cold") go(own, Api.seedRead);
   else {
     own.carriedVersion = next.shared.copyVersion;
     if (!steps.config.design.asksBeforeRefusing) return refuseForCredits(steps, next, own);
-    carry(own, steps.isKeyed(own.index) ? Api.askKey : Api.askBalance, 0, own.carriedVersion);
+    const held = steps.config.design.freesDecidedHolds ? heldIn(next) : 0;
+    carry(own, checkOf(held), 0, own.carriedVersion);
+    own.seenHolds = held;
   }
   return admission;
 }
 
+/** The holds with mils in Redis. */
+const heldIn = ({ searches }: State) =>
+  searches.reduce((held, search) => (search.hold === Hold.priced ? held | bitOf(search) : held), 0);
+
+/** Where no other search has a hold, the balance is all there is to ask for. */
+const checkOf = (held: number) => (held === 0 ? Api.askBalance : Api.listHolds);
+
+/** Before a 402 the API asks Postgres for the balance, and for the holds whose decisions it contains. */
+function offerCreditCheck(steps: Steps, { index, api, carriedVersion, seenHolds }: Search): void {
+  if (api === Api.listHolds) {
+    steps.offer("API of %: lists the holds with mils in Redis", index, (next, search) => {
+      const held = heldIn(next);
+      if ((seenHolds & ~held) !== 0 && steps.config.design.noticesDroppedHolds) {
+        go(search, Api.admit);
+        return "one is gone";
+      }
+      carry(search, Api.askBalance, 0, carriedVersion);
+      search.seenHolds = held;
+      return "";
+    });
+  } else if (api === Api.askBalance) {
+    steps.offer("API of %: asks Postgres for a newer balance and for decided holds", index, askPostgres(steps));
+    offerAway(steps, index);
+  } else
+    steps.offer("API of %: frees the mils of decided holds", index, (next, search) => {
+      freeDecided(next, seenHolds, carriedVersion);
+      go(search, Api.admit);
+    });
+}
+
+const askPostgres =
+  (steps: Steps): Change =>
+  (next, search) => {
+    const { balance, version } = next.shared;
+    const isDecided = ({ decision }: Search) => decision !== Decision.none;
+    const decided = next.searches.filter((other) => isDecided(other) && (search.seenHolds & bitOf(other)) !== 0);
+    if (version <= search.carriedVersion && decided.length === 0) return refuseForCredits(steps, next, search);
+    carry(search, Api.seedWrite, balance, version);
+    for (const other of decided) search.seenHolds |= bitOf(other);
+    return decided.length > 0 ? "a hold is decided" : "a newer balance";
+  };
+
 /** 402. Whether that is right depends on what Postgres has at this moment. */
-function refuseForCredits(steps: Steps, { shared }: State, own: Search): string {
-  if (steps.isKeyed(own.index) && shared.paidBy !== 0) steps.breaks("what a key has paid is not refused for credits");
+function refuseForCredits(steps: Steps, { shared, searches }: State, own: Search): string {
+  const isOpen = (other: Search) => other.hold === Hold.priced || (own.seenHolds & bitOf(other)) !== 0;
+  const open = searches.filter((other) => isOpen(other) && other.decision === Decision.none);
+  if (own.isRepeat === 1) steps.breaks("what a key has paid is not refused for credits");
   else if (shared.version > own.carriedVersion) steps.breaks("no caller is refused for credits by an old balance");
+  else if (shared.balance > open.length)
+    steps.breaks("no caller is refused for credits that only a decided search holds");
   refuse(own);
   return "402";
 }
@@ -105,28 +157,45 @@ function offerAway(steps: Steps, index: number): void {
   steps.offer("API of %: 503, Postgres is unreachable", index, (_, own) => refuse(own), "postgresAway");
 }
 
-function offerSeed(steps: Steps, index: number, balance: number, version: number): void {
-  const sent = { kind: Message.balance, balance, version };
-  send(steps, "API of %: stores the balance in Redis", index, sent, (own) => go(own, Api.admit));
+function offerSeed(steps: Steps, { index, carriedBalance: balance, carriedVersion: version, seenHolds }: Search): void {
+  send(steps, "API of %: stores the balance in Redis", index, { kind: Message.balance, balance, version }, (own) => {
+    if (seenHolds === 0) return go(own, Api.admit);
+    carry(own, Api.freeHolds, 0, version);
+    own.seenHolds = seenHolds;
+  });
 }
+
+/** Each search with a key looks into Postgres first. The gate in Redis then only reads the rate window. */
+function offerLookUp(steps: Steps, index: number): void {
+  steps.offer("API of %: looks its key up in Postgres", index, ({ shared }, own) => {
+    go(own, shared.paidBy === 0 ? Api.admit : Api.deliver);
+    return shared.paidBy === 0 ? "it has not paid" : "its answer";
+  });
+  offerAway(steps, index);
+}
+
+const answeredOf = ({ config }: Steps) => (config.design.looksUpFirst ? Api.lookUp : Api.deliver);
 
 /** A repeat whose first request still runs. A failure is shared with those that wait; then, or after a flush, the key is free. */
 function offerKeyWait(steps: Steps, index: number, own: Search): void {
   const { record } = steps.now.shared;
   if (record === KeyRecord.answered)
-    steps.offer("API of %: the first was answered", index, (_, search) => go(search, Api.deliver));
+    steps.offer("API of %: the first was answered", index, (_, search) => go(search, answeredOf(steps)));
   if (record === KeyRecord.failed)
     steps.offer("API of %: shares the failure of the first", index, (_, search) => refuse(search));
   if (record === KeyRecord.none)
-    steps.offer("API of %: the record was removed, tries the gate again", index, (_, search) => go(search, Api.admit));
+    steps.offer("API of %: the record was removed, tries again", index, (_, search) =>
+      go(search, gateOf(steps, index)),
+    );
   if (own.clock >= Clock.deadline || own.caller === Caller.disconnected)
     steps.offer("API of %: stops waiting for the first", index, (_, search) => refuse(search));
 }
 
-/** A failure under a key is forgotten a few seconds later. */
+/** A key's record is forgotten a moment after the end of its search. */
 export function offerForgetting(steps: Steps): void {
-  if (steps.now.shared.record !== KeyRecord.failed) return;
-  steps.offer("the failure under the key expires in Redis", noSearch, ({ shared }) => {
+  const { record } = steps.now.shared;
+  if (record !== KeyRecord.failed && record !== KeyRecord.answered) return;
+  steps.offer("the record of the key expires in Redis", noSearch, ({ shared }) => {
     shared.record = shared.recordOwner = 0;
   });
 }
@@ -140,10 +209,10 @@ function offerEnqueue(steps: Steps, index: number): void {
   steps.offer(
     `${name}, the job is there`,
     index,
-    unknown((_, own) => enqueue(own)),
+    unknown(Api.undo)((_, own) => enqueue(own)),
     "enqueueUnknown",
   );
-  steps.offer(`${name}, no job`, index, unknown(notAtAll), "enqueueUnknown");
+  steps.offer(`${name}, no job`, index, unknown(Api.undo)(notAtAll), "enqueueUnknown");
   if (steps.now.shared.lateTo === 0)
-    steps.offer(`${name}, the job comes later`, index, unknown(later(Message.enqueue)), "enqueueUnknown");
+    steps.offer(`${name}, the job comes later`, index, unknown(Api.undo)(later(Message.enqueue)), "enqueueUnknown");
 }

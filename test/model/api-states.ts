@@ -3,39 +3,50 @@ import { Caller, type Search } from "./state.ts";
 /**
  * The states of the API process of one search. In each it waits for one answer from outside, or for one message to be sent.
  *
- *   idle → admit → enqueue → wait → deliver → confirm → done        an answer, delivered and confirmed
+ *   idle → lookUp → admit → enqueue → wait → deliver → send → confirm → done   an answer, delivered and confirmed
+ *   lookUp → deliver                                                the key has paid before; only searches with a key look
  *   admit → seedRead → seedWrite → admit                            Redis has no balance
- *   admit → askKey, askBalance → seedWrite or admit                    Redis has too little
- *   admit → keyWait → deliver, admit                                another request under the key runs
+ *   admit → listHolds, askBalance → seedWrite, freeHolds → admit    Redis has too little
+ *   admit → checkHold → undo                                        whether there is a hold is unknown
+ *   admit → keyWait → lookUp                                        another request under the key runs, or has run
  *   wait → refund → refundDrop → lateWait → deliver, reverse        the wait timed out
- *   wait, admit, enqueue → undo → undoDrop → reverse                the caller disconnected, or an outcome is unknown
+ *   wait → tell → abandon → abandonEnd → reverse                    the caller disconnected, a worker has the job
+ *   wait, checkHold, enqueue → undo → undoDrop → reverse            the job was removed, or an outcome is unknown
  */
 export const Api = {
   idle: 0,
-  admit: 1,
-  seedRead: 2,
-  seedWrite: 3,
-  askKey: 4,
-  askBalance: 5,
-  enqueue: 6,
-  wait: 7,
-  keyWait: 8,
+  lookUp: 1,
+  admit: 2,
+  seedRead: 3,
+  seedWrite: 4,
+  listHolds: 5,
+  askBalance: 6,
+  freeHolds: 7,
+  enqueue: 8,
+  wait: 9,
+  keyWait: 10,
   // The wait timed out, and the caller still waits for the outcome.
-  refund: 9,
-  refundDrop: 10,
-  lateWait: 11,
+  refund: 11,
+  refundDrop: 12,
+  lateWait: 13,
   // The caller has its error, or disconnected.
-  undo: 12,
-  undoDrop: 13,
+  checkHold: 14,
+  undo: 15,
+  undoDrop: 16,
+  tell: 17,
+  abandon: 18,
+  abandonEnd: 19,
   // The refund took longer than a second: it goes on, and its outcome is no longer used.
-  leftRefund: 14,
-  leftDrop: 15,
-  deliver: 16,
-  confirm: 17,
-  reverse: 18,
-  reversePush: 19,
+  leftRefund: 20,
+  leftDrop: 21,
+  // From `send` on bytes of the answer are handed to the caller's socket, from `confirm` on a whole usable copy was.
+  deliver: 22,
+  send: 23,
+  confirm: 24,
+  reverse: 25,
+  reversePush: 26,
   // Nothing left to do. A process that died is the same from then on.
-  done: 20,
+  done: 27,
 } as const;
 
 /** Whether the API reads its inbox for this search: from before the job exists until the caller has its outcome. */
@@ -45,7 +56,7 @@ export const isListening = (api: number) =>
 /** The API goes on: what it carried is used up, and an inbox that it no longer reads counts as empty. */
 export function go(search: Search, api: number): void {
   search.api = api;
-  search.carriedBalance = search.carriedVersion = 0;
+  search.carriedBalance = search.carriedVersion = search.seenHolds = 0;
   if (!isListening(api)) search.inbox = 0;
 }
 

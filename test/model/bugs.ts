@@ -10,7 +10,7 @@ export interface DesignBug {
 }
 
 function bug(name: string, rule: string, changed: Partial<Design>, config: Partial<ModelConfig>): DesignBug {
-  const given = { keyed: [false], balance: 1, warm: true, takeOversMax: 1, faults: {} };
+  const given = { keyed: [false], balance: 1, warm: true, takeOversMax: 1, pages: 1, faults: {} };
   return { name, rule, config: { ...given, ...config, design: { ...asBuilt, ...changed } } };
 }
 
@@ -18,7 +18,6 @@ const paid = "each 200 has a charge behind it that stands, its own or its key's"
 const delivered = "each charge without a key that stands was delivered";
 const covered = "what is admitted can be paid, unless Redis lost its memory";
 const balanceAtRest = "Redis' copy is cold or Postgres' balance";
-const oneAtATime = "one search at a time under a key, unless Redis lost its memory";
 const holdAtRest = "no hold is left";
 const repeat = { keyed: [true, true] };
 
@@ -62,12 +61,6 @@ export const bugs: DesignBug[] = [
     { faults: { workerStall: 1, message: 1 } },
   ),
   bug(
-    "the sweeper never checks organizations that were quiet",
-    holdAtRest,
-    { sweepsAllAtFirst: false },
-    { faults: { restore: 1, longQuiet: 1 } },
-  ),
-  bug(
     "a copy of the balance is replaced by an older one",
     covered,
     { storesNewerBalancesOnly: false },
@@ -80,26 +73,14 @@ export const bugs: DesignBug[] = [
     { faults: { message: 1 } },
   ),
   bug(
-    "no hold for what the key has paid",
-    "a record in flight has a hold, by which the sweeper finds it",
-    { holdsWhatIsPaid: false },
-    { ...repeat, faults: { flush: 1 } },
-  ),
-  bug(
     "a record is freed by any request",
-    oneAtATime,
+    "a search under a key has its record, unless Redis lost its memory",
     { recordsHaveOwners: false },
-    { ...repeat, balance: 2, faults: { admissionUnknown: 1 } },
+    { ...repeat, balance: 2, faults: { engineFailure: 1, message: 1 } },
   ),
   bug("a delivery is never confirmed", paid, { confirms: false }, {}),
   bug("a process exits without its confirmations", paid, { exitConfirms: false }, { faults: { apiExit: 1 } }),
   bug("a 200 is sent however late it is", paid, { fences: false }, {}),
-  bug(
-    "the API's refund ends the hold of what was charged",
-    "a repeat is not searched again while the first answer is being sent",
-    { apiLeavesCharges: false },
-    { ...repeat, balance: 2 },
-  ),
   bug(
     "402 is answered from Redis alone, for lack of a top-up",
     "no caller is refused for credits by an old balance",
@@ -107,10 +88,83 @@ export const bugs: DesignBug[] = [
     { balance: 0, faults: { topUp: 1 } },
   ),
   bug(
-    "402 is answered from Redis alone, for what a key has paid",
+    "a key is looked up in Redis alone, and its repeat is refused for credits",
     "what a key has paid is not refused for credits",
-    { asksBeforeRefusing: false },
+    { looksUpFirst: false },
     { ...repeat, faults: { flush: 1 } },
   ),
+  bug(
+    "402 counts a charge twice whose hold still stands",
+    "no caller is refused for credits that only a decided search holds",
+    { freesDecidedHolds: false },
+    { keyed: [false, false], balance: 2, warm: false },
+  ),
+  bug(
+    "402 overlooks that a hold was dropped meanwhile",
+    "no caller is refused for credits that only a decided search holds",
+    { noticesDroppedHolds: false },
+    { keyed: [false, false], balance: 2, warm: false },
+  ),
+  bug(
+    "answers under keys are kept in Redis alone",
+    "a repeat of a key that has paid is never given to a worker",
+    { looksUpFirst: false },
+    { ...repeat, balance: 2, faults: { flush: 1 } },
+  ),
+  bug(
+    "the answer is stored after the charge",
+    "Postgres has the answer of every key that has paid",
+    { storesWithTheCharge: false },
+    { keyed: [true] },
+  ),
+  bug(
+    "a second run under a key answers with what it has found itself",
+    "callers under one key get the same bytes",
+    { answersFromPostgres: false },
+    { keyed: [true], faults: { workerCrash: 1 } },
+  ),
+  bug(
+    "an admission of unknown outcome is refunded in any case",
+    "Postgres has entries only for searches that had a hold",
+    { refundsHoldsOnly: false },
+    { faults: { admissionUnknown: 1 } },
+  ),
+  bug(
+    "a hang-up ends the hold while the provider is asked",
+    "a search that is asked for at the provider has its place in flight",
+    { keepsPlaces: false },
+    { faults: { hangUp: 1 } },
+  ),
+  bug(
+    "a worker goes on although its caller is gone",
+    "no page is asked for once the worker knows that the caller is gone",
+    { stopsWhenTold: false },
+    { pages: 2, faults: { hangUp: 1 } },
+  ),
+  bug(
+    "a search counts as abandoned with every message",
+    "a search counts as abandoned once",
+    { countsOnce: false },
+    { faults: { hangUp: 1, message: 1 } },
+  ),
+  bug(
+    "a search counts as abandoned only where its hold still stands",
+    "what a caller abandoned is counted, unless its count was lost",
+    { countsWithoutHold: false },
+    { faults: { hangUp: 1 } },
+  ),
+  bug(
+    "an answer on its way is given back because its caller cancels",
+    paid,
+    { ignoresLateCancels: false },
+    { faults: { cancel: 1 } },
+  ),
+  bug(
+    "an answer is final with its last byte, and usable before",
+    paid,
+    { firstCopyIsFinal: false },
+    { faults: { hangUp: 1 } },
+  ),
+  bug("a reversed answer is sent all the same", paid, { reversedIsUnsent: false }, { faults: { slowReader: 1 } }),
   bug("a worker reverses the charge of an earlier run", paid, { workerReverses: true }, { faults: { workerStall: 1 } }),
 ];

@@ -15,14 +15,10 @@ export interface Design {
   sweeps: boolean;
   /** The sweeper only drops the hold of what it finds charged; the reversal is the reconciler's. */
   sweeperLeavesCharges: boolean;
-  /** A new maintenance leader, and the first round after a restart of Redis, sweep every organization. */
-  sweepsAllAtFirst: boolean;
   /** A copy of the balance is replaced by a newer one only. */
   storesNewerBalancesOnly: boolean;
   /** Copies that Redis lost, or that are old after a restore, are refreshed. */
   reconcilesBalances: boolean;
-  /** Where the key has paid, admission places a hold of 0 mils. */
-  holdsWhatIsPaid: boolean;
   /** Only the search that a record names may end it. */
   recordsHaveOwners: boolean;
   /** A delivered answer is confirmed. */
@@ -31,10 +27,34 @@ export interface Design {
   exitConfirms: boolean;
   /** No 200 is sent after the fence. */
   fences: boolean;
-  /** An API's refund that meets a charge leaves hold and record to the worker that charged (ifCharged "keep_hold"). */
-  apiLeavesCharges: boolean;
   /** The API reads Postgres before it refuses a caller for credits. */
   asksBeforeRefusing: boolean;
+  /** Before a 402 the API frees the mils of holds whose searches are decided. */
+  freesDecidedHolds: boolean;
+  /** It asks Redis again where a hold was dropped since it found too little there. */
+  noticesDroppedHolds: boolean;
+  /** The answer under a key is stored by the transaction that charges it. */
+  storesWithTheCharge: boolean;
+  /** Under a key the caller gets the answer that Postgres has, whatever the run has. */
+  answersFromPostgres: boolean;
+  /** A search under a key that Redis does not know is looked up in Postgres before it is enqueued. */
+  looksUpFirst: boolean;
+  /** After an admission of unknown outcome the API refunds a hold that Redis has, and nothing else. */
+  refundsHoldsOnly: boolean;
+  /** When a caller hangs up, the hold of a search that a worker has becomes a place. */
+  keepsPlaces: boolean;
+  /** A worker that knows that the caller is gone asks for no further page. */
+  stopsWhenTold: boolean;
+  /** A search is counted as abandoned by its request id, however often the message arrives. */
+  countsOnce: boolean;
+  /** A search is counted as abandoned although the worker has ended its hold meanwhile. */
+  countsWithoutHold: boolean;
+  /** An MCP caller's cancellation changes nothing once the delivery has begun. */
+  ignoresLateCancels: boolean;
+  /** The charge is final with the first usable copy of the answer, not with the last byte. */
+  firstCopyIsFinal: boolean;
+  /** An answer whose charge is given back does not reach the wire. */
+  reversedIsUnsent: boolean;
   /** A run without an answer that finds its search charged reverses the charge itself and does not leave that to the API. */
   workerReverses: boolean;
 }
@@ -49,15 +69,25 @@ export const asBuilt: Design = {
   evidenceInPostgres: true,
   sweeps: true,
   sweeperLeavesCharges: true,
-  sweepsAllAtFirst: true,
   storesNewerBalancesOnly: true,
   reconcilesBalances: true,
-  holdsWhatIsPaid: true,
   recordsHaveOwners: true,
   confirms: true,
   exitConfirms: true,
   fences: true,
-  apiLeavesCharges: true,
   asksBeforeRefusing: true,
+  freesDecidedHolds: true,
+  noticesDroppedHolds: true,
+  storesWithTheCharge: true,
+  answersFromPostgres: true,
+  looksUpFirst: true,
+  refundsHoldsOnly: true,
+  keepsPlaces: true,
+  stopsWhenTold: true,
+  countsOnce: true,
+  countsWithoutHold: true,
+  ignoresLateCancels: true,
+  firstCopyIsFinal: true,
+  reversedIsUnsent: true,
   workerReverses: false,
 };

@@ -41,6 +41,7 @@ export function offerFaultsOf(steps: Steps, search: Search): void {
       },
       "hangUp",
     );
+  if (caller === Caller.waits) offerCancel(steps, search);
   if (api !== Api.idle && api !== Api.done)
     steps.offer("the API of % is killed", index, (_, own) => die(own), "apiCrash");
   // A process that stops waits for all that it has begun, so it does not differ from an idle one.
@@ -55,6 +56,24 @@ export function offerFaultsOf(steps: Steps, search: Search): void {
       },
       "inboxLost",
     );
+}
+
+/** MCP: the connection lives on. Before the delivery it equals a hang-up, afterwards it changes nothing. */
+function offerCancel(steps: Steps, { index, api }: Search): void {
+  const isBegun = api === Api.send;
+  steps.offer(
+    isBegun ? "the caller of % cancels amid the answer" : "the caller of % cancels",
+    index,
+    (_, own) => {
+      if (!isBegun) own.caller = Caller.disconnected;
+      else if (!steps.config.design.ignoresLateCancels) {
+        // The bytes are on their way, and its charge is given back.
+        own.caller = Caller.delivered;
+        go(own, Api.reverse);
+      }
+    },
+    "cancel",
+  );
 }
 
 function die(own: Search): void {
@@ -81,17 +100,6 @@ export function offerFaults(steps: Steps): void {
     "topUp",
   );
   steps.offer("credit is granted, the balance [lost]", noSearch, (next) => grant(next), "topUp");
-  // No caller of the organization comes, and all workers are down, or Redis is restored from an older state.
-  const isQuiet = steps.now.searches.every(({ clock, api }) => clock === Clock.fence && api === Api.done);
-  if (isQuiet)
-    steps.offer(
-      "a quarter of an hour without a caller, and a new maintenance leader",
-      noSearch,
-      (next) => {
-        next.shared.quiet = next.shared.newRun = 1;
-      },
-      "longQuiet",
-    );
 }
 
 function flush({ config }: Steps, next: State): void {
@@ -99,7 +107,7 @@ function flush({ config }: Steps, next: State): void {
   shared.copy = shared.copyVersion = shared.record = shared.recordOwner = 0;
   shared.lost = 1;
   for (const search of next.searches) {
-    search.hold = search.job = search.takeOvers = search.inbox = 0;
+    search.hold = search.abandoned = search.job = search.takeOvers = search.inbox = 0;
     if (!config.design.evidenceInPostgres) search.undelivered = 0;
   }
 }
@@ -135,7 +143,7 @@ function restore(next: State): void {
     search.hold = search.snapshotHold;
     search.job = search.snapshotJob;
     search.takeOvers = search.snapshotTakeOvers;
-    search.inbox = 0;
+    search.inbox = search.abandoned = 0;
     search.snapshotHold = search.snapshotJob = search.snapshotTakeOvers = 0;
   }
 }

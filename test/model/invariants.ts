@@ -1,15 +1,26 @@
 import { Api } from "./api-states.ts";
 import { isCovered } from "./redis.ts";
-import { Caller, Clock, Decision, Hold, Job, KeyRecord, type Search, type State } from "./state.ts";
+import {
+  Caller,
+  Clock,
+  Decision,
+  type Fault,
+  Hold,
+  isAsking,
+  Job,
+  KeyRecord,
+  Reversed,
+  type Search,
+  type State,
+} from "./state.ts";
 import type { ModelConfig } from "./steps.ts";
-import { isAnswering } from "./worker.ts";
 
 /** The invariants of docs/ledger.md and of the design, each under the sentence that reports its violation. */
 
 type Rule = (state: State, config: ModelConfig) => boolean;
 
 const isCharged = ({ decision }: Search) => decision === Decision.charge;
-const stands = (search: Search) => isCharged(search) && search.reversed === 0;
+const stands = (search: Search) => isCharged(search) && search.reversed === Reversed.no;
 const isKeyed = (config: ModelConfig, { index }: Search) => config.keyed[index] ?? false;
 const standingUnderKey = (state: State, config: ModelConfig) =>
   state.searches.filter((search) => isKeyed(config, search) && stands(search)).length;
@@ -20,20 +31,31 @@ const always: Record<string, Rule> = {
   "a balance is the sum of its entries, and never below 0": ({ shared, searches }) => {
     let sum = shared.granted;
     for (const search of searches) {
-      if (isCharged(search) && search.free === 0) sum -= 1;
-      if (search.reversed === 1) sum += 1;
+      if (isCharged(search)) sum -= 1;
+      if (search.reversed !== Reversed.no) sum += 1;
     }
     // A byte does not go below 0: a balance that would is far above all that was granted.
     return shared.balance === sum && shared.balance <= shared.granted;
   },
   "a reversal gives back one charge that was made": ({ searches }) =>
-    searches.every((search) => search.reversed === 0 || isCharged(search)),
+    searches.every((search) => search.reversed === Reversed.no || isCharged(search)),
   "a charge under a key is never reversed": ({ searches }, config) =>
-    searches.every((search) => search.reversed === 0 || !isKeyed(config, search)),
+    searches.every((search) => search.reversed === Reversed.no || !isKeyed(config, search)),
   "what stands in undelivered is an unkeyed charge that stands": ({ searches }, config) =>
     searches.every((search) => search.undelivered === 0 || (stands(search) && !isKeyed(config, search))),
   "a key is charged once": (state, config) => standingUnderKey(state, config) <= 1,
-  "a charge of nothing is never made": ({ searches }) => !searches.some((search) => isCharged(search) && search.free),
+  "Postgres has the answer of every key that has paid": ({ shared }) => shared.paidBy === 0 || shared.stored === 1,
+  "callers under one key get the same bytes": ({ searches }) =>
+    !searches.some(({ caller }) => caller === Caller.deliveredOther),
+  "a repeat of a key that has paid is never given to a worker": ({ searches }) =>
+    !searches.some(({ isRepeat, job }) => isRepeat === 1 && job !== Job.none),
+  "Postgres has entries only for searches that had a hold": ({ searches }) =>
+    searches.every(({ decision, wasHeld }) => decision === Decision.none || wasHeld === 1),
+  "a search that is asked for at the provider has its place in flight": (state, config) =>
+    state.searches.every(
+      (search) => !isAskedFor(search) || search.hold !== Hold.none || mayLackPlace(state, search, config),
+    ),
+  "a search counts as abandoned once": ({ searches }) => searches.every(({ abandoned }) => abandoned <= 1),
   "a remembered answer is paid": (state, config) =>
     state.shared.record !== KeyRecord.answered || standingUnderKey(state, config) > 0,
   "a record in flight has a hold, by which the sweeper finds it": ({ shared, searches }) =>
@@ -43,21 +65,34 @@ const always: Record<string, Rule> = {
     shared.copyVersion < shared.version ||
     (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),
   "what is admitted can be paid, unless Redis lost its memory": (state) => state.shared.lost === 1 || isCovered(state),
+  "a search under a key has its record, unless Redis lost its memory": ({ shared, searches }, config) =>
+    shared.lost === 1 ||
+    searches.every(
+      (search) =>
+        !isKeyed(config, search) ||
+        search.hold === Hold.none ||
+        search.decision !== Decision.none ||
+        (shared.record === KeyRecord.running && shared.recordOwner === search.index + 1),
+    ),
   "one search at a time under a key, unless Redis lost its memory": ({ shared, searches }, config) =>
     shared.lost === 1 || searches.filter((search) => search.hold !== Hold.none && isKeyed(config, search)).length <= 1,
-  "a repeat is not searched again while the first answer is being sent": ({ shared, left, searches }, config) => {
-    // A second run that fails frees the key, although the first may be about to answer: its answer is still owed.
-    const isTakenOver = left.workerStall < (config.faults.workerStall ?? 0);
-    if (shared.lost === 1 || isTakenOver) return true;
-    const isBeingSent = (search: Search) => search.clock < Clock.grace && search.runs.some(isAnswering);
-    return !searches.some(
-      (first) =>
-        isKeyed(config, first) &&
-        isBeingSent(first) &&
-        searches.some((other) => other !== first && isKeyed(config, other) && other.hold !== Hold.none),
-    );
-  },
 };
+
+/** The run that has the job waits for the provider; a worker that lost its job is taken for dead. */
+const isAskedFor = ({ job, runs }: Search) => runs.some((run) => isAsking(run) && job === Job.active + run.index);
+
+/**
+ * A place may be missing where Redis lost it, after the deadline, where the search ended otherwise and its job is repeated
+ * all the same, and where the API gave it up because it could not know that its job exists.
+ */
+const mayLackPlace = ({ shared, left }: State, { clock, decision }: Search, { faults }: ModelConfig) =>
+  shared.lost === 1 ||
+  clock >= Clock.deadline ||
+  (decision !== Decision.none && decision !== Decision.callerGone) ||
+  isUsed(left, faults, ["workerCrash", "workerStall", "enqueueUnknown"]);
+
+const isUsed = (left: State["left"], faults: ModelConfig["faults"], some: readonly Fault[]) =>
+  some.some((fault) => left[fault] < (faults[fault] ?? 0));
 
 /** Where no step is left but a fault. */
 const atRest: Record<string, Rule> = {
@@ -79,8 +114,15 @@ const atRest: Record<string, Rule> = {
     }),
   "each charge without a key that stands was delivered": ({ searches }, config) =>
     searches.every((search) => isKeyed(config, search) || !stands(search) || search.caller === Caller.delivered),
-  "a charge under a key has its answer: remembered, or owed by the key": (state, config) =>
-    standingUnderKey(state, config) === 0 || state.shared.record === KeyRecord.answered || state.shared.paidBy !== 0,
+  "a charge under a key is owed by the key": (state, config) =>
+    standingUnderKey(state, config) === 0 || state.shared.paidBy !== 0,
+  "what a caller abandoned is counted, unless its count was lost": ({ shared, left, searches }, { faults }) =>
+    shared.lost === 1 ||
+    isUsed(left, faults, ["message", "apiCrash", "postgresAway"]) ||
+    searches.every(
+      ({ decision, reversed, abandoned }) =>
+        (decision !== Decision.callerGone && reversed !== Reversed.callerGone) || abandoned === 1,
+    ),
   "Redis' copy is cold or Postgres' balance": ({ shared }) =>
     shared.copy === 0 || (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),
 };

@@ -54,10 +54,10 @@ function run({ list, scenario, bug, thorough, states }: Options): void {
 
 /** @returns whether no rule is broken. */
 function exploreScenario(scenario: Scenario, statesMax: number): boolean {
-  const { keyed, balance, warm, takeOversMax, name } = scenario;
+  const { keyed, balance, warm, takeOversMax, pages, name } = scenario;
   const faults = Object.entries(scenario.faults).map(([fault, times]) => `${fault} ${times}`);
   const found = explore(
-    { keyed, balance, warm, takeOversMax, faults: scenario.faults, design: asBuilt },
+    { keyed, balance, warm, takeOversMax, pages, faults: scenario.faults, design: asBuilt },
     { statesMax, restAskedMax },
   );
   say(

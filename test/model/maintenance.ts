@@ -10,9 +10,9 @@ const Sweep = { none: 0, decided: 1 } as const;
 
 /** The sweeper ends holds after deadline and grace: the decision first, then its message. */
 export function offerSweeper(steps: Steps, search: Search): void {
-  const { config, now } = steps;
+  const { config } = steps;
   const { index, hold, clock, sweep, sweepBalance, sweepVersion } = search;
-  const seesIt = config.design.sweeps && now.shared.quiet === 0 && clock >= Clock.grace;
+  const seesIt = config.design.sweeps && clock >= Clock.grace;
   if (hold !== Hold.none && sweep === Sweep.none && seesIt)
     steps.offer("the sweeper finds the hold of %, Postgres decides", index, (next, own) => {
       settle(config, next, own, "refund");
@@ -36,11 +36,11 @@ export function offerSweeper(steps: Steps, search: Search): void {
  */
 export function offerReconciler(steps: Steps, { index, undelivered, clock, api }: Search): void {
   if (undelivered === 0 || clock < Clock.fence) return;
+  const isFrozen = api === Api.send || api === Api.confirm;
   const giveBack = (next: State, own: Search) => {
-    if (api === Api.confirm) own.inDoubt = 1;
+    if (isFrozen) own.inDoubt = 1;
     reverse(steps.config, next, own);
   };
-  const isFrozen = api === Api.confirm;
   const name = isFrozen
     ? "five minutes pass, the API of % is frozen, the reconciler reverses its charge"
     : "five minutes pass, the reconciler reverses the charge of %";
@@ -63,7 +63,6 @@ export function offerFirstRound(steps: Steps): void {
   steps.offer("the maintenance notices a restart of Redis, stores all balances", noSearch, (next) => {
     storeNow(steps, next);
     next.shared.newRun = 0;
-    if (steps.config.design.sweepsAllAtFirst) next.shared.quiet = 0;
   });
 }
 

@@ -1,4 +1,4 @@
-import { Decision, type Search, type State } from "./state.ts";
+import { Decision, Reversed, type Search, type State } from "./state.ts";
 import type { ModelConfig } from "./steps.ts";
 
 /**
@@ -9,29 +9,34 @@ import type { ModelConfig } from "./steps.ts";
 
 const isKeyed = (config: ModelConfig, search: Search) => config.keyed[search.index] ?? false;
 
+/** What a caller of settle() wants. `abandon` is a refund because the caller is gone. */
+export type Wanted = "charge" | "refund" | "abandon";
+
 /** settle(): decides the search, unless it is decided. The decision is then in the search's fields. */
-export function settle(config: ModelConfig, state: State, search: Search, wanted: "charge" | "refund"): void {
+export function settle(config: ModelConfig, state: State, search: Search, wanted: Wanted): void {
   const { shared } = state;
-  const price = search.free ? 0 : 1;
   if (search.decision !== Decision.none) {
-    if (config.design.decidesOnce || wanted === "refund" || shared.balance < price) return;
+    if (config.design.decidesOnce || wanted !== "charge" || shared.balance < 1) return;
     shared.decidedTwice = 1;
-    shared.balance -= price;
+    shared.balance -= 1;
     shared.version += 1;
     return;
   }
   shared.version += 1;
-  if (wanted === "refund") {
-    search.decision = Decision.refund;
+  if (wanted !== "charge") {
+    search.decision = wanted === "abandon" ? Decision.callerGone : Decision.refund;
   } else if (isKeyed(config, search) && shared.paidBy !== 0 && config.design.keyPaysOnce) {
     // Before the guard: what is paid is owed, whatever the balance.
     search.decision = Decision.alreadyPaid;
-  } else if (shared.balance < price) {
+  } else if (shared.balance < 1) {
     search.decision = Decision.outOfCredits;
   } else {
     search.decision = Decision.charge;
-    shared.balance -= price;
-    if (isKeyed(config, search)) shared.paidBy = search.index + 1;
+    shared.balance -= 1;
+    if (isKeyed(config, search)) {
+      shared.paidBy = search.index + 1;
+      if (config.design.storesWithTheCharge) shared.stored = 1;
+    }
     if (!isKeyed(config, search) || !config.design.keyedChargesStand) search.undelivered = 1;
   }
 }
@@ -40,11 +45,11 @@ export function settle(config: ModelConfig, state: State, search: Search, wanted
 export const isPaid = ({ decision }: Search) => decision === Decision.charge || decision === Decision.alreadyPaid;
 
 /** reverse_charges(): the row in `undelivered` is the right to reverse; deleting it makes that happen once. */
-export function reverse(config: ModelConfig, { shared }: State, search: Search): void {
+export function reverse(config: ModelConfig, { shared }: State, search: Search, why: number = Reversed.yes): void {
   const mayReverse = config.design.reversalTakesTheRow ? search.undelivered === 1 : search.decision === Decision.charge;
-  if (!mayReverse || search.reversed === 1) return;
+  if (!mayReverse || search.reversed !== Reversed.no) return;
   search.undelivered = 0;
-  search.reversed = 1;
+  search.reversed = why;
   shared.balance += 1;
   shared.version += 1;
 }

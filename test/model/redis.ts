@@ -1,6 +1,6 @@
 import { isListening } from "./api-states.ts";
 import { isPaid } from "./postgres.ts";
-import { Decision, Hold, Inbox, Job, KeyRecord, type Search, type State } from "./state.ts";
+import { Decision, Hold, Inbox, isAsking, Job, KeyRecord, type Search, type State } from "./state.ts";
 import type { Steps, ModelConfig } from "./steps.ts";
 
 /**
@@ -9,7 +9,19 @@ import type { Steps, ModelConfig } from "./steps.ts";
  */
 
 /** What a message does when it arrives: settle.lua with one end or with none, admit.lua, or a job for the queue. */
-export const Message = { balance: 1, drop: 2, answer: 3, failure: 4, free: 5, admit: 6, enqueue: 7 } as const;
+export const Message = {
+  balance: 1,
+  drop: 2,
+  answer: 3,
+  failure: 4,
+  free: 5,
+  admit: 6,
+  enqueue: 7,
+  // The caller hung up: the hold becomes a place, and the search counts as abandoned; the latter also after a reversal.
+  place: 8,
+  reversed: 9,
+  told: 10,
+} as const;
 
 export interface Sent {
   kind: number;
@@ -17,24 +29,41 @@ export interface Sent {
   version: number;
 }
 
-/** settle.lua: stores the balance if it is newer, drops the hold, and fills or frees the record of the key. */
+/**
+ * settle.lua: stores the balance if it is newer, drops the hold or turns it into a place, and changes the key's record. It
+ * never makes a place where there is no hold: the worker was faster.
+ */
 export function settleHold(config: ModelConfig, state: State, search: Search, { kind, balance, version }: Sent): void {
   storeBalance(config, state, balance, version);
   if (kind === Message.balance) return;
+  if (kind === Message.place || kind === Message.reversed) countAbandoned(config, search);
+  if (kind === Message.place && config.design.keepsPlaces) {
+    if (search.hold === Hold.priced) search.hold = Hold.place;
+    return;
+  }
   search.hold = Hold.none;
   const { shared } = state;
   const isOwner = shared.recordOwner === search.index + 1 || !config.design.recordsHaveOwners;
-  if (kind === Message.answer) {
-    const isTaken = shared.record === KeyRecord.answered || (shared.record === KeyRecord.running && !isOwner);
-    if (isTaken) return;
-    shared.record = KeyRecord.answered;
-    shared.recordOwner = search.index + 1;
-  }
-  if (kind !== Message.failure && kind !== Message.free) return;
-  if (shared.record === KeyRecord.none || shared.record === KeyRecord.answered || !isOwner) return;
-  if (kind === Message.failure) shared.record = KeyRecord.failed;
+  if (kind < Message.answer || kind > Message.free || shared.record === KeyRecord.none || !isOwner) return;
+  if (kind === Message.answer) shared.record = KeyRecord.answered;
+  else if (kind === Message.failure) shared.record = KeyRecord.failed;
   else shared.record = shared.recordOwner = 0;
 }
+
+/** Counted by the request's id, so once, and also where the worker has dropped the hold meanwhile. */
+function countAbandoned({ design }: ModelConfig, search: Search): void {
+  if (search.hold === Hold.none && !design.countsWithoutHold) return;
+  search.abandoned = design.countsOnce ? 1 : search.abandoned + 1;
+}
+
+/** free-decided.lua: the holds of decided searches keep their places and no mils, if the balance contains the decisions. */
+export function freeDecided({ shared, searches }: State, decided: number, version: number): void {
+  if (shared.copy === 0 || shared.copyVersion < version) return;
+  for (const search of searches)
+    if (search.hold === Hold.priced && (decided & bitOf(search)) !== 0) search.hold = Hold.place;
+}
+
+export const bitOf = ({ index }: Search): number => 1 << index;
 
 /** The part of settle.lua that stores a balance. */
 export function storeBalance({ design }: ModelConfig, { shared }: State, balance: number, version: number): void {
@@ -43,21 +72,21 @@ export function storeBalance({ design }: ModelConfig, { shared }: State, balance
   shared.copyVersion = version;
 }
 
-export type Admission = "held" | "replayed" | "waiting" | "cold" | "short";
+export type Admission = "held" | "answered" | "waiting" | "cold" | "short";
 
 /** admit.lua. A record of a failure is only read by those that already wait on it. */
 export function admit(config: ModelConfig, state: State, search: Search): Admission {
   const { shared } = state;
   const isKeyed = config.keyed[search.index] ?? false;
   if (isKeyed && shared.recordOwner !== search.index + 1) {
-    if (shared.record === KeyRecord.answered) return "replayed";
+    if (shared.record === KeyRecord.answered) return "answered";
     if (shared.record === KeyRecord.running) return "waiting";
   }
   if (shared.copy === 0) return "cold";
   const held = state.searches.filter(({ hold }) => hold === Hold.priced).length;
-  if (search.free === 0 && shared.copy - 1 - held < 1) return "short";
-  if (search.free === 0) search.hold = Hold.priced;
-  else if (config.design.holdsWhatIsPaid) search.hold = Hold.free;
+  if (shared.copy - 1 - held < 1) return "short";
+  search.hold = Hold.priced;
+  search.wasHeld = 1;
   if (isKeyed) {
     shared.record = KeyRecord.running;
     shared.recordOwner = search.index + 1;
@@ -75,6 +104,11 @@ export function endOf(isKeyed: boolean, search: Search, hasAnswer: boolean): num
 /** Appends to the inbox. Only the first unread entry counts, and only while the API reads: others are dropped. */
 export function append(search: Search, outcome: number): void {
   if (search.inbox === Inbox.none && isListening(search.api)) search.inbox = outcome;
+}
+
+/** What an API publishes reaches the workers that run the search. */
+export function tell(search: Search): void {
+  for (const run of search.runs) if (isAsking(run)) run.isTold = 1;
 }
 
 export function enqueue(search: Search): void {
@@ -120,7 +154,19 @@ export function putLate({ shared }: State, search: Search, sent: Sent): void {
   shared.lateVersion = sent.version;
 }
 
-const lateNames = ["", "balance", "end of a hold", "remembered answer", "failure", "freed key", "admission", "job"];
+const lateNames = [
+  "",
+  "balance",
+  "end of a hold",
+  "answered key",
+  "failure",
+  "freed key",
+  "admission",
+  "job",
+  "place",
+  "reversal",
+  "news for its worker",
+];
 
 /** The late message arrives. */
 export function offerLateArrival(steps: Steps): void {
@@ -130,6 +176,7 @@ export function offerLateArrival(steps: Steps): void {
   steps.offer(`a late message for % reaches Redis: ${lateNames[kind]}`, lateTo - 1, (next, own) => {
     if (kind === Message.admit) admit(config, next, own);
     else if (kind === Message.enqueue) enqueue(own);
+    else if (kind === Message.told) tell(own);
     else settleHold(config, next, own, { kind, balance, version });
     next.shared.lateTo = next.shared.lateKind = next.shared.lateBalance = next.shared.lateVersion = 0;
   });

@@ -17,6 +17,7 @@ const alone: Omit<Scenario, "name" | "faults"> = {
   balance: 1,
   warm: true,
   takeOversMax: 1,
+  pages: 1,
   isQuick: false,
   isLong: false,
 };
@@ -27,7 +28,7 @@ const twoUnderAKey = { ...alone, keyed: [true, true] };
 const everyProcess = { apiCrash: 1, workerCrash: 1, workerStall: 1, hangUp: 1, engineFailure: 1 };
 const everyMessage = { message: 2, inboxLost: 1, enqueueUnknown: 1, admissionUnknown: 1 };
 const everyOutage = { unknownCommit: 2, postgresAway: 1, workerGivesUp: 1, apiCrash: 1, apiExit: 1, engineFailure: 1 };
-const everyMemory = { flush: 1, restore: 1, topUp: 1, apiCrash: 1, longQuiet: 1 };
+const everyMemory = { flush: 1, restore: 1, topUp: 1, apiCrash: 1 };
 
 export const scenarios: Scenario[] = [
   { ...alone, name: "nothing goes wrong", isQuick: true, faults: {} },
@@ -41,6 +42,19 @@ export const scenarios: Scenario[] = [
   { ...keyedAlone, name: "outages of Postgres, keyed", isQuick: true, faults: everyOutage },
   { ...alone, name: "lost data", faults: everyMemory },
   { ...keyedAlone, name: "lost data, keyed", faults: everyMemory },
+  {
+    ...alone,
+    name: "a hang-up",
+    pages: 2,
+    isQuick: true,
+    faults: { hangUp: 1, message: 1, engineFailure: 1, workerCrash: 1 },
+  },
+  {
+    ...alone,
+    name: "a cancel, a slow reader",
+    isQuick: true,
+    faults: { cancel: 1, slowReader: 1, hangUp: 1, message: 1, apiCrash: 1 },
+  },
   { ...alone, name: "a frozen API", faults: { apiPause: 1, hangUp: 1, message: 1, workerStall: 1, apiCrash: 1 } },
   {
     ...alone,
@@ -52,6 +66,8 @@ export const scenarios: Scenario[] = [
   },
   { ...two, name: "two for the last credit", faults: {} },
   { ...two, name: "two for the last credit, cold", warm: false, faults: {} },
+  { ...two, name: "two with credit, cold", balance: 2, warm: false, faults: {} },
+  { ...two, name: "two for the last credit, one hangs up", faults: { hangUp: 1 } },
   { ...twoUnderAKey, name: "a repeat", faults: {} },
   { ...twoUnderAKey, name: "a repeat, the API dies", faults: { apiCrash: 1 } },
   { ...twoUnderAKey, name: "a repeat, a message is lost", faults: { message: 1 } },
@@ -66,7 +82,7 @@ export const scenarios: Scenario[] = [
     faults: { flush: 1, apiCrash: 1 },
   },
   { ...two, name: "two, a message is lost", isLong: true, faults: { message: 1 } },
-  { ...two, name: "two, Redis loses its data", faults: { flush: 1 } },
+  { ...two, name: "two, Redis loses its data", isLong: true, faults: { flush: 1 } },
   { ...two, name: "two, a worker dies", isLong: true, faults: { workerCrash: 1 } },
   { ...two, name: "two, an API dies", isLong: true, faults: { apiCrash: 1 } },
 ];

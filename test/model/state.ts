@@ -5,11 +5,13 @@
 
 /** What exists once. */
 const sharedFields = [
-  // Postgres: the organization's row, the search that paid under the key (+ 1), and whether one was ever decided twice.
+  // Postgres: the organization's row, the search that paid under the key (+ 1), whether its answer is stored, and whether a
+  // search was ever decided twice.
   "balance",
   "version",
   "granted",
   "paidBy",
+  "stored",
   "decidedTwice",
   // Redis: the copy of the balance (+ 1, 0 where there is none), the key's record and the search that owns it (+ 1).
   "copy",
@@ -27,11 +29,9 @@ const sharedFields = [
   "lateKind",
   "lateBalance",
   "lateVersion",
-  // Whether Redis ever lost data, whether the maintenance has yet to notice a restart of Redis, and whether the
-  // organization was quiet for so long that it does not count as recently active.
+  // Whether Redis ever lost data, and whether the maintenance has yet to notice a restart of Redis.
   "lost",
   "newRun",
-  "quiet",
 ] as const;
 
 /** What exists once for each search; its API process serves this search alone. */
@@ -40,20 +40,26 @@ const searchFields = [
   "decision",
   "reversed",
   "undelivered",
-  // Redis: its hold, its job, how often the job was taken over, and the first unread answer in the inbox of its API.
+  // Redis: its hold, how often it counts as abandoned, its job, how often the job was taken over, and the first unread
+  // answer in the inbox of its API.
   "hold",
+  "abandoned",
   "job",
   "takeOvers",
   "inbox",
   "snapshotHold",
   "snapshotJob",
   "snapshotTakeOvers",
-  // The API: its state, the balance that it carries, whether the key has paid already, and what the caller got.
+  // The API: its state, the balance that it carries, the holds that it saw before a 402 (a bit each), and what the caller
+  // got.
   "api",
   "carriedBalance",
   "carriedVersion",
-  "free",
+  "seenHolds",
   "caller",
+  // For the invariants: whether it ever had a hold, and whether its key had paid before it was sent.
+  "wasHeld",
+  "isRepeat",
   // How late it is for this search, and whether it is in doubt: delivered, and its API died before the confirmation.
   "clock",
   "inDoubt",
@@ -64,7 +70,7 @@ const searchFields = [
 ] as const;
 
 /** What exists once for each run of a search's job. */
-const runFields = ["at", "outcome", "carriedBalance", "carriedVersion"] as const;
+const runFields = ["at", "outcome", "isTold", "carriedBalance", "carriedVersion"] as const;
 
 export const faults = [
   "apiCrash",
@@ -75,6 +81,8 @@ export const faults = [
   "workerGivesUp",
   "engineFailure",
   "hangUp",
+  "cancel",
+  "slowReader",
   "message",
   "inboxLost",
   "unknownCommit",
@@ -85,7 +93,6 @@ export const faults = [
   "restore",
   "postgresAway",
   "topUp",
-  "longQuiet",
 ] as const;
 export type Fault = (typeof faults)[number];
 
@@ -93,13 +100,37 @@ type Fields<Names extends readonly string[]> = Record<Names[number], number>;
 export type Search = Fields<typeof searchFields> & { index: number; runs: Run[] };
 export type Run = Fields<typeof runFields> & { index: number };
 
-export const Decision = { none: 0, charge: 1, refund: 2, alreadyPaid: 3, outOfCredits: 4 } as const;
-export const Hold = { none: 0, free: 1, priced: 2 } as const;
+/** `callerGone` is a refund with that reason. */
+export const Decision = { none: 0, charge: 1, refund: 2, alreadyPaid: 3, outOfCredits: 4, callerGone: 5 } as const;
+/** A reversal by the API that lost its caller is counted, others are not. */
+export const Reversed = { no: 0, yes: 1, callerGone: 2 } as const;
+/** A place is a hold of 0 mils: the search still counts as one in flight. */
+export const Hold = { none: 0, place: 1, priced: 2 } as const;
 /** From `active` on the job is held by the run in the slot `job - active`. */
 export const Job = { none: 0, waiting: 1, active: 2 } as const;
-export const Inbox = { none: 0, answer: 1, failure: 2, failureOfCharge: 3 } as const;
+/** Under a key there is one answer, the one in Postgres; any other bytes are `otherAnswer`. */
+export const Inbox = { none: 0, answer: 1, failure: 2, failureOfCharge: 3, otherAnswer: 4 } as const;
 export const KeyRecord = { none: 0, running: 1, answered: 2, failed: 3 } as const;
-export const Caller = { unsent: 0, waits: 1, disconnected: 2, delivered: 3, refused: 4 } as const;
+/** Where a run of a job is. */
+export const At = {
+  none: 0,
+  engine: 1,
+  charge: 2,
+  refund: 3,
+  failed: 4,
+  settle: 5,
+  reply: 6,
+  giveBack: 7,
+  ack: 8,
+  // A call for a further page is under way.
+  page: 9,
+} as const;
+
+/** Whether a call of the provider is under way. */
+export const isAsking = ({ at }: Pick<Run, "at">) => at === At.engine || at === At.page;
+
+/** Delivered: a whole usable copy of the answer has reached the caller's socket. */
+export const Caller = { unsent: 0, waits: 1, disconnected: 2, delivered: 3, refused: 4, deliveredOther: 5 } as const;
 /** The deadline; the grace, behind which the sweeper comes; the fence, behind which no 200 is begun any more. */
 export const Clock = { early: 0, deadline: 1, grace: 2, fence: 3 } as const;
 

@@ -11,6 +11,8 @@ export interface ModelConfig {
   warm: boolean;
   /** How often a job is taken over from a dead or frozen worker before it fails. */
   takeOversMax: number;
+  /** How many pages a run asks the provider for at most. */
+  pages: number;
   faults: Partial<Record<Fault, number>>;
   design: Design;
 }

@@ -1,0 +1,97 @@
+import { Api, answer, carry, go, refuse } from "./api-states.ts";
+import { confirm, reverse } from "./postgres.ts";
+import { Caller, Clock, Reversed, type Search, type State } from "./state.ts";
+import type { Change, Steps } from "./steps.ts";
+
+/** The delivery of an answer: its bytes on the way to the caller, its confirmation, or the reversal of its charge. */
+
+/**
+ * The check of the fence and the first byte are in one turn of the event loop, so nothing comes between them. A caller who
+ * hangs up before has none of the bytes.
+ */
+export function offerDelivery(steps: Steps, { index, caller, clock }: Search): void {
+  const isReversible = !steps.isKeyed(index);
+  if (caller === Caller.disconnected)
+    return steps.offer("API of %: the caller disconnected before the answer", index, (_, own) =>
+      go(own, isReversible ? Api.reverse : Api.done),
+    );
+  if (clock >= Clock.fence && steps.config.design.fences)
+    return steps.offer("API of %: 504, too late for a 200", index, (_, own) => {
+      refuse(own);
+      if (isReversible) go(own, Api.reverse);
+    });
+  if (!isReversible || !mayBreakOff(steps)) return steps.offer("API of %: 200 delivered", index, deliver(steps));
+  steps.offer("API of %: 200, writes the answer", index, (_, own) => go(own, Api.send));
+}
+
+const deliver =
+  (steps: Steps): Change =>
+  (_, own) => {
+    answer(own, own.carriedBalance === 0 ? Caller.delivered : Caller.deliveredOther);
+    const isConfirmed = !steps.isKeyed(own.index) && steps.config.design.confirms;
+    go(own, isConfirmed ? Api.confirm : Api.done);
+  };
+
+/** Whether anything can come between the first byte and the last. Where nothing can, the two are one step. */
+const mayBreakOff = ({ config: { faults } }: Steps) =>
+  (["hangUp", "cancel", "apiCrash", "apiPause", "slowReader"] as const).some((fault) => faults[fault] !== undefined);
+
+/** An answer is delivered, and its charge final, when one whole usable copy of it was handed to the caller's socket. */
+export function offerSending(steps: Steps, { index, caller }: Search): void {
+  const { reversedIsUnsent, firstCopyIsFinal } = steps.config.design;
+  if (caller === Caller.disconnected)
+    return steps.offer("API of %: the caller disconnected amid the answer", index, (_, own) => go(own, Api.reverse));
+  steps.offer("API of %: a whole copy of the answer is in the socket", index, deliver(steps));
+  steps.offer(
+    "API of %: the answer is not read in time, the connection is destroyed",
+    index,
+    (_, own) => {
+      if (!reversedIsUnsent) answer(own, Caller.delivered);
+      answer(own, Caller.disconnected);
+      go(own, Api.reverse);
+    },
+    "slowReader",
+  );
+  if (firstCopyIsFinal) return;
+  steps.offer("API of %: one of two copies is in the socket, then the caller disconnects", index, (_, own) => {
+    answer(own, Caller.delivered);
+    go(own, Api.reverse);
+  });
+}
+
+/** Retried until it succeeds, for four minutes. Its outcome may be unknown, because a second time has no effect. */
+export function offerConfirmation(steps: Steps, { index }: Search): void {
+  steps.offer("API of %: confirms the delivery in Postgres", index, (_, own) => {
+    confirm(own);
+    go(own, Api.done);
+  });
+  const away = "API of %: gives up its confirmation, Postgres is unreachable for minutes";
+  steps.offer(
+    away,
+    index,
+    (_, own) => {
+      own.inDoubt = 1;
+      go(own, Api.done);
+    },
+    "postgresAway",
+  );
+}
+
+export function offerReversal(steps: Steps, { index, undelivered, caller }: Search): void {
+  const why = caller === Caller.disconnected ? Reversed.callerGone : Reversed.yes;
+  const giveBack = (next: State, own: Search) => {
+    reverse(steps.config, next, own, why);
+  };
+  steps.offer("API of %: reverses the charge in Postgres", index, (next, own) => {
+    giveBack(next, own);
+    carry(own, Api.reversePush, next.shared.balance, next.shared.version);
+  });
+  if (undelivered === 1)
+    steps.offer("API of %: reverses the charge, commits, the reply is lost", index, giveBack, "unknownCommit");
+  steps.offer(
+    "API of %: leaves the charge, Postgres is unreachable",
+    index,
+    (_, own) => go(own, Api.done),
+    "postgresAway",
+  );
+}
