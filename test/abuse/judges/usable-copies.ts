@@ -4,19 +4,22 @@ import { responsesIn } from "../callers/responses.ts";
  * The copies of answers that a caller can use: each answer of which all is there, wherever it stands in what was received.
  * A caller who cheats takes the first whole copy, from a response that never ended.
  */
-export function usableCopies(received: Buffer): Set<string> {
-  const requestIds = new Set<string>();
+export const usableCopies = (received: Buffer): Set<string> => new Set(usableAnswers(received).keys());
+
+/** The same with the text of each answer, by its request id. */
+export function usableAnswers(received: Buffer): Map<string, string> {
+  const answers = new Map<string, string>();
   for (const { body } of responsesIn(received)) {
-    for (const { index } of body.matchAll(/"\{\\"requestId\\"/g)) note(requestIds, textAt(body, index));
-    for (const { index } of body.matchAll(/\{"requestId"/g)) note(requestIds, objectAt(body, index));
+    for (const { index } of body.matchAll(/"\{\\"requestId\\"/g)) note(answers, textAt(body, index));
+    for (const { index } of body.matchAll(/\{"requestId"/g)) note(answers, objectAt(body, index));
   }
-  return requestIds;
+  return answers;
 }
 
-function note(requestIds: Set<string>, text: string | undefined): void {
+function note(answers: Map<string, string>, text: string | undefined): void {
   if (text === undefined) return;
   const { requestId, results } = JSON.parse(text);
-  if (typeof requestId === "string" && Array.isArray(results)) requestIds.add(requestId);
+  if (typeof requestId === "string" && Array.isArray(results)) answers.set(requestId, text);
 }
 
 const stringEnd = /(?<!\\)(?:\\\\)*"/g;

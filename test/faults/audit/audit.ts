@@ -22,7 +22,7 @@ export interface Totals {
   reversed: number;
   /** Answers that arrived and whose charge was given back, because their API was killed before it could confirm them. */
   inDoubt: number;
-  /** Pages of results that the provider returned and that no charge pays for. */
+  /** Pages of results that the provider returned for keywords that no caller was charged for. */
   unpaidPages: number;
 }
 
@@ -44,13 +44,19 @@ export const audit = (evidence: Evidence): string[] =>
 export function totalsOf(evidence: Evidence): Totals {
   const accounts = [...evidence.accounts.byRequest.values()];
   const charged = accounts.filter(isStanding).length;
-  const pages = evidence.providerCalls.filter(({ answeredAtMs }) => Number.isFinite(answeredAtMs)).length;
+  const paid = new Set(
+    evidence.attempts.flatMap(({ keyword, answer }) => {
+      const account = evidence.accounts.byRequest.get(answer?.requestId ?? "");
+      return account && isStanding(account) ? keyword : [];
+    }),
+  );
   return {
     charged,
     refunded: accounts.filter(({ decided }) => decided === "refund").length,
     reversed: accounts.filter(({ reversedFor }) => reversedFor !== undefined).length,
     inDoubt: new Set(answersInDoubt(evidence).map(({ answer }) => answer?.requestId)).size,
-    unpaidPages: pages - charged,
+    unpaidPages: evidence.providerCalls.filter((call) => Number.isFinite(call.answeredAtMs) && !paid.has(call.keyword))
+      .length,
   };
 }
 

@@ -4,7 +4,8 @@ import { Agent, request } from "undici";
 import { z } from "zod";
 import type { Attempt } from "../audit/evidence.ts";
 import { type Cluster, type Customer, deadlineMs } from "./cluster.ts";
-import type { PlannedSearch } from "./plan.ts";
+import type { Manner, PlannedSearch } from "./plan.ts";
+import { cancel, pipeline } from "./raw-callers.ts";
 
 const inFlightMax = 64;
 const timeoutMs = deadlineMs + 6_000;
@@ -17,10 +18,13 @@ interface CallerRequest {
   customer: Customer;
   keyword: string;
   key: string | undefined;
+  depth: number;
   api: 0 | 1;
 }
 
-/** Callers as they are: they retry under the same key, submit twice, hang up, and remember every answer. */
+const keyedManners: ReadonlySet<Manner> = new Set(["keyed", "doubled", "hanging_up_keyed"]);
+
+/** Callers as they are: they retry under the same key, submit twice, hang up, cancel, pipeline, and remember every answer. */
 export class Callers {
   readonly attempts: Attempt[] = [];
   readonly #cluster: Cluster;
@@ -47,12 +51,26 @@ export class Callers {
   async #search(planned: PlannedSearch, keyword: string): Promise<void> {
     const customer = this.#cluster.customers[planned.organization];
     if (!customer) throw new Error(`there is no organization ${planned.organization}`);
-    const { manner, api, copies, hangUpAfterMs } = planned;
-    const key = manner === "once" || manner === "hanging_up" ? undefined : randomUUID();
-    const search = (at: 0 | 1) => this.searchWithRetries({ customer, keyword, key, api: at });
+    const { manner, api, depth, copies, hangUpAfterMs } = planned;
+    const key = keyedManners.has(manner) ? randomUUID() : undefined;
+    const search = (at: 0 | 1) => this.searchWithRetries({ customer, keyword, key, depth, api: at });
     switch (manner) {
       case "once":
-        await this.send({ customer, keyword, key, api });
+        await this.send({ customer, keyword, key, depth, api });
+        return;
+      case "pipelining": {
+        const keywords = Array.from({ length: copies }, (_, nth) =>
+          nth === 0 ? keyword : `pipelined ${nth}, ${keyword}`,
+        );
+        const attempts = await pipeline(
+          this.#cluster,
+          keywords.map((one) => ({ customer, api, depth, keyword: one })),
+        );
+        this.attempts.push(...attempts);
+        return;
+      }
+      case "cancelling":
+        this.attempts.push(await cancel(this.#cluster, { customer, api, keyword, depth }, hangUpAfterMs));
         return;
       case "keyed":
         await search(api);
@@ -61,10 +79,10 @@ export class Callers {
         await Promise.all(Array.from({ length: copies }, (_, copy) => search(copy % 2 === 0 ? 0 : 1)));
         return;
       case "hanging_up":
-        await this.send({ customer, keyword, key, api }, hangUpAfterMs);
+        await this.send({ customer, keyword, key, depth, api }, hangUpAfterMs);
         return;
       case "hanging_up_keyed":
-        await this.send({ customer, keyword, key, api }, hangUpAfterMs);
+        await this.send({ customer, keyword, key, depth, api }, hangUpAfterMs);
         await search(api);
     }
   }
@@ -81,7 +99,7 @@ export class Callers {
   }
 
   /** One request; the caller hangs up after `hangUpAfterMs`. A missing answer is part of what is returned. */
-  async send({ customer, keyword, key, api }: CallerRequest, hangUpAfterMs?: number): Promise<Attempt> {
+  async send({ customer, keyword, key, depth, api }: CallerRequest, hangUpAfterMs?: number): Promise<Attempt> {
     const { organizationId, token } = customer;
     const attempt: Attempt = { organizationId, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
     const timeout = AbortSignal.timeout(hangUpAfterMs ?? timeoutMs);
@@ -95,7 +113,7 @@ export class Callers {
           "content-type": "application/json",
           ...(key !== undefined && { "idempotency-key": key }),
         },
-        body: JSON.stringify({ keyword }),
+        body: JSON.stringify({ keyword, depth }),
       });
       const text = await response.body.text();
       const { requestId } = answerHead.parse(JSON.parse(text));

@@ -16,16 +16,22 @@ export interface PlannedFault {
   landed: boolean;
 }
 
-/** How a caller searches: once; under a key with retries; several times at once under one key; or hanging up. */
-export type Manner = "once" | "keyed" | "doubled" | "hanging_up" | "hanging_up_keyed";
+/**
+ * How a caller searches: once; under a key with retries; several times at once under one key; hanging up; cancelling over
+ * MCP; or sending several searches on one connection before it reads.
+ */
+export type Manner = "once" | "keyed" | "doubled" | "hanging_up" | "hanging_up_keyed" | "cancelling" | "pipelining";
 
 /** A search of the plan. */
 export interface PlannedSearch {
   manner: Manner;
   organization: number;
   api: 0 | 1;
-  /** How many requests are sent at once, where it is doubled. */
+  /** Results asked for; ten a page. */
+  depth: 10 | 100;
+  /** How many requests are sent at once, where it is doubled or pipelined. */
   copies: number;
+  /** When it hangs up or cancels. */
   hangUpAfterMs: number;
   /** How long the provider takes. */
   providerMs: number;
@@ -61,14 +67,17 @@ const weighted = (weight: number, manner: Manner) => ({ weight, arbitrary: fc.co
 
 const plannedSearch: fc.Arbitrary<PlannedSearch> = fc.record({
   manner: fc.oneof(
-    weighted(35, "once"),
-    weighted(40, "keyed"),
+    weighted(28, "once"),
+    weighted(37, "keyed"),
     weighted(10, "doubled"),
-    weighted(8, "hanging_up"),
+    weighted(10, "hanging_up"),
     weighted(7, "hanging_up_keyed"),
+    weighted(5, "cancelling"),
+    weighted(3, "pipelining"),
   ),
   organization: fc.integer({ min: 0, max: organizationsMax - 1 }),
   api: firstOrSecond,
+  depth: fc.constantFrom(10 as const, 100 as const), // `as const`, or the type would be number.
   copies: fc.integer({ min: 2, max: 5 }),
   hangUpAfterMs: fc.integer({ min: 5, max: 1_500 }),
   providerMs: fc.oneof(

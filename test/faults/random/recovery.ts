@@ -1,32 +1,63 @@
 import type { Callers } from "./callers.ts";
 import { indexOf, keywordOf } from "./callers.ts";
-import type { Cluster, Customer } from "./cluster.ts";
+import type { Cluster } from "./cluster.ts";
+import type { PlannedSearch } from "./plan.ts";
+import type { Attempt } from "../audit/evidence.ts";
 
 /** What callers may expect once all faults are over. Each function returns a sentence for every broken promise. */
 
 const searchesOnceMended = 50;
+const repeatsMax = 60;
 
 /** What was paid under a key is there for the caller who asks again. */
 export async function fetchPaidKeys(
   callers: Callers,
-  customers: readonly Customer[],
-  searches: number,
+  { customers }: Cluster,
+  planned: readonly PlannedSearch[],
 ): Promise<string[]> {
-  const keyed = callers.attempts.filter(({ key }) => key !== undefined);
-  const unanswered = [...Map.groupBy(keyed, ({ key }) => key).values()].filter((same) =>
-    same.every(({ answer }) => answer?.status !== 200),
-  );
+  const unanswered = [...byKey(callers).values()].filter((same) => same.every(({ answer }) => answer?.status !== 200));
   const found = await Promise.all(
     unanswered.map(async ([first]) => {
       const customer = customers.find(({ organizationId }) => organizationId === first?.organizationId);
-      if (!first || !customer || indexOf(first.keyword) >= searches) return [];
-      const { answer, keyword, noAnswer } = await callers.searchWithRetries({ ...first, customer });
+      const depth = planned[indexOf(first?.keyword ?? "")]?.depth;
+      if (!first || !customer || !depth) return [];
+      const { answer, keyword, noAnswer } = await callers.searchWithRetries({ ...first, customer, depth });
       const isAnswer = answer?.status === 200 || (answer?.status === 402 && customer.kind !== "rich");
       return isAnswer || answer?.status === 429 ? [] : [`"${keyword}" asked once more: ${answer?.text ?? noAnswer}`];
     }),
   );
   return found.flat();
 }
+
+/** What was answered under a key is answered again after Redis has lost everything, and the provider is not asked. */
+export async function repeatKeysOnceFlushed(
+  callers: Callers,
+  { service, customers, provider }: Cluster,
+  planned: readonly PlannedSearch[],
+): Promise<string[]> {
+  const answered = [...byKey(callers).values()].flatMap(
+    (same) => same.find(({ answer }) => answer?.status === 200) ?? [],
+  );
+  await service.redis.flushall();
+  const callsBefore = provider.calls.length;
+  const found = await Promise.all(
+    answered.slice(-repeatsMax).map(async (first) => {
+      const customer = customers.find(({ organizationId }) => organizationId === first.organizationId);
+      const depth = planned[indexOf(first.keyword)]?.depth;
+      if (!customer || !depth || customer.kind === "limited") return [];
+      const { answer, keyword, noAnswer } = await callers.searchWithRetries({ ...first, customer, depth });
+      return answer?.status === 200 ? [] : [`"${keyword}" repeated after a flush: ${answer?.text ?? noAnswer}`];
+    }),
+  );
+  const calls = provider.calls.length - callsBefore;
+  return calls === 0 ? found.flat() : [...found.flat(), `repeats after a flush cost ${calls} calls of the provider`];
+}
+
+const byKey = ({ attempts }: Callers): Map<string, Attempt[]> =>
+  Map.groupBy(
+    attempts.filter(({ key }) => key !== undefined),
+    ({ key = "" }) => key,
+  );
 
 /** Searches are answered again, and quickly. */
 export async function searchOnceMended(cluster: Cluster, callers: Callers, msMax: number): Promise<string[]> {
@@ -35,7 +66,7 @@ export async function searchOnceMended(cluster: Cluster, callers: Callers, msMax
     Array.from({ length: searchesOnceMended }, async (_, n) => {
       const customer = rich[n % rich.length];
       if (!customer) return [];
-      const request = { customer, keyword: keywordOf(1_000_000 + n), key: undefined };
+      const request = { customer, keyword: keywordOf(1_000_000 + n), key: undefined, depth: 10 };
       const attempt = await callers.send({ ...request, api: n % 2 === 0 ? 0 : 1 });
       const { answer, noAnswer, sentAtMs, endedAtMs } = attempt;
       const ms = Math.round(endedAtMs - sentAtMs);

@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
+import { tooManyAbandoned } from "../audit/abandoned.ts";
 import { readAccounts } from "../audit/accounts.ts";
 import { audit, ledgerViolations, type Totals, totalsOf } from "../audit/audit.ts";
 import { wrongBalances } from "../audit/balances.ts";
@@ -22,7 +23,7 @@ import { Cluster, deadlineMs } from "./cluster.ts";
 import type { FaultName } from "./faults.ts";
 import { injectFaults, mend } from "./inject-faults.ts";
 import { type PlannedFault, planOf } from "./plan.ts";
-import { fetchPaidKeys, searchOnceMended } from "./recovery.ts";
+import { fetchPaidKeys, repeatKeysOnceFlushed, searchOnceMended } from "./recovery.ts";
 
 const warmUpMs = 1_000;
 const finalProviderMs = 30;
@@ -78,7 +79,12 @@ export async function runSeed(options: {
     const mendedAtMs = performance.now();
     const restless = await comeToRest(cluster);
     const restMs = performance.now() - mendedAtMs;
-    const unfetched = await fetchPaidKeys(callers, cluster.customers, searches);
+    const abandoned = await tooManyAbandoned(
+      cluster.service,
+      cluster.customers.map(({ organizationId }) => organizationId),
+    );
+    const unfetched = await fetchPaidKeys(callers, cluster, plan.searches);
+    const forgotten = await repeatKeysOnceFlushed(callers, cluster, plan.searches);
     const slackMs = lateMsMax + stalls.max / 1e6;
     const unwell = await searchOnceMended(cluster, callers, slackMs);
     const evidence = await collectEvidence(cluster, callers, deadlineMs + slackMs);
@@ -86,7 +92,9 @@ export async function runSeed(options: {
       ...audit(evidence),
       ...traffic.wrong,
       ...restless,
+      ...abandoned,
       ...unfetched,
+      ...forgotten,
       ...unwell,
       ...(await auditCluster(cluster, evidence)),
     ];

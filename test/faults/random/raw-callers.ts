@@ -1,0 +1,85 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { Connection } from "../../abuse/callers/connection.ts";
+import { cancelBytes, searchBytes, toolCallBytes } from "../../abuse/callers/requests.ts";
+import { responsesIn } from "../../abuse/callers/responses.ts";
+import { usableAnswers } from "../../abuse/judges/usable-copies.ts";
+import { newId } from "../../../shared/ids.ts";
+import type { Attempt } from "../audit/evidence.ts";
+import { type Cluster, type Customer, deadlineMs } from "./cluster.ts";
+
+const timeoutMs = deadlineMs + 6_000;
+// After a cancellation the server answers, ends the connection, or does neither.
+const cancelledMsMax = 2_000;
+
+const answerHead = z.object({ requestId: z.string() });
+
+/** What a caller asks with bytes of its own. */
+export interface RawRequest {
+  customer: Customer;
+  api: 0 | 1;
+  keyword: string;
+  depth: number;
+}
+
+/** Sends several searches on one connection before it reads the first answer. @returns an attempt for each. */
+export async function pipeline(cluster: Cluster, requests: readonly RawRequest[]): Promise<Attempt[]> {
+  const attempts = requests.map(newAttempt);
+  const [first] = requests;
+  if (!first) return [];
+  const connection = await open(cluster, first);
+  const startedAtMs = performance.now();
+  for (const { customer, api, keyword, depth } of requests) {
+    const { token } = customer;
+    connection?.send(searchBytes({ url: cluster.addressOf(api, "/").href, token }, { keyword, depth }));
+  }
+  const answersOf = () => responsesIn(connection?.received ?? Buffer.alloc(0)).filter(({ isWhole }) => isWhole);
+  for (const [at, attempt] of attempts.entries()) {
+    attempt.sentAtMs = performance.now(); // Its turn comes when the answer before it has been read.
+    await connection?.readUntil(() => answersOf().length > at, timeoutMs);
+    attempt.endedAtMs = performance.now();
+    const found = answersOf()[at];
+    if (found) {
+      const { requestId } = answerHead.parse(JSON.parse(found.body));
+      attempt.answer = { status: found.status, requestId, text: found.body, replayed: false };
+    } else attempt.noAnswer = !connection || connection.isClosed ? "broken" : "silent";
+  }
+  connection?.reset();
+  // Where there is no answer any more, all of them were lost at the same time.
+  for (const attempt of attempts) if (!attempt.answer) attempt.sentAtMs = startedAtMs;
+  return attempts;
+}
+
+/** Searches over MCP and cancels with a message, at any moment, also while it is answered. Then it takes all it can get. */
+export async function cancel(cluster: Cluster, request: RawRequest, cancelAfterMs: number): Promise<Attempt> {
+  const attempt = newAttempt(request);
+  const { customer, api, keyword, depth } = request;
+  const by = { url: cluster.addressOf(api, "/").href, token: customer.token };
+  const call = { id: 1, session: newId("mcp") };
+  const [calling, cancelling] = [await open(cluster, request), await open(cluster, request)];
+  calling?.send(toolCallBytes(by, { ...call, query: { keyword, depth } }));
+  await sleep(cancelAfterMs);
+  cancelling?.send(cancelBytes(by, call));
+  const answerOf = () => [...usableAnswers(calling?.received ?? Buffer.alloc(0))].at(0);
+  await calling?.readUntil(() => answerOf() !== undefined, cancelledMsMax);
+  attempt.endedAtMs = performance.now();
+  const answer = answerOf();
+  if (answer) attempt.answer = { status: 200, requestId: answer[0], text: answer[1], replayed: false };
+  else attempt.noAnswer = "hung up";
+  calling?.reset();
+  cancelling?.reset();
+  return attempt;
+}
+
+const newAttempt = ({ customer: { organizationId }, api, keyword }: RawRequest): Attempt => ({
+  organizationId,
+  keyword,
+  key: undefined,
+  api,
+  sentAtMs: performance.now(),
+  endedAtMs: 0,
+});
+
+/** @returns undefined where the API does not accept connections. */
+const open = (cluster: Cluster, { api }: RawRequest): Promise<Connection | undefined> =>
+  Connection.open(cluster.addressOf(api, "/").href).catch(() => undefined);
