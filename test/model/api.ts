@@ -133,7 +133,7 @@ const endNames: Record<number, string> = {
   [Message.place]: "the hold becomes a place, the search counts as abandoned",
 };
 
-/** Published on a channel: it reaches those who listen, or nobody ever. The refund does not wait for it. */
+/** Published on a channel: it reaches the workers that listen now, and is not kept for later ones. The refund does not wait for it. */
 function offerTelling(steps: Steps, index: number): void {
   const isHeard = steps.now.search(index).runs.some(isAsking);
   const name = "API of %: tells the workers that the caller is gone";

@@ -123,7 +123,7 @@ test("a suspended organization gets 402 for a search", async () => {
   const answer = await expectNoTrace(service, suspended, () => service.search(suspended.token, { keyword: "a" }));
   expect(refusalIn(answer)).toEqual({
     code: "plan_required",
-    details: { plan: expect.any(String), action: "upgrade", reason: "suspended" },
+    details: { plan: expect.any(String), action: "contact_operator", reason: "suspended" },
   });
 });
 
