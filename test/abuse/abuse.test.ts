@@ -6,15 +6,19 @@ import type { Attack, Finding } from "./attack.ts";
 import { AttackStack, withAttackStack } from "./attack-stack.ts";
 import { cancelledAnswers } from "./attacks/cancelled-answers.ts";
 import { falseRefusals } from "./attacks/false-refusals.ts";
-import { floodOfRefusals } from "./attacks/flood-of-refusals.ts";
 import { firstCopy } from "./attacks/first-copy.ts";
+import { floodOfRefusals } from "./attacks/flood-of-refusals.ts";
+import { fullRedis } from "./attacks/full-redis.ts";
 import { hungUpSearches } from "./attacks/hung-up-searches.ts";
+import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { lookalikeHosts } from "./attacks/lookalike-hosts.ts";
 import { oddRequests } from "./attacks/odd-requests.ts";
 import { pipelinedAnswers } from "./attacks/pipelined-answers.ts";
 import { plantedCookies } from "./attacks/planted-cookies.ts";
 import { randomTokens } from "./attacks/random-tokens.ts";
 import { slowCallers } from "./attacks/slow-callers.ts";
+import { stolenLogins } from "./attacks/stolen-logins.ts";
+import { unreadAnswers } from "./attacks/unread-answers.ts";
 import { waitingRepeats } from "./attacks/waiting-repeats.ts";
 
 /** Short attacks, for what they gain and not for how fast others are served; `npm run abuse` strikes with full force. */
@@ -30,7 +34,15 @@ const onUsualService: readonly Attack[] = [
   oddRequests,
   waitingRepeats,
 ];
-const onOwnService: readonly Attack[] = [plantedCookies, falseRefusals, slowCallers];
+const onOwnService: readonly Attack[] = [
+  plantedCookies,
+  falseRefusals,
+  slowCallers,
+  fullRedis,
+  keyedAnswers,
+  stolenLogins,
+  unreadAnswers,
+];
 
 const servers = () => ({ postgresUrl: inject("postgresUrl"), say: () => undefined, startRedis: freshRedis });
 const timeout = 180_000;
