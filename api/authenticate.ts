@@ -17,7 +17,8 @@ import { lookupConnections, TokenLookups } from "./token-lookups.ts";
 const cacheTtlMs = 1_500;
 /** How long a request waits for its lookup, and how long Postgres may work on one. */
 const lookupTimeoutMs = 1_500;
-/** How long an unauthenticated request waits for its answer. It bounds how fast one connection can try tokens. */
+/** Refusals a second that are answered at once. Each further one waits, which bounds how fast a connection can try tokens. */
+const promptRefusalsMax = 100;
 const refusalDelayMs = 250;
 const callersCachedMax = 10_000;
 /** Invalid tokens have a cache of their own: however many come, they displace no caller. */
@@ -37,8 +38,8 @@ type AuthenticationParts = Pick<Context, "config" | "connections" | "log" | "met
 
 /**
  * Authentication by token. The operator's commands announce changes over Redis, which empties the caches at once. A token
- * with a wrong checksum costs no lookup. Refusals are slow, all of them alike, so that a flood of tokens cannot take the event
- * loop away from callers.
+ * with a wrong checksum costs no lookup. When refusals come by the hundred they are slow, all of them alike, so that a flood of
+ * tokens cannot take the event loop away from callers.
  */
 export function openAuthentication(parts: AuthenticationParts): {
   authenticate: Authenticate;
@@ -67,17 +68,33 @@ export function openAuthentication(parts: AuthenticationParts): {
     if (!caller) throw new CallerError("unauthenticated");
     return caller;
   };
+  const refusals = new RefusalRate();
   const authenticate: Authenticate = async (request) => {
     const token = readBearerToken(request);
     try {
       if (!token || !isTokenShaped(token)) throw new CallerError("unauthenticated");
       return await findByTokenHash(hashToken(token).toString("hex"));
     } catch (error) {
-      await sleep(refusalDelayMs);
+      if (refusals.count() > promptRefusalsMax) await sleep(refusalDelayMs);
       throw error;
     }
   };
   return { authenticate, findByTokenHash };
+}
+
+/** Counts the refusals of the current second. */
+class RefusalRate {
+  #second = 0;
+  #refusals = 0;
+
+  /** @returns how many there were in this second, with this one. */
+  count(): number {
+    const second = Math.floor(performance.now() / 1_000);
+    if (second !== this.#second) this.#refusals = 0;
+    this.#second = second;
+    this.#refusals += 1;
+    return this.#refusals;
+  }
 }
 
 /** Remembers for `cacheTtlMs` what a token's lookup found. Concurrent requests with one token share one lookup. */

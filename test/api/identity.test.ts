@@ -84,17 +84,15 @@ test("a 401 does not reveal what is wrong with a token", async () => {
   }
 });
 
-test("every 401 comes a quarter of a second late, so that a connection can try only a few tokens a second", async () => {
-  const { token, tokenId } = await service.organization();
-  expect(await service.usage(token)).toMatchObject({ status: 200 });
-  await revokeToken(service.database, tokenId);
-  await publishIdentityChange(service.redis);
-  await service.until(async () => (await service.usage(token)).status === 401);
-  for (const each of [token, newToken(), "x"]) {
-    const sentAtMs = performance.now();
-    expect(await service.usage(each)).toMatchObject({ status: 401 });
-    expect(performance.now() - sentAtMs).toBeGreaterThanOrEqual(240);
-  }
+test("of many 401s in a second some come a quarter of a second late, so that a flood of tokens is slow", async () => {
+  const durationsMs = await Promise.all(
+    Array.from({ length: 1_000 }, async () => {
+      const sentAtMs = performance.now();
+      expect(await service.usage(newToken())).toMatchObject({ status: 401 });
+      return performance.now() - sentAtMs;
+    }),
+  );
+  expect(Math.max(...durationsMs)).toBeGreaterThanOrEqual(240);
 });
 
 /** Runs `meanwhile` while a lock on the table blocks every token lookup. */
