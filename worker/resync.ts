@@ -11,7 +11,8 @@ import { type Repairing, storeNextBalances } from "./reconcile.ts";
  * worker or in the next leader, and a lost lease never makes a worker begin it again.
  */
 
-const progressKey = "resync";
+/** The key in Redis under which the progress is kept. */
+export const progressKey = "resync";
 const partMs = 1_000;
 
 /** For which run of Redis, behind which organization it goes on, and whether it is done. */

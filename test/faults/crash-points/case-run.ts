@@ -1,4 +1,5 @@
 import { keysOf } from "../../../shared/credits/holds.ts";
+import { progressKey as resyncKey } from "../../../worker/resync.ts";
 import type { ProcessExit } from "../../harness/processes/supervised-process.ts";
 import type { Attempt } from "../audit/evidence.ts";
 import { searchWithRetries } from "./caller.ts";
@@ -127,7 +128,7 @@ export class CaseRun {
 
   async #maintenanceStarts(): Promise<void> {
     await this.#search();
-    await this.stack.service.redis.del(keysOf(this.customer.organizationId).balance);
+    await this.stack.service.redis.del(keysOf(this.customer.organizationId).balance, resyncKey);
     for (const worker of this.stack.workers) {
       this.#killed.add(worker.run);
       worker.order = this.#workerOrder;
@@ -173,6 +174,8 @@ export class CaseRun {
   #afterWorkerDeath(): void {
     const { plot } = this.case;
     this.#workerDeaths += 1;
+    // As after a minute without a leader: the next one stores all balances again.
+    if (this.case.name.startsWith("maintenance:store")) void this.stack.service.redis.del(resyncKey);
     for (const worker of this.stack.workers) void worker.arm(this.#workerOrder);
     if (plot === "charged late") for (const worker of this.stack.workers) worker.freeze();
     if (plot === "charged hang-up") this.#hangUp.abort();
