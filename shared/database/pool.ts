@@ -14,7 +14,8 @@ const queryTimeoutLeadMs = 2_000;
 
 /**
  * Opens a pool of a process. Every connection takes the role `serpmill`, which can only call the ledger's functions, and
- * every wait has a timeout. A login that could become more is logged as a warning, once per process. An idle connection that breaks is replaced; it does not crash the process.
+ * every wait has a timeout. A login that could become more is logged as a warning, once per process. A connection that breaks
+ * is replaced, idle or in use; it does not end the process.
  */
 export function openDatabase(options: {
   url: string;
@@ -46,6 +47,8 @@ export function openDatabase(options: {
     },
   });
   pool.on("error", (error) => options.log.warn({ err: error }, "an idle connection to Postgres broke"));
+  // While a connection is in use, its next query tells that it broke. Without a listener the process would end.
+  pool.on("connect", (client) => void client.on("error", () => undefined));
   pool.on("release", (error: unknown) => {
     if (isReadTimeout(error)) void replaceIdle(pool);
   });
@@ -73,7 +76,6 @@ const isReadTimeout = (error: unknown) => error instanceof Error && error.messag
 
 /** Closes the idle connections. After a vanished host they would each cost another query its time. */
 async function replaceIdle(pool: pg.Pool): Promise<void> {
-  // Each at once: a connection that is taken and used by no query has no listener for its errors.
   const closing = Array.from({ length: pool.idleCount }, () => pool.connect().then((client) => client.release(true)));
   await Promise.allSettled(closing);
 }

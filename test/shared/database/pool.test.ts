@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../shared/database/pool.ts";
 import { openLog } from "../../../shared/log.ts";
 import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { startProxy } from "../../harness/servers/proxy.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";
 
@@ -22,5 +23,23 @@ test("after Postgres' host vanished without closing its connections, one query f
 
   proxy.replaceHost();
   await expect(pool.query("select 1")).rejects.toThrow("Query read timeout");
+  expect((await pool.query("select 1 as n")).rows).toEqual([{ n: 1 }]);
+});
+
+test("a connection that Postgres ends while it is taken does not end the process, and the pool replaces it", async () => {
+  const server = await freshDatabase();
+  const shutdown = new Shutdown();
+  const pool = openDatabase({ url: server.url, name: "test", sizeMax: 2, log, shutdown });
+  onTestFinished(async () => {
+    await shutdown.run(log);
+    await server.drop();
+  });
+  const client = await pool.connect();
+  const { rows } = await client.query("select pg_backend_pid() as pid");
+  const ended = new Promise((resolve) => client.once("end", resolve));
+  await asOwner(server.url, (owner) => owner.query("select pg_terminate_backend($1)", [rows[0]?.pid]));
+  await ended;
+  await expect(client.query("select 1")).rejects.toThrow();
+  client.release();
   expect((await pool.query("select 1 as n")).rows).toEqual([{ n: 1 }]);
 });
