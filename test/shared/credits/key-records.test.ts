@@ -1,27 +1,11 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  type AdmissionRequest,
-  admit,
-  defineHoldScripts,
-  keysOf,
-  readIdempotencyState,
-  settleHolds,
-} from "../../../shared/credits/holds.ts";
-import { storeBalance } from "../../../shared/credits/stored-balances.ts";
+import { admit, defineHoldScripts, keysOf, readIdempotencyState, settleHolds } from "../../../shared/credits/holds.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
+import { request, seed } from "./hold-requests.ts";
 
-const plan = {
-  code: "test",
-  priceMils: 5,
-  windowLimit: 1_000,
-  windowSeconds: 60,
-  concurrency: 100,
-  startingGrantMils: 0,
-  operations: [],
-};
 let server: LocalServer;
 let redis: Redis;
 beforeAll(async () => {
@@ -34,22 +18,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-async function seeded(balanceMils: number, version = 1): Promise<string> {
-  const organizationId = newId("org");
-  await storeBalance(redis, organizationId, { balanceMils, version });
-  return organizationId;
-}
-
-const request = (organizationId: string, given: Partial<AdmissionRequest> = {}): AdmissionRequest => ({
-  organizationId,
-  requestId: newId("req"),
-  priceMils: 5,
-  budgetMs: 30_000,
-  plan,
-  key: undefined,
-  closed: false,
-  ...given,
-});
+const seeded = (balanceMils: number) => seed(redis, balanceMils);
 const heldOf = (organizationId: string) => redis.hget(keysOf(organizationId).holds, "held");
 
 test("a key whose first request was answered refers its repeats to Postgres, and only that request ends it", async () => {
