@@ -1,0 +1,44 @@
+import { Client } from "undici";
+import type { SentRequest } from "./requests.ts";
+
+const answerTimeoutMs = 60_000;
+
+export interface Received {
+  status: number;
+  body: Buffer;
+}
+
+/** One connection that carries one request at a time. It uses undici's lowest interface, which costs the least CPU. */
+export class Connection {
+  readonly #client: Client;
+
+  constructor(url: string) {
+    this.#client = new Client(url, {
+      pipelining: 1,
+      headersTimeout: answerTimeoutMs,
+      bodyTimeout: answerTimeoutMs,
+      keepAliveTimeout: answerTimeoutMs,
+    });
+  }
+
+  /** Sends a request. @throws if the connection breaks, or without an answer within a minute. */
+  send(request: SentRequest): Promise<Received> {
+    return new Promise((resolve, reject) => {
+      let status = 0;
+      const chunks: Buffer[] = [];
+      this.#client.dispatch(request, {
+        onRequestStart: () => undefined,
+        onResponseStart: (_controller, statusCode) => {
+          status = statusCode;
+        },
+        onResponseData: (_controller, chunk) => void chunks.push(chunk),
+        onResponseEnd: () => resolve({ status, body: Buffer.concat(chunks) }),
+        onResponseError: (_controller, error) => reject(error),
+      });
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#client.destroy();
+  }
+}

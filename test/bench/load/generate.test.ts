@@ -1,0 +1,61 @@
+import type { RequestListener } from "node:http";
+import { onTestFinished, expect, test } from "vitest";
+import { listen } from "../../harness/stubs/listen.ts";
+import { generate } from "./generate.ts";
+import type { Load } from "./load.ts";
+
+const charged = JSON.stringify({ creditsCharged: 5 });
+
+/** A load on a server that answers like this. */
+async function loadOn(answer: RequestListener, load: Partial<Load> = {}): Promise<Load> {
+  const { url, close } = await listen(answer);
+  onTestFinished(close);
+  return { urls: [url], tokens: ["a", "b"], request: "search", status: 200, connections: 1, seconds: 1, ...load };
+}
+
+test("keywords and keys are distinct, and tokens take turns", async () => {
+  const seen: { keyword: string; key: unknown; token: unknown }[] = [];
+  const load = await loadOn(
+    (request, response) => {
+      request.setEncoding("utf8").on("data", (body: string) => {
+        const { "idempotency-key": key, authorization: token } = request.headers;
+        seen.push({ keyword: JSON.parse(body).keyword, key, token });
+        response.end(charged);
+      });
+    },
+    { request: "keyed", ratePerSecond: 40, connections: 4 },
+  );
+  expect(await generate(load)).toMatchObject({ answered: 40, failed: 0 });
+  for (const field of ["keyword", "key"] as const) expect(new Set(seen.map((one) => one[field])).size).toBe(40);
+  expect(seen.filter(({ token }) => token === "Bearer a").length).toBe(20);
+});
+
+test("at a fixed rate the latency of a request counts from when it was due, not from when a connection was free", async () => {
+  let answers = 0;
+  const load = await loadOn(
+    (_, response) => {
+      answers += 1;
+      setTimeout(() => response.end(charged), answers === 1 ? 600 : 0);
+    },
+    { ratePerSecond: 50 },
+  );
+  const { answered, p50Ms } = await generate(load);
+  // Six in ten are due while the first is being answered. Counted from sending, half of all would take next to nothing.
+  expect(answered).toBe(50);
+  expect(p50Ms).toBeGreaterThan(50);
+});
+
+test.each([
+  ["another status", 503, charged],
+  ["an answer that was not charged", 200, "{}"],
+])("a load ends at %s, and quotes it", async (_, status, body) => {
+  const load = await loadOn((_request, response) => response.writeHead(status).end(body), { seconds: 60 });
+  expect(await generate(load)).toMatchObject({ answered: 0, failed: 1, firstFailure: `${status} ${body}` });
+});
+
+test("a server that cannot be reached is a failure", async () => {
+  const { url, close } = await listen((_, response) => response.end());
+  await close();
+  const load: Load = { urls: [url], tokens: ["a"], request: "usage", status: 200, connections: 1, seconds: 60 };
+  expect((await generate(load)).firstFailure).toContain("ECONNREFUSED");
+});
