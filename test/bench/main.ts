@@ -1,14 +1,36 @@
-/** `npm run bench`: measures the adapters and the throughput of the service, and prints tables. */
+/** `npm run bench`: measures the service and its parts, and prints tables. */
 import { Command } from "commander";
 import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
 import { madeUpAnswers, recordedAnswers } from "../harness/fixtures/provider-answers.ts";
 import { answersReport } from "./answers.ts";
+import { cases } from "./cases.ts";
 import { measureHistory } from "./history.ts";
-import { measureThroughput } from "./throughput.ts";
+import { compare, latency, type LoadOptions, type Output, throughput } from "./load-commands.ts";
 
 const measuredMsDefault = 1_000;
-const throughputMsDefault = 3_000;
 const historyEntriesDefault = 1_000_000;
+const roundsDefault = 3;
+const secondsDefault = 4;
+const interruptedExitCode = 130;
+
+const print = (text: string) => void process.stdout.write(text);
+const say = (line: string) => void process.stderr.write(`${line}\n`);
+
+/** Runs something that closes what it has open at the first Ctrl-C. With the second this process ends, and guards close the rest. */
+async function interruptibly(use: (output: Output) => Promise<void>): Promise<void> {
+  const interruption = new AbortController();
+  const stop = () => {
+    interruption.abort(new Error("Interrupted."));
+    process.exitCode = interruptedExitCode;
+  };
+  const signals = ["SIGINT", "SIGTERM"] as const;
+  for (const signal of signals) process.once(signal, stop);
+  try {
+    await use({ print, say, interrupted: interruption.signal });
+  } finally {
+    for (const signal of signals) process.off(signal, stop);
+  }
+}
 
 interface AnswersOptions {
   recordings?: string;
@@ -18,27 +40,37 @@ interface AnswersOptions {
 function answers({ recordings, ms }: AnswersOptions): void {
   const recorded = recordings === undefined ? [] : recordedAnswers(recordings);
   if (recordings !== undefined && recorded.length === 0) program.error(`No recorded answers in ${recordings}.`);
-  process.stdout.write(answersReport([...madeUpAnswers(), ...recorded], { measuredMs: ms }));
-}
-
-async function throughput(options: { ms: number }): Promise<void> {
-  process.stdout.write(await measureThroughput(options));
+  print(answersReport([...madeUpAnswers(), ...recorded], { measuredMs: ms }));
 }
 
 async function history(options: { entries: number }): Promise<void> {
-  process.stdout.write(await measureHistory(options));
+  print(await measureHistory(options));
 }
 
+/** A command that puts a load on the service and what it is compared with. */
+const loadCommand = (name: Command) =>
+  name
+    .option(
+      "--rounds <n>",
+      "rounds of each measurement, of which the median counts",
+      parseWholeNumber(1),
+      roundsDefault,
+    )
+    .option("--seconds <n>", "seconds of each round", parseWholeNumber(1), secondsDefault)
+    .option("--yardstick <dir>", "also measure the service in this folder: api.js, worker.js, seed.js, package.json")
+    .option("--json <file>", "write the results there")
+    .option("--against <file>", "also print the results relative to those in this file");
+
 const program = new Command("npm run bench --")
-  .description("Measures the adapters and the throughput of the service, and prints tables.")
+  .description("Measures the service and its parts, and prints tables. Progress goes to stderr.")
   .showHelpAfterError();
 
 program
   .command("all", { isDefault: true })
-  .description("run every benchmark, one after the other")
+  .description("answers, throughput and history, one after the other")
   .action(async () => {
     answers({ ms: measuredMsDefault });
-    await throughput({ ms: throughputMsDefault });
+    await interruptibly((output) => throughput({ rounds: roundsDefault, seconds: secondsDefault }, output));
     await history({ entries: historyEntriesDefault });
   });
 
@@ -49,12 +81,22 @@ program
   .option("--ms <n>", "milliseconds of measuring each page", parseWholeNumber(1), measuredMsDefault)
   .action(answers);
 
+loadCommand(program.command("throughput").alias("doors"))
+  .description("searches per second, and CPU, Redis, Postgres and memory of a search, beside bare BullMQ")
+  .option("--only <names...>", `only these cases, of ${cases.map(({ name }) => name).join(", ")}`)
+  .action((options: LoadOptions & { only?: string[] }) => interruptibly((output) => throughput(options, output)));
+
+loadCommand(program.command("latency"))
+  .description("latency at fixed arrival rates, from a tenth of the peak to beyond it")
+  .option("--svg <file>", "draw latency against load there")
+  .action((options: LoadOptions & { svg?: string }) => interruptibly((output) => latency(options, output)));
+
 program
-  .command("throughput")
-  .alias("doors")
-  .description("searches per second over REST and MCP")
-  .option("--ms <n>", "milliseconds of measuring each protocol, three times", parseWholeNumber(1), throughputMsDefault)
-  .action(throughput);
+  .command("compare")
+  .description("the results of one run relative to those of another, as ratios")
+  .argument("<before>", "a file that --json wrote")
+  .argument("<after>", "another one")
+  .action((before: string, after: string) => print(compare(before, after)));
 
 program
   .command("history")
@@ -62,4 +104,9 @@ program
   .option("--entries <n>", "entries of the organization", parseWholeNumber(1_000), historyEntriesDefault)
   .action(history);
 
-await program.parseAsync();
+try {
+  await program.parseAsync();
+} catch (error) {
+  say(error instanceof Error ? error.message : String(error));
+  process.exit(Number(process.exitCode ?? 1)); // Whatever was under way when a signal came ends here too.
+}

@@ -1,0 +1,27 @@
+import type { Load, LoadResult } from "../load/load.ts";
+import type { RedisCounters } from "./durable-servers.ts";
+
+export const contestantNames = ["serpmill", "bullmq", "yardstick"] as const;
+export type ContestantName = (typeof contestantNames)[number];
+
+export const processKinds = ["api", "worker", "redis", "postgres", "provider", "generator"] as const;
+export type ProcessKind = (typeof processKinds)[number];
+
+/** Whose tokens a load uses. */
+export type Callers = "hundred" | "one" | "without-credit" | "limited" | "unknown";
+
+/** How many organizations the callers `hundred` belong to. */
+export const organizationsMax = 100;
+
+export type CaseLoad = Omit<Load, "urls" | "tokens"> & { callers: Callers };
+
+/** Something that carries loads: the service, or what it is compared with. */
+export interface Contestant {
+  name: ContestantName;
+  /** The ids of its processes, and of those that send the load. */
+  pids: Partial<Record<ProcessKind, readonly number[]>>;
+  readRedis: () => Promise<RedisCounters>;
+  /** Statements since the start of its Postgres; absent if it has none. */
+  readStatements?: () => Promise<number>;
+  run: (load: CaseLoad) => Promise<LoadResult>;
+}

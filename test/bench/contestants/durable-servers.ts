@@ -1,0 +1,84 @@
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { Client } from "pg";
+import { startPostgres } from "../../../shared/local/postgres.ts";
+import { type LocalRedis, startRedis } from "../../../shared/local/redis.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { Shutdown } from "../../../shared/process/shutdown.ts";
+import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
+
+/** What a server has counted since its start. */
+export interface RedisCounters {
+  /** Commands, those within scripts included. */
+  commands: number;
+  scriptUs: number;
+  memoryBytes: number;
+}
+
+/**
+ * A Postgres that syncs every commit to disk, and that counts its statements. Counting takes an extension that only a restart
+ * loads.
+ */
+export async function openPostgres(shutdown: Shutdown): Promise<LocalServer & { statements: () => Promise<number> }> {
+  const guarded = await GuardedFolder.create("serpmill-bench-");
+  shutdown.register("folder", () => guarded.remove());
+  chmodSync(guarded.path, 0o755); // Postgres may run as another user, who has to pass through.
+  const options = { folder: join(guarded.path, "postgres"), durable: true };
+  const first = await startPostgres(options);
+  try {
+    await withClient(first.url, (client) =>
+      client.query("alter system set shared_preload_libraries = 'pg_stat_statements'"),
+    );
+  } finally {
+    await first.stop();
+  }
+  const postgres = await startPostgres(options);
+  shutdown.register("Postgres", postgres.stop);
+  const client = new Client({ connectionString: postgres.url });
+  client.on("error", () => undefined); // Only while the server stops.
+  await client.connect();
+  shutdown.register("connection to Postgres", () => client.end());
+  await client.query("create extension pg_stat_statements");
+  const statements = async () => {
+    const text =
+      "select coalesce(sum(calls), 0)::float8 as calls from pg_stat_statements where query !~ 'pg_stat_statements'";
+    return Number((await client.query(text)).rows[0]?.calls);
+  };
+  return { ...postgres, statements };
+}
+
+/** A Redis that writes its append-only file every second, as in the compose file. The caller has to stop it. */
+export const openRedis = (): Promise<LocalRedis> => startRedis({ durable: true });
+
+/** Reads the counters of a Redis through a connection that stays open. */
+export function openRedisCounters(url: string, shutdown: Shutdown): () => Promise<RedisCounters> {
+  const redis = new Redis(url);
+  redis.on("error", () => undefined); // Only while the server stops.
+  shutdown.register("connection to Redis", () => redis.disconnect());
+  return async () => {
+    const [stats, commands, memory] = [
+      await redis.info("stats"),
+      await redis.info("commandstats"),
+      await redis.info("memory"),
+    ];
+    const scripts = [...commands.matchAll(/^cmdstat_(?:eval|evalsha|fcall):.*?\busec=(\d+)/gm)];
+    return {
+      commands: numberIn(stats, "total_commands_processed"),
+      scriptUs: scripts.reduce((total, [, us]) => total + Number(us), 0),
+      memoryBytes: numberIn(memory, "used_memory"),
+    };
+  };
+}
+
+const numberIn = (info: string, name: string) => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1]);
+
+async function withClient(url: string, use: (client: Client) => Promise<unknown>): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await use(client);
+  } finally {
+    await client.end();
+  }
+}

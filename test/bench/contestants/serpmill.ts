@@ -1,0 +1,87 @@
+import { setPlan } from "../../../shared/credits/plans.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { Shutdown } from "../../../shared/process/shutdown.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
+import { loadResultSchema } from "../load/load.ts";
+import type { AskedProcess } from "../processes/asked-process.ts";
+import { type Callers, type Contestant, organizationsMax, type ProcessKind } from "./contestant.ts";
+import { openRedis, openRedisCounters } from "./durable-servers.ts";
+import { openProvider } from "./provider.ts";
+
+const creditMils = 1_000_000_000;
+const windowSeconds = 86_400;
+// It has a wrong checksum, so the API refuses it without a look-up.
+const unknownToken = `smk_${"0".repeat(39)}`;
+
+/** How many processes the service has, and what its workers ask. */
+export interface Stage {
+  apis: number;
+  workers: number;
+  /** The delay of a provider that is asked over HTTP. Without it, workers make answers up. */
+  providerMs?: number;
+  /** Whether workers keep their default limits, which then bound what a slow provider can answer. */
+  hasDefaultLimits?: boolean;
+}
+
+export interface SerpmillParts {
+  stage: Stage;
+  postgres: LocalServer & { statements: () => Promise<number> };
+  generator: AskedProcess;
+  shutdown: Shutdown;
+}
+
+/** Starts the service with this many processes, a fresh database, a Redis of its own and a hundred organizations. */
+export async function openSerpmill(parts: SerpmillParts): Promise<Contestant & { answer: unknown }> {
+  const { stage, postgres, generator, shutdown } = parts;
+  const provider = stage.providerMs === undefined ? undefined : await openProvider(stage.providerMs, shutdown);
+  const redis = await openRedis();
+  const service = await Service.start({
+    apis: stage.apis,
+    workers: stage.workers,
+    environment: { ...provider?.settings, ...(provider && !stage.hasDefaultLimits && wideLimits) },
+    servers: { database: await freshDatabaseIn(postgres.url), redis },
+  });
+  shutdown.register("service", () => service.stop());
+  const tokens = await createCallers(service);
+  const urls = service.apis.map(({ url }) => url);
+  const pids: Partial<Record<ProcessKind, readonly number[]>> = {
+    api: service.apis.map(({ child }) => child.pid ?? 0),
+    worker: service.workers.map(({ child }) => child.pid ?? 0),
+    redis: [redis.pid],
+    postgres: [postgres.pid],
+    ...(provider && { provider: [provider.pid] }),
+    generator: [generator.pid],
+  };
+  const search = (token = "") => service.search(token, { keyword: "best coffee beans" });
+  await search(tokens.limited[0]); // It fills the rate window.
+  const { body } = await search(tokens.one[0]);
+  return {
+    name: "serpmill",
+    pids,
+    readRedis: openRedisCounters(redis.url, shutdown),
+    readStatements: postgres.statements,
+    run: ({ callers, ...load }) => generator.ask(loadResultSchema, { ...load, urls, tokens: tokens[callers] }),
+    answer: body,
+  };
+}
+
+// A search that waits for a provider costs almost nothing, so slow ones need many at once.
+const wideLimits = { WORKER_CONCURRENCY: "1000", SERPER_CONCURRENCY: "1000" };
+
+async function createCallers(service: Service): Promise<Record<Callers, string[]>> {
+  const terms = { priceMils: 5, windowSeconds, concurrency: 1_000 };
+  const wide = { ...terms, windowLimit: 100_000_000, operations: ["serp.search" as const, "usage.get" as const] };
+  await setPlan(service.database, { ...wide, code: "bench" });
+  const tokenOf = async (plan: Parameters<Service["organization"]>[0]) => (await service.organization(plan)).token;
+  const hundred: string[] = [];
+  for (let at = 0; at < organizationsMax; at += 1) hundred.push(await tokenOf({ creditMils, plan: "bench" }));
+  const limited = await tokenOf({ creditMils, terms: { ...terms, windowLimit: 1 } });
+  return {
+    hundred,
+    one: hundred.slice(0, 1),
+    "without-credit": [await tokenOf({ creditMils: 0, plan: "bench" })],
+    limited: [limited],
+    unknown: [unknownToken],
+  };
+}

@@ -1,0 +1,81 @@
+import { max, ticks } from "d3-array";
+import type { ContestantName } from "./contestants/contestant.ts";
+import { type Measured, medianOf } from "./results.ts";
+
+const size = { width: 640, height: 340 };
+const frame = { left: 56, right: 120, top: 16, bottom: 44 };
+const plot = { width: size.width - frame.left - frame.right, height: size.height - frame.top - frame.bottom };
+const rateTicks = 6;
+const decadesMsMin = 1;
+
+/** Colours that have enough contrast on white and on black pages. */
+const colours: Record<ContestantName, string> = { serpmill: "#2f81f7", yardstick: "#d9730d", bullmq: "#8250df" };
+
+const percentiles = [
+  { name: "p50", figure: (round: Measured["rounds"][number]) => round.p50Ms, dashes: "" },
+  { name: "p99", figure: (round: Measured["rounds"][number]) => round.p99Ms, dashes: ' stroke-dasharray="5 4"' },
+] as const;
+
+interface Point {
+  rate: number;
+  ms: number;
+}
+
+/** Latency against the arrival rate as an SVG: searches per second across, milliseconds up on a logarithmic axis. */
+export function drawLatency(measured: readonly Measured[]): string {
+  const names = [...new Set(measured.map(({ contestant }) => contestant))];
+  const lines = names.flatMap((contestant) =>
+    percentiles.map(({ name, figure, dashes }) => {
+      const own = measured.filter((one) => one.contestant === contestant);
+      const points = own.map((one): Point => ({ rate: one.ratePerSecond ?? 0, ms: medianOf(one, figure) ?? 0 }));
+      return { label: `${contestant} ${name}`, colour: colours[contestant], dashes, points };
+    }),
+  );
+  const all = lines.flatMap(({ points }) => points);
+  const rateMax = max(all, ({ rate }) => rate) ?? 1;
+  const decades = Math.max(decadesMsMin, Math.ceil(Math.log10(max(all, ({ ms }) => ms) ?? 1)));
+  const x = (rate: number) => frame.left + (rate / rateMax) * plot.width;
+  // From 1 ms; what is faster lies on the axis.
+  const y = (ms: number) => frame.top + plot.height * (1 - Math.log10(Math.max(1, ms)) / decades);
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="Latency against load">`,
+    "<style>text{font:12px sans-serif;fill:#57606a}.grid{stroke:#8c959f;stroke-opacity:.35}",
+    "@media(prefers-color-scheme:dark){text{fill:#b1bac4}}</style>",
+    ...axes(rateMax, decades, x, y),
+    ...lines.map(({ points, colour, dashes }) => {
+      const path = points.map(({ rate, ms }) => `${x(rate).toFixed(1)},${y(ms).toFixed(1)}`).join(" ");
+      return `<polyline fill="none" stroke="${colour}" stroke-width="2"${dashes} points="${path}"/>`;
+    }),
+    ...legend(lines),
+    "</svg>\n",
+  ].join("\n");
+}
+
+function axes(rateMax: number, decades: number, x: (rate: number) => number, y: (ms: number) => number): string[] {
+  const bottom = frame.top + plot.height;
+  const right = frame.left + plot.width;
+  const across = ticks(0, rateMax, rateTicks).map(
+    (rate) => `<text x="${x(rate).toFixed(1)}" y="${bottom + 18}" text-anchor="middle">${rate}</text>`,
+  );
+  const up = Array.from({ length: decades + 1 }, (_, power) => 10 ** power).flatMap((ms) => [
+    `<line class="grid" x1="${frame.left}" x2="${right}" y1="${y(ms).toFixed(1)}" y2="${y(ms).toFixed(1)}"/>`,
+    `<text x="${frame.left - 8}" y="${(y(ms) + 4).toFixed(1)}" text-anchor="end">${ms}</text>`,
+  ]);
+  return [
+    ...up,
+    ...across,
+    `<text x="${frame.left + plot.width / 2}" y="${size.height - 6}" text-anchor="middle">searches due per second</text>`,
+    `<text x="14" y="${frame.top + plot.height / 2}" text-anchor="middle" transform="rotate(-90 14 ${frame.top + plot.height / 2})">ms</text>`,
+  ];
+}
+
+function legend(lines: readonly { label: string; colour: string; dashes: string }[]): string[] {
+  const left = size.width - frame.right + 12;
+  return lines.flatMap(({ label, colour, dashes }, row) => {
+    const top = frame.top + 12 + row * 20;
+    return [
+      `<line stroke="${colour}" stroke-width="2"${dashes} x1="${left}" x2="${left + 20}" y1="${top}" y2="${top}"/>`,
+      `<text x="${left + 26}" y="${top + 4}">${label}</text>`,
+    ];
+  });
+}

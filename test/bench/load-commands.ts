@@ -1,0 +1,66 @@
+import { writeFileSync } from "node:fs";
+import { capacityReport } from "./capacity-report.ts";
+import { chooseCases } from "./cases.ts";
+import { compareResults } from "./compare.ts";
+import { drawLatency } from "./latency-picture.ts";
+import { latencyReport, measureLatency } from "./latency.ts";
+import { throughputReport } from "./report.ts";
+import { type Measured, readResults, resultsOf, writeResults } from "./results.ts";
+import { withRun } from "./run.ts";
+import { measureThroughput } from "./throughput.ts";
+
+export interface LoadOptions {
+  rounds: number;
+  /** The length of a round. */
+  seconds: number;
+  yardstick?: string;
+  /** Where the results are written. */
+  json?: string;
+  /** Earlier results, to compare these with. */
+  against?: string;
+}
+
+/** Where a command writes: results to the one, progress to the other. */
+export interface Output {
+  print: (text: string) => void;
+  say: (line: string) => void;
+  /** Aborted when the command has to stop. */
+  interrupted: AbortSignal;
+}
+
+/** `throughput`: measures the cases and prints their tables. @throws if a case is unknown or answers fail. */
+export async function throughput(options: LoadOptions & { only?: string[] }, output: Output): Promise<void> {
+  const cases = chooseCases(options.only);
+  await measure(options, output, {
+    measured: () => withRun(output, (run) => measureThroughput(run, { ...options, cases })),
+    report: (measured) => `${throughputReport(measured)}\n${capacityReport(measured)}`,
+  });
+}
+
+/** `latency`: measures at fixed arrival rates, prints a table and draws a picture. @throws if answers fail. */
+export async function latency(options: LoadOptions & { svg?: string }, output: Output): Promise<void> {
+  const measured = await measure(options, output, {
+    measured: () => withRun(output, (run) => measureLatency(run, options)),
+    report: latencyReport,
+  });
+  if (options.svg !== undefined) writeFileSync(options.svg, drawLatency(measured));
+}
+
+/** `compare`: a table of what has changed between two files of results. @throws if one cannot be read. */
+export const compare = (before: string, after: string): string =>
+  compareResults(readResults(before), readResults(after));
+
+async function measure(
+  { seconds, json, against }: LoadOptions,
+  { print }: Output,
+  command: { measured: () => Promise<Measured[]>; report: (measured: readonly Measured[]) => string },
+): Promise<Measured[]> {
+  // Read first, so that a missing file ends the command before the long work.
+  const earlier = against === undefined ? undefined : readResults(against);
+  const measured = await command.measured();
+  const results = resultsOf(measured, seconds);
+  if (json !== undefined) writeResults(json, results);
+  print(command.report(measured));
+  if (earlier) print(`\nRelative to ${against}:\n\n${compareResults(earlier, results)}`);
+  return measured;
+}

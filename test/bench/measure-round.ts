@@ -1,0 +1,53 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { CaseLoad, Contestant, ProcessKind } from "./contestants/contestant.ts";
+import { canMeasureProcesses, cpuUsOf, memoryBytesOf } from "./processes/measure-processes.ts";
+import type { Round } from "./results.ts";
+
+// What follows an answer, such as confirming its delivery, belongs to it.
+const settleMs = 200;
+
+/** Answers of a load failed, so it measures nothing. */
+export class AnswersFailed extends Error {}
+
+/** Runs a load and reads what it took. @throws {AnswersFailed} */
+export async function measureRound(contestant: Contestant, load: CaseLoad): Promise<Round> {
+  const before = await readAll(contestant);
+  const { answered, failed, firstFailure, seconds, ...latencies } = await contestant.run(load);
+  if (failed > 0 || answered === 0)
+    throw new AnswersFailed(
+      `${failed} of ${answered + failed} answers failed. The first: ${firstFailure ?? "none came"}`,
+    );
+  await sleep(settleMs);
+  const after = await readAll(contestant);
+  const per = (from: number, to: number) => (to - from) / answered;
+  return {
+    answered,
+    searchesPerSecond: answered / seconds,
+    ...latencies,
+    cpuUs: eachKind(contestant, (kind) => per(before.cpuUs[kind] ?? 0, after.cpuUs[kind] ?? 0)),
+    memoryBytes: eachKind(contestant, (_kind, pids) => memoryBytesOf(pids)),
+    redisCommands: per(before.redis.commands, after.redis.commands),
+    redisScriptUs: per(before.redis.scriptUs, after.redis.scriptUs),
+    redisDataBytes: after.redis.memoryBytes,
+    ...(before.statements !== undefined &&
+      after.statements !== undefined && { postgresStatements: per(before.statements, after.statements) }),
+  };
+}
+
+async function readAll(contestant: Contestant) {
+  return {
+    cpuUs: eachKind(contestant, (_kind, pids) => cpuUsOf(pids)),
+    redis: await contestant.readRedis(),
+    statements: await contestant.readStatements?.(),
+  };
+}
+
+function eachKind(
+  { pids }: Contestant,
+  read: (kind: ProcessKind, pids: readonly number[]) => number,
+): Partial<Record<ProcessKind, number>> {
+  if (!canMeasureProcesses) return {};
+  // The entries are those of a record with these keys.
+  const kinds = Object.entries(pids) as [ProcessKind, readonly number[]][];
+  return Object.fromEntries(kinds.map(([kind, ids]) => [kind, read(kind, ids)]));
+}

@@ -1,0 +1,95 @@
+import { expect, test } from "vitest";
+import { capacityReport } from "./capacity-report.ts";
+import { compareResults } from "./compare.ts";
+import { drawLatency } from "./latency-picture.ts";
+import { throughputReport } from "./report.ts";
+import { type Measured, resultsOf, type Round } from "./results.ts";
+
+const round = (searchesPerSecond: number, apiUs = 400): Round => ({
+  answered: 1_000,
+  searchesPerSecond,
+  p50Ms: 10,
+  p99Ms: 20,
+  maxMs: 30,
+  cpuUs: { api: apiUs, worker: 300, redis: 100 },
+  memoryBytes: { api: 200_000_000 },
+  redisCommands: 40,
+  redisScriptUs: 100,
+  redisDataBytes: 3_000_000,
+});
+
+const measured = (contestant: Measured["contestant"], rates: number[], more: Partial<Measured> = {}): Measured => ({
+  case: "connections-64",
+  contestant,
+  rounds: rates.map((rate) => round(rate)),
+  ...more,
+});
+
+/** The cells of a table's rows, without its titles. */
+const cellsOf = (table: string) =>
+  table
+    .trim()
+    .split("\n")
+    .slice(2)
+    .map((line) => line.split("|").map((cell) => cell.trim()));
+
+test("the report has medians, the spread of the rounds, and ratios to what carried the same load", () => {
+  const [speed = "", cost = ""] = throughputReport([
+    measured("serpmill", [1_000, 900, 1_500]),
+    measured("bullmq", [2_000, 2_000, 2_100]),
+  ]).split("\n\n");
+  expect(cellsOf(speed)[0]?.slice(1, -1)).toEqual([
+    "connections-64",
+    "serpmill",
+    "1000",
+    "900–1500",
+    "10.0",
+    "20.0",
+    "0.50",
+    "–",
+  ]);
+  expect(cellsOf(cost)[0]?.slice(3, 8)).toEqual(["800", "400", "300", "100", "–"]);
+});
+
+test("the CPU of a search is reported as core-hours of a million searches and as searches that a core carries", () => {
+  const keyed = { ...measured("serpmill", []), case: "keyed", rounds: [round(1_000, 1_200)] };
+  const rows = cellsOf(capacityReport([measured("serpmill", [1_000]), measured("bullmq", [2_000]), keyed]));
+  expect(rows.map((cells) => cells.slice(1, -1))).toEqual([
+    ["connections-64", "0.22", "1.00", "1250", "2500", "3333", "10000", "–"],
+    ["keyed", "0.44", "2.00", "625", "833", "3333", "10000", "–"],
+  ]);
+});
+
+test("a comparison shows ratios to the earlier run, and whether they are beyond the spread of the rounds", () => {
+  const before = resultsOf([measured("serpmill", [1_000, 900, 1_100]), measured("bullmq", [2_000])], 4);
+  const slowed = { ...measured("serpmill", []), rounds: [round(500, 800), round(600, 800)] };
+  const slower = resultsOf([slowed, measured("bullmq", [1_000])], 4);
+  expect(cellsOf(compareResults(before, slower))[0]?.slice(2, 10)).toEqual([
+    "serpmill",
+    "0.55",
+    "yes",
+    "1.10",
+    "1.00",
+    "1.00",
+    "1.50",
+    "2.00",
+  ]);
+  const alike = resultsOf([measured("serpmill", [1_050])], 4);
+  expect(cellsOf(compareResults(before, alike))[0]?.slice(3, 6)).toEqual(["1.05", "no", "–"]);
+});
+
+test("runs without a case in common cannot be compared", () => {
+  const [one, other] = [resultsOf([measured("serpmill", [1])], 4), resultsOf([measured("bullmq", [1])], 4)];
+  expect(() => compareResults(one, other)).toThrow("no case in common");
+});
+
+test("the picture has a line for each percentile of each contestant, within its frame, and colours for dark pages", () => {
+  const at = (contestant: Measured["contestant"], shareOfPeak: number) =>
+    measured(contestant, [1], { case: "latency", shareOfPeak, ratePerSecond: 1_000 * shareOfPeak });
+  const svg = drawLatency([at("serpmill", 0.5), at("serpmill", 1.1), at("yardstick", 0.5), at("yardstick", 1.1)]);
+  const lines = [...svg.matchAll(/points="([^"]+)"/g)].map(([, points = ""]) => points);
+  expect(lines.length).toBe(4);
+  expect(lines.every((points) => /^[\d.]+,[\d.]+ [\d.]+,[\d.]+$/.test(points))).toBe(true);
+  expect(svg).toContain("prefers-color-scheme:dark");
+  expect(svg.match(/<text[^>]*>serpmill p99<\/text>/)).not.toBeNull();
+});

@@ -1,0 +1,82 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { max, median, min } from "d3-array";
+import { z } from "zod";
+import { contestantNames, processKinds } from "./contestants/contestant.ts";
+
+const byProcess = z.partialRecord(z.enum(processKinds), z.number());
+
+/** One measurement. What the system or the server does not tell is absent. "Per search" means per answered request. */
+const roundSchema = z.object({
+  answered: z.int(),
+  searchesPerSecond: z.number(),
+  p50Ms: z.number(),
+  p99Ms: z.number(),
+  maxMs: z.number(),
+  sentLateP99Ms: z.number().optional(),
+  /** CPU per search, of all processes of a kind together. */
+  cpuUs: byProcess,
+  /** Memory at the end, of all processes of a kind together. */
+  memoryBytes: byProcess,
+  redisCommands: z.number(),
+  redisScriptUs: z.number(),
+  redisDataBytes: z.number(),
+  postgresStatements: z.number().optional(),
+});
+export type Round = z.infer<typeof roundSchema>;
+
+const measuredSchema = z.object({
+  case: z.string(),
+  contestant: z.enum(contestantNames),
+  /** With a fixed arrival rate: the rate, and its share of the peak. */
+  ratePerSecond: z.number().optional(),
+  shareOfPeak: z.number().optional(),
+  rounds: z.array(roundSchema).min(1),
+});
+export type Measured = z.infer<typeof measuredSchema>;
+
+const resultsSchema = z.object({
+  format: z.literal(1),
+  at: z.iso.datetime(),
+  node: z.string(),
+  cores: z.int(),
+  seconds: z.number(),
+  measured: z.array(measuredSchema),
+});
+export type Results = z.infer<typeof resultsSchema>;
+
+/** The results of a run on this machine. @param seconds the length of a round. */
+export const resultsOf = (measured: Measured[], seconds: number): Results => ({
+  format: 1,
+  at: new Date().toISOString(),
+  node: process.version,
+  cores: availableParallelism(),
+  seconds,
+  measured,
+});
+
+export function writeResults(file: string, results: Results): void {
+  writeFileSync(file, `${JSON.stringify(results, undefined, 2)}\n`);
+}
+
+/** @throws if the file is missing or contains anything else. */
+export function readResults(file: string): Results {
+  return resultsSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+}
+
+/** The median of a figure over the rounds; undefined where no round has it. */
+export const medianOf = ({ rounds }: Measured, figure: (round: Round) => number | undefined): number | undefined =>
+  median(rounds, figure);
+
+/** The smallest and the largest searches per second of the rounds. */
+export function spreadOf({ rounds }: Measured): [number, number] {
+  const rates = rounds.map(({ searchesPerSecond }) => searchesPerSecond);
+  return [min(rates) ?? 0, max(rates) ?? 0];
+}
+
+/** CPU of the service per search in µs: everything but the load generator and the provider. */
+export function serviceCpuUs({ cpuUs }: Round): number | undefined {
+  const { api, worker, redis, postgres } = cpuUs;
+  if (api === undefined || worker === undefined) return undefined;
+  return api + worker + (redis ?? 0) + (postgres ?? 0);
+}

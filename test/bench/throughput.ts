@@ -1,0 +1,117 @@
+import type { Case } from "./cases.ts";
+import { openBullmq } from "./contestants/bullmq.ts";
+import { openPostgres } from "./contestants/durable-servers.ts";
+import type { Contestant } from "./contestants/contestant.ts";
+import { openSerpmill } from "./contestants/serpmill.ts";
+import { openYardstick } from "./contestants/yardstick.ts";
+import { describeRound } from "./report.ts";
+import { AnswersFailed, measureRound } from "./measure-round.ts";
+import type { Measured } from "./results.ts";
+import { type Run, withPart } from "./run.ts";
+
+const warmUpSeconds = 1;
+
+export interface ThroughputOptions {
+  cases: readonly Case[];
+  rounds: number;
+  /** The length of a round. */
+  seconds: number;
+  /** The folder of another service that carries the same load. */
+  yardstick?: string;
+}
+
+/**
+ * Measures the cases one after the other. In each round of a case the contestants take turns, so that other work on the machine
+ * affects all of them. @throws {AnswersFailed} after the first answer with another status than the case has.
+ */
+export async function measureThroughput(run: Run, options: ThroughputOptions): Promise<Measured[]> {
+  const postgres = await openPostgres(run.shutdown);
+  const others = new Others(run, options.yardstick);
+  const measured: Measured[] = [];
+  for (const group of byStage(options.cases)) {
+    const [{ stage }] = group;
+    await withPart(run, async (shutdown) => {
+      run.say(`starting ${stage.apis} API and ${stage.workers} worker processes`);
+      const serpmill = await openSerpmill({ stage, postgres, generator: run.generator, shutdown });
+      for (const one of group) {
+        const contestants = [serpmill, ...(await others.beside(one, serpmill.answer))];
+        measured.push(...(await measureCase(run, one, contestants, options)));
+      }
+    });
+  }
+  return measured;
+}
+
+type Group = [Case, ...Case[]];
+
+/** Consecutive cases for which the same processes are needed. */
+function byStage(cases: readonly Case[]): Group[] {
+  const groups: Group[] = [];
+  for (const one of cases) {
+    const last = groups.at(-1);
+    if (last && JSON.stringify(last[0].stage) === JSON.stringify(one.stage)) last.push(one);
+    else groups.push([one]);
+  }
+  return groups;
+}
+
+/** What the service is compared with. Each is started when the first case needs it, and then runs until the end. */
+class Others {
+  readonly #run: Run;
+  readonly #folder: string | undefined;
+  readonly #opened = new Map<string, Contestant>();
+
+  constructor(run: Run, folder: string | undefined) {
+    this.#run = run;
+    this.#folder = folder;
+  }
+
+  /** @param answer the answer that bare BullMQ gives to every job. */
+  async beside({ beside }: Case, answer: unknown): Promise<Contestant[]> {
+    const { shutdown, generator, say } = this.#run;
+    const folder = this.#folder;
+    const contestants: Contestant[] = [];
+    for (const name of beside) {
+      if (name === "yardstick" && folder === undefined) continue;
+      let opened = this.#opened.get(name);
+      if (!opened) {
+        say(`starting ${name}`);
+        opened = await (name === "yardstick" && folder !== undefined
+          ? openYardstick(folder, generator, shutdown)
+          : openBullmq(answer, shutdown));
+        this.#opened.set(name, opened);
+      }
+      contestants.push(opened);
+    }
+    return contestants;
+  }
+}
+
+async function measureCase(
+  { say }: Run,
+  one: Case,
+  contestants: readonly Contestant[],
+  { rounds, seconds }: ThroughputOptions,
+): Promise<Measured[]> {
+  const { request, callers, status, connections } = one;
+  const load = { request, callers, status, connections };
+  const measured = contestants.map(({ name }): Measured => ({ case: one.name, contestant: name, rounds: [] }));
+  for (const contestant of contestants)
+    await measureRound(contestant, { ...load, seconds: warmUpSeconds }).catch(named(one, contestant));
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const [at, contestant] of contestants.entries()) {
+      const figures = await measureRound(contestant, { ...load, seconds }).catch(named(one, contestant));
+      measured[at]?.rounds.push(figures);
+      say(`${one.name}, round ${round} of ${rounds}, ${contestant.name}: ${describeRound(figures)}`);
+    }
+  }
+  return measured;
+}
+
+/** Says which case failed. */
+const named =
+  (one: Case, { name }: Contestant) =>
+  (error: unknown) => {
+    if (error instanceof AnswersFailed) throw new AnswersFailed(`${one.name}, ${name}: ${error.message}`);
+    throw error;
+  };
