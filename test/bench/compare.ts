@@ -16,8 +16,9 @@ const figures: readonly [title: string, figure: (round: Round) => number | undef
 
 /**
  * What has changed between two runs, as ratios of their medians: 1.00 is no change. "beyond spread" says whether the slowest round
- * of the one is faster than the fastest of the other; without it, a ratio may be chance. "against BullMQ" divides both by what bare
- * BullMQ got in the same run, so that a machine that was busier in one of them matters less. @throws if no case is in both.
+ * of the one is faster than the fastest of the other; without it, a ratio may be chance. One round has no spread. "against BullMQ"
+ * divides both by what bare BullMQ got in the same run, so that a machine that was busier in one of them matters less.
+ * @throws if no case is in both.
  */
 export function compareResults(before: Results, after: Results): string {
   const pairs = after.measured.flatMap((now) => {
@@ -37,7 +38,7 @@ export function compareResults(before: Results, after: Results): string {
     now.shareOfPeak === undefined ? now.case : `${now.case} at ${Math.round(now.shareOfPeak * 100)} %`,
     now.contestant,
     ratioText(then, now, ({ searchesPerSecond }) => searchesPerSecond),
-    isBeyondSpread(then, now) ? "yes" : "no",
+    spreadText(then, now),
     formatFigure(ratioOf(besideBullmq(before, then), besideBullmq(after, now))),
     ...figures.map(([, figure]) => ratioText(then, now, figure)),
   ]);
@@ -59,7 +60,8 @@ function besideBullmq({ measured }: Results, one: Measured): number | undefined 
 const ratioText = (then: Measured, now: Measured, figure: (round: Round) => number | undefined) =>
   formatFigure(ratioOf(medianOf(then, figure), medianOf(now, figure)));
 
-function isBeyondSpread(then: Measured, now: Measured): boolean {
+function spreadText(then: Measured, now: Measured): string {
+  if (then.rounds.length < 2 || now.rounds.length < 2) return "–";
   const [[thenFrom, thenTo], [nowFrom, nowTo]] = [spreadOf(then), spreadOf(now)];
-  return nowFrom > thenTo || nowTo < thenFrom;
+  return nowFrom > thenTo || nowTo < thenFrom ? "yes" : "no";
 }

@@ -16,7 +16,7 @@ const search = { request: "search", callers: "hundred", status: 200 } as const;
 const peakConnections = 64;
 // Far more than are busy below the peak, so that requests wait in the service and not before it.
 const rateConnections = 256;
-const warmUpSeconds = 2;
+const warmUpSeconds = 3;
 
 export interface LatencyOptions {
   rounds: number;

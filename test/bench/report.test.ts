@@ -74,7 +74,7 @@ test("a comparison shows ratios to the earlier run, and whether they are beyond 
     "1.50",
     "2.00",
   ]);
-  const alike = resultsOf([measured("serpmill", [1_050])], 4);
+  const alike = resultsOf([measured("serpmill", [1_050, 1_050])], 4);
   expect(cellsOf(compareResults(before, alike))[0]?.slice(3, 6)).toEqual(["1.05", "no", "–"]);
 });
 

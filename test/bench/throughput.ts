@@ -9,6 +9,9 @@ import { AnswersFailed, measureRound } from "./measure-round.ts";
 import type { Measured } from "./results.ts";
 import { type Run, withPart } from "./run.ts";
 
+// New processes run interpreted code at first, which costs several times as much. A case then only has to fill its caches.
+const firstWarmUp = { request: "search", callers: "hundred", status: 200, connections: 64 } as const;
+const firstWarmUpSecondsMax = 3;
 const warmUpSeconds = 1;
 
 export interface ThroughputOptions {
@@ -26,13 +29,16 @@ export interface ThroughputOptions {
  */
 export async function measureThroughput(run: Run, options: ThroughputOptions): Promise<Measured[]> {
   const postgres = await openPostgres(run.shutdown);
-  const others = new Others(run, options.yardstick);
+  const warmUp = (contestant: Contestant) =>
+    measureRound(contestant, { ...firstWarmUp, seconds: Math.min(firstWarmUpSecondsMax, options.seconds) });
+  const others = new Others(run, options.yardstick, warmUp);
   const measured: Measured[] = [];
   for (const group of byStage(options.cases)) {
     const [{ stage }] = group;
     await withPart(run, async (shutdown) => {
       run.say(`starting ${stage.apis} API and ${stage.workers} worker processes`);
       const serpmill = await openSerpmill({ stage, postgres, generator: run.generator, shutdown });
+      await warmUp(serpmill);
       for (const one of group) {
         const contestants = [serpmill, ...(await others.beside(one, serpmill.answer))];
         measured.push(...(await measureCase(run, one, contestants, options)));
@@ -59,11 +65,13 @@ function byStage(cases: readonly Case[]): Group[] {
 class Others {
   readonly #run: Run;
   readonly #folder: string | undefined;
+  readonly #warmUp: (contestant: Contestant) => Promise<unknown>;
   readonly #opened = new Map<string, Contestant>();
 
-  constructor(run: Run, folder: string | undefined) {
+  constructor(run: Run, folder: string | undefined, warmUp: (contestant: Contestant) => Promise<unknown>) {
     this.#run = run;
     this.#folder = folder;
+    this.#warmUp = warmUp;
   }
 
   /** @param answer the answer that bare BullMQ gives to every job. */
@@ -79,6 +87,7 @@ class Others {
         opened = await (name === "yardstick" && folder !== undefined
           ? openYardstick(folder, generator, shutdown)
           : openBullmq(answer, shutdown));
+        await this.#warmUp(opened);
         this.#opened.set(name, opened);
       }
       contestants.push(opened);
