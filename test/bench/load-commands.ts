@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { capacityReport } from "./capacity-report.ts";
 import { chooseCases } from "./cases.ts";
 import { compareResults } from "./compare.ts";
+import { checkYardstick } from "./contestants/yardstick-folder.ts";
 import { drawLatency } from "./latency-picture.ts";
 import { latencyReport, measureLatency } from "./latency.ts";
 import { throughputReport } from "./report.ts";
@@ -51,11 +52,12 @@ export const compare = (before: string, after: string): string =>
   compareResults(readResults(before), readResults(after));
 
 async function measure(
-  { seconds, json, against }: LoadOptions,
+  { seconds, json, against, yardstick }: LoadOptions,
   { print }: Output,
   command: { measured: () => Promise<Measured[]>; report: (measured: readonly Measured[]) => string },
 ): Promise<Measured[]> {
-  // Read first, so that a missing file ends the command before the long work.
+  // First, so that a missing file ends the command before the long work.
+  if (yardstick !== undefined) checkYardstick(yardstick);
   const earlier = against === undefined ? undefined : readResults(against);
   const measured = await command.measured();
   const results = resultsOf(measured, seconds);

@@ -55,6 +55,12 @@ test("an unknown case is refused with a list of those that exist", async () => {
   });
 });
 
+test("a folder that is no yardstick is refused before anything is measured", async () => {
+  const { exitCode, stderr } = await run("test/bench/main.ts", ["latency", "--yardstick", await temporaryFolder()], {});
+  const message = "The yardstick's folder lacks package.json, api.js, worker.js, seed.js.\n";
+  expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: message });
+});
+
 test.runIf(canMeasureProcesses)(
   "Ctrl-C ends a run with every process that it has started, and removes its folders",
   async () => {

@@ -1,6 +1,4 @@
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { startGuardedProcess } from "../../../shared/local/guarded-process.ts";
 import { freePort } from "../../../shared/local/ports.ts";
@@ -10,21 +8,18 @@ import { loadResultSchema } from "../load/load.ts";
 import type { AskedProcess } from "../processes/asked-process.ts";
 import { type Contestant, organizationsMax } from "./contestant.ts";
 import { openPostgres, openRedis, openRedisCounters } from "./durable-servers.ts";
+import { openYardstickFolder } from "./yardstick-folder.ts";
 
 const seedTimeoutMs = 60_000;
 const startTimeoutMs = 30_000;
 const concurrency = "32";
-const files = ["package.json", "api.js", "worker.js", "seed.js", "node_modules"];
 
 /**
- * Starts another service with the same operation, from a folder with its packages installed, on servers of its own. Its programs
- * read REDIS_URL, DATABASE_URL, PORT, CONCURRENCY and ORGS; its tokens are tok1, tok2 and so on.
- * @throws if the folder lacks something, or the service does not start.
+ * Starts another service with the same operation, from its folder, on servers of its own. Its programs read REDIS_URL,
+ * DATABASE_URL, PORT, CONCURRENCY and ORGS; its tokens are tok1, tok2 and so on. @throws if it does not start.
  */
 export async function openYardstick(folder: string, generator: AskedProcess, shutdown: Shutdown): Promise<Contestant> {
-  const cwd = resolve(folder);
-  const missing = files.filter((file) => !existsSync(join(cwd, file)));
-  if (missing.length > 0) throw new Error(`The yardstick's folder lacks ${missing.join(", ")}. Run npm ci in it.`);
+  const cwd = await openYardstickFolder(folder, shutdown);
   const postgres = await openPostgres(shutdown);
   const redis = await openRedis();
   shutdown.register("Redis of the yardstick", redis.stop);
