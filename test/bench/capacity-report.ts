@@ -5,6 +5,8 @@ import { type Measured, medianOf, type Round, serviceCpuUs } from "./results.ts"
 const usPerSecond = 1_000_000;
 /** A million searches of one µs take a core this part of an hour. */
 const hoursPerMillionUs = 1 / 3_600;
+// A process with a smaller share of the CPU never is the bound, and the figure would be mostly noise.
+const shareMin = 0.05;
 const usualCase = "connections-64";
 
 const processes: readonly [title: string, cpuUs: (round: Round) => number | undefined][] = [
@@ -16,7 +18,8 @@ const processes: readonly [title: string, cpuUs: (round: Round) => number | unde
 
 /**
  * What the service's CPU means for machines: the core-hours of a million searches, relative to those of the usual case, and how many
- * searches per second one busy core of each kind of process carries. Empty where CPU is not measured.
+ * searches per second one busy core carries, also of each kind of process that takes a share that matters. Empty where CPU is not
+ * measured.
  */
 export function capacityReport(measured: readonly Measured[]): string {
   const own = measured.filter((one) => one.contestant === "serpmill" && medianOf(one, serviceCpuUs) !== undefined);
@@ -36,7 +39,10 @@ export function capacityReport(measured: readonly Measured[]): string {
       formatFigure(us * hoursPerMillionUs),
       formatFigure(ratioOf(usual && medianOf(usual, serviceCpuUs), us)),
       formatFigure(usPerSecond / us),
-      ...processes.map(([, cpuUs]) => formatFigure(ratioOf(medianOf(one, cpuUs), usPerSecond))),
+      ...processes.map(([, cpuUs]) => {
+        const ownUs = medianOf(one, cpuUs) ?? 0;
+        return formatFigure(ownUs < us * shareMin ? undefined : usPerSecond / ownUs);
+      }),
     ];
   });
   return formatTable(titles, rows);

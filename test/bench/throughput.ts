@@ -9,7 +9,7 @@ import { AnswersFailed, measureRound } from "./measure-round.ts";
 import type { Measured } from "./results.ts";
 import { type Run, withPart } from "./run.ts";
 
-// New processes run interpreted code at first, which costs several times as much. A case then only has to fill its caches.
+// New processes run interpreted code at first, which costs more. A case then only has to fill its caches.
 const firstWarmUp = { request: "search", callers: "hundred", status: 200, connections: 64 } as const;
 const firstWarmUpSecondsMax = 3;
 const warmUpSeconds = 1;
