@@ -28,8 +28,8 @@ import type { Shedding } from "./shedding.ts";
  *   answered     the key's first request was answered after the look into Postgres; look again
  *   replayed     the record of the key has an answer, left there by an earlier version; return it
  *   cold         Redis has no balance; copy it from Postgres and try again
- *   short        what Redis has is too low; ask Postgres, since Redis may have missed a top-up or the end of a search, and
- *                try again if it did; otherwise 402
+ *   short        what Redis has is too low; ask Postgres, since Redis may have missed a top-up or the end of a search, or
+ *                have lost the record of a key that has paid meanwhile, and try again if it did; otherwise 402
  *   closed       shedding refuses new searches: 503 (only replays and waiting repeats pass)
  *   key_reused   400      limited, crowded, abandoned   429
  *
@@ -92,6 +92,7 @@ export class AdmissionControl {
 
   async #admit(request: SearchRequest): Promise<Held | Replayed> {
     const { caller, deadline } = request;
+    const spentVersion = this.#credit.spentVersion(caller.organizationId);
     let paid = await this.#findPaid(request);
     for (;;) {
       const priceMils = paid ? 0 : caller.plan.priceMils;
@@ -118,7 +119,7 @@ export class AdmissionControl {
           await this.#copyBalance(request);
           break;
         case "short":
-          await this.#reconsider(request, priceMils, admission);
+          paid = await this.#reconsider(request, priceMils, admission, spentVersion);
           break;
         case "remembered":
           if (paid?.answer) return { ...admission, outcome: "replayed", ...paid.answer };
@@ -176,10 +177,22 @@ export class AdmissionControl {
     await this.#storeBalance(request, balance);
   }
 
-  /** Checks with Postgres before a search is refused. @throws {CallerError} `out_of_credits` */
-  async #reconsider(request: SearchRequest, priceMils: number, short: Short): Promise<void> {
+  /**
+   * Checks with Postgres before a search is refused.
+   * @param spentVersion of before the key was looked up: if the balance is still that one, the key has not paid since.
+   * @returns what the key has paid: if Redis has lost its record, its first search may have taken the last of the credit.
+   * @throws {CallerError} `out_of_credits`
+   */
+  async #reconsider(
+    request: SearchRequest,
+    priceMils: number,
+    short: Short,
+    spentVersion: number | undefined,
+  ): Promise<Paid | undefined> {
     const correction = this.#credit.correct(request.caller.organizationId, short);
-    if (await fromPostgres(request, correction)) return;
+    if (await fromPostgres(request, correction)) return undefined;
+    const paid = short.version === spentVersion ? undefined : await this.#findPaid(request);
+    if (paid) return paid;
     const { availableMils, heldMils } = short;
     const topup = { action: "topup", topupUrl: this.#parts.topupUrl };
     throw new CallerError("out_of_credits", { priceMils, availableMils, heldMils, ...topup });

@@ -34,6 +34,7 @@ type Outdated = "outdated";
 export class CreditCheck {
   readonly #redis: Redis;
   readonly #truths: LRUCache<string, Truth | Outdated, { organizationId: string; heldMils: number }>;
+  readonly #spentVersions = new LRUCache<string, number>({ max: checksCachedMax });
 
   constructor({ redis, database }: { redis: Redis; database: Database }) {
     this.#redis = redis;
@@ -52,6 +53,14 @@ export class CreditCheck {
   }
 
   /**
+   * The version of the balance at which the organization was last found short of credit with nothing held. No search and no
+   * key can be paid from that balance.
+   */
+  spentVersion(organizationId: string): number | undefined {
+    return this.#spentVersions.get(organizationId);
+  }
+
+  /**
    * Corrects Redis if it shows less than there is. Only a state that is still the same is answered from a recent check,
    * so that a change is never overlooked.
    * @returns whether Redis was corrected, or shows more by now: ask it again.
@@ -66,7 +75,10 @@ export class CreditCheck {
       return true;
     }
     const { balance, decided } = truth;
-    if (balance.version <= version && decided.length === 0) return false;
+    if (balance.version <= version && decided.length === 0) {
+      if (heldMils === 0) this.#spentVersions.set(organizationId, version);
+      return false;
+    }
     this.#truths.delete(state); // Other holds may lead to the same state.
     await fromRedis(storeBalance(this.#redis, organizationId, balance));
     if (decided.length > 0) await fromRedis(freeDecidedHolds(this.#redis, organizationId, balance.version, decided));

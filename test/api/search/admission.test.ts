@@ -1,0 +1,103 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { AdmissionControl } from "../../../api/search/admission.ts";
+import { IdempotencyWaiters } from "../../../api/search/idempotency-waiters.ts";
+import { newSearchRequest, type SearchRequest } from "../../../api/search/search-request.ts";
+import { Shedding } from "../../../api/search/shedding.ts";
+import { defineHoldScripts } from "../../../shared/credits/holds.ts";
+import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
+import { compressAnswer } from "../../../shared/credits/stored-answers.ts";
+import type { Database } from "../../../shared/database/pool.ts";
+import { newId } from "../../../shared/ids.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { openLog } from "../../../shared/log.ts";
+import { openMetrics } from "../../../shared/metrics.ts";
+import { createOrganization } from "../../../shared/organizations/organizations.ts";
+import { query } from "../../harness/fixtures/queries.ts";
+import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
+
+/** Admission at moments that no caller can choose. */
+
+const gateKey = "gate";
+
+/** Admits every search, and holds the first back between its look into Postgres and its step in Redis. */
+class Gate extends Shedding {
+  readonly #redis: Redis;
+  #reached = Promise.withResolvers<void>();
+  #isShut = true;
+
+  constructor(redis: Redis) {
+    super(redis, new AbortController().signal);
+    this.#redis = redis;
+  }
+
+  get reached(): Promise<void> {
+    return this.#reached.promise;
+  }
+
+  override refusal(): undefined {
+    if (!this.#isShut) return;
+    this.#isShut = false;
+    // Redis handles what is sent on this connection afterwards once something is pushed.
+    void this.#redis.blpop(gateKey, 0);
+    this.#reached.resolve();
+  }
+}
+
+let server: LocalServer;
+let redis: Redis;
+let opener: Redis;
+let database: Database;
+let close: () => Promise<void>;
+beforeAll(async () => {
+  server = await freshRedis();
+  [redis, opener] = [new Redis(server.url), new Redis(server.url)];
+  defineHoldScripts(redis);
+  ({ database, close } = await openFreshDatabase());
+});
+afterAll(async () => {
+  for (const connection of [redis, opener]) connection.disconnect();
+  await Promise.all([server.stop(), close()]);
+});
+
+const log = openLog({ name: "test", level: "silent" });
+
+/** A search under a key, by an organization with credit for one. */
+async function lastSearch(): Promise<SearchRequest> {
+  const made = await createOrganization(database, { name: "Test", planCode: "payg" });
+  if (!made) throw new Error("there is no plan payg");
+  const { organizationId, plan } = made;
+  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: plan.priceMils, reason: "test" });
+  return newSearchRequest({
+    requestId: newId("req"),
+    caller: { organizationId, suspended: false, plan },
+    query: query(),
+    disconnected: new AbortController().signal,
+    receivedAtMs: performance.now(),
+    timeoutMs: 120_000,
+    idempotencyKey: "the last credit",
+  });
+}
+
+/** Settles the first search under the key of a repeat, as a worker does. @returns its answer. */
+async function payFor({ caller, key }: SearchRequest): Promise<{ requestId: string; body: Buffer }> {
+  const first = { requestId: newId("req"), body: Buffer.from("the answer") };
+  const { organizationId, plan } = caller;
+  const answer = await compressAnswer(first.body);
+  const charge = { wanted: "charge", priceMils: plan.priceMils, answer } as const;
+  await decideSettlements(database, [{ requestId: first.requestId, organizationId, key, ...charge }]);
+  return first;
+}
+
+test("a repeat gets its answer although Redis lost its key, which paid with the last credit after the repeat was looked up", async () => {
+  const shedding = new Gate(redis);
+  const waiters = new IdempotencyWaiters(redis);
+  const parts = { redis, database, shedding, waiters, metrics: openMetrics(), log, topupUrl: "none" };
+  const repeat = await lastSearch();
+  const admission = new AdmissionControl(parts).admit(repeat);
+  await shedding.reached;
+  const first = await payFor(repeat);
+  await opener.rpush(gateKey, "open");
+  expect(await admission).toMatchObject({ outcome: "replayed", ...first });
+});
