@@ -21,6 +21,7 @@ import { Delivery } from "./search/delivery.ts";
 import { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
 import { HangUps } from "./search/hang-ups.ts";
 import { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
+import { Places } from "./search/places.ts";
 import { Refunds } from "./search/refunds.ts";
 import { openReplyInbox, type ReplyInbox } from "./search/reply-inbox.ts";
 import { Search } from "./search/search.ts";
@@ -78,13 +79,14 @@ async function openParts(
   const refunds = new Refunds({ settlement, confirmations, log });
   const shedding = openShedding({ ...context, stopping });
   const waiters = new IdempotencyWaiters(redis);
-  const admission = new AdmissionControl({ ...context, shedding, waiters, topupUrl });
+  const places = new Places();
+  const admission = new AdmissionControl({ ...context, shedding, places, waiters, topupUrl });
   const replyInbox = openReplyInbox(context);
   const unknownAdmissions = new UnknownAdmissions({ redis, refunds, log });
   const unsent = new UnsentAnswers(metrics);
   const hangUps = new HangUps({ queue, redis, refunds, metrics, log });
-  const search = new Search({ admission, queue, replyInbox, refunds, unknownAdmissions, hangUps, log });
-  const delivery = new Delivery({ confirmations, metrics });
+  const search = new Search({ admission, queue, replyInbox, places, refunds, unknownAdmissions, hangUps, log });
+  const delivery = new Delivery({ confirmations, places, metrics });
   shutdown.register("refunds and deliveries", async () => {
     await unknownAdmissions.idle();
     await hangUps.idle();

@@ -16,6 +16,7 @@ import { CreditCheck } from "./credit-check.ts";
 import { PaidAnswers } from "./paid-answers.ts";
 import type { IdempotencyWaiters } from "./idempotency-waiters.ts";
 import type { SearchRequest } from "./search-request.ts";
+import type { Places } from "./places.ts";
 import type { Shedding } from "./shedding.ts";
 
 /**
@@ -56,6 +57,7 @@ export interface AdmissionParts {
   redis: Redis;
   database: Database;
   shedding: Shedding;
+  places: Places;
   waiters: IdempotencyWaiters;
   metrics: Metrics;
   log: Log;
@@ -153,17 +155,19 @@ export class AdmissionControl {
     request: SearchRequest,
     state: Pick<AdmissionRequest, "priceMils" | "closed" | "remembered">,
   ): Promise<Admission> {
-    const { redis, metrics, log } = this.#parts;
+    const { redis, places, metrics, log } = this.#parts;
     const { requestId, caller, key, deadline } = request;
     const budgetMs = deadline.remainingMs();
     if (budgetMs <= 0) throw deadline.error();
-    const { organizationId, plan } = caller;
+    const crowded = !places.take(request);
     try {
-      const step = admit(redis, { organizationId, requestId, budgetMs, plan, key, ...state });
+      const step = admit(redis, { ...caller, requestId, budgetMs, key, crowded, ...state });
       const admission = await deadline.limit(step);
+      if (admission.outcome !== "held") places.leave(request);
       metrics.admissions.inc({ outcome: admission.outcome });
       return admission;
     } catch (error) {
+      places.leave(request);
       metrics.admissions.inc({ outcome: "unknown" });
       log.warn({ err: error, requestId }, "admission failed");
       throw new AdmissionFailed(error);
@@ -179,9 +183,8 @@ export class AdmissionControl {
 
   /**
    * Checks with Postgres before a search is refused.
-   * @param spentVersion of before the key was looked up: if the balance is still that one, the key has not paid since.
-   * @returns what the key has paid: if Redis has lost its record, its first search may have taken the last of the credit.
-   * @throws {CallerError} `out_of_credits`
+   * @param spentVersion from before the key was looked up: if the balance is still that one, the key has not paid since.
+   * @returns what the key has paid meanwhile, with the last of the credit. @throws {CallerError} `out_of_credits`
    */
   async #reconsider(
     request: SearchRequest,

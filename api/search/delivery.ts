@@ -3,6 +3,7 @@ import type { Metrics } from "../../shared/metrics.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { CallerDisconnected } from "../errors.ts";
 import type { DeliveryConfirmations } from "./delivery-confirmations.ts";
+import type { Places } from "./places.ts";
 import type { SearchRequest } from "./search-request.ts";
 
 /**
@@ -19,15 +20,18 @@ import type { SearchRequest } from "./search-request.ts";
  */
 export class Delivery {
   readonly #confirmations: Pick<DeliveryConfirmations, "confirm" | "reverse">;
+  readonly #places: Pick<Places, "leave">;
   readonly #metrics: Pick<Metrics, "deliveries">;
   readonly #timeoutMs: number;
 
   constructor(parts: {
     confirmations: Pick<DeliveryConfirmations, "confirm" | "reverse">;
+    places: Pick<Places, "leave">;
     metrics: Pick<Metrics, "deliveries">;
     timeoutMs?: number;
   }) {
     this.#confirmations = parts.confirmations;
+    this.#places = parts.places;
     this.#metrics = parts.metrics;
     this.#timeoutMs = parts.timeoutMs ?? protocolTimes.deliveryTimeoutMs;
   }
@@ -61,12 +65,16 @@ export class Delivery {
     return () => decide(() => this.#confirm(request));
   }
 
-  #confirm({ requestId, key }: SearchRequest): void {
+  #confirm(request: SearchRequest): void {
+    const { requestId, key } = request;
+    this.#places.leave(request);
     this.#metrics.deliveries.inc({ outcome: "delivered" });
     if (!key) this.#confirmations.confirm(requestId);
   }
 
-  #fail({ requestId, caller, key }: SearchRequest, outcome: "caller_gone" | "too_late"): void {
+  #fail(request: SearchRequest, outcome: "caller_gone" | "too_late"): void {
+    const { requestId, caller, key } = request;
+    this.#places.leave(request);
     this.#metrics.deliveries.inc({ outcome });
     if (key) return;
     const reason = outcome === "too_late" ? "engine_timeout" : "caller_gone";

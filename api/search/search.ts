@@ -7,6 +7,7 @@ import { CallerDisconnected, SearchFailed, unavailable } from "../errors.ts";
 import { type AdmissionControl, AdmissionFailed, type Held, type Replayed } from "./admission.ts";
 import type { DeliverableAnswer } from "./deliverable-answer.ts";
 import type { HangUps } from "./hang-ups.ts";
+import type { Places } from "./places.ts";
 import type { Refunds } from "./refunds.ts";
 import type { Reply, ReplyInbox } from "./reply-inbox.ts";
 import type { SearchRequest } from "./search-request.ts";
@@ -30,6 +31,7 @@ export interface SearchParts {
   admission: AdmissionControl;
   queue: SearchQueue;
   replyInbox: ReplyInbox;
+  places: Places;
   refunds: Refunds;
   unknownAdmissions: UnknownAdmissions;
   hangUps: HangUps;
@@ -54,11 +56,14 @@ export class Search {
       const { requestId, body, window } = admitted;
       return { requestId, body, window, replayed: true, chargedMils: 0, trace: undefined };
     }
-    const { replyInbox } = this.#parts;
+    const { replyInbox, places } = this.#parts;
     const reply = replyInbox.expect(request.requestId);
     try {
       await this.#enqueue(request, admitted);
       return this.#finish(request, admitted, await this.#await(request, reply));
+    } catch (error) {
+      places.leave(request); // Otherwise delivery.ts gives it back.
+      throw error;
     } finally {
       replyInbox.forget(request.requestId);
     }

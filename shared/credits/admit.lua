@@ -4,7 +4,8 @@
 --   searches abandoned lately.
 -- ARGV: 1 request id, 2 price in mils, 3 searches in flight at most, 4 window limit, 5 window ms, 6 ms until the
 --   deadline, 7 query fingerprint ('' without an Idempotency-Key), 8 ms that a record lives, 9 '1' to place no
---   hold, 10 hash of the Idempotency-Key, so that a hold names the record it owns, 11 '1' if Postgres has the answer.
+--   hold, 10 hash of the Idempotency-Key, so that a hold names the record it owns, 11 '1' if Postgres has the answer, 12 '1' if
+--   the process has as many searches in flight as ARGV 3.
 -- Returns {outcome, requests in the window, ms to its end, …}:
 --   held: deadline (ms since the epoch, Redis' clock), mils left to spend
 --   waiting: the id of the request that still runs              short: available, held, version of the balance
@@ -37,7 +38,7 @@ local available = tonumber(copy[1]) - held
 -- The balance of a batch can arrive before its holds are dropped. A search for 0 mils is admitted even then.
 if price > 0 and available < price then return {'short', used, leftMs, math.max(available, 0), held, copy[2]} end
 -- One field of the hash is the sum; all others are holds.
-if redis.call('HLEN', holds) > tonumber(ARGV[3]) then return {'crowded', used, leftMs} end
+if ARGV[12] == '1' or redis.call('HLEN', holds) > tonumber(ARGV[3]) then return {'crowded', used, leftMs} end
 -- Under a key a search runs on when its caller hangs up, and is paid.
 local abandonedMs = fingerprint == '' and abandonedLeftMs(abandoned, tonumber(ARGV[3]), nowMs) or 0
 if abandonedMs > 0 then return {'abandoned', used, leftMs, abandonedMs} end

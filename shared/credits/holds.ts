@@ -87,6 +87,8 @@ export interface AdmissionRequest {
   closed: boolean;
   /** Postgres has the answer under the key: nothing is checked or held, only the rate window is read. */
   remembered?: boolean | undefined;
+  /** The process has as many searches of the organization as its plan allows in flight, whose answers may be under way. */
+  crowded?: boolean | undefined;
 }
 
 /** Admits a search in one atomic step and one round trip: its key, credits, concurrency, rate window, hold. */
@@ -109,6 +111,7 @@ export async function admit(redis: Redis, request: AdmissionRequest): Promise<Ad
       request.closed ? "1" : "",
       key?.hash ?? "",
       request.remembered ? "1" : "",
+      request.crowded ? "1" : "",
     ],
   );
   return readAdmission(admissionReply.parse(reply));

@@ -2,6 +2,7 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Delivery } from "../../../api/search/delivery.ts";
+import { Places } from "../../../api/search/places.ts";
 import { newSearchRequest } from "../../../api/search/search-request.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { protocolTimes } from "../../../shared/protocol-times.ts";
@@ -16,7 +17,7 @@ function begin() {
   const decisions: string[] = [];
   const confirm = () => void decisions.push("confirmed");
   const reverse = () => void decisions.push("reversed");
-  const delivery = new Delivery({ confirmations: { confirm, reverse }, metrics: openMetrics() });
+  const delivery = new Delivery({ confirmations: { confirm, reverse }, places: new Places(), metrics: openMetrics() });
   const request = newSearchRequest({
     requestId: "req_1",
     receivedAtMs: performance.now(),

@@ -10,6 +10,7 @@ import { openIdentify } from "../../../api/identify.ts";
 import { handleMcp } from "../../../api/mcp/endpoint.ts";
 import { RefusedRequests } from "../../../api/refused-requests.ts";
 import { Delivery } from "../../../api/search/delivery.ts";
+import { Places } from "../../../api/search/places.ts";
 import { forReaders, UnsentAnswers } from "../../../api/search/unsent-answers.ts";
 import { handleSearch } from "../../../api/v1/search.ts";
 import { handleUsage } from "../../../api/v1/usage.ts";
@@ -133,7 +134,7 @@ function partsOf(
     }),
     unsent,
     search: forReaders({ run }, unsent),
-    delivery: new Delivery({ confirmations, metrics, ...timeLimit }),
+    delivery: new Delivery({ confirmations, places: new Places(), metrics, ...timeLimit }),
     readUsage: async () => ({ creditBalanceMils: 0, window, creditState: undefined }),
     searchTimeoutMs: 30_000,
     topupUrl: "",

@@ -71,6 +71,14 @@ describe("abandoned searches", () => {
     expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "crowded" });
   });
 
+  test("a search is refused where its process has as many in flight as the plan allows, whatever Redis has", async () => {
+    const organizationId = await seeded(100);
+    const crowded = request(organizationId, { crowded: true });
+    expect(await admit(redis, crowded)).toMatchObject({ outcome: "crowded", window: { used: 0 } });
+    expect(await admit(redis, { ...crowded, priceMils: 101 })).toMatchObject({ outcome: "short" });
+    expect(await admit(redis, { ...crowded, crowded: false })).toMatchObject({ outcome: "held" });
+  });
+
   test("beyond as many as may be in flight, searches without a key are refused until the oldest is an hour old", async () => {
     const organizationId = await seeded(100);
     const narrow = { ...plan, concurrency: 2 };
