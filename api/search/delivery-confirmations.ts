@@ -52,11 +52,14 @@ export class DeliveryConfirmations {
     this.#confirmations.add(requestId);
   }
 
-  /** The answer of a search without a key was not delivered. Runs in the background; {@link idle} waits for it. */
-  reverse(charge: Charge, reason: ReversalReason): void {
+  /**
+   * The answer of a search without a key was not delivered. Runs in the background; {@link idle} waits for it.
+   * @returns resolves once it was reversed and counted, or given up. Never rejects.
+   */
+  reverse(charge: Charge, reason: ReversalReason): Promise<void> {
     const reversal = this.#persist(protocolTimes.reversalRetryMs, () => this.#giveBack(charge, reason));
     this.#reversals.add(reversal);
-    void reversal.finally(() => this.#reversals.delete(reversal));
+    return reversal.finally(() => this.#reversals.delete(reversal));
   }
 
   async idle(): Promise<void> {

@@ -74,10 +74,11 @@ export class Delivery {
 
   #fail(request: SearchRequest, outcome: "caller_gone" | "too_late"): void {
     const { requestId, caller, key } = request;
-    this.#places.leave(request);
     this.#metrics.deliveries.inc({ outcome });
     if (key) return;
     const reason = outcome === "too_late" ? "engine_timeout" : "caller_gone";
-    this.#confirmations.reverse({ organizationId: caller.organizationId, requestId }, reason);
+    // The place stays taken until the search counts as abandoned.
+    const reversal = this.#confirmations.reverse({ organizationId: caller.organizationId, requestId }, reason);
+    void reversal.then(() => this.#places.leave(request));
   }
 }

@@ -57,6 +57,6 @@ export class Refunds {
 
   /** Reverses the charge of a search without a key. Under a key the charge stands: a repeat gets the answer. */
   reverse({ requestId, caller, key }: SearchRequest, reason: "caller_gone" | "engine_timeout"): void {
-    if (!key) this.#confirmations.reverse({ organizationId: caller.organizationId, requestId }, reason);
+    if (!key) void this.#confirmations.reverse({ organizationId: caller.organizationId, requestId }, reason);
   }
 }

@@ -16,7 +16,7 @@ const plan = { code: "p", priceMils: 5, windowLimit: 1, windowSeconds: 1, concur
 function begin() {
   const decisions: string[] = [];
   const confirm = () => void decisions.push("confirmed");
-  const reverse = () => void decisions.push("reversed");
+  const reverse = async () => void decisions.push("reversed");
   const delivery = new Delivery({ confirmations: { confirm, reverse }, places: new Places(), metrics: openMetrics() });
   const request = newSearchRequest({
     requestId: "req_1",

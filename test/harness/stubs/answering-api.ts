@@ -116,7 +116,7 @@ function partsOf(
   };
   const confirmations = {
     confirm: () => void decisions.push("confirmed"),
-    reverse: () => void decisions.push("reversed"),
+    reverse: async () => void decisions.push("reversed"),
   };
   const timeLimit = deliveryMs === undefined ? {} : { timeoutMs: deliveryMs };
   const unsent = new UnsentAnswers(metrics);
