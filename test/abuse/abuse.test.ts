@@ -5,20 +5,27 @@ import { attacks } from "./all.ts";
 import type { Attack, Finding } from "./attack.ts";
 import { AttackStack, withAttackStack } from "./attack-stack.ts";
 import { cancelledAnswers } from "./attacks/cancelled-answers.ts";
+import { crowdedSignIns } from "./attacks/crowded-sign-ins.ts";
 import { falseRefusals } from "./attacks/false-refusals.ts";
 import { firstCopy } from "./attacks/first-copy.ts";
 import { floodOfRefusals } from "./attacks/flood-of-refusals.ts";
+import { foreignCheckout } from "./attacks/foreign-checkout.ts";
 import { fullRedis } from "./attacks/full-redis.ts";
 import { hungUpSearches } from "./attacks/hung-up-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
+import { lastKilobyte } from "./attacks/last-kilobyte.ts";
 import { lookalikeHosts } from "./attacks/lookalike-hosts.ts";
+import { manyOrganizations } from "./attacks/many-organizations.ts";
 import { oddRequests } from "./attacks/odd-requests.ts";
+import { oneKeyManyQueries } from "./attacks/one-key-many-queries.ts";
 import { pipelinedAnswers } from "./attacks/pipelined-answers.ts";
 import { plantedCookies } from "./attacks/planted-cookies.ts";
 import { randomTokens } from "./attacks/random-tokens.ts";
+import { signatureFlood } from "./attacks/signature-flood.ts";
 import { slowCallers } from "./attacks/slow-callers.ts";
 import { stolenLogins } from "./attacks/stolen-logins.ts";
 import { unreadAnswers } from "./attacks/unread-answers.ts";
+import { unreadStreams } from "./attacks/unread-streams.ts";
 import { waitingRepeats } from "./attacks/waiting-repeats.ts";
 
 /** Short attacks, for what they gain and not for how fast others are served; `npm run abuse` strikes with full force. */
@@ -33,6 +40,11 @@ const onUsualService: readonly Attack[] = [
   floodOfRefusals,
   oddRequests,
   waitingRepeats,
+  oneKeyManyQueries,
+  lastKilobyte,
+  foreignCheckout,
+  crowdedSignIns,
+  signatureFlood,
 ];
 const onOwnService: readonly Attack[] = [
   plantedCookies,
@@ -42,6 +54,8 @@ const onOwnService: readonly Attack[] = [
   keyedAnswers,
   stolenLogins,
   unreadAnswers,
+  unreadStreams,
+  manyOrganizations,
 ];
 
 const servers = () => ({ postgresUrl: inject("postgresUrl"), say: () => undefined, startRedis: freshRedis });
@@ -51,7 +65,7 @@ const notHeld = (findings: readonly Finding[]) => findings.filter(({ held }) => 
 describe("an attacker gets nothing for free and stops no other caller", () => {
   let stack: AttackStack;
   beforeAll(async () => {
-    stack = await AttackStack.open(servers());
+    stack = await AttackStack.open(servers(), { payments: true, settings: { TRUSTED_PROXIES: "1" } });
   }, timeout);
   afterAll(() => stack.close());
 

@@ -1,7 +1,7 @@
 import { keepInFlight } from "../../faults/scenarios/callers.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Attack, Strength } from "../attack.ts";
-import type { AttackStack } from "../attack-stack.ts";
+import { commitsOf } from "../judges/transactions.ts";
 
 const inFlight = 16;
 const commitsShareMax = 0.2;
@@ -34,15 +34,3 @@ export const keyedWithoutCredit: Attack = {
     ];
   },
 };
-
-/** The transactions of the database. Postgres counts those of an open connection late, so the API is replaced first. */
-async function commitsOf({ service }: AttackStack): Promise<number> {
-  await Promise.all(service.apis.splice(0).map((api) => api.destroy()));
-  const sessions = "select count(*) as open from pg_stat_activity where application_name like 'serpmill%api%'";
-  await service.until(async () => (await service.database.query(sessions)).rows[0].open === 0);
-  const { rows } = await service.database.query(
-    "select xact_commit as commits from pg_stat_database where datname = current_database()",
-  );
-  await service.startApi();
-  return Number(rows[0].commits);
-}

@@ -12,7 +12,8 @@ const paths = ["/v1/serp/search", "/mcp", "/stripe/webhook", "/billing/sign-in",
 /** Callers that send one byte now and then, and so hold a connection each. */
 export const slowCallers: Attack = {
   name: "slow-callers",
-  tried: "requests whose head or body comes one byte at a time, on every path that takes one",
+  tried:
+    "requests whose head or body comes one byte at a time, or that expect 100-continue and send nothing, on every path that takes a body",
   stack: { payments: true },
   run: async (stack, strength) => {
     const { service, apiUrl } = stack;
@@ -25,7 +26,8 @@ export const slowCallers: Attack = {
     const answers = await honestBeside(stack, honest, () =>
       Promise.all(
         Array.from({ length: callers[strength] }, async (_, at) => {
-          if (await isEnded(apiUrl, beginning(paths[at % paths.length] ?? "", token, at % 2 === 0))) ended += 1;
+          const path = paths[Math.floor(at / slowParts.length) % paths.length] ?? "";
+          if (await isEnded(apiUrl, path, token, slowParts[at % slowParts.length] ?? "head")) ended += 1;
         }),
       ),
     );
@@ -46,15 +48,23 @@ export const slowCallers: Attack = {
   },
 };
 
-/** What comes before the slow part: nothing but the request line, or a whole head that announces a body. */
-const beginning = (path: string, token: string, isHeadSlow: boolean) =>
-  `POST ${path} HTTP/1.1\r\nhost: x\r\n${isHeadSlow ? "x-slow: " : `authorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: 16000\r\n\r\n`}`;
+/** What is slow about a request: its head, its body, or everything behind a head that asks whether to go on. */
+const slowParts = ["head", "body", "permission"] as const;
+type SlowPart = (typeof slowParts)[number];
 
-/** Drips bytes until the service closes the connection. @returns whether it did. */
-async function isEnded(url: string, start: string): Promise<boolean> {
+/** What comes before the slow part: nothing but the request line, or a whole head that announces a body. */
+function beginning(path: string, token: string, slow: SlowPart): string {
+  const line = `POST ${path} HTTP/1.1\r\nhost: x\r\n`;
+  if (slow === "head") return `${line}x-slow: `;
+  const expect = slow === "permission" ? "expect: 100-continue\r\n" : "";
+  return `${line}${expect}authorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: 16000\r\n\r\n`;
+}
+
+/** Drips bytes, or sends no more, until the service closes the connection. @returns whether it did. */
+async function isEnded(url: string, path: string, token: string, slow: SlowPart): Promise<boolean> {
   const connection = await Connection.open(url);
-  connection.send(start);
-  const dripping = setInterval(() => connection.send("a"), byteEveryMs);
+  connection.send(beginning(path, token, slow));
+  const dripping = setInterval(() => slow !== "permission" && connection.send("a"), byteEveryMs);
   await connection.readUntil(() => connection.isClosed, boundMs);
   clearInterval(dripping);
   const { isClosed } = connection;

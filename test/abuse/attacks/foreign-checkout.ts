@@ -1,0 +1,77 @@
+import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import type { Organization } from "../../harness/processes/service.ts";
+import type { Session } from "../../harness/stubs/stripe-stub.ts";
+import { tally } from "../../faults/scenarios/statistics.ts";
+import type { Attack, Finding } from "../attack.ts";
+import type { AttackStack } from "../attack-stack.ts";
+
+const mils = "10000";
+
+/** The bodies of a form that names another organization than the one that is signed in, by what is odd about it. */
+const formsOf = (own: string, other: string): Record<string, string> => ({
+  "the other id": `organization=${other}&mils=${mils}`,
+  "the other id after the own": `organization=${own}&organization=${other}&mils=${mils}`,
+  "the other id before the own": `organization=${other}&organization=${own}&mils=${mils}`,
+  "both in one field": `organization=${own},${other}&mils=${mils}`,
+  "an array": `organization[]=${other}&organization=${own}&mils=${mils}`,
+  "Stripe's own fields": `organization=${own}&mils=${mils}&client_reference_id=${other}&metadata[organizationId]=${other}`,
+  "an empty id": `organization=&mils=${mils}`,
+  "upper case": `organization=${own.toUpperCase()}&mils=${mils}`,
+  "a NUL behind it": `organization=${own}%00${other}&mils=${mils}`,
+  "a line end in it": `organization=${own}%0d%0a${other}&mils=${mils}`,
+});
+/** What is appended to the path, for a handler that looks there as well. */
+const queries = (other: string) => ["", `?organization=${other}`, `?client_reference_id=${other}`];
+
+/** A person who is signed in as one organization, and whose form says another. */
+export const foreignCheckout: Attack = {
+  name: "foreign-checkout",
+  tried:
+    "top-up forms with another organization's id, in every place of the form, in the address and in Stripe's own fields",
+  stack: { payments: true },
+  run: async (stack) => {
+    const { service, stripe } = stack;
+    const [own, other] = [await service.organization(), await service.organization()];
+    const visitor = await signedIn(stack, own);
+    const before = stripe.sessions.length;
+    const outcomes: string[] = [];
+    for (const [what, form] of Object.entries(formsOf(own.organizationId, other.organizationId)))
+      for (const query of queries(other.organizationId))
+        outcomes.push(`${what}${query.replace(/=.*/, "")}: ${await topUp(stack, visitor, { query, form })}`);
+    return [judge(own, other, stripe.sessions.slice(before), outcomes)];
+  },
+};
+
+async function signedIn({ service }: AttackStack, { token }: Organization): Promise<PageVisitor> {
+  const visitor = new PageVisitor(service);
+  await forgetSignIns(service);
+  const { status } = await visitor.signIn(token);
+  if (status !== 303) throw new Error(`the sign-in was refused: ${status}`);
+  return visitor;
+}
+
+async function topUp(
+  { service }: AttackStack,
+  { cookie = "" }: PageVisitor,
+  { query, form }: { query: string; form: string },
+): Promise<number> {
+  const headers = { cookie, "sec-fetch-site": "same-origin", "content-type": "application/x-www-form-urlencoded" };
+  const sending = { method: "POST", headers, body: form, redirect: "manual" } as const;
+  return (await service.send(`/billing/topup${query}`, sending)).status;
+}
+
+function judge(
+  { organizationId: own }: Organization,
+  { organizationId: other }: Organization,
+  begun: readonly Session[],
+  outcomes: readonly string[],
+): Finding {
+  const foreign = begun.filter(
+    (session) => session.client_reference_id !== own || JSON.stringify(session).includes(other),
+  );
+  return {
+    promised: "every payment that begins credits the organization that is signed in, and no form fails",
+    seen: `${outcomes.length} forms, ${begun.length} payments, ${foreign.length} for another; ${tally(outcomes.map((outcome) => outcome.slice(-3)))}`,
+    held: foreign.length === 0 && begun.length > 0 && outcomes.every((outcome) => /(303|400)$/.test(outcome)),
+  };
+}

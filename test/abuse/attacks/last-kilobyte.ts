@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { isStanding, readAccounts } from "../../faults/audit/accounts.ts";
+import { ledgerViolations } from "../../faults/audit/audit.ts";
+import { keepInFlight } from "../../faults/scenarios/callers.ts";
+import { tally } from "../../faults/scenarios/statistics.ts";
+import type { Organization } from "../../harness/processes/service.ts";
+import type { Attack, Finding, Strength } from "../attack.ts";
+import type { AttackStack } from "../attack-stack.ts";
+import { beyondBuffers } from "../callers/answer-sizes.ts";
+import { Connection } from "../callers/connection.ts";
+import { searchBytes } from "../callers/requests.ts";
+import { outcomeOf, responsesIn } from "../callers/responses.ts";
+
+const inFlightMax = 2;
+// One less than the bound is counted when so many as the plan allows in flight are given up at once.
+const freeMax = 2 * inFlightMax - 1;
+const boundMs = 60_000;
+const headEnd = "\r\n\r\n";
+const brokenOff = "broken off";
+const crowded = "429 concurrency";
+const crowdedPauseMs = 20;
+/** How much of an answer is taken: nearly all, or so little that the sockets' buffers of one machine cannot have the rest. */
+const takenParts: Record<string, (bodyBytes: number) => number> = {
+  "all but the last kilobyte": (bodyBytes) => bodyBytes - 1_000,
+  "the first tenth": (bodyBytes) => bodyBytes / 10,
+};
+const attackers = 8;
+/** Of answers of this size, as many as an organization may leave unread. */
+const heldMax = 5;
+// Less than a caller may take for an answer.
+const heldMsMax = 2_000;
+const searches: Record<Strength, number> = { quick: 10, full: 40 };
+
+/** A caller that takes nearly all of an answer over REST and resets, so that its charge is given back. */
+export const lastKilobyte: Attack = {
+  name: "last-kilobyte",
+  tried: `answers of 6 MB, reset after all but the last kilobyte, or the first tenth, has been read, ${heldMax} at once, on a plan with ${inFlightMax} searches in flight`,
+  run: async (stack, strength) => {
+    stack.provider.otherwise = beyondBuffers;
+    const findings: Finding[] = [];
+    for (const [what, partOf] of Object.entries(takenParts)) {
+      const attacker = await stack.service.organization({ terms: { concurrency: inFlightMax, windowLimit: 1_000 } });
+      const outcomes = await breakOffAll(stack, attacker, { partOf, count: searches[strength] });
+      findings.push(await judge(stack, attacker, { what, outcomes }));
+    }
+    return findings;
+  },
+};
+
+/** Holds answers back shortly before their end, and resets many of them at once. @returns how each search ended. */
+async function breakOffAll(
+  { apiUrl: url }: AttackStack,
+  { token }: Organization,
+  { partOf, count }: { partOf: (bodyBytes: number) => number; count: number },
+): Promise<string[]> {
+  const outcomes: string[] = [];
+  const held: Connection[] = [];
+  let heldSinceMs = 0;
+  const resetAll = () => {
+    for (const connection of held.splice(0)) connection.reset();
+  };
+  await keepInFlight(attackers, async (attacker) => {
+    if (outcomes.length >= count) return false;
+    const connection = await Connection.open(url);
+    connection.send(searchBytes({ url, token }, { keyword: `broken off ${attacker} ${outcomes.length}`, depth: 100 }));
+    const outcome = await readMost(connection, partOf);
+    if (held.length === 0) heldSinceMs = performance.now();
+    if (outcome === brokenOff) held.push(connection);
+    else connection.reset();
+    if (outcome === crowded) await sleep(crowdedPauseMs);
+    else outcomes.push(outcome);
+    if (held.length >= heldMax || performance.now() - heldSinceMs > heldMsMax) resetAll();
+    return true;
+  });
+  resetAll();
+  return outcomes;
+}
+
+/** Reads a part of an answer. @returns how the search ended for the caller. */
+async function readMost(connection: Connection, partOf: (bodyBytes: number) => number): Promise<string> {
+  await connection.readBytes(1, boundMs);
+  const [response] = responsesIn(connection.received);
+  if (response?.status !== 200) return response ? outcomeOf(response) : "closed";
+  const headBytes = connection.received.indexOf(headEnd) + headEnd.length;
+  const bodyBytes = Number(response.headers.get("content-length"));
+  await connection.readBytes(headBytes + partOf(bodyBytes), boundMs);
+  return brokenOff;
+}
+
+async function judge(
+  { service }: AttackStack,
+  { organizationId }: Organization,
+  { what, outcomes }: { what: string; outcomes: readonly string[] },
+): Promise<Finding> {
+  await service.rest();
+  const accounts = [...(await readAccounts(service.database, [organizationId])).byRequest.values()];
+  const taken = outcomes.filter((outcome) => outcome === brokenOff).length;
+  const free = taken - accounts.filter(isStanding).length;
+  const violations = await ledgerViolations(service);
+  const isRefused = free < inFlightMax || outcomes.includes("429 abandoned");
+  return {
+    promised: `${what} taken: at most ${freeMax} are free, then 429 with the reason abandoned; the others are paid`,
+    seen: [`${free} of ${taken} are free; ${tally(outcomes)}`, ...violations].join("; "),
+    held: free <= freeMax && isRefused && violations.length === 0,
+  };
+}
