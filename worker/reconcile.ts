@@ -6,7 +6,6 @@ import { deleteStoredBalance, readStoredBalances, storeBalance } from "../shared
 import type { VersionedBalance } from "../shared/credits/versioned-balance.ts";
 import { listOrganizationIds } from "../shared/organizations/organizations.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { execPipeline } from "../shared/redis/pipeline.ts";
 
 /**
  * The reconciler repairs what was lost: charges whose delivery was never confirmed, and copies of balances that Redis
@@ -40,9 +39,7 @@ export async function storeNextBalances(
   after: string,
 ): Promise<{ after: string; done: boolean }> {
   const page = await listBalances(database, after, organizationsPerPage);
-  const pipeline = redis.pipeline();
-  for (const { organizationId, balance } of page) void storeBalance(pipeline, organizationId, balance);
-  await execPipeline(pipeline);
+  await Promise.all(page.map(({ organizationId, balance }) => storeBalance(redis, organizationId, balance)));
   metrics.balancesStored.inc({ why: "redis_restarted" }, page.length);
   return { after: page.at(-1)?.organizationId ?? after, done: page.length < organizationsPerPage };
 }

@@ -1,4 +1,4 @@
-import type { ChainableCommander, Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { z } from "zod";
 import { protocolTimes } from "../protocol-times.ts";
 import { Script } from "../redis/script.ts";
@@ -154,7 +154,7 @@ export interface HoldEnd {
  * also runs in a Redis that is out of memory.
  */
 export function settleHolds(
-  on: Redis | ChainableCommander,
+  redis: Redis,
   organizationId: string,
   balance: VersionedBalance,
   ends: readonly HoldEnd[],
@@ -167,7 +167,7 @@ export function settleHolds(
   });
   const { balanceMils, version } = balance;
   return settleScript.run(
-    on,
+    redis,
     [balanceKey, holds, holdIndexKey, abandoned, ...records],
     [balanceMils, version, protocolTimes.idempotencyEndMs, ...args],
   );

@@ -1,6 +1,5 @@
 import type { Redis } from "ioredis";
-import { appendReplies, type SearchOutcome, type SearchTrace, serializeFailure } from "../queue/replies.ts";
-import { execEach } from "../redis/pipeline.ts";
+import { type SearchOutcome, type SearchTrace, sendReply, serializeFailure } from "../queue/replies.ts";
 import { type HoldEnd, settleHolds } from "./holds.ts";
 import type { Decision, SettlementRequest } from "./ledger.ts";
 import { newestBalance } from "./versioned-balance.ts";
@@ -22,8 +21,8 @@ export interface Publication<Search> {
 }
 
 /**
- * Publishes decisions in Redis, in one pipeline: for each organization a settle.lua, which drops the holds, stores the
- * balance and ends the records of keys, and then the replies. Publishing twice has no further effect.
+ * Publishes decisions in Redis: for each organization settle.lua drops the holds, stores the balance and ends the records of
+ * keys; then the replies are sent. All of it leaves this process at once. Publishing twice has no further effect.
  * @returns what Redis took and what it did not. If the script of one organization fails, only the searches of that
  *   organization are unpublished, and a search whose reply was sent comes back without it.
  */
@@ -31,31 +30,27 @@ export async function publishDecisions<Search extends DecidedSearch>(
   redis: Redis,
   decided: readonly Search[],
 ): Promise<Publication<Search>> {
-  if (decided.length === 0) return { published: [], unpublished: [] };
   const organizations = [...Map.groupBy(decided, (search) => search.request.organizationId)];
-  const answering = decided.filter(({ reply }) => reply);
-  const pipeline = redis.pipeline();
-  for (const [organizationId, searches] of organizations) {
+  const settled = organizations.map(([organizationId, searches]) => {
     const balance = newestBalance(searches.map((search) => search.decision.balance));
-    void settleHolds(pipeline, organizationId, balance, searches.flatMap(holdEnd));
-  }
-  appendReplies(pipeline, answering.flatMap(toReply));
-  const results = await execEach(pipeline);
+    return settleHolds(redis, organizationId, balance, searches.flatMap(holdEnd));
+  });
+  const replied = decided.map(async ({ reply, request, outcome }) => {
+    if (reply) await sendReply(redis, { ...reply, requestId: request.requestId, outcome });
+  });
 
-  const errorAt = (at: number) => {
-    const result = results[at];
-    return result ? result.error : new Error("Redis did not run a command of a pipeline");
-  };
+  const [ends, replies] = await Promise.all([Promise.allSettled(settled), Promise.allSettled(replied)]);
   const failures = new Map<Search, Error>();
-  const unanswered = new Set<Search>();
-  for (const [at, [, searches]] of organizations.entries()) {
-    const error = errorAt(at);
-    if (error) for (const search of searches) failures.set(search, error);
+  for (const [at, end] of ends.entries()) {
+    if (end.status === "fulfilled") continue;
+    for (const search of organizations[at]?.[1] ?? []) failures.set(search, toError(end.reason));
   }
-  for (const [at, search] of answering.entries()) {
-    const error = errorAt(organizations.length + at);
-    if (error) failures.set(search, error);
-    if (error) unanswered.add(search);
+  const unanswered = new Set<Search>();
+  for (const [at, reply] of replies.entries()) {
+    const search = decided[at];
+    if (reply.status === "fulfilled" || !search) continue;
+    failures.set(search, toError(reply.reason));
+    unanswered.add(search);
   }
   return {
     published: decided.filter((search) => !failures.has(search)),
@@ -66,8 +61,7 @@ export async function publishDecisions<Search extends DecidedSearch>(
   };
 }
 
-const toReply = ({ reply, request, outcome }: DecidedSearch) =>
-  reply ? [{ ...reply, requestId: request.requestId, outcome }] : [];
+const toError = (reason: unknown) => (reason instanceof Error ? reason : new Error(String(reason)));
 
 function holdEnd({ request, outcome, decision, ifCharged, isAbandoned }: DecidedSearch): HoldEnd[] {
   const { requestId, key } = request;

@@ -63,7 +63,7 @@ export function openSettlement(options: { database: Database; redis: Redis; metr
 
   /** Publishes decisions. What Redis does not take is tried again apart from the next batches, which do not wait for it. */
   async function publishBatch(decided: Decided[]): Promise<void> {
-    const { published, unpublished } = await publishDecisions(redis, decided).catch(nonePublished(decided));
+    const { published, unpublished } = await publishDecisions(redis, decided);
     for (const search of published) finish(metrics, search);
     for (const { search, error } of unpublished) {
       warn(error);
@@ -121,11 +121,6 @@ export function openSettlement(options: { database: Database; redis: Redis; metr
     },
   };
 }
-
-const nonePublished = (decided: Decided[]) => (error: Error) => ({
-  published: [],
-  unpublished: decided.map((search) => ({ search, error })),
-});
 
 /** Counts a decision and hands it to the process that settled. */
 function finish(metrics: Metrics, { decision, resolve }: Decided): void {

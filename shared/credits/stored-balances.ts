@@ -1,4 +1,4 @@
-import type { ChainableCommander, Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { z } from "zod";
 import { execPipeline } from "../redis/pipeline.ts";
 import { keysOf, settleHolds } from "./holds.ts";
@@ -7,8 +7,8 @@ import type { VersionedBalance } from "./versioned-balance.ts";
 /** The copies of balances in Redis. A copy may be missing or older than Postgres' balance, but never newer. */
 
 /** Stores an organization's balance in Redis, unless Redis has that version or a newer one. Ends no hold. */
-export const storeBalance = (on: Redis | ChainableCommander, organizationId: string, balance: VersionedBalance) =>
-  settleHolds(on, organizationId, balance, []);
+export const storeBalance = (redis: Redis, organizationId: string, balance: VersionedBalance) =>
+  settleHolds(redis, organizationId, balance, []);
 
 const copyReply = z.tuple([z.coerce.number(), z.coerce.number()]);
 

@@ -1,4 +1,4 @@
-import type { ChainableCommander, Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { z } from "zod";
 import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
 import { protocolTimes } from "../protocol-times.ts";
@@ -75,23 +75,25 @@ const replyScript = Script.endingWork("reply", new URL("reply.lua", import.meta.
 export const defineReplyScript = (redis: Redis) => replyScript.define(redis);
 
 /**
- * Sends replies to their inboxes, each with one command. Sending one twice is harmless: the reader takes the first. An
- * inbox whose API has died expires.
+ * Sends a reply to its inbox. Sending it twice is harmless: the reader takes the first. An inbox whose API has died expires.
  */
-export function appendReplies(
-  on: Redis | ChainableCommander,
-  replies: readonly { inbox: string; requestId: string; outcome: SearchOutcome; trace: SearchTrace }[],
-): void {
-  for (const { inbox, requestId, outcome, trace } of replies) {
-    const head: z.infer<typeof entryHead> = { requestId, trace };
-    if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
-    else if (outcome.charged) head.charged = true;
-    const payload = outcome.kind === "answer" ? outcome.body : serializeFailure(outcome.code, outcome.details);
-    void replyScript.run(on, [inbox], [inboxLengthMax, protocolTimes.replyInboxMs, JSON.stringify(head), payload]);
-  }
+export async function sendReply(
+  redis: Redis,
+  {
+    inbox,
+    requestId,
+    outcome,
+    trace,
+  }: { inbox: string; requestId: string; outcome: SearchOutcome; trace: SearchTrace },
+): Promise<void> {
+  const head: z.infer<typeof entryHead> = { requestId, trace };
+  if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
+  else if (outcome.charged) head.charged = true;
+  const payload = outcome.kind === "answer" ? outcome.body : serializeFailure(outcome.code, outcome.details);
+  await replyScript.run(redis, [inbox], [inboxLengthMax, protocolTimes.replyInboxMs, JSON.stringify(head), payload]);
 }
 
-/** Reads one entry of an inbox: field names and values in turn. @throws if it is not an entry of {@link appendReplies}. */
+/** Reads one entry of an inbox: field names and values in turn. @throws if it is not an entry of {@link sendReply}. */
 export function readReply(fields: readonly Buffer[]): {
   requestId: string;
   outcome: SearchOutcome;

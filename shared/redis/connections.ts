@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { Redis } from "ioredis";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Shutdown } from "../process/shutdown.ts";
@@ -12,7 +13,6 @@ const failing = {
   maxRetriesPerRequest: 0,
   enableOfflineQueue: false,
   commandTimeout: protocolTimes.redisCommandMs,
-  enableAutoPipelining: true,
 };
 /** Options of a connection that waits. */
 const waiting = { maxRetriesPerRequest: null, enableOfflineQueue: true };
@@ -70,7 +70,10 @@ export class RedisConnections {
       reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 2 : false),
     });
     // For each refused command of a pipeline ioredis adds a listener to the old stream, which would log a warning.
-    redis.on("connect", () => redis.stream.setMaxListeners(0));
+    redis.on("connect", () => {
+      redis.stream.setMaxListeners(0);
+      shareWrites(redis.stream);
+    });
     redis.on("error", throttledWarning(this.#log, `error on the Redis connection ${name}`));
     this.#shutdown.register(`redis ${name}`, () => redis.disconnect());
     this.#watch(name, redis);
@@ -91,6 +94,18 @@ export class RedisConnections {
       if (redis.status === "ready") redis.ping().catch(() => undefined);
     }
   }
+}
+
+/** Sends commands that are written one right after the other with one system call. */
+function shareWrites(stream: Socket): void {
+  const write = stream.write.bind(stream);
+  stream.write = (...args: unknown[]): boolean => {
+    if (stream.writableCorked === 0) {
+      stream.cork();
+      process.nextTick(() => stream.uncork());
+    }
+    return Reflect.apply(write, stream, args);
+  };
 }
 
 /** A growing pause, with enough chance in it that processes which lost Redis together do not come back together. */

@@ -1,45 +1,114 @@
 import { readFileSync } from "node:fs";
-import type { ChainableCommander, Redis } from "ioredis";
-
-/** Where a script can run: on a connection, or as one command of a pipeline. */
-type Runner = Redis | ChainableCommander;
+import type { Redis } from "ioredis";
+import { z } from "zod";
 
 type Argument = string | number | Buffer;
+
+interface Call {
+  keys: readonly string[];
+  args: readonly Argument[];
+  resolve: (reply: unknown) => void;
+  reject: (error: unknown) => void;
+}
+
+// Redis runs a command to its end before the next one. These keep it short, and answers out of one another's way.
+const callsPerCommandMax = 64;
+const bytesPerCommandMax = 1024 * 1024;
 
 // Redis 7 or newer. The line must be the first one of a script.
 const allowOutOfMemory = "#!lua flags=allow-oom";
 
+const runCalls = readFileSync(new URL("run-calls.lua", import.meta.url), "utf8");
+const repliesOf = z.array(z.unknown());
+
 /**
- * A Lua script in a file of its own. ioredis' defineCommand sends it in full once and by its digest from then on, and in
- * full again if the server does not know it any more.
+ * A Lua script in a file of its own. Calls of it that a process makes in the same turn of the event loop share one command,
+ * in which run-calls.lua runs the script once for each: under load most of the cost of a short script is its command.
+ * ioredis' defineCommand sends it in full once and by its digest from then on, and in full again if the server does not
+ * know it any more.
  */
 export class Script {
   readonly #name: string;
-  #lua: string;
+  readonly #text: string;
+  #flags = "";
+  readonly #waiting = new WeakMap<Redis, Call[]>();
 
   /** @param name the name of the command on connections. @param files the parts of the script's text, in order. */
   constructor(name: string, ...files: URL[]) {
     this.#name = name;
-    this.#lua = files.map((file) => readFileSync(file, "utf8")).join("\n");
+    this.#text = files.map((file) => readFileSync(file, "utf8")).join("\n");
   }
 
   /** A script that also runs while Redis is out of memory: one that ends work, and so makes room. */
   static endingWork(name: string, ...files: URL[]): Script {
     const script = new Script(name, ...files);
-    script.#lua = `${allowOutOfMemory}\n${script.#lua}`;
+    script.#flags = allowOutOfMemory;
     return script;
   }
 
   define(redis: Redis): void {
-    redis.defineCommand(this.#name, { lua: this.#lua });
+    const lua = `${this.#flags}\nlocal function run(KEYS, ARGV)\n${this.#text}\nend\n${runCalls}`;
+    redis.defineCommand(this.#name, { lua });
   }
 
-  /** Runs on a connection that {@link define} was called for. In a pipeline the reply comes with its `exec`. */
-  run(on: Runner, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+  /**
+   * Runs on a connection that {@link define} was called for. Calls run in the order in which they are made.
+   * @throws what this call failed with, whatever becomes of the others in its command; or the error of the connection.
+   */
+  run(redis: Redis, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const call = { keys, args, resolve, reject };
+      const waiting = this.#waiting.get(redis);
+      if (waiting) {
+        waiting.push(call);
+        return;
+      }
+      this.#waiting.set(redis, [call]);
+      // After the input of this turn, so that calls that came together leave together.
+      setImmediate(() => this.#sendWaiting(redis));
+    });
+  }
+
+  #sendWaiting(redis: Redis): void {
+    const calls = this.#waiting.get(redis) ?? [];
+    this.#waiting.delete(redis);
+    while (calls.length > 0) void this.#send(redis, calls.splice(0, countFitting(calls)));
+  }
+
+  async #send(redis: Redis, calls: readonly Call[]): Promise<void> {
+    try {
+      const replies = repliesOf.parse(await this.#command(redis, calls));
+      for (const [at, { resolve, reject }] of calls.entries()) {
+        const reply = replies[at];
+        if (reply instanceof Error) reject(reply);
+        else resolve(reply);
+      }
+    } catch (error) {
+      for (const { reject } of calls) reject(error);
+    }
+  }
+
+  #command(redis: Redis, calls: readonly Call[]): Promise<unknown> {
     // defineCommand adds a method under the script's name, which the types of ioredis cannot know.
-    const commands = on as unknown as Record<string, ((...all: Argument[]) => Promise<unknown>) | undefined>;
+    const commands = redis as unknown as Record<string, ((...all: Argument[]) => Promise<unknown>) | undefined>;
     const command = commands[this.#name];
     if (!command) throw new Error(`the script ${this.#name} was not defined on this connection`);
-    return command.call(on, keys.length, ...keys, ...args);
+    const keys: string[] = [];
+    const args: Argument[] = [];
+    for (const call of calls) {
+      keys.push(...call.keys);
+      args.push(call.keys.length, call.args.length, ...call.args);
+    }
+    return command.call(redis, keys.length, ...keys, ...args);
   }
+}
+
+/** How many of the first calls fit into a command; at least one. */
+function countFitting(calls: readonly Call[]): number {
+  let bytes = 0;
+  const beyond = calls.findIndex(({ args }, at) => {
+    for (const arg of args) if (typeof arg !== "number") bytes += arg.length;
+    return at > 0 && (at === callsPerCommandMax || bytes > bytesPerCommandMax);
+  });
+  return beyond < 0 ? calls.length : beyond;
 }

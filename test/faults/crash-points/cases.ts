@@ -14,7 +14,7 @@ import type { Edge, Point, Step } from "./points.ts";
  *   worker's "answer after" and the API's "arrive after" enclose it.
  * - amid, except for the 200: every other message is so short, or built so, that the other side takes all of it or nothing.
  *   A pipeline is neither: it is cut at each of its commands.
- * - answer before: settle.lua and the answer share a pipeline, so it equals "drop after" to the byte.
+ * - answer before: the answer is sent right behind settle.lua, so it equals "drop after" to the byte.
  * - look, and fetch, at the second delivery: they read and change nothing, so it equals the first.
  * - confirm, reverse, undelivered charges with a key: a charge under a key is never given back.
  * - a hang-up with a key: it changes nothing.

@@ -45,23 +45,36 @@ function scriptOf(redis: Redis, sha: unknown): string | undefined {
   return found?.[0].split(":")[0];
 }
 
-/** settle.lua has three arguments after its keys, and four more for each hold that it ends. */
+/** settle.lua has three arguments, and four more for each hold that it ends. A command may contain several calls of it. */
 function stepOfSettle([, keys, ...rest]: readonly unknown[]): Step | undefined {
   if (!isAbout(rest.map(String).join(" "))) return undefined;
-  return rest.length > Number(keys) + 3 ? "drop" : "store";
+  return argumentsPerCall(rest.slice(Number(keys))).some((count) => count > 3) ? "drop" : "store";
 }
 
-/** A read that found nothing is not the step: the API and the worker repeat these two all the time. */
+/** How many arguments each call in a command has. See run-calls.lua. */
+function argumentsPerCall(args: readonly unknown[]): number[] {
+  const counts: number[] = [];
+  for (let at = 0; at < args.length; at += 2 + Number(args[at + 1])) counts.push(Number(args[at + 1]));
+  return counts;
+}
+
+/** The API and the worker repeat these all the time: a read that found nothing is not the step. */
+const mayBeRepeated: ReadonlySet<Step> = new Set(["arrive", "take"]);
+
 function hasHappened(step: Step, reply: unknown): boolean {
   if (step === "arrive") return reply !== null;
   if (step === "take") return Array.isArray(reply) && Array.isArray(reply[0]);
   return true;
 }
 
+/** Connections on which the last command was sent. */
+const cut = new WeakSet<Redis>();
+
 export function watchRedis(): void {
   Redis.prototype.sendCommand = function (this: Redis, command, stream) {
     // A pipeline's commands were examined together.
     if (stream) return sendCommand.call(this, command, stream);
+    if (cut.has(this)) return command.promise;
     const step = stepOf(this, command);
     const { resolve } = command;
     command.resolve = (reply) => {
@@ -69,6 +82,8 @@ export function watchRedis(): void {
       if (step && edgeAt(step) === "after" && hasHappened(step, reply)) die();
       resolve(reply);
     };
+    // What is sent right behind the step would arrive before its reply.
+    if (step && edgeAt(step) === "after" && !mayBeRepeated.has(step)) cut.add(this);
     if (!step || edgeAt(step) !== "before") return sendCommand.call(this, command);
     if (step !== "take") die();
     void untilKnownIdle(this, command).then(() => sendCommand.call(this, command));

@@ -53,6 +53,11 @@ export const answerMutants: readonly Mutant[] = [
     name: "holds-stay-in-a-full-redis",
     what: "A Redis that is out of memory refuses to end holds.",
     caughtBy: testFile("test/shared/credits/key-records.test.ts"),
-    edits: [inCode("Script.endingWork", replace(/`[^`]*`/, "script.#lua || allowOutOfMemory"))],
+    edits: [
+      inCode(
+        "Script.endingWork",
+        replace("script.#flags = allowOutOfMemory", "script.#flags = allowOutOfMemory && ''"),
+      ),
+    ],
   },
 ];

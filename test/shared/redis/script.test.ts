@@ -1,0 +1,78 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { Script } from "../../../shared/redis/script.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
+
+const script = new Script("push", new URL("script.lua", import.meta.url));
+
+let server: LocalServer;
+let redis: Redis;
+beforeAll(async () => {
+  server = await freshRedis();
+  redis = new Redis(server.url);
+  script.define(redis);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+beforeEach(async () => {
+  await redis.flushall();
+  await redis.config("RESETSTAT");
+});
+
+const push = (list: string, value: string | Buffer) => script.run(redis, [list], [value]);
+
+async function commandsRun(): Promise<number> {
+  const stats = await redis.info("commandstats");
+  return [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)].reduce((sum, [, calls]) => sum + Number(calls), 0);
+}
+
+test("calls of one turn share a command, and each gets its own reply in the order of the calls", async () => {
+  const replies = await Promise.all(["a", "b", "c"].map((value) => push("list", value)));
+  expect(replies).toEqual([
+    ["pushed", 1],
+    ["pushed", 2],
+    ["pushed", 3],
+  ]);
+  expect(await redis.lrange("list", 0, -1)).toEqual(["a", "b", "c"]);
+  expect(await commandsRun()).toBe(1);
+});
+
+test("a call that fails stops no other call of its command", async () => {
+  await redis.set("text", "not a list");
+  const calls = [
+    push("list", "a"),
+    push("text", "b"),
+    push("list", "broken"),
+    push("list", "quiet"),
+    push("list", "c"),
+  ];
+  const [first, refused, broken, quiet, last] = await Promise.allSettled(calls);
+  expect(first).toMatchObject({ status: "fulfilled", value: ["pushed", 1] });
+  expect(refused).toMatchObject({ status: "rejected", reason: { message: expect.stringMatching(/^WRONGTYPE /) } });
+  expect(broken).toMatchObject({ status: "rejected", reason: { message: expect.stringMatching(/broken/) } });
+  expect(quiet).toEqual({ status: "fulfilled", value: null });
+  expect(last).toMatchObject({ status: "fulfilled", value: ["pushed", 3] });
+  expect(await commandsRun()).toBe(1);
+});
+
+test("a command has a bounded number of calls and of bytes", async () => {
+  await Promise.all(Array.from({ length: 130 }, (_, at) => push("many", String(at))));
+  expect(await redis.llen("many")).toBe(130);
+  expect(await commandsRun()).toBe(3);
+  await redis.config("RESETSTAT");
+  await Promise.all(Array.from({ length: 4 }, () => push("large", Buffer.alloc(400_000))));
+  expect(await redis.llen("large")).toBe(4);
+  expect(await commandsRun()).toBe(2);
+});
+
+test("every call is rejected if the connection is closed", async () => {
+  const closed = new Redis(server.url, { enableOfflineQueue: false, retryStrategy: () => null, lazyConnect: true });
+  closed.on("error", () => undefined);
+  script.define(closed);
+  const calls = [1, 2].map(() => script.run(closed, ["list"], ["a"]));
+  closed.disconnect();
+  for (const call of await Promise.allSettled(calls)) expect(call.status).toBe("rejected");
+});
