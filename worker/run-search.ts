@@ -7,7 +7,7 @@ import { protocolTimes } from "../shared/protocol-times.ts";
 import { isSameOrSubdomain } from "../shared/query/domains.ts";
 import { type SearchOutcome, type SearchTrace, serializeAnswer } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
-import type { Result } from "../shared/results.ts";
+import type { Result, SearchResponseBody } from "../shared/results.ts";
 import type { AbandonedSearches } from "./abandoned-searches.ts";
 import type { Engine, SourcedAnswer } from "./engine/single-flight.ts";
 import type { EngineAnswer } from "./engine/engine-answer.ts";
@@ -27,7 +27,37 @@ export type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metric
 const notSearched = { provider: "none", calls: [], costMicroUsd: 0 };
 
 export async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated: boolean): Promise<void> {
-  const { clock, metrics, settlement, abandonedSearches } = context;
+  const { clock, settlement } = context;
+  const { ending, trace, isAbandoned } = await search(context, job, isRepeated);
+  const body = job.key && ending.ok ? await compressAnswer(ending.body) : undefined;
+  try {
+    await settlement.settle({
+      request: isAbandoned ? abandonment(job) : settlementRequest(job, ending, body),
+      retryForMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs,
+      toOutcome: (decision) => conclude(context, job, ending, decision),
+      reply: { inbox: job.inbox, trace },
+      ifCharged: "end_hold",
+    });
+  } catch (error) {
+    // Postgres was unreachable until after the deadline, and the API has answered 504.
+    if (!isTransient(error)) throw error;
+    context.log.warn({ err: error, requestId: job.requestId }, "the sweeper or the reconciler will end a search");
+  }
+}
+
+/**
+ * How the engine ended a search: the body of its answer, as it is if the search is charged, or the error. The body is
+ * serialized before the search waits for its decision, so that its results are garbage by then.
+ */
+type Ending = { ok: true; body: Buffer } | (Failed & { reason: Failed["code"] | "deadline_passed" });
+type Failed = Pick<Extract<EngineAnswer, { ok: false }>, "ok" | "code" | "details">;
+
+async function search(
+  context: RunningSearches,
+  job: SearchJob,
+  isRepeated: boolean,
+): Promise<{ ending: Ending; trace: SearchTrace; isAbandoned: boolean }> {
+  const { clock, metrics, abandonedSearches } = context;
   const startedAtMs = clock.nowMs();
   const queueMs = Math.max(0, startedAtMs - job.enqueuedAtMs);
   metrics.queueWaitSeconds.observe(queueMs / 1_000);
@@ -40,22 +70,13 @@ export async function runSearchJob(context: RunningSearches, job: SearchJob, isR
   const trace: SearchTrace = { ...answer.trace, from: answer.from, queueMs: round(queueMs), runMs: round(runMs) };
   context.log.debug({ requestId: job.requestId, ...trace }, "search ran");
   countCalls(context, trace);
+  return { ending: endingOf(job, answer), trace, isAbandoned: abandoned.aborted };
+}
 
-  const paid = job.key && answer.ok ? serialize(job, answer, job.priceMils) : undefined;
-  const compressed = paid && (await compressAnswer(paid));
-  try {
-    await settlement.settle({
-      request: abandoned.aborted ? abandonment(job) : settlementRequest(job, answer, compressed),
-      retryForMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs,
-      toOutcome: (decision) => conclude(context, job, answer, decision, paid),
-      reply: { inbox: job.inbox, trace },
-      ifCharged: "end_hold",
-    });
-  } catch (error) {
-    // Postgres was unreachable until after the deadline, and the API has answered 504.
-    if (!isTransient(error)) throw error;
-    context.log.warn({ err: error, requestId: job.requestId }, "the sweeper or the reconciler will end a search");
-  }
+function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
+  if (answer.ok) return { ok: true, body: serialize(job, answer) };
+  const { code, details, trace } = answer;
+  return { ok: false, code, details, reason: trace === notSearched ? "deadline_passed" : code };
 }
 
 async function ask(
@@ -76,36 +97,29 @@ const abandonment = ({ requestId, organizationId, key }: SearchJob): SettlementR
   reason: "caller_gone",
 });
 
-function settlementRequest(job: SearchJob, answer: EngineAnswer, compressed: Buffer | undefined): SettlementRequest {
+function settlementRequest(job: SearchJob, ending: Ending, compressed: Buffer | undefined): SettlementRequest {
   const { requestId, organizationId, key, priceMils } = job;
-  if (answer.ok) return { requestId, organizationId, key, wanted: "charge", priceMils, answer: compressed };
-  const reason = answer.trace === notSearched ? "deadline_passed" : answer.code;
-  return { requestId, organizationId, key, wanted: "refund", reason };
+  if (ending.ok) return { requestId, organizationId, key, wanted: "charge", priceMils, answer: compressed };
+  return { requestId, organizationId, key, wanted: "refund", reason: ending.reason };
 }
 
 /**
  * The answer or the error for the caller, once Postgres has decided who pays. Under a key Postgres also decides the bytes:
  * what an earlier run or another request has stored goes to the caller, and this run's answer is dropped.
  */
-function conclude(
-  context: RunningSearches,
-  job: SearchJob,
-  answer: EngineAnswer,
-  decision: Decision,
-  paid: Buffer | undefined,
-): SearchOutcome {
+function conclude(context: RunningSearches, job: SearchJob, ending: Ending, decision: Decision): SearchOutcome {
   const { timeoutMs } = job;
   const { stored, chargedMils } = decision;
-  if (!answer.ok) {
-    const details = answer.code === "engine_timeout" ? { timeoutMs } : answer.details;
-    return { kind: "failure", code: answer.code, details, charged: isCharged(decision) };
+  if (!ending.ok) {
+    const details = ending.code === "engine_timeout" ? { timeoutMs } : ending.details;
+    return { kind: "failure", code: ending.code, details, charged: isCharged(decision) };
   }
   if (stored) return { kind: "answer", ...stored, chargedMils };
-  if (isCharged(decision)) return answered(job, paid ?? serialize(job, answer, chargedMils), chargedMils);
+  if (isCharged(decision)) return answered(job, ending.body, chargedMils);
   switch (decision.reason) {
     case "already_paid":
       // The payment is of a version that did not store answers, and Redis has lost it.
-      return answered(job, serialize(job, answer, 0), 0);
+      return answered(job, notCharged(job, ending.body), 0);
     case "out_of_credits":
       return { kind: "failure", code: "out_of_credits", details: outOfCredits(context, job, decision) };
     case "idempotency_key_reused":
@@ -123,15 +137,21 @@ const answered = ({ requestId }: SearchJob, body: Buffer, chargedMils: number): 
   chargedMils,
 });
 
-function serialize(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>, chargedMils: number): Buffer {
+function serialize(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>): Buffer {
   return serializeAnswer({
     requestId: job.requestId,
     query: job.query,
-    creditsCharged: chargedMils,
-    creditsRemaining: job.remainingMils + job.priceMils - chargedMils,
+    creditsCharged: job.priceMils,
+    creditsRemaining: job.remainingMils,
     totalResultsCount: answer.totalResultsCount,
     results: onTarget(answer.results, job.query.targetDomain),
   });
+}
+
+/** The body that {@link serialize} made, of a search that is not charged after all. */
+function notCharged(job: SearchJob, body: Buffer): Buffer {
+  const charged: SearchResponseBody = JSON.parse(body.toString());
+  return serializeAnswer({ ...charged, creditsCharged: 0, creditsRemaining: job.remainingMils + job.priceMils });
 }
 
 /** The results on the target domain or its subdomains. They keep their ranks on the whole page. */

@@ -1,4 +1,4 @@
-import { createHash, randomInt } from "node:crypto";
+import { hash, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
@@ -28,7 +28,7 @@ export function isTokenShaped(text: string): boolean {
 
 /** The SHA-256 of a token. Postgres stores only this: 32 random characters need no slow hash. */
 export function hashToken(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
+  return hash("sha256", token, "buffer");
 }
 
 const issuedRow = z.object({ id: z.string() });

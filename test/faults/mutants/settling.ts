@@ -15,11 +15,11 @@ export const settlingMutants: readonly Mutant[] = [
         "runSearchJob",
         replace(
           "try {",
-          `if (answer.ok)
-             appendReplies((context as unknown as Context).redis, [{ inbox: job.inbox, requestId: job.requestId, outcome: answered(job, serialize(job, answer, job.priceMils), job.priceMils), trace }]);
+          `if (ending.ok)
+             void sendReply((context as unknown as Context).redis, { inbox: job.inbox, requestId: job.requestId, outcome: answered(job, ending.body, job.priceMils), trace });
            try {`,
         ),
-        ["appendReplies"],
+        ["sendReply"],
       ),
     ],
   },
@@ -28,7 +28,7 @@ export const settlingMutants: readonly Mutant[] = [
     what: "The worker charges a search whatever the engine answers, and does not report that the charge stands.",
     caughtBy: randomFaults("300", "--only", "provider fails"),
     edits: [
-      inCode("settlementRequest", replace("if (answer.ok) return", "if (answer.ok || requestId !== '') return")),
+      inCode("settlementRequest", replace("if (ending.ok) return", "if (ending.ok || requestId !== '') return")),
       inCode("conclude", replace("charged: isCharged(decision)", "charged: false")),
     ],
   },
@@ -137,7 +137,7 @@ export const settlingMutants: readonly Mutant[] = [
           replace(
             'ifCharged: "end_hold", });',
             `ifCharged: "end_hold", });
-             if (decision.kind === "charge" && conclude(context, job, answer, decision, paid).kind === "failure" && !job.key)
+             if (decision.kind === "charge" && conclude(context, job, ending, decision).kind === "failure" && !job.key)
                await reverseCharges((context as unknown as Context).database, [job], "engine_timeout");`,
           ),
         ),
