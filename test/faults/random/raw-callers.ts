@@ -28,25 +28,25 @@ export async function pipeline(cluster: Cluster, requests: readonly RawRequest[]
   const [first] = requests;
   if (!first) return [];
   const connection = await open(cluster, first);
-  const startedAtMs = performance.now();
   for (const { customer, api, keyword, depth } of requests) {
     const { token } = customer;
     connection?.send(searchBytes({ url: cluster.addressOf(api, "/").href, token }, { keyword, depth }));
   }
   const answersOf = () => responsesIn(connection?.received ?? Buffer.alloc(0)).filter(({ isWhole }) => isWhole);
+  // The turn of each comes when the answer before it has been read. If there is none any more, all of them lost this turn.
+  let turnAtMs = performance.now();
   for (const [at, attempt] of attempts.entries()) {
-    attempt.sentAtMs = performance.now(); // Its turn comes when the answer before it has been read.
+    attempt.sentAtMs = turnAtMs;
     await connection?.readUntil(() => answersOf().length > at, timeoutMs);
     attempt.endedAtMs = performance.now();
     const found = answersOf()[at];
     if (found) {
       const { requestId } = answerHead.parse(JSON.parse(found.body));
       attempt.answer = { status: found.status, requestId, text: found.body, replayed: false };
+      turnAtMs = attempt.endedAtMs;
     } else attempt.noAnswer = !connection || connection.isClosed ? "broken" : "silent";
   }
   connection?.reset();
-  // Where there is no answer any more, all of them were lost at the same time.
-  for (const attempt of attempts) if (!attempt.answer) attempt.sentAtMs = startedAtMs;
   return attempts;
 }
 
