@@ -1,4 +1,4 @@
-import { type ConnectionOptions, type Job, type JobsOptions, Queue, type QueueOptions, Worker } from "bullmq";
+import { type ConnectionOptions, type Job, Queue, type QueueOptions, Worker, type WorkerOptions } from "bullmq";
 import type { Redis } from "ioredis";
 import { Batcher } from "../concurrency/batcher.ts";
 import { waitFor } from "../concurrency/with-timeout.ts";
@@ -27,13 +27,11 @@ export const queueKeys = {
   job: (requestId: string) => `${prefix}:${queueName}:${requestId}`,
 };
 
-const jobOptions: JobsOptions = {
-  // A failed search is refunded and answered, not retried; only the job of a dead worker is taken over.
-  attempts: 1,
-  removeOnComplete: true,
+// A failed search is refunded and answered, not retried; only the job of a dead worker is taken over. BullMQ reads this from
+// the worker where a job has no options of its own, which would be serialized, stored and parsed for every search.
+const keepJobs: Pick<WorkerOptions, "removeOnComplete" | "removeOnFail"> = {
+  removeOnComplete: { count: 0 },
   removeOnFail: { age: 3_600, count: 1_000 },
-  sizeLimit: 64 * 1024,
-  stackTraceLimit: 5,
 };
 // Serpmill does not read BullMQ's event stream. It cannot be switched off, only kept short.
 const eventsMax = 1_000;
@@ -79,7 +77,6 @@ export async function openSearchQueue({ connections, metrics, log, shutdown }: O
   const connection = connections.openCommands("queue");
   await awaitReady(connection, "queue", log);
   const queue = createQueue(connection, {
-    defaultJobOptions: jobOptions,
     streams: { events: { maxLen: eventsMax } },
     skipWaitingForReady: true,
   });
@@ -134,6 +131,7 @@ export function openSearchWorker(
     stalledInterval: protocolTimes.stallCheckIntervalMs,
     maxStalledCount: takeOversMax,
     drainDelay: drainDelaySeconds,
+    ...keepJobs,
   });
   const warn = throttledWarning(log, "worker error");
   worker.on("error", (error) => {
