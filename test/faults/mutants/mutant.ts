@@ -68,6 +68,6 @@ function patternOf(anchor: string | RegExp): RegExp {
 }
 
 /** The command of a test file. */
-export const testFile = (path: string): readonly string[] => ["vitest", "run", path];
+export const testFile = (path: string): readonly string[] => ["vitest", "run", path, "--bail", "1"];
 /** The command of `npm run faults`. */
 export const faults = (...args: readonly string[]): readonly string[] => ["node", "test/faults/main.ts", ...args];
