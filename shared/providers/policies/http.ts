@@ -4,7 +4,6 @@ import type { Failure, PageAnswer, PageRequest, Provider, Transport } from "../p
 const connectTimeoutMs = 5_000;
 /** A page of results has some ten kilobytes, a hundred results with all their details half a megabyte. */
 const bodyBytesMax = 4 * 1024 * 1024;
-const connectionsPerProviderMax = 256;
 const idleConnectionMsMax = 30_000;
 
 /** Error codes of undici that mean an unusable answer, and not an unreachable provider. */
@@ -27,10 +26,13 @@ export type ProviderHttp = {
   close: () => Promise<void>;
 };
 
-/** Opens the connection pools to the providers. Connections are kept alive between searches. */
+/**
+ * Opens the connection pools to the providers. Connections are kept alive between searches. A pool has no bound of its own:
+ * each call needs one connection, and the bulkhead of the provider bounds the calls. So no call waits here, where the wait
+ * would count as the provider's time.
+ */
 export function openProviderHttp(): ProviderHttp {
   const agent = new Agent({
-    connections: connectionsPerProviderMax,
     connect: { timeout: connectTimeoutMs },
     keepAliveTimeout: idleConnectionMsMax,
     maxResponseSize: bodyBytesMax,

@@ -14,6 +14,7 @@ import {
   stall,
   startSerperStub,
 } from "../../../harness/stubs/serper-stub.ts";
+import { eventually } from "../../../harness/assertions/eventually.ts";
 import { farMs } from "./fixtures.ts";
 
 let stub: SerperStub;
@@ -35,6 +36,15 @@ function send({ timeoutMs = farMs, provider = overHttp, stop = new AbortControll
   const whole: PageRequest = { url: `${stub.url}/search`, method: "POST", headers: {}, body: "{}", ...request };
   return http.send(provider, whole, { timeoutMs, signal: stop.signal });
 }
+
+test("no call waits for a connection, however many run", async () => {
+  const calls = 600;
+  const release = stub.hold();
+  const answers = Array.from({ length: calls }, () => send({ request: { body: '{"page":1}' } }));
+  await eventually(async () => stub.requests.length === calls);
+  release();
+  expect((await Promise.all(answers)).filter((answer) => !("status" in answer))).toEqual([]);
+});
 
 test.each([200, 403, 429, 500])("an answer with status %d is returned, with headers and body", async (status) => {
   stub.otherwise = reply(status, { message: "text" });
