@@ -74,15 +74,16 @@ const engineSettings = z.object({
     .regex(/^[\w-]{20,}$/, "expected 20 or more letters, digits, - or _")
     .optional(),
   SERPAPI_BASE_URL: url("http:", "https:").default("https://serpapi.com"),
-  SERPAPI_CONCURRENCY: providerConcurrency.default(50),
+  /** Absent: the limit finds itself. */
+  SERPAPI_CONCURRENCY: providerConcurrency.optional(),
   /** It is sent in a header. */
   SERPER_API_KEY: z
     .string()
     .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
     .optional(),
   SERPER_BASE_URL: url("http:", "https:").default("https://google.serper.dev"),
-  /** The smallest package allows 50 calls a second, which take about a second each. */
-  SERPER_CONCURRENCY: providerConcurrency.default(50),
+  /** Absent: the limit finds itself. */
+  SERPER_CONCURRENCY: providerConcurrency.optional(),
   /** The operator's own instance; there is no public one for this use. */
   SEARXNG_BASE_URL: url("http:", "https:").optional(),
   /** Google blocks an instance that sends too many requests. */

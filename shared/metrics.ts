@@ -180,6 +180,14 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
     answeredSearches: counter(
       "searches_asked_total",
       "Answered searches, by the source of the answer: a provider, a concurrent identical search, or the cache.",
+    providerSlotWaitSeconds: histogram(
+      "provider_slot_wait_duration_seconds",
+      "From the wish to call a provider to the start of the call, or to giving up: the wait for a slot.",
+      ["provider"],
+    ),
+    providerCallsLimit: gauge("provider_calls_limit", "Calls to a provider that this worker may run at once.", [
+      "provider",
+    ]),
       ["from"],
     ),
     providerCostSavedMicroUsd: counter(

@@ -54,6 +54,8 @@ export type Failure = {
   costMicroUsd?: number;
   /** Whether it failed for lack of time: the same search with a later deadline may succeed. */
   outOfTime?: boolean;
+  /** Whether the provider said, with a 503, that it has too much to do. */
+  overloaded?: boolean;
 };
 
 /** A failure with its cost, if it cost anything. */
@@ -101,8 +103,11 @@ export type Provider = {
   };
   /** Milliseconds after which one call is given up. */
   callTimeoutMs: number;
-  /** Calls that one process runs at once. Further calls wait for a slot, or go to another provider. */
-  concurrentCallsMax: number;
+  /**
+   * Calls that one process runs at once; `adaptive` if the limit finds itself (`policies/adaptive-limit.ts`). Further calls
+   * wait for a slot, or go to another provider.
+   */
+  concurrentCallsMax: number | "adaptive";
   /**
    * The request for one page; page numbers begin at 1. A page has up to 10 organic results, or all that the depth needs:
    * then `read` returns it with `hasMore: false`.

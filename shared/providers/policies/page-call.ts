@@ -1,7 +1,9 @@
-import type { PageOutcome, Provider } from "../provider.ts";
+import type { PageAnswer, PageOutcome, Provider } from "../provider.ts";
 import { type Attempt, cancellationFailure, minCallMs } from "./attempt.ts";
 import type { ProviderHttp } from "./http.ts";
 import { recordCall } from "./trace.ts";
+
+const serviceUnavailable = 503;
 
 /**
  * One call to a provider for one page: the adapter's request, HTTP, the adapter's reading. Records its outcome, duration
@@ -37,10 +39,16 @@ async function call(
   try {
     const answer = await http.send(provider, provider.request(attempt.query, pageNumber), { timeoutMs, signal });
     if (signal.aborted) return cancellationFailure(attempt);
-    if (!("failure" in answer)) return provider.read(answer);
+    if (!("failure" in answer)) return read(provider, answer);
     return answer.failure === "timeout" ? { ...answer, outOfTime: remainingMs < provider.callTimeoutMs } : answer;
   } catch {
     // An adapter that throws met an answer that its author did not foresee. For the caller it is an unreadable answer.
     return { failure: "unreadable" };
   }
+}
+
+/** Adapters tell apart what a caller can notice. Whether a 5xx was a 503 matters to the limit of calls alone. */
+function read(provider: Provider, answer: PageAnswer): PageOutcome {
+  const outcome = provider.read(answer);
+  return "failure" in outcome && answer.status === serviceUnavailable ? { ...outcome, overloaded: true } : outcome;
 }

@@ -35,6 +35,11 @@ export class ProviderClient {
     return this.#bulkhead.hasFreeSlot() ? "ready" : "saturated";
   }
 
+  /** Calls that wait for a bulkhead slot. */
+  get callsWaiting(): number {
+    return this.#bulkhead.waiting;
+  }
+
   /** Takes a hedge from the budget that hedges share with retries. @returns false if none is left. */
   reserveHedge(): boolean {
     return this.#retryBudget.spend();

@@ -60,7 +60,7 @@ export function openSerpapi(config: EngineConfig): Provider {
     name: "serpapi",
     can: { mobile: true, city: true, language: (languageCode) => isLanguageListed(languageCode, googleLanguages) },
     callTimeoutMs,
-    concurrentCallsMax: config.SERPAPI_CONCURRENCY,
+    concurrentCallsMax: config.SERPAPI_CONCURRENCY ?? "adaptive",
     request: (query, pageNumber) => {
       const parameters = new URLSearchParams({
         engine: "google",

@@ -65,7 +65,7 @@ export function openSerper(config: EngineConfig): Provider {
     name: "serper",
     can: { mobile: false, city: true, language: (languageCode) => isLanguageListed(languageCode, googleLanguages) },
     callTimeoutMs,
-    concurrentCallsMax: config.SERPER_CONCURRENCY,
+    concurrentCallsMax: config.SERPER_CONCURRENCY ?? "adaptive",
     request: (query, pageNumber) => ({
       url,
       method: "POST",

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openMetrics } from "../../../../shared/metrics.ts";
 import { fetchWithFailover } from "../../../../shared/providers/policies/failover.ts";
@@ -54,7 +54,10 @@ function search(names: readonly string[], options: Partial<typeof defaults> = {}
     abandoned: abandonment.signal,
     trace: newTrace(),
   });
-  const sent = (count: number) => eventually(async () => calls.length === count);
+  const sent = async (count: number) => {
+    await nextTurn(); // Calls that have a slot are sent within this turn, before any hedge is due.
+    await eventually(async () => calls.length === count);
+  };
   const call = (index: number): Call => {
     const found = calls[index];
     if (!found) throw new Error(`there are only ${calls.length} calls`);

@@ -79,3 +79,34 @@ test("free slots and running calls are visible", async () => {
   expect(bulkhead.hasFreeSlot()).toBe(true);
   expect(await runningCalls()).toMatchObject([{ value: 0 }]);
 });
+
+test("each wait for a slot is measured: of calls that start at once, later, and never", async () => {
+  const metrics = openMetrics();
+  const bulkhead = open(1, metrics);
+  const waits = async () => {
+    const { values } = await metrics.providerSlotWaitSeconds.get();
+    const of = (suffix: string) => values.find(({ metricName }) => metricName?.endsWith(suffix))?.value ?? 0;
+    return { count: of("_count"), seconds: of("_sum") };
+  };
+  const first = held<PageOutcome>();
+  const running = bulkhead.run(first.call, limits());
+  expect(await waits()).toEqual({ count: 1, seconds: 0 });
+  const later = bulkhead.run(async () => page(), limits());
+  expect(bulkhead.waiting).toBe(1);
+  expect(await bulkhead.run(async () => page(), limits(20))).toEqual(busy);
+  const { count, seconds } = await waits();
+  expect(count).toBe(2);
+  expect(seconds).toBeGreaterThan(0.015);
+  first.end(page());
+  await Promise.all([running, later]);
+  expect((await waits()).count).toBe(3);
+  expect((await waits()).seconds).toBeGreaterThan(2 * 0.015);
+  expect(bulkhead.waiting).toBe(0);
+});
+
+test("a fixed limit stays, whatever the provider answers", async () => {
+  const metrics = openMetrics();
+  const bulkhead = open(4, metrics);
+  await bulkhead.run(async () => ({ failure: "rate_limited" }), limits());
+  expect((await metrics.providerCallsLimit.get()).values).toMatchObject([{ labels: { provider: "serper" }, value: 4 }]);
+});

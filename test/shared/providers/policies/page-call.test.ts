@@ -86,3 +86,10 @@ test("a cancelled call ends with the reason of the cancellation", async () => {
   expect(await callForPage(attempt, 1, { provider: reading(page()), ...cancelled })).toEqual({ failure: "outrun" });
   expect(attempt.trace.calls).toMatchObject([{ outcome: "outrun" }]);
 });
+
+test("a failure says whether the answer was a 503, of all server errors", async () => {
+  const provider = reading({ failure: "unavailable" });
+  const outcome = (status: number) => callForPage(attemptFor(), 1, { provider, ...answering({ ...answer, status }) });
+  expect(await outcome(503)).toEqual({ failure: "unavailable", overloaded: true });
+  expect(await outcome(500)).toEqual({ failure: "unavailable" });
+});
