@@ -13,26 +13,29 @@ import { unavailable } from "../errors.ts";
 // A search is admitted if its expected wait is at most this share of its remaining time. The rest covers what the estimate
 // cannot know: a worker that has just died, a slower provider, searches that other API processes enqueue meanwhile.
 const waitShareMax = 0.5;
-const backlogIntervalMs = 50;
+const readingIntervalMs = 50;
 const retryAfterMinMs = 1_000;
 const retryAfterMaxMs = 30_000;
 
 /**
- * Load shedding: refuses a search that could not be answered before its deadline. The backlog is read in the background
- * while searches arrive, never on their path; searches admitted since the last reading are counted here.
+ * Load shedding: refuses a search that could not be answered before its deadline. Backlog and capacity are read in the
+ * background while searches arrive, never on their path; searches admitted since the last reading are counted here. The
+ * capacity is read as often as the backlog, because workers raise their slots within a second of a new load.
  */
 export class Shedding {
   readonly #redis: Redis;
+  readonly #clock: Clock;
   readonly #stopping: AbortSignal;
   #capacity: WorkerCapacity | undefined;
   #workersSeenAtMs = Number.NEGATIVE_INFINITY;
   #backlog: Backlog = { waiting: 0, running: 0 };
-  #backlogReadAtMs = Number.NEGATIVE_INFINITY;
+  #readAtMs = Number.NEGATIVE_INFINITY;
   #admitted = 0;
   #admittedAtReading = 0;
 
-  constructor(redis: Redis, stopping: AbortSignal) {
+  constructor(redis: Redis, clock: Clock, stopping: AbortSignal) {
     this.#redis = redis;
+    this.#clock = clock;
     this.#stopping = stopping;
   }
 
@@ -44,14 +47,17 @@ export class Shedding {
     this.#capacity = capacity;
   }
 
-  /** Reads the length of the queue. @throws if Redis does not answer. */
-  async refreshBacklog(): Promise<Backlog> {
-    this.#backlogReadAtMs = performance.now();
+  /** Reads the length of the queue and what the workers can take, in one round trip. @throws if Redis does not answer. */
+  async refresh(): Promise<{ backlog: Backlog; capacity: WorkerCapacity }> {
+    this.#readAtMs = performance.now();
     // A search admitted during the reading may be counted twice, which is safer than not at all.
     const admitted = this.#admitted;
-    this.#backlog = await readBacklog(this.#redis);
+    const readings = [readBacklog(this.#redis), readWorkerCapacity(this.#redis, this.#clock.nowMs())] as const;
+    const [backlog, capacity] = await Promise.all(readings);
+    this.#backlog = backlog;
     this.#admittedAtReading = admitted;
-    return this.#backlog;
+    this.updateCapacity(capacity);
+    return { backlog, capacity };
   }
 
   /** Counts a search that goes into the queue. */
@@ -64,8 +70,7 @@ export class Shedding {
     if (this.#stopping.aborted) return unavailable("shutting_down");
     if (!this.#capacity || this.#capacity.workers === 0) return unavailable("no_workers");
     // The periodic reading below makes the same query and logs its errors.
-    if (performance.now() - this.#backlogReadAtMs >= backlogIntervalMs)
-      void this.refreshBacklog().catch(() => undefined);
+    if (performance.now() - this.#readAtMs >= readingIntervalMs) void this.refresh().catch(() => undefined);
 
     const { slots, ratePerMs } = this.#capacity;
     const ahead = this.#backlog.waiting + this.#backlog.running + this.#admitted - this.#admittedAtReading;
@@ -90,14 +95,12 @@ interface Parts {
 
 /** Starts to read workers and queue periodically, and reports them as metrics. */
 export function openShedding({ redis, clock, metrics, log, shutdown, stopping }: Parts): Shedding {
-  const shedding = new Shedding(redis, stopping);
+  const shedding = new Shedding(redis, clock, stopping);
   const measured = [metrics.queueDepth, metrics.workersReporting, metrics.queueOldestSeconds];
   const run = async () => {
     await clock.read(redis);
-    const capacity = await readWorkerCapacity(redis, clock.nowMs());
-    const { waiting } = await shedding.refreshBacklog();
-    shedding.updateCapacity(capacity);
-    metrics.queueDepth.set(waiting);
+    const { backlog, capacity } = await shedding.refresh();
+    metrics.queueDepth.set(backlog.waiting);
     metrics.workersReporting.set(capacity.workers);
     metrics.queueOldestSeconds.set((await readOldestWaitMs(redis, clock.nowMs())) / 1_000);
   };

@@ -14,6 +14,7 @@ import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
+import { Clock } from "../../../shared/redis/clock.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
@@ -29,7 +30,7 @@ class Gate extends Shedding {
   #isShut = true;
 
   constructor(redis: Redis) {
-    super(redis, new AbortController().signal);
+    super(redis, new Clock(), new AbortController().signal);
     this.#redis = redis;
   }
 

@@ -1,7 +1,9 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
+import { writeHeartbeat } from "../../../shared/queue/worker-heartbeats.ts";
 import { Shedding } from "../../../api/search/shedding.ts";
+import { Clock } from "../../../shared/redis/clock.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 
@@ -27,7 +29,7 @@ const fastWorkforce = { workers: 1, slots: 2, ratePerMs: 2 / 100 };
 const admittedMax = 2 + 500 / 50;
 
 function sheddingWith(workforce: typeof fastWorkforce): Shedding {
-  const shedding = new Shedding(redis, never);
+  const shedding = new Shedding(redis, new Clock(), never);
   shedding.updateCapacity(workforce);
   return shedding;
 }
@@ -51,17 +53,17 @@ test("searches of other APIs and searches that run count too", async () => {
   await enqueue(5);
   await redis.lpush(queueKeys.running, "req_a", "req_b");
   const shedding = sheddingWith(fastWorkforce);
-  await shedding.refreshBacklog();
+  await shedding.refresh();
   expect(admitAll(shedding)).toBe(admittedMax - 7);
 });
 
 test("a search that was admitted before the backlog was read is not counted twice", async () => {
   const shedding = sheddingWith(fastWorkforce);
   await enqueue(admitAll(shedding));
-  await shedding.refreshBacklog();
+  await shedding.refresh();
   expect(shedding.refusal(remainingMs)).toBeDefined();
   await redis.del(queueKeys.waiting);
-  await shedding.refreshBacklog();
+  await shedding.refresh();
   expect(admitAll(shedding)).toBe(admittedMax);
 });
 
@@ -70,6 +72,14 @@ test("the backlog is read again while searches arrive", async () => {
   await enqueue(50);
   await expect.poll(() => shedding.refusal(remainingMs)).toBeDefined();
   await redis.flushall();
+  await expect.poll(() => shedding.refusal(remainingMs)).toBeUndefined();
+});
+
+test("the slots that a worker has raised are used while searches arrive", async () => {
+  const shedding = sheddingWith({ workers: 1, slots: 1, ratePerMs: 1 / 10_000 });
+  shedding.countAdmitted();
+  expect(shedding.refusal(remainingMs)).toBeDefined();
+  await writeHeartbeat(redis, "worker", { concurrency: 64, runMs: 500, atMs: Date.now() });
   await expect.poll(() => shedding.refusal(remainingMs)).toBeUndefined();
 });
 
