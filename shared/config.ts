@@ -118,8 +118,8 @@ const settings = z.object({
   API_PORT: port.default(3000),
   API_OPS_PORT: port.default(3001),
   WORKER_OPS_PORT: port.default(3002),
-  /** Concurrent searches of one worker process. A search that waits for a provider costs almost nothing. */
-  WORKER_CONCURRENCY: wholeNumber(1, 1_000).default(32),
+  /** The most searches that one worker process runs at once. How many it does run follows from its load. */
+  WORKER_CONCURRENCY: wholeNumber(1, 1_000).default(1_000),
   /** Milliseconds from the arrival of a search to its last possible answer. */
   SEARCH_DEADLINE_MS: wholeNumber(protocolTimes.searchDeadlineMinMs, protocolTimes.searchDeadlineMaxMs).default(
     protocolTimes.searchDeadlineDefaultMs,

@@ -58,6 +58,8 @@ export function openMetrics() {
     queueDepth,
     queueOldestSeconds,
     workersReporting,
+    metrics.workerSlots,
+    metrics.workerSlotsTaken,
     metrics.liveStreams,
   ];
   for (const measured of measuredLater) measured.remove();
@@ -154,6 +156,8 @@ function ofQueue({ gauge, histogram }: Declare) {
   return {
     queueDepth: gauge("queue_depth", "Searches that wait for a worker."),
     queueOldestSeconds: gauge("queue_oldest_age_seconds", "Age of the oldest search that waits in the queue."),
+    workerSlots: gauge("worker_slots", "Searches that this worker may run at once, as its load allows."),
+    workerSlotsTaken: gauge("worker_slots_taken", "Searches that this worker runs."),
     workersReporting: gauge("workers_reporting", "Workers with a recent heartbeat, as the API sees them."),
     queueWaitSeconds: histogram(
       "queue_wait_duration_seconds",
@@ -176,10 +180,6 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
     providerBreakerOpen: gauge("provider_breaker_open", "1 while the provider's circuit breaker is open.", [
       "provider",
     ]),
-    providerCallsRunning: gauge("provider_calls_running", "Calls to a provider that are running.", ["provider"]),
-    answeredSearches: counter(
-      "searches_asked_total",
-      "Answered searches, by the source of the answer: a provider, a concurrent identical search, or the cache.",
     providerSlotWaitSeconds: histogram(
       "provider_slot_wait_duration_seconds",
       "From the wish to call a provider to the start of the call, or to giving up: the wait for a slot.",
@@ -188,6 +188,10 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
     providerCallsLimit: gauge("provider_calls_limit", "Calls to a provider that this worker may run at once.", [
       "provider",
     ]),
+    providerCallsRunning: gauge("provider_calls_running", "Calls to a provider that are running.", ["provider"]),
+    answeredSearches: counter(
+      "searches_asked_total",
+      "Answered searches, by the source of the answer: a provider, a concurrent identical search, or the cache.",
       ["from"],
     ),
     providerCostSavedMicroUsd: counter(

@@ -4,11 +4,13 @@ import { newId } from "../shared/ids.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
 import { startProcess } from "../shared/process/start-process.ts";
 import { openAbandonedSearches } from "./abandoned-searches.ts";
+import { adjustSlots } from "./adjust-slots.ts";
 import { defineLeaseScripts } from "./engine/flight-leases.ts";
 import { openGoogleEngine } from "./engine/google-engine.ts";
 import { type Engine, openSingleFlight } from "./engine/single-flight.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { startMaintenance } from "./maintenance.ts";
+import { SlotLevel } from "./slot-level.ts";
 import { takeJobs } from "./take-jobs.ts";
 
 await startProcess({ name: "worker", databaseSizeMax: 4, open: openWorker });
@@ -16,27 +18,26 @@ await startProcess({ name: "worker", databaseSizeMax: 4, open: openWorker });
 async function openWorker(context: Context): Promise<void> {
   const { config, database, redis, shutdown } = context;
   const workerId = newId("worker");
-  const engine = openEngine(context);
+  const { engine, callsWaiting } = openEngine(context);
   const settlement = openSettlement(context);
   shutdown.register("settlements", () => settlement.idle());
 
   startMaintenance({ ...context, settlement }, workerId);
-  const averageRunTime = takeJobs({
-    ...context,
-    engine,
-    settlement,
-    abandonedSearches: openAbandonedSearches(context),
-  });
-  const heartbeat = startHeartbeat(context, workerId, averageRunTime);
+  const level = new SlotLevel(config.WORKER_CONCURRENCY);
+  const abandonedSearches = openAbandonedSearches(context);
+  const { worker, average } = takeJobs({ ...context, engine, settlement, abandonedSearches }, level.slots);
+  const heartbeat = startHeartbeat(context, workerId, { level, average });
+  // The APIs admit by the slots that they know of.
+  adjustSlots(context, level, { worker, average, callsWaiting, changed: heartbeat.report });
   await startOpsServer(context, {
     port: config.WORKER_OPS_PORT,
-    checks: { redis: () => redis.ping(), postgres: () => database.query("select 1"), reported: heartbeat },
+    checks: { redis: () => redis.ping(), postgres: () => database.query("select 1"), reported: heartbeat.check },
   });
 }
 
-function openEngine(context: Context): Engine {
+function openEngine(context: Context): { engine: Engine; callsWaiting: () => number } {
   const google = openGoogleEngine(context);
   context.shutdown.register("engine", () => google.close());
   defineLeaseScripts(context.redis);
-  return openSingleFlight(context, google);
+  return { engine: openSingleFlight(context, google), callsWaiting: google.callsWaiting };
 }

@@ -1,7 +1,7 @@
 import type { Context } from "../shared/context.ts";
 import { isCharged } from "../shared/credits/ledger.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
-import { openSearchWorker } from "../shared/queue/search-queue.ts";
+import { openSearchWorker, type SearchWorker } from "../shared/queue/search-queue.ts";
 import { type RunningSearches, runSearchJob } from "./run-search.ts";
 
 // The assumption until the first search has run.
@@ -27,8 +27,11 @@ export class AverageRunTime {
   }
 }
 
-/** Takes searches from the queue until the process stops. */
-export function takeJobs(context: Context & RunningSearches): AverageRunTime {
+/** Takes searches from the queue until the process stops. @param slots how many at once, until the worker is set anew. */
+export function takeJobs(
+  context: Context & RunningSearches,
+  slots: number,
+): { worker: SearchWorker; average: AverageRunTime } {
   const average = new AverageRunTime();
   const run = async (job: SearchJob, isRepeated: boolean) => {
     const startedAtMs = performance.now();
@@ -42,8 +45,7 @@ export function takeJobs(context: Context & RunningSearches): AverageRunTime {
     context.log.error({ err: error, requestId }, "unhandled error in a search");
     if (job) await refundFailed(context, job);
   };
-  openSearchWorker(context, { run, failed });
-  return average;
+  return { worker: openSearchWorker(context, { run, failed }, slots), average };
 }
 
 /** Refunds a search that threw, which is a bug, or that killed one worker after the other, and answers its caller. */

@@ -2,7 +2,6 @@ import { type ConnectionOptions, type Job, Queue, type QueueOptions, Worker, typ
 import type { Redis } from "ioredis";
 import { Batcher } from "../concurrency/batcher.ts";
 import { waitFor } from "../concurrency/with-timeout.ts";
-import type { Config } from "../config.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Shutdown } from "../process/shutdown.ts";
@@ -101,22 +100,40 @@ export async function openSearchQueue({ connections, metrics, log, shutdown }: O
   };
 }
 
+export interface SearchWorker {
+  /** The searches that it runs. */
+  running(): number;
+  /** The most searches that it ran at once since it was asked last. */
+  peak(): number;
+  /** Sets how many it may run at once. Those beyond a lower number end normally. */
+  setConcurrency(searches: number): void;
+}
+
 /**
- * Takes searches from the queue, as many at once as configured, until the process stops. Then it finishes what ends in
- * time and hands the rest back, for another worker to start at once.
+ * Takes searches from the queue, as many at once as it may, until the process stops. Then it finishes what ends in time and
+ * hands the rest back, for another worker to start at once.
  * @param handlers.run runs one search. The job fails if it rejects. `isRepeated`: another worker had it, or this one before.
  * @param handlers.failed gets a job that failed, or that killed too many workers; without `job` if it is not readable.
+ * @param concurrency searches at once, until it is set anew.
  */
 export function openSearchWorker(
-  { config, connections, metrics, log, shutdown }: Opening & { config: Config },
+  { connections, metrics, log, shutdown }: Opening,
   handlers: {
     run: (job: SearchJob, isRepeated: boolean) => Promise<void>;
     failed: (error: Error, requestId: string | undefined, job: SearchJob | undefined) => Promise<void>;
   },
-): void {
+  concurrency: number,
+): SearchWorker {
   const running = new Map<string, { job: Job; token: string | undefined }>();
+  let peak = 0;
+  const takePeak = () => {
+    const seen = peak;
+    peak = running.size;
+    return seen;
+  };
   const runJob = async (job: Job, token?: string) => {
     running.set(job.id ?? "", { job, token });
+    peak = Math.max(peak, running.size);
     try {
       await handlers.run(searchJob.parse(job.data), job.attemptsStarted > 1);
     } finally {
@@ -126,7 +143,7 @@ export function openSearchWorker(
   const worker = new Worker(queueName, runJob, {
     connection: connections.openBlocking("worker-queue"),
     prefix,
-    concurrency: config.WORKER_CONCURRENCY,
+    concurrency,
     lockDuration: protocolTimes.jobLockMs,
     stalledInterval: protocolTimes.stallCheckIntervalMs,
     maxStalledCount: takeOversMax,
@@ -145,6 +162,17 @@ export function openSearchWorker(
     // If this process still decides one of them, it decides the same as the worker that takes it over.
     await Promise.allSettled([...running.values()].map(({ job, token }) => job.moveToWait(token)));
   });
+  return {
+    running: () => running.size,
+    peak: takePeak,
+    setConcurrency: (searches) => setConcurrency(worker, searches),
+  };
+}
+
+function setConcurrency(worker: Worker, searches: number): void {
+  worker.concurrency = searches;
+  // BullMQ's loop looks at its concurrency only when a job ends, which may take seconds. An end without a job wakes it.
+  worker["mainLoopQueue"]?.add(Promise.resolve(undefined));
 }
 
 /** Searches that wait for a worker, and searches that a worker runs. */

@@ -20,6 +20,8 @@ export type GoogleEngine = {
    * @param abandoned aborted when no caller waits any more: no further call is sent, and those that were sent end normally.
    */
   search: (query: Query, remainingMs: number, abandoned?: AbortSignal) => Promise<EngineAnswer>;
+  /** Calls that wait for a slot at a provider. While there are any, more searches at once would only wait longer. */
+  callsWaiting: () => number;
   close: () => Promise<void>;
 };
 
@@ -45,6 +47,7 @@ export function openGoogleEngine(options: {
   return {
     search: (query, remainingMs, abandoned) =>
       search(clients, { query, deadlineAtMs: performance.now() + remainingMs, hedgeAfterMs, abandoned }),
+    callsWaiting: () => clients.reduce((sum, client) => sum + client.callsWaiting, 0),
     close: () => http.close(),
   };
 }

@@ -2,6 +2,7 @@ import { admissionMutants } from "./admission.ts";
 import { answerMutants } from "./answers.ts";
 import { deliveryMutants } from "./delivery.ts";
 import { hangUpMutants } from "./hang-ups.ts";
+import { limitMutants } from "./limits.ts";
 import type { Mutant } from "./mutant.ts";
 import { settlingMutants } from "./settling.ts";
 
@@ -11,4 +12,5 @@ export const mutants: readonly Mutant[] = [
   ...settlingMutants,
   ...deliveryMutants,
   ...hangUpMutants,
+  ...limitMutants,
 ];

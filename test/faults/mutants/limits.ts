@@ -1,0 +1,29 @@
+import { inCode, type Mutant, replace, testFile } from "./mutant.ts";
+
+/** Defects of the limits that find themselves: of the calls to a provider, and of a worker's searches. */
+export const limitMutants: readonly Mutant[] = [
+  {
+    name: "limit-never-falls",
+    what: "The limit of calls at once to a provider stays, although the provider refuses calls.",
+    caughtBy: testFile("test/shared/providers/policies/adaptive-limit.test.ts"),
+    edits: [inCode("AdaptiveLimit.ended", replace("this.#set(Math.floor(this.#calls * fallTo));", ""))],
+  },
+  {
+    name: "limit-falls-per-refusal",
+    what: "Each refusal of one burst lets the limit of calls at once fall again.",
+    caughtBy: testFile("test/shared/providers/policies/adaptive-limit.test.ts"),
+    edits: [inCode("AdaptiveLimit.ended", replace("startedAtMs <= this.#fellAtMs ||", ""))],
+  },
+  {
+    name: "slots-rise-behind-the-limit",
+    what: "A worker takes more searches although its calls wait for a slot at the provider.",
+    caughtBy: testFile("test/worker/slot-level.test.ts"),
+    edits: [inCode("SlotLevel.decide", replace("&& callsWaiting === 0", ""))],
+  },
+  {
+    name: "slots-rise-when-a-search-ends",
+    what: "A worker that may take more searches takes none before one of its searches ends.",
+    caughtBy: testFile("test/journeys/slots.test.ts"),
+    edits: [inCode("setConcurrency", replace('worker["mainLoopQueue"]?.add(Promise.resolve(undefined));', ""))],
+  },
+];

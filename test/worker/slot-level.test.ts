@@ -1,0 +1,79 @@
+import { describe, expect, test } from "vitest";
+import { type SlotLoad, SlotLevel } from "../../worker/slot-level.ts";
+
+/** All slots taken by searches that wait for a provider, with room for more. */
+const waiting = (taken: number): SlotLoad => ({
+  taken,
+  runMs: 1_000,
+  callsWaiting: 0,
+  utilization: 0.3,
+  heapShare: 0.1,
+});
+
+/** A level that has risen to 256 of 1,000. */
+function risen(): SlotLevel {
+  const level = new SlotLevel(1_000);
+  while (level.slots < 256) level.decide(waiting(level.slots));
+  return level;
+}
+
+/** The levels after each of so many decisions on the same load. */
+const decide = (level: SlotLevel, load: (slots: number) => SlotLoad, times: number) =>
+  Array.from({ length: times }, () => level.decide(load(level.slots)));
+
+describe("a worker's slots", () => {
+  test("double from 32 to the bound while searches that wait for a provider take all of them", () => {
+    expect(decide(new SlotLevel(1_000), waiting, 6)).toEqual([64, 128, 256, 512, 1_000, 1_000]);
+  });
+
+  test("become more although some are empty for the moment between two searches", () => {
+    expect(new SlotLevel(1_000).decide(waiting(29))).toBe(64);
+  });
+
+  test("never exceed a bound below 32", () => {
+    const level = new SlotLevel(4);
+    expect(level.slots).toBe(4);
+    expect(decide(level, waiting, 2)).toEqual([4, 4]);
+  });
+
+  test.each<[string, Partial<SlotLoad>]>([
+    ["a tenth of the slots is free", { taken: 28 }],
+    ["searches are short", { runMs: 20 }],
+    ["calls wait for a slot at a provider", { callsWaiting: 1 }],
+    ["the event loop has no room", { utilization: 0.8 }],
+    ["the memory has no room", { heapShare: 0.7 }],
+  ])("do not become more while %s", (_, load) => {
+    expect(new SlotLevel(1_000).decide({ ...waiting(32), ...load })).toBe(32);
+  });
+
+  test("become fewer, down to 32, while the event loop is busy for a second", () => {
+    const busy = (slots: number) => ({ ...waiting(slots), utilization: 0.99 });
+    expect(decide(risen(), busy, 8)).toEqual([256, 256, 256, 170, 170, 170, 170, 113]);
+    expect(decide(risen(), busy, 100).at(-1)).toBe(32);
+  });
+
+  test("become fewer while more calls wait at the provider for a second than half of the slots", () => {
+    expect(decide(risen(), (slots) => ({ ...waiting(slots), callsWaiting: slots / 2 }), 8).at(-1)).toBe(256);
+    expect(decide(risen(), (slots) => ({ ...waiting(slots), callsWaiting: slots / 2 + 1 }), 8).at(-1)).toBe(113);
+  });
+
+  test("stay when the event loop was busy only now and then", () => {
+    const level = risen();
+    for (let round = 0; round < 10; round += 1) {
+      decide(level, (slots) => ({ ...waiting(slots), utilization: 0.99 }), 3);
+      decide(level, (slots) => ({ ...waiting(slots), utilization: 0.8 }), 1);
+    }
+    expect(level.slots).toBe(256);
+  });
+
+  test("become fewer at once when memory is short", () => {
+    const short = (slots: number) => ({ ...waiting(slots), heapShare: 0.7 });
+    expect(decide(risen(), short, 3)).toEqual([170, 113, 75]);
+  });
+
+  test("become fewer when less than a quarter of them was taken for five seconds", () => {
+    const idle = () => waiting(63);
+    expect(decide(risen(), idle, 20)).toEqual([...Array.from({ length: 19 }, () => 256), 170]);
+    expect(decide(risen(), () => waiting(64), 100).at(-1)).toBe(256);
+  });
+});

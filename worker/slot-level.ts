@@ -1,0 +1,78 @@
+const slotsMin = 32;
+// A search that is shorter than this needs no more slots: 32 of them run 320 searches a second.
+const runMsMin = 100;
+const utilizationToGrow = 0.7;
+const utilizationToShrink = 0.95;
+const heapShareMax = 0.6;
+// The rest of the slots are those of searches that BullMQ is about to end.
+const takenShareToGrow = 0.9;
+const takenShareMin = 0.25;
+const waitingShareMax = 0.5;
+const shrinkTo = 2 / 3;
+// One decision is a garbage collection or a pause in the load; so many in a row are not.
+const strainedDecisionsMax = 4;
+const idleDecisionsMax = 20;
+
+/** What a worker measured since its last decision. */
+export interface SlotLoad {
+  /** The most searches that it ran at once. */
+  taken: number;
+  /** How long a search occupies a slot, on average. */
+  runMs: number;
+  /** Calls that wait for a slot at a provider. */
+  callsWaiting: number;
+  /** The share of the time in which the event loop was busy, 0–1. */
+  utilization: number;
+  /** The share of the heap that is used, 0–1. */
+  heapShare: number;
+}
+
+/**
+ * Decides how many searches a worker may run at once: between 32 and its bound. A search that waits for a provider costs
+ * almost nothing, so a slow provider needs many slots. A fast one does not, and is slower with many: the worker would only
+ * have more searches at the same time to which it cannot attend.
+ */
+export class SlotLevel {
+  readonly #min: number;
+  readonly #max: number;
+  #slots: number;
+  #strainedDecisions = 0;
+  #idleDecisions = 0;
+
+  /** @param max the bound, which may be below 32. */
+  constructor(max: number) {
+    this.#max = max;
+    this.#min = Math.min(slotsMin, max);
+    this.#slots = this.#min;
+  }
+
+  /** Searches that may run at once. */
+  get slots(): number {
+    return this.#slots;
+  }
+
+  /**
+   * - Doubles when the slots are taken by searches that wait for answers, and event loop and memory have room. While calls
+   *   wait for a slot at a provider, the limit there decides, and more searches would only wait longer.
+   * - Shrinks by a third when memory is short, or when for a while the event loop was busy, or many calls waited at providers,
+   *   or most slots were free. Searches whose calls wait for long would end as 504; the APIs refuse them earlier.
+   */
+  decide(load: SlotLoad): number {
+    const { taken, runMs, callsWaiting, utilization, heapShare } = load;
+    const isStrained = utilization > utilizationToShrink || callsWaiting > this.#slots * waitingShareMax;
+    this.#strainedDecisions = isStrained ? this.#strainedDecisions + 1 : 0;
+    this.#idleDecisions = taken < this.#slots * takenShareMin ? this.#idleDecisions + 1 : 0;
+    const isSlotMissing = taken >= this.#slots * takenShareToGrow && runMs >= runMsMin && callsWaiting === 0;
+    const isOver = this.#strainedDecisions >= strainedDecisionsMax || this.#idleDecisions >= idleDecisionsMax;
+    if (heapShare > heapShareMax || isOver) {
+      this.#set(Math.floor(this.#slots * shrinkTo));
+    } else if (isSlotMissing && utilization < utilizationToGrow) this.#set(this.#slots * 2);
+    return this.#slots;
+  }
+
+  #set(slots: number): void {
+    this.#slots = Math.min(Math.max(slots, this.#min), this.#max);
+    this.#strainedDecisions = 0;
+    this.#idleDecisions = 0;
+  }
+}
