@@ -143,7 +143,7 @@ async function judgeEnd(
   leave([...downloads, ...streams]);
   const areGone = await becomes(async () => (await Exposition.of(api)).value("live_streams_open") === 0, boundMs);
   return {
-    promised: `exports that nobody reads end within ${endedMsMax / 1_000} s, and streams with their page`,
+    promised: `exports that their callers do not read end within ${endedMsMax / 1_000} s, and streams with their page`,
     seen: `${canExport ? "ended" : "open"} after ${(tookMs / 1_000).toFixed(0)} s; streams ${areGone ? "gone" : "left open"}`,
     held: canExport && areGone,
   };
