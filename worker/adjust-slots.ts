@@ -2,7 +2,7 @@ import { type EventLoopUtilization, performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
-import type { SearchWorker } from "../shared/queue/search-queue.ts";
+import { readBacklog, type SearchWorker } from "../shared/queue/search-queue.ts";
 import type { SlotLevel } from "./slot-level.ts";
 
 const decisionIntervalMs = 250;
@@ -19,7 +19,7 @@ interface Measured {
 
 /** Measures the load of this worker four times a second, and sets how many searches it runs at once. */
 export function adjustSlots(
-  { metrics, log, shutdown }: Pick<Context, "metrics" | "log" | "shutdown">,
+  { redis, metrics, log, shutdown }: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,
   level: SlotLevel,
   { worker, average, callsWaiting, changed }: Measured,
 ): void {
@@ -32,6 +32,7 @@ export function adjustSlots(
     const load = {
       taken: worker.peak(),
       runMs: average.runMs,
+      queued: (await readBacklog(redis)).waiting,
       callsWaiting: callsWaiting(),
       utilization,
       heapShare: heapShare(),

@@ -1,6 +1,11 @@
 const slotsMin = 32;
-// A search that is shorter than this needs no more slots: 32 of them run 320 searches a second.
-const runMsMin = 100;
+// Searches that are shorter than this wait for this machine and not for a provider.
+const longRunMs = 100;
+// More slots for short searches make batches larger, but BullMQ takes a search in one step with the end of another only while
+// searches wait in the queue. So there is a bound of its own for them, and the queue has to stay long.
+const shortSlotsMax = 128;
+const queuedPerSlotToGrow = 3;
+const queuedPerSlotMin = 0.5;
 const utilizationToGrow = 0.7;
 const utilizationToShrink = 0.95;
 const heapShareMax = 0.6;
@@ -19,6 +24,8 @@ export interface SlotLoad {
   taken: number;
   /** How long a search occupies a slot, on average. */
   runMs: number;
+  /** Searches in the queue. */
+  queued: number;
   /** Calls that wait for a slot at a provider. */
   callsWaiting: number;
   /** The share of the time in which the event loop was busy, 0–1. */
@@ -29,8 +36,7 @@ export interface SlotLoad {
 
 /**
  * Decides how many searches a worker may run at once: between 32 and its bound. A search that waits for a provider costs
- * almost nothing, so a slow provider needs many slots. A fast one does not, and is slower with many: the worker would only
- * have more searches at the same time to which it cannot attend.
+ * almost nothing, so a slow provider needs many slots. A fast one needs few, and more only while many searches wait.
  */
 export class SlotLevel {
   readonly #min: number;
@@ -54,20 +60,33 @@ export class SlotLevel {
   /**
    * - Doubles when the slots are taken by searches that wait for answers, and event loop and memory have room. While calls
    *   wait for a slot at a provider, the limit there decides, and more searches would only wait longer.
+   * - With a fast provider it doubles up to 128 while three times as many searches are in the queue.
    * - Shrinks by a third when memory is short, or when for a while the event loop was busy, or many calls waited at providers,
    *   or most slots were free. Searches whose calls wait for long would end as 504; the APIs refuse them earlier.
    */
   decide(load: SlotLoad): number {
-    const { taken, runMs, callsWaiting, utilization, heapShare } = load;
-    const isStrained = utilization > utilizationToShrink || callsWaiting > this.#slots * waitingShareMax;
-    this.#strainedDecisions = isStrained ? this.#strainedDecisions + 1 : 0;
-    this.#idleDecisions = taken < this.#slots * takenShareMin ? this.#idleDecisions + 1 : 0;
-    const isSlotMissing = taken >= this.#slots * takenShareToGrow && runMs >= runMsMin && callsWaiting === 0;
+    const isShort = load.runMs < longRunMs;
+    this.#strainedDecisions = this.#isStrained(load, isShort) ? this.#strainedDecisions + 1 : 0;
+    this.#idleDecisions = this.#isIdle(load, isShort) ? this.#idleDecisions + 1 : 0;
     const isOver = this.#strainedDecisions >= strainedDecisionsMax || this.#idleDecisions >= idleDecisionsMax;
-    if (heapShare > heapShareMax || isOver) {
-      this.#set(Math.floor(this.#slots * shrinkTo));
-    } else if (isSlotMissing && utilization < utilizationToGrow) this.#set(this.#slots * 2);
+    if (load.heapShare > heapShareMax || isOver) this.#set(Math.floor(this.#slots * shrinkTo));
+    else if (isShort) {
+      const doubled = Math.min(this.#slots * 2, shortSlotsMax);
+      if (load.queued >= this.#slots * queuedPerSlotToGrow && doubled > this.#slots) this.#set(doubled);
+    } else if (this.#isSlotMissing(load)) this.#set(this.#slots * 2);
     return this.#slots;
+  }
+
+  #isStrained({ utilization, callsWaiting }: SlotLoad, isShort: boolean): boolean {
+    return (!isShort && utilization > utilizationToShrink) || callsWaiting > this.#slots * waitingShareMax;
+  }
+
+  #isIdle({ taken, queued }: SlotLoad, isShort: boolean): boolean {
+    return taken < this.#slots * takenShareMin || (isShort && queued < this.#slots * queuedPerSlotMin);
+  }
+
+  #isSlotMissing({ taken, callsWaiting, utilization }: SlotLoad): boolean {
+    return taken >= this.#slots * takenShareToGrow && callsWaiting === 0 && utilization < utilizationToGrow;
   }
 
   #set(slots: number): void {

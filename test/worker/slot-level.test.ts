@@ -5,10 +5,14 @@ import { type SlotLoad, SlotLevel } from "../../worker/slot-level.ts";
 const waiting = (taken: number): SlotLoad => ({
   taken,
   runMs: 1_000,
+  queued: 0,
   callsWaiting: 0,
   utilization: 0.3,
   heapShare: 0.1,
 });
+
+/** All slots taken by searches of a fast provider, with so many in the queue. */
+const fast = (taken: number, queued: number): SlotLoad => ({ ...waiting(taken), runMs: 20, utilization: 0.99, queued });
 
 /** A level that has risen to 256 of 1,000. */
 function risen(): SlotLevel {
@@ -38,7 +42,7 @@ describe("a worker's slots", () => {
 
   test.each<[string, Partial<SlotLoad>]>([
     ["a tenth of the slots is free", { taken: 28 }],
-    ["searches are short", { runMs: 20 }],
+    ["searches are short and do not wait in the queue", { runMs: 20 }],
     ["calls wait for a slot at a provider", { callsWaiting: 1 }],
     ["the event loop has no room", { utilization: 0.8 }],
     ["the memory has no room", { heapShare: 0.7 }],
@@ -55,6 +59,17 @@ describe("a worker's slots", () => {
   test("become fewer while more calls wait at the provider for a second than half of the slots", () => {
     expect(decide(risen(), (slots) => ({ ...waiting(slots), callsWaiting: slots / 2 }), 8).at(-1)).toBe(256);
     expect(decide(risen(), (slots) => ({ ...waiting(slots), callsWaiting: slots / 2 + 1 }), 8).at(-1)).toBe(113);
+  });
+
+  test("of a fast provider double up to 128 while three times as many searches are in the queue", () => {
+    expect(decide(new SlotLevel(1_000), (slots) => fast(slots, 3 * slots), 4)).toEqual([64, 128, 128, 128]);
+    expect(decide(new SlotLevel(1_000), (slots) => fast(slots, 3 * slots - 1), 4).at(-1)).toBe(32);
+    expect(decide(new SlotLevel(40), (slots) => fast(slots, 10 * slots), 4).at(-1)).toBe(40);
+  });
+
+  test("of a fast provider become fewer when the queue was short for five seconds", () => {
+    expect(decide(risen(), (slots) => fast(slots, slots / 2 - 1), 20).at(-1)).toBe(170);
+    expect(decide(risen(), (slots) => fast(slots, slots / 2), 100).at(-1)).toBe(256);
   });
 
   test("stay when the event loop was busy only now and then", () => {
