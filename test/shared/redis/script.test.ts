@@ -76,3 +76,22 @@ test("every call is rejected if the connection is closed", async () => {
   closed.disconnect();
   for (const call of await Promise.allSettled(calls)) expect(call.status).toBe("rejected");
 });
+
+test("a server that takes no writes refuses the whole command, so that the connection moves to another", async () => {
+  const refusals: string[] = [];
+  const moving = new Redis(server.url, { reconnectOnError: ({ message }) => refusals.push(message) > 0 });
+  moving.on("error", () => undefined);
+  script.define(moving);
+  await redis.replicaof("127.0.0.1", "1");
+  try {
+    const calls = [1, 2].map(() => script.run(moving, ["list"], ["a"]));
+    for (const call of await Promise.allSettled(calls)) {
+      expect(call).toMatchObject({ status: "rejected", reason: { message: expect.stringMatching(/^READONLY /) } });
+    }
+    expect(refusals).toEqual([expect.stringMatching(/^READONLY /)]);
+  } finally {
+    await redis.replicaof("NO", "ONE");
+    moving.disconnect();
+  }
+  expect(await push("list", "a")).toEqual(["pushed", 1]);
+});
