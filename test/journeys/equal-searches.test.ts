@@ -5,12 +5,16 @@ import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service, type Worker } from "../harness/processes/service.ts";
 import { reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
+const workers = 2;
+const slots = 64;
+
 let service: Service;
 let stub: SerperStub;
 let queue: ReturnType<typeof createQueue>;
 beforeAll(async () => {
   stub = await startSerperStub();
-  service = await Service.start({ apis: 2, workers: 2, environment: stub.settings });
+  const environment = { ...stub.settings, WORKER_CONCURRENCY: String(slots / workers) };
+  service = await Service.start({ apis: 2, workers, environment });
   queue = createQueue({ url: service.redisServer.url });
 });
 afterAll(async () => {
@@ -42,7 +46,7 @@ test("a hundred equal searches of four organizations cause one provider call, an
     // The answer is shared only if others wait for it, so the provider replies once both workers are full.
     const release = stub.hold();
     await queue.resume();
-    await service.untilRunning(64);
+    await service.untilRunning(slots);
     release();
     const answers = await Promise.all(searches);
     expect(answers.map(({ status, body }) => [status, body.creditsCharged])).toEqual(answers.map(() => [200, 5]));

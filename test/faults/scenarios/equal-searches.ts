@@ -7,10 +7,15 @@ import { tally } from "./statistics.ts";
 
 const atOnce = 100;
 const rounds = 20;
+const workers = 2;
+const slots = 64;
 
 export const equalSearches: Scenario = {
   name: "equal-searches",
-  run: (servers) => withStack(servers, { apis: 2, workers: 2 }, async (stack) => [rowOf(await measure(stack))]),
+  run: (servers) => {
+    const settings = { WORKER_CONCURRENCY: String(slots / workers) };
+    return withStack(servers, { apis: 2, workers, settings }, async (stack) => [rowOf(await measure(stack))]);
+  },
 };
 
 interface Round {
@@ -39,14 +44,17 @@ async function measure(stack: ScenarioStack): Promise<Round[]> {
   return seen;
 }
 
-/** A search that is enqueued after the answer may not use it, so the provider answers once all are enqueued. */
+/**
+ * A search that is enqueued after the answer may not use it, and an answer that no other search waits for is not kept. So the
+ * provider answers once all are enqueued and both workers are full of them.
+ */
 async function searchAtOnce(stack: ScenarioStack, token: string, keyword: string): Promise<number[]> {
   const { service, callers, provider } = stack;
   const release = provider.hold();
   const searches = Array.from({ length: atOnce }, (_, n) => callers.search(stack.apiUrl(n), token, keyword));
   await service.until(async () => {
     const { waiting, running } = await readBacklog(service.redis);
-    return waiting + running === atOnce;
+    return running === slots && waiting === atOnce - slots;
   });
   release();
   return (await Promise.all(searches)).map(({ status }) => status);
