@@ -36,11 +36,15 @@ const paidRow = z.object({
 export async function readPaidKeys(database: Database, keys: readonly OwnedKey[]): Promise<Map<string, PaidKey>> {
   const { rows } = await database.query({
     name: "read_paid_keys",
-    text: `select p.organization_id, p.key_hash, p.fingerprint,
-             p.expires_at > now() + make_interval(secs => $3) as covers_repeat
+    // Lateral with a limit: each key is looked up by the index. A join would read the whole table for a few keys.
+    text: `select p.*
            from unnest($1::text[], $2::text[]) as a (organization_id, key_hash)
-           join paid_keys p on p.organization_id = a.organization_id and p.key_hash = a.key_hash
-           where p.expires_at > now()`,
+           cross join lateral (
+             select k.organization_id, k.key_hash, k.fingerprint,
+               k.expires_at > now() + make_interval(secs => $3) as covers_repeat
+             from paid_keys k
+             where k.organization_id = a.organization_id and k.key_hash = a.key_hash and k.expires_at > now()
+             limit 1) p`,
     values: [
       keys.map(({ organizationId }) => organizationId),
       keys.map(({ hash }) => hash),
