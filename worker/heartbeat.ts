@@ -21,7 +21,7 @@ export interface Heartbeat {
 export function startHeartbeat(
   { clock, redis, shutdown, log, metrics }: Reporting,
   workerId: string,
-  { level, average }: { level: SlotLevel; average: AverageRunTime },
+  { level, average }: { level: SlotLevel; average: Pick<AverageRunTime, "runMs"> },
 ): Heartbeat {
   let writtenAtMs = Number.NEGATIVE_INFINITY;
   const report = async () => {
@@ -30,7 +30,10 @@ export function startHeartbeat(
     await writeHeartbeat(redis, workerId, own);
     writtenAtMs = performance.now();
   };
-  shutdown.register("heartbeat", () => removeHeartbeat(redis, workerId));
+  shutdown.register("heartbeat", async () => {
+    // One that stays in an unreachable Redis expires.
+    await removeHeartbeat(redis, workerId).catch((error) => log.warn({ err: error }, "the heartbeat was not removed"));
+  });
   const pauseMs = protocolTimes.heartbeatIntervalMs;
   runPeriodically({ name: "report", pauseMs, run: report, log, metrics, shutdown });
   const check = async () => {
