@@ -1,7 +1,7 @@
 import type { Context } from "../shared/context.ts";
 import { isCharged } from "../shared/credits/ledger.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
-import { openSearchWorker, type SearchWorker } from "../shared/queue/search-queue.ts";
+import { openSearchWorker, type SearchWorker, WorkersLost } from "../shared/queue/search-queue.ts";
 import { type RunningSearches, runSearchJob } from "./run-search.ts";
 
 // The assumption until the first search has run.
@@ -42,13 +42,14 @@ export function takeJobs(
     }
   };
   const failed = async (error: Error, requestId: string | undefined, job: SearchJob | undefined) => {
-    context.log.error({ err: error, requestId }, "unhandled error in a search");
+    if (error instanceof WorkersLost) context.log.warn({ requestId }, "a search lost every worker that had it");
+    else context.log.error({ err: error, requestId }, "unhandled error in a search");
     if (job) await refundFailed(context, job);
   };
   return { worker: openSearchWorker(context, { run, failed }, slots), average };
 }
 
-/** Refunds a search that threw, which is a bug, or that killed one worker after the other, and answers its caller. */
+/** Refunds a search that threw, which is a bug, or that lost one worker after the other, and answers its caller. */
 async function refundFailed(context: RunningSearches, job: SearchJob): Promise<void> {
   const { requestId, organizationId, key, inbox } = job;
   const trace = { provider: "none", from: "provider" as const, calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };

@@ -36,6 +36,8 @@ const keepJobs: Pick<WorkerOptions, "removeOnComplete" | "removeOnFail"> = {
 const eventsMax = 1_000;
 const jobsPerBatchMax = 128;
 const batchConcurrency = 2;
+// BullMQ fails a job that was taken over so often, with an error of its own class and this message.
+const lostMessage = "job stalled more than allowable limit";
 // Of workers that die with the job. A search that has killed three workers is not given to a fourth.
 const takeOversMax = 2;
 const drainDelaySeconds = protocolTimes.redisBlockMs / 1_000;
@@ -100,6 +102,9 @@ export async function openSearchQueue({ connections, metrics, log, shutdown }: O
   };
 }
 
+/** Every worker that had the search died, or lost Redis for longer than the lock of a job lasts. */
+export class WorkersLost extends Error {}
+
 export interface SearchWorker {
   /** The searches that it runs. */
   running(): number;
@@ -113,7 +118,8 @@ export interface SearchWorker {
  * Takes searches from the queue, as many at once as it may, until the process stops. Then it finishes what ends in time and
  * hands the rest back, for another worker to start at once.
  * @param handlers.run runs one search. The job fails if it rejects. `isRepeated`: another worker had it, or this one before.
- * @param handlers.failed gets a job that failed, or that killed too many workers; without `job` if it is not readable.
+ * @param handlers.failed gets a job that failed, or {@link WorkersLost} for one that lost too many workers; without `job` if
+ *   it is not readable.
  * @param concurrency searches at once, until it is set anew.
  */
 export function openSearchWorker(
@@ -155,7 +161,10 @@ export function openSearchWorker(
     metrics.backgroundErrors.inc({ where: "worker" });
     warn(error);
   });
-  worker.on("failed", (job, error) => void handlers.failed(error, job?.id, searchJob.safeParse(job?.data).data));
+  worker.on("failed", (job, error) => {
+    const cause = error.message === lostMessage ? new WorkersLost(lostMessage, { cause: error }) : error;
+    void handlers.failed(cause, job?.id, searchJob.safeParse(job?.data).data);
+  });
   shutdown.register("jobs", async () => {
     const { ended } = await waitFor(worker.close(), { timeoutMs: protocolTimes.jobDrainMs });
     if (ended === "done") return;

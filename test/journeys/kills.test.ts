@@ -102,6 +102,25 @@ test.concurrent("a worker that is frozen until others have taken over its search
     expect((await service.usage(token)).body.creditBalanceMils).toBe(80);
   }));
 
+test.concurrent("a search that lost three workers is refunded and given to no fourth, which logs a warning", () =>
+  withService({ apis: 1, workers: 1, settings: { SEARCH_DEADLINE_MS: "120000" } }, async (service, stub) => {
+    const { organizationId, token } = await service.organization({ creditMils: 100 });
+    stub.hold();
+    const [search] = await searchesRunning(service, token, 1);
+    for (let killed = 1; killed <= 3; killed += 1) {
+      await service.until(async () => stub.requests.length === killed);
+      service.workers.at(-1)?.kill("SIGKILL");
+      await service.startWorker();
+    }
+    expect(await search).toMatchObject({ status: 500, body: { error: { code: "internal_error" } } });
+    await service.rest();
+    expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "worker_failed" });
+    expect(stub.requests).toHaveLength(3);
+    const fourth = service.workers.at(-1);
+    await fourth?.line("a search lost every worker that had it");
+    expect(fourth?.errors).toEqual([]);
+  }));
+
 test.concurrent("searches in flight at a killed API cost nothing", () =>
   withService({ apis: 2, workers: 1, settings: { SEARCH_DEADLINE_MS: "5000" } }, async (service, stub) => {
     const { organizationId, token } = await service.organization({ creditMils: 100 });
