@@ -7,6 +7,7 @@ import { type LocalRedis, startRedis } from "../../../shared/local/redis.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import type { Shutdown } from "../../../shared/process/shutdown.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 
 /** What a server has counted since its start. */
 export interface RedisCounters {
@@ -27,7 +28,7 @@ export async function openPostgres(shutdown: Shutdown): Promise<LocalServer & { 
   const options = { folder: join(guarded.path, "postgres"), durable: true };
   const first = await startPostgres(options);
   try {
-    await withClient(first.url, (client) =>
+    await asOwner(first.url, (client) =>
       client.query("alter system set shared_preload_libraries = 'pg_stat_statements'"),
     );
   } finally {
@@ -72,13 +73,3 @@ export function openRedisCounters(url: string, shutdown: Shutdown): () => Promis
 }
 
 const numberIn = (info: string, name: string) => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1]);
-
-async function withClient(url: string, use: (client: Client) => Promise<unknown>): Promise<void> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    await use(client);
-  } finally {
-    await client.end();
-  }
-}
