@@ -61,7 +61,10 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
     }
     runs += 1;
   };
-  shutdown.register("leadership", () => resignLeadership(redis, workerId));
+  shutdown.register("leadership", async () => {
+    // A lease that stays in an unreachable Redis expires.
+    await resignLeadership(redis, workerId).catch((error) => log.warn({ err: error }, "the lease was not given back"));
+  });
   const pauseMs = protocolTimes.maintenanceIntervalMs;
   runPeriodically({ name: "caretaker", pauseMs, run, measured, log, metrics, shutdown });
 }

@@ -121,6 +121,19 @@ test.concurrent("a search that lost three workers is refunded and given to no fo
     expect(fourth?.errors).toEqual([]);
   }));
 
+test.concurrent("a worker that is stopped while Redis is away ends in order and logs no error", () =>
+  withService({ apis: 0, workers: 1 }, async (service) => {
+    const [worker] = service.workers;
+    if (!worker) throw new Error("there is no worker");
+    await service.until(async () => (await service.redis.exists("caretaker")) === 1);
+    const { port } = service.redisServer;
+    service.redisServer.kill("SIGKILL");
+    expect(await worker.stop()).toBe(0);
+    expect(worker.errors).toEqual([]);
+    await worker.line("the lease was not given back");
+    await service.restartRedis(port);
+  }));
+
 test.concurrent("searches in flight at a killed API cost nothing", () =>
   withService({ apis: 2, workers: 1, settings: { SEARCH_DEADLINE_MS: "5000" } }, async (service, stub) => {
     const { organizationId, token } = await service.organization({ creditMils: 100 });
