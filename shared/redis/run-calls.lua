@@ -2,10 +2,17 @@
 -- KEYS: the keys of each call, in turn.  ARGV: for each call the number of its keys, the number of its arguments, and these.
 -- Returns the reply of each call, or its error: one call that fails does not stop the others. If this server takes no writes,
 -- the whole command fails and nothing was written, so it can be sent again to another server.
+-- unpack() would fail for some thousand values.
+local function part(list, first, last)
+  local values = {}
+  for at = first, last do values[#values + 1] = list[at] end
+  return values
+end
+
 local replies, key, at = {}, 0, 1
 while at < #ARGV do
   local lastKey, last = key + ARGV[at], at + 1 + ARGV[at + 1]
-  local ok, reply = pcall(run, {unpack(KEYS, key + 1, lastKey)}, {unpack(ARGV, at + 2, last)})
+  local ok, reply = pcall(run, part(KEYS, key + 1, lastKey), part(ARGV, at + 2, last))
   if not ok then
     -- Redis 7.0 raises a text, later versions and Valkey a table.
     if type(reply) == 'string' then reply = {err = reply} end

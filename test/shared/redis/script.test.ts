@@ -68,6 +68,11 @@ test("a command has a bounded number of calls and of bytes", async () => {
   expect(await commandsRun()).toBe(2);
 });
 
+test("a call may have very many arguments, as the end of very many searches has", async () => {
+  const values = Array.from({ length: 20_000 }, () => "a");
+  expect(await script.run(redis, ["list"], values)).toEqual(["pushed", 1]);
+});
+
 test("every call is rejected if the connection is closed", async () => {
   const closed = new Redis(server.url, { enableOfflineQueue: false, retryStrategy: () => null, lazyConnect: true });
   closed.on("error", () => undefined);
