@@ -1,5 +1,5 @@
--- A batch has a few searches, but the planner takes every array for a hundred rows, and then reads whole tables of keys and
--- answers for them. Each search is looked up by an index.
+-- The decisions look each search up by an index. Their plans are kept by every connection. One that was made while the tables
+-- were small, as on a new installation, read all keys and all answers for each batch, until Postgres analyzed the tables.
 do $$
 declare
   decider regprocedure;
