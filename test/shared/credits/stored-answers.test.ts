@@ -6,7 +6,7 @@ import {
   grantCredit,
   type SettlementRequest,
 } from "../../../shared/credits/ledger.ts";
-import { nameOfKey, type OwnedKey, readPaidKeys } from "../../../shared/credits/paid-keys.ts";
+import { nameOfKey, type OwnedKey } from "../../../shared/credits/paid-keys.ts";
 import {
   clearOldAnswers,
   compressAnswer,
@@ -17,7 +17,6 @@ import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { generatePage } from "../../../shared/providers/sandbox/generate-page.ts";
-import { eventually } from "../../harness/assertions/eventually.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";
 import { openDatabase } from "../../../shared/database/pool.ts";
@@ -40,10 +39,10 @@ afterAll(async () => {
   await drop();
 });
 
-async function organization(creditMils = 100, of = database): Promise<string> {
-  const made = await createOrganization(of, { name: "Test", planCode: "payg" });
+async function organization(creditMils = 100): Promise<string> {
+  const made = await createOrganization(database, { name: "Test", planCode: "payg" });
   const organizationId = made?.organizationId ?? "";
-  await grantCredit(of, { organizationId, grantId: newId("grant"), mils: creditMils, reason: "test" });
+  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: creditMils, reason: "test" });
   return organizationId;
 }
 
@@ -85,48 +84,6 @@ test.each([100, 1_000, 60_000, 70_000, 1_000_000])(
 test("bytes that no worker compressed are rejected", async () => {
   for (const bytes of [100, 10_000]) await expect(expandAnswer(randomBytes(bytes))).rejects.toThrow();
 });
-
-test("a connection that planned its queries on empty tables does not read all keys and answers later", async () => {
-  const own = await freshDatabase();
-  const closing = new Shutdown();
-  const one = openDatabase({ url: own.url, name: "test", sizeMax: 1, log, shutdown: closing });
-  const organizationId = await organization(100, one);
-  const keys = 5_000;
-  const useKey = async (hash: string) => {
-    await decideSettlements(one, [await charge(organizationId, "new", hash)]);
-    const owned = [{ organizationId, hash }];
-    expect([(await readPaidKeys(one, owned)).size, (await readStoredAnswers(one, owned)).size]).toEqual([1, 1]);
-  };
-  // Postgres keeps the plan of a prepared statement from its sixth run on.
-  for (let run = 0; run < 8; run += 1) await useKey(`first ${run}`);
-  const body = await compressAnswer(Buffer.from("one of many"));
-  await asOwner(own.url, (client) =>
-    client.query(
-      `with keys as (select 'many' || n as hash from generate_series(1, $2::int) n),
-         paid as (insert into paid_keys (organization_id, key_hash, fingerprint, request_id, expires_at)
-           select $1, hash, 'q', hash, now() + interval '1 day' from keys)
-       insert into answers (slot, organization_id, key_hash, request_id, body)
-       select answer_slot(now()), $1, hash, hash, $3 from keys`,
-      [organizationId, keys, body],
-    ),
-  );
-  const before = await rowsScanned(one);
-  await useKey("last");
-  // Postgres counts some time after the end of a statement.
-  await eventually(async () => (await rowsScanned(one)).lookups > before.lookups);
-  expect((await rowsScanned(one)).rows - before.rows).toBeLessThan(keys);
-  await closing.run(log);
-  await own.drop();
-});
-
-/** How often the tables of keys and answers were looked up in, and how many of their rows were read one after the other. */
-async function rowsScanned(of: Database): Promise<{ lookups: number; rows: number }> {
-  const { rows } = await of.query(
-    `select sum(idx_scan + seq_scan)::int as lookups, sum(seq_tup_read)::int as rows from pg_stat_user_tables
-     where relname = 'paid_keys' or relname like 'answers%'`,
-  );
-  return rows[0];
-}
 
 test("a second run and another request under the key get the answer that was charged, not their own", async () => {
   const organizationId = await organization();

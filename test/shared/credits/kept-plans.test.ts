@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
+import { readPaidKeys } from "../../../shared/credits/paid-keys.ts";
+import { compressAnswer, readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
+import { type Database, openDatabase } from "../../../shared/database/pool.ts";
+import { newId } from "../../../shared/ids.ts";
+import { openLog } from "../../../shared/log.ts";
+import { createOrganization } from "../../../shared/organizations/organizations.ts";
+import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+import { freshDatabase } from "../../harness/servers/servers.ts";
+
+test("a connection that planned its queries on empty tables does not read all keys and answers later", async () => {
+  const { url, drop } = await freshDatabase();
+  const [log, shutdown] = [openLog({ name: "test", level: "silent" }), new Shutdown()];
+  const one = openDatabase({ url, name: "test", sizeMax: 1, log, shutdown });
+  const made = await createOrganization(one, { name: "Test", planCode: "payg" });
+  const organizationId = made?.organizationId ?? "";
+  await grantCredit(one, { organizationId, grantId: newId("grant"), mils: 100, reason: "test" });
+  const body = await compressAnswer(Buffer.from("an answer"));
+  const keys = 5_000;
+  const useKey = async (hash: string) => {
+    const key = { hash, fingerprint: "q" };
+    const requestId = newId("req");
+    await decideSettlements(one, [{ organizationId, requestId, key, wanted: "charge", priceMils: 5, answer: body }]);
+    const owned = [{ organizationId, hash }];
+    expect([(await readPaidKeys(one, owned)).size, (await readStoredAnswers(one, owned)).size]).toEqual([1, 1]);
+  };
+  // Postgres keeps the plan of a prepared statement from its sixth run on.
+  for (let run = 0; run < 8; run += 1) await useKey(`first ${run}`);
+  await asOwner(url, (client) =>
+    client.query(
+      `with keys as (select 'many' || n as hash from generate_series(1, $2::int) n),
+         paid as (insert into paid_keys (organization_id, key_hash, fingerprint, request_id, expires_at)
+           select $1, hash, 'q', hash, now() + interval '1 day' from keys)
+       insert into answers (slot, organization_id, key_hash, request_id, body)
+       select answer_slot(now()), $1, hash, hash, $3 from keys`,
+      [organizationId, keys, body],
+    ),
+  );
+  const before = await rowsScanned(one);
+  await useKey("last");
+  // Postgres counts some time after the end of a statement.
+  await eventually(async () => (await rowsScanned(one)).lookups > before.lookups);
+  expect((await rowsScanned(one)).rows - before.rows).toBeLessThan(keys);
+  await shutdown.run(log);
+  await drop();
+});
+
+/** How often the tables of keys and answers were looked up in, and how many of their rows were read one after the other. */
+async function rowsScanned(of: Database): Promise<{ lookups: number; rows: number }> {
+  const { rows } = await of.query(
+    `select sum(idx_scan + seq_scan)::int as lookups, sum(seq_tup_read)::int as rows from pg_stat_user_tables
+     where relname = 'paid_keys' or relname like 'answers%'`,
+  );
+  return rows[0];
+}
