@@ -49,6 +49,7 @@ export function openAuthentication(parts: AuthenticationParts): {
   const database = openDatabase({
     url: parts.config.DATABASE_URL,
     name: "api-identity",
+    isPooled: parts.config.DATABASE_POOLER === "transaction",
     sizeMax: lookupConnections,
     statementTimeoutMs: lookupTimeoutMs,
     ...parts,

@@ -65,11 +65,11 @@ export class RateLimited extends CallerError {
   }
 }
 
-/** The worker ran the search and failed. The trace is for the log; the caller does not get it. */
+/** A search that was enqueued and failed. The trace is for the log; the caller does not get it. */
 export class SearchFailed extends CallerError {
-  readonly trace: SearchTrace;
+  readonly trace: Partial<SearchTrace>;
 
-  constructor(code: ErrorCode, details: ErrorDetails, trace: SearchTrace) {
+  constructor(code: ErrorCode, details: ErrorDetails, trace: Partial<SearchTrace>) {
     super(code, details);
     this.trace = trace;
   }

@@ -17,6 +17,7 @@ export function openIdentify(parts: { authenticate: Authenticate; refused: Refus
     const { logFields } = requestScopeOf(response);
     const caller = await authenticate(request);
     logFields.organizationId = caller.organizationId;
+    logFields.tokenId = caller.tokenId;
     refused.check(caller);
     response.once("close", () => {
       if (!isServed(logFields.outcome)) refused.count(caller);

@@ -7,6 +7,7 @@ import { openSettlement } from "../shared/credits/settlement.ts";
 import type { Log } from "../shared/log.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
 import type { Shutdown } from "../shared/process/shutdown.ts";
+import { startMeasuringMemory } from "../shared/redis/memory.ts";
 import { startProcess } from "../shared/process/start-process.ts";
 import { openSearchQueue } from "../shared/queue/search-queue.ts";
 import { type AppParts, createApp } from "./app.ts";
@@ -15,6 +16,7 @@ import { openIdentify } from "./identify.ts";
 import { RefusedRequests } from "./refused-requests.ts";
 import { openBilling } from "./billing/billing.ts";
 import { createHttpServer } from "./http/server.ts";
+import { openQueueDashboard } from "./queue-dashboard.ts";
 import { openUsage } from "./read-usage.ts";
 import { AdmissionControl } from "./search/admission.ts";
 import { Delivery } from "./search/delivery.ts";
@@ -54,6 +56,7 @@ async function openApi(context: Context): Promise<void> {
       postgres: () => database.query("select 1"),
       serving: async () => draining.signal.throwIfAborted(),
     },
+    queues: openQueueDashboard(context),
   });
   shutdown.register("readiness", () => {
     draining.abort();
@@ -77,7 +80,8 @@ async function openParts(
   const settlement = openSettlement(context);
   const confirmations = new DeliveryConfirmations(context);
   const refunds = new Refunds({ settlement, confirmations, log });
-  const shedding = openShedding({ ...context, stopping });
+  const shedding = openShedding({ ...context, draining, stopping });
+  startMeasuringMemory(context);
   const waiters = new IdempotencyWaiters(redis);
   const places = new Places();
   const admission = new AdmissionControl({ ...context, shedding, places, waiters, topupUrl });

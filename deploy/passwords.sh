@@ -1,13 +1,75 @@
 #!/bin/sh
-# Gives each password of docker compose that .env does not have a random value. Creates .env from .env.example if it is missing.
+# Creates the secrets of docker compose, one file each, in the folder that SECRETS_FOLDER of .env names (./secrets). Passwords
+# are random. Secrets that .env has are moved there. Safe to repeat: a file that has a secret stays as it is.
+#
+# The folder can be entered by its owner alone. The files in it are readable for all, because compose mounts each of them with
+# its mode and owner, and the containers run as users of their own.
 set -eu
 umask 077
 cd "$(dirname "$0")/.."
 [ -e .env ] || cat .env.example > .env
-for name in POSTGRES_PASSWORD POSTGRES_PROCESS_PASSWORD REDIS_API_PASSWORD REDIS_WORKER_PASSWORD; do
-  if grep -q "^$name=." .env; then continue; fi
-  password=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')
-  sed "s/^\(# \)\{0,1\}$name=\$/$name=$password/" .env > .env.unfinished
-  grep -q "^$name=." .env.unfinished || echo "$name=$password" >> .env.unfinished
+
+value_of() { sed -n "s/^$1=//p" .env | tail -n 1; }
+
+# edit SCRIPT: changes .env. No secret is in the script: arguments are visible to all users of the machine.
+edit() {
+  sed "$1" .env > .env.unfinished
   mv .env.unfinished .env
+}
+
+write() {
+  printf %s "$2" > "$folder/$1.unfinished"
+  chmod 644 "$folder/$1.unfinished"
+  mv "$folder/$1.unfinished" "$folder/$1"
+}
+
+# take FILE NAME: sets `value` to what .env has under NAME, unless FILE has a secret already.
+take() {
+  value=$(value_of "$2")
+  [ -n "$value" ] && [ -s "$folder/$1" ] || return 0
+  echo "$2 is in .env, and $folder/$1 has a secret too: remove one of them" >&2
+  exit 1
+}
+
+# create FILE NAME BEFORE AFTER: a file with a password between two texts. Until now .env had the password as NAME.
+create() {
+  take "$1" "$2"
+  if [ ! -s "$folder/$1" ]; then
+    write "$1" "$3${value:-$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')}$4
+"
+  fi
+  edit "/^\(# \)\{0,1\}$2=/d"
+}
+
+folder=$(value_of SECRETS_FOLDER)
+if [ -z "$folder" ]; then
+  folder=./secrets
+  edit "/^\(# \)\{0,1\}SECRETS_FOLDER=/d"
+  echo "SECRETS_FOLDER=$folder" >> .env
+fi
+mkdir -p "$folder"
+chmod 700 "$folder"
+
+create MIGRATION_DATABASE_URL POSTGRES_PASSWORD postgres://owner: @postgres:5432/serpmill
+create DATABASE_URL POSTGRES_PROCESS_PASSWORD postgres://serpmill_app: @postgres:5432/serpmill
+for name in API WORKER; do
+  create "REDIS_${name}_PASSWORD" "REDIS_${name}_PASSWORD" "" ""
+  [ -s "$folder/REDIS_URL_$name" ] && continue
+  user=$(echo "$name" | tr '[:upper:]' '[:lower:]')
+  write "REDIS_URL_$name" "redis://$user:$(tail -n 1 "$folder/REDIS_${name}_PASSWORD")@redis:6379
+"
+done
+
+# Keys that the operator gets from others. A file must be there even if it is empty, or compose could not mount it.
+for name in SERPAPI_API_KEY SERPER_API_KEY DATAFORSEO_LOGIN DATAFORSEO_PASSWORD STRIPE_SECRET_KEY STRIPE_WEBHOOK_SECRET; do
+  take "$name" "$name"
+  if [ -n "$value" ]; then
+    write "$name" "$value
+"
+    edit "s/^$name=.*/$name=/"
+  fi
+  [ -e "$folder/$name" ] || write "$name" ""
+  if [ -s "$folder/$name" ] && [ -z "$(value_of "${name}_FILE")" ]; then
+    echo "${name}_FILE=/run/secrets/$name" >> .env
+  fi
 done

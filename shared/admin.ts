@@ -1,6 +1,11 @@
 import { runAdmin } from "./admin/run-admin.ts";
 import type { Terminal } from "./admin/terminal.ts";
 
+// The reader of a pipe, such as head, may have enough before the end.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+});
+
 const terminal: Terminal = {
   environment: undefined,
   stdout: (text) => void process.stdout.write(text),

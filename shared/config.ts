@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { ConfigError, readSettings } from "./config/read-settings.ts";
+import { addressSecrets, fileSettingOf } from "./config/secret-settings.ts";
 import { protocolTimes } from "./protocol-times.ts";
 
 /** A whole number, written in digits only. Other notations are refused, not interpreted. */
@@ -48,6 +50,8 @@ function stripeSecret(...prefixes: string[]) {
     )
     .optional();
 }
+
+const onOrOff = z.enum(["on", "off"], "expected on or off");
 
 const topupUsd = { min: 1, max: 10_000 };
 
@@ -101,11 +105,15 @@ const engineSettings = z.object({
   DATAFORSEO_BASE_URL: url("http:", "https:").default("https://api.dataforseo.com"),
   /** DataForSEO refuses more than 30 concurrent calls of one account. */
   DATAFORSEO_CONCURRENCY: providerConcurrency.default(30),
+  /** Whether DataForSEO waits for AI Overviews that Google loads later, for a surcharge. */
+  DATAFORSEO_AI_OVERVIEW: onOrOff.default("on"),
 });
 
 const settings = z.object({
   /** The database with the ledger. Postgres 15 or newer. */
   DATABASE_URL: url("postgres:", "postgresql:"),
+  /** What is between the processes and Postgres: nothing that changes the session, or a pooler of transactions. */
+  DATABASE_POOLER: z.enum(["none", "transaction"], "expected none or transaction").default("none"),
   /** The same database as its owner, for migrations alone. Absent if the processes log in as the owner too. */
   MIGRATION_DATABASE_URL: url("postgres:", "postgresql:").optional(),
   /** The Redis with holds, rate windows and the queue. Redis 7 or newer, or Valkey. */
@@ -125,6 +133,8 @@ const settings = z.object({
     protocolTimes.searchDeadlineDefaultMs,
   ),
   ...engineSettings.shape,
+  /** For so long a search's raw answers of providers are kept for `search raw`; 0 for not at all. */
+  RAW_ANSWER_MINUTES: wholeNumber(0, 60).default(0),
   /** Proxies in front of the API that set X-Forwarded-For and X-Forwarded-Proto. With 0, both headers are ignored. */
   TRUSTED_PROXIES: wholeNumber(0, 10).default(0),
   /** The page for a caller without credits. */
@@ -175,12 +185,7 @@ const connected = settings
 export type Config = Readonly<z.infer<typeof connected>>;
 export type EngineConfig = Readonly<z.infer<typeof engineSettings>>;
 
-/** A setting is missing or wrong. The message lists each of them with what was expected. */
-export class ConfigError extends Error {
-  constructor(lines: Iterable<string>) {
-    super(["These settings are missing or wrong:", ...lines].join("\n  "));
-  }
-}
+export { ConfigError };
 
 /** A configured provider lacks settings, which are optional for all others. */
 export class MissingSettings extends ConfigError {
@@ -197,7 +202,7 @@ export class MissingSettings extends ConfigError {
  * @throws {ConfigError} naming every wrong setting; values are never repeated, since some are secrets.
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
-  return read(connected, environment);
+  return readSettings(connected, settings, environment);
 }
 
 /** Reads only what a migration needs. @throws {ConfigError} like {@link readConfig}. */
@@ -206,8 +211,24 @@ export function readMigrationConfig(environment: NodeJS.ProcessEnv = process.env
   processUrl: string;
 } {
   const needed = settings.pick({ DATABASE_URL: true, MIGRATION_DATABASE_URL: true });
-  const { DATABASE_URL: processUrl, MIGRATION_DATABASE_URL: ownerUrl = processUrl } = read(needed, environment);
+  const { DATABASE_URL: processUrl, MIGRATION_DATABASE_URL: ownerUrl = processUrl } = readSettings(
+    needed,
+    needed,
+    environment,
+  );
   return { ownerUrl, processUrl };
+}
+
+/** Reads only the addresses of the data stores, any of which may be absent. @throws {ConfigError} like {@link readConfig}. */
+export function readAddresses(environment: NodeJS.ProcessEnv = process.env) {
+  const addresses = settings.pick({ DATABASE_URL: true, MIGRATION_DATABASE_URL: true, REDIS_URL: true }).partial();
+  return readSettings(addresses, addresses, environment);
+}
+
+/** The settings that give a process these addresses, whatever it would inherit. */
+export function addressSettings(addresses: { DATABASE_URL: string; REDIS_URL: string }) {
+  const noFiles = Object.fromEntries(addressSecrets.map((name) => [fileSettingOf(name), ""]));
+  return { ...noFiles, MIGRATION_DATABASE_URL: "", ...addresses };
 }
 
 /**
@@ -218,17 +239,5 @@ export function readEngineConfig(
   environment: NodeJS.ProcessEnv = process.env,
   defaults: Readonly<Record<string, string>> = {},
 ): EngineConfig {
-  return read(engineSettings, environment, defaults);
-}
-
-function read<Shape extends z.ZodType<object>>(
-  schema: Shape,
-  environment: NodeJS.ProcessEnv,
-  defaults: Readonly<Record<string, string>> = {},
-): Readonly<z.infer<Shape>> {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
-  const checked = schema.safeParse({ ...defaults, ...given });
-  if (checked.success) return Object.freeze(checked.data);
-  const lines = new Set(checked.error.issues.map((issue) => `${issue.path.slice(0, 1).join("")}: ${issue.message}`));
-  throw new ConfigError(lines);
+  return readSettings(engineSettings, engineSettings, environment, defaults);
 }

@@ -28,7 +28,9 @@ export function openContext(options: { config: Config; name: string; databaseSiz
   const { config, name } = options;
   const log = options.log ?? openLog({ name, level: config.LOG_LEVEL });
   const shutdown = new Shutdown();
-  const database = openDatabase({ url: config.DATABASE_URL, name, sizeMax: options.databaseSizeMax, log, shutdown });
+  const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
+  const isPooled = pooler === "transaction";
+  const database = openDatabase({ url, name, isPooled, sizeMax: options.databaseSizeMax, log, shutdown });
   const connections = new RedisConnections({ url: config.REDIS_URL, log, shutdown });
   const redis = connections.openCommands(name);
   defineHoldScripts(redis);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type ErrorCode, errors } from "./errors.ts";
 import { requestId } from "./ids.ts";
+import { candidatesMax } from "./query/locations.ts";
 import { issuesMax } from "./query/query.ts";
 
 /** The schemas of all errors: `details` by code, and response bodies by status. */
@@ -84,11 +85,21 @@ export const errorDefinitions = {
     "query_rejected",
     z
       .strictObject({
-        reason: z.enum(["unsupported", "refused_by_provider"]).meta({
+        reason: z.enum(["unsupported", "refused_by_provider", "location_unknown", "location_ambiguous"]).meta({
           description:
-            "`unsupported`: no configured provider supports the field. `refused_by_provider`: a provider rejected it.",
+            "`unsupported`: no configured provider supports the field. `refused_by_provider`: a provider rejected it. " +
+            "`location_unknown`: no provider lists the city or region. `location_ambiguous`: there are several of that name.",
         }),
         field: z.enum(["keyword", "location", "language", "device"]).meta({ description: "The field to change." }),
+        candidates: z
+          .array(z.string())
+          .max(candidatesMax)
+          .exactOptional()
+          .meta({
+            description:
+              "Locations to choose from, each of which can be sent as `location`: those of the same name, or similar ones. " +
+              "Present with `location_unknown`, where it may be empty, and `location_ambiguous`.",
+          }),
       })
       .meta({ description: "Which field to change, and why." }),
   ),

@@ -1,4 +1,4 @@
-import { typeid } from "typeid-js";
+import { TypeID, typeid } from "typeid-js";
 import { z } from "zod";
 
 /** The kinds of things that have an id, which begins with this word. */
@@ -7,6 +7,12 @@ export type IdPrefix = "req" | "org" | "tok" | "grant" | "topup" | "api" | "work
 /** A new TypeID (https://github.com/jetify-com/typeid): the prefix, `_` and 26 base-32 characters of a UUIDv7. */
 export function newId(prefix: IdPrefix): string {
   return typeid(prefix).toString();
+}
+
+/** When an id was made, by the clock of the machine that made it. */
+export function timeOfId(id: string): Date {
+  const [high = "", low = ""] = TypeID.fromString(id).toUUID().split("-");
+  return new Date(Number.parseInt(high + low, 16));
 }
 
 /** The id of a request, as callers see it. */

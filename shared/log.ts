@@ -39,16 +39,27 @@ const quietMs = 5_000;
  * is logged at once, then at most one in five seconds, with the number of those left out since.
  */
 export function throttledWarning(log: Log, sentence: string): (error: unknown) => void {
+  return throttled(quietMs, (error, leftOut) => log.warn({ err: error, leftOut }, sentence));
+}
+
+/**
+ * Writes the first line at once, then at most one in `pauseMs`.
+ * @param write gets the value of its line, and the number of those left out since the last one.
+ */
+export function throttled<Value>(
+  pauseMs: number,
+  write: (value: Value, leftOut: number) => void,
+): (value: Value) => void {
   let quietUntil = 0;
   let leftOut = 0;
-  return (error) => {
+  return (value) => {
     const now = performance.now();
     if (now < quietUntil) {
       leftOut += 1;
       return;
     }
-    log.warn({ err: error, leftOut }, sentence);
-    quietUntil = now + quietMs;
+    write(value, leftOut);
+    quietUntil = now + pauseMs;
     leftOut = 0;
   };
 }

@@ -48,27 +48,21 @@ export function openMetrics() {
     ...ofQueue(declare),
     ...ofProviders(declare),
     ...ofBillingPage(declare),
+    ...ofDependencies(declare),
   };
   // A gauge is absent until it is measured, not 0, so that an alert can tell "fine" from "not measured".
-  const { holdsOpen, heldMils, ledgerDriftMils, queueDepth, queueOldestSeconds, workersReporting } = metrics;
-  const measuredLater = [
-    holdsOpen,
-    heldMils,
-    ledgerDriftMils,
-    queueDepth,
-    queueOldestSeconds,
-    workersReporting,
-    metrics.workerSlots,
-    metrics.workerSlotsTaken,
-    metrics.liveStreams,
-  ];
-  for (const measured of measuredLater) measured.remove();
+  const { holdsOpen, heldMils, ledgerDriftMils, workerSlots, workerSlotsTaken } = metrics;
+  const { queueDepth, queueOldestSeconds, workersReporting, liveStreams, redisMemoryUsed, redisMemoryLimit } = metrics;
+  const ofWorkers = [holdsOpen, heldMils, ledgerDriftMils, workerSlots, workerSlotsTaken];
+  const ofApis = [queueDepth, queueOldestSeconds, workersReporting, liveStreams, redisMemoryUsed, redisMemoryLimit];
+  for (const measured of [...ofWorkers, ...ofApis]) measured.remove();
   // Counters begin at 0 for every known label, so that a rate includes the first increase.
   startAtZero(metrics.admissions, "outcome", admissionOutcomes);
   startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_gone", "too_late"]);
   startAtZero(metrics.reversals, "reason", reversalReasons);
   startAtZero(metrics.reversedMils, "reason", reversalReasons);
   startAtZero(metrics.answeredSearches, "from", answerSources);
+  startAtZero(metrics.rawAnswers, "outcome", ["kept", "no_headroom", "dropped", "failed"]);
   startAtZero(metrics.topups, "outcome", topupOutcomes);
   startAtZero(metrics.balancesStored, "why", ["redis_restarted", "older", "impossible"]);
   startAtZero(metrics.signIns, "outcome", ["signed_in", "refused", "limited"]);
@@ -177,6 +171,11 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
     providerCostMicroUsd: counter("provider_cost_micro_usd_total", "Cost of provider calls, in millionths of a USD.", [
       "provider",
     ]),
+    providerUnreadableRows: counter(
+      "provider_unreadable_rows_total",
+      "Rows of providers' answers that could not be read and were left out.",
+      ["provider"],
+    ),
     providerBreakerOpen: gauge("provider_breaker_open", "1 while the provider's circuit breaker is open.", [
       "provider",
     ]),
@@ -189,6 +188,11 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
       "provider",
     ]),
     providerCallsRunning: gauge("provider_calls_running", "Calls to a provider that are running.", ["provider"]),
+    locationListRefreshed: gauge(
+      "location_list_refreshed_timestamp_seconds",
+      "When the stored list of a provider's locations was fetched, in seconds since 1970.",
+      ["provider"],
+    ),
     answeredSearches: counter(
       "searches_asked_total",
       "Answered searches, by the source of the answer: a provider, a concurrent identical search, or the cache.",
@@ -199,6 +203,7 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
       "Cost avoided by searches that shared another search's answer, in millionths of a USD.",
       ["from"],
     ),
+    rawAnswers: counter("raw_answers_total", "Entries for RAW_ANSWER_MINUTES, by whether they were kept.", ["outcome"]),
   };
 }
 
@@ -206,6 +211,16 @@ function ofBillingPage({ counter, gauge }: Declare) {
   return {
     signIns: counter("sign_ins_total", "Attempts to sign in to the billing page, by outcome.", ["outcome"]),
     liveStreams: gauge("live_streams_open", "Open connections for live updates of the billing page."),
+  };
+}
+
+function ofDependencies({ gauge }: Declare) {
+  return {
+    readinessChecks: gauge("readiness_check_passed", "1 if this process passes a check of /readyz, 0 if not.", [
+      "check",
+    ]),
+    redisMemoryUsed: gauge("redis_memory_used_bytes", "Memory that Redis uses, as this API sees it."),
+    redisMemoryLimit: gauge("redis_memory_limit_bytes", "maxmemory of Redis, as this API sees it."),
   };
 }
 

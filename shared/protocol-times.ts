@@ -69,6 +69,10 @@ export const protocolTimes = {
   heartbeatIntervalMs: 1_000,
   /** A worker without a heartbeat for this long is not counted as capacity. */
   heartbeatTimeoutMs: 5_000,
+  /** How often an API that stops reads the heartbeats, and any API while searches arrive. */
+  heartbeatReadingMs: 50,
+  /** A stopping worker takes searches for this long after it has removed its heartbeat. */
+  heartbeatLeadMs: 250,
   /** Heartbeats older than this are deleted. */
   heartbeatRecordMs: 60_000,
 
@@ -119,6 +123,8 @@ export const protocolRelations: Readonly<Record<string, (times: ProtocolTimes) =
   "a silent Redis is noticed before its workers' searches are late": (t) =>
     t.redisPingMs + t.redisSilenceMs < t.jobLockMs,
   "a worker may miss three heartbeats": (t) => 4 * t.heartbeatIntervalMs <= t.heartbeatTimeoutMs,
+  "an API that stops knows that a worker stops while that still takes searches": (t) =>
+    4 * t.heartbeatReadingMs < t.heartbeatLeadMs,
   "a heartbeat is kept while it counts": (t) => t.heartbeatTimeoutMs < t.heartbeatRecordMs,
   "the leader may miss one renewal": (t) => 2 * t.maintenanceIntervalMs < t.leaderLeaseMs,
   "the next leader finds the progress of a resync": (t) =>

@@ -1,6 +1,4 @@
 import { z } from "zod";
-import { requestId } from "./ids.ts";
-import { querySchema } from "./query/query.ts";
 
 /** The types of element on a results page. An unknown type of a provider becomes `other`: no element is dropped. */
 export const resultTypes = [
@@ -60,7 +58,14 @@ export const result = z
     type: z.enum(resultTypes).meta({
       description: `The kind of element.\n\n${resultTypes.map((type) => `- \`${type}\`: ${resultTypeMeanings[type]}`).join("\n")}`,
     }),
-    rank: z.int().min(1).meta({ description: "The position among all elements of all pages, from 1." }),
+    rank: z
+      .int()
+      .min(1)
+      .meta({
+        description:
+          "The position among all elements of all pages, from 1: the provider's own where it tells one, otherwise by the order " +
+          "of the elements. It rises from result to result, with gaps where the provider counts elements that are not in the list.",
+      }),
     title: z.string().meta({ description: 'The headline, or `""`.' }),
     url: z.string().meta({ description: 'The absolute URL, http or https; `""` for an element without a link.' }),
     domain: z.string().meta({ description: 'The host of `url`, in lower case and without `www.`, or `""`.' }),
@@ -79,26 +84,5 @@ export const result = z
       'One element of the page. All nine keys are always present: a missing text is `""`, a missing list `[]`.',
   });
 
-/** The body of a successful search, keys in the contract's order. */
-export const searchResponseBody = z
-  .strictObject({
-    requestId,
-    query: querySchema.meta({ description: "The search as it was executed, complete and canonical." }),
-    creditsCharged: z.int().min(0).meta({
-      description:
-        "Mils charged for this search: the plan's price, or 0 if an earlier request with the same Idempotency-Key has paid.",
-    }),
-    creditsRemaining: z.int().min(0).meta({
-      description:
-        "Mils available right after this search was admitted: the balance without its price and without the holds of other searches.",
-    }),
-    totalResultsCount: z.int().min(0).meta({ description: "The engine's own estimate, or 0 if it gives none." }),
-    results: z
-      .array(result)
-      .meta({ description: "In rank order. An empty list is a successful answer and is charged." }),
-  })
-  .meta({ description: "The results and their cost." });
-
-export type SearchResponseBody = z.infer<typeof searchResponseBody>;
 export type SiteLink = z.infer<typeof siteLink>;
 export type Result = z.infer<typeof result>;

@@ -15,6 +15,7 @@ const startsProcesses = new Set(["shared/local/guarded-process.ts", "test/harnes
 /** Files that start no process and are still too slow for `unit`, each with its reason. */
 const slow: Record<string, string> = {
   "test/api/slow-clients.test.ts": "waits until the server closes connections that send or take nothing",
+  "test/deploy-rules.test.ts": "replays days of metrics, if promtool is there",
   "test/api/mcp/hand-over.test.ts": "reads many answers of 32 MiB",
 };
 

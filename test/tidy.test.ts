@@ -197,7 +197,7 @@ test("loading a file starts nothing: only the programs have effects", async () =
   const loading = quiet.map((path) => `import "./${path}";`).join("\n");
   const started = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", loading], {
     env: {},
-    timeout: 20_000,
+    timeout: 100_000, // Something that started would run forever. Loading takes half a minute on a busy machine.
   });
   expect(await started).toEqual({ stdout: "", stderr: "" });
   expect(

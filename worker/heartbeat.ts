@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
@@ -15,8 +16,8 @@ export interface Heartbeat {
 }
 
 /**
- * Writes every second that this worker takes jobs, and how fast. A worker that stops removes its heartbeat before its last
- * jobs end, so that the APIs do not count on its capacity.
+ * Writes every second that this worker takes jobs, and how fast. A worker that stops removes its heartbeat and takes
+ * jobs a little longer, until no stopping API counts on its capacity.
  */
 export function startHeartbeat(
   { clock, redis, shutdown, log, metrics }: Reporting,
@@ -31,8 +32,13 @@ export function startHeartbeat(
     writtenAtMs = performance.now();
   };
   shutdown.register("heartbeat", async () => {
-    // One that stays in an unreachable Redis expires.
-    await removeHeartbeat(redis, workerId).catch((error) => log.warn({ err: error }, "the heartbeat was not removed"));
+    try {
+      await removeHeartbeat(redis, workerId);
+      await sleep(protocolTimes.heartbeatLeadMs);
+    } catch (error) {
+      // One that stays in an unreachable Redis expires.
+      log.warn({ err: error }, "the heartbeat was not removed");
+    }
   });
   const pauseMs = protocolTimes.heartbeatIntervalMs;
   runPeriodically({ name: "report", pauseMs, run: report, log, metrics, shutdown });

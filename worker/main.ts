@@ -7,9 +7,11 @@ import { openAbandonedSearches } from "./abandoned-searches.ts";
 import { adjustSlots } from "./adjust-slots.ts";
 import { defineLeaseScripts } from "./engine/flight-leases.ts";
 import { openGoogleEngine } from "./engine/google-engine.ts";
+import { openListedLocations } from "./engine/listed-locations.ts";
 import { type Engine, openSingleFlight } from "./engine/single-flight.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { startMaintenance } from "./maintenance.ts";
+import { openRawAnswers } from "./raw-answers.ts";
 import { SlotLevel } from "./slot-level.ts";
 import { takeJobs } from "./take-jobs.ts";
 
@@ -25,7 +27,9 @@ async function openWorker(context: Context): Promise<void> {
   startMaintenance({ ...context, settlement }, workerId);
   const level = new SlotLevel(config.WORKER_CONCURRENCY);
   const abandonedSearches = openAbandonedSearches(context);
-  const { worker, average } = takeJobs({ ...context, engine, settlement, abandonedSearches }, level.slots);
+  const rawAnswers = openRawAnswers(context);
+  const running = { ...context, workerId, engine, settlement, abandonedSearches, rawAnswers };
+  const { worker, average } = takeJobs(running, level.slots);
   const heartbeat = startHeartbeat(context, workerId, { level, average });
   // The APIs admit by the slots that they know of.
   adjustSlots(context, level, { worker, average, callsWaiting, changed: heartbeat.report });
@@ -36,7 +40,8 @@ async function openWorker(context: Context): Promise<void> {
 }
 
 function openEngine(context: Context): { engine: Engine; callsWaiting: () => number } {
-  const google = openGoogleEngine(context);
+  const locations = openListedLocations(context, context.config.SERP_PROVIDERS);
+  const google = openGoogleEngine({ ...context, locations });
   context.shutdown.register("engine", () => google.close());
   defineLeaseScripts(context.redis);
   return { engine: openSingleFlight(context, google), callsWaiting: google.callsWaiting };

@@ -4,12 +4,12 @@ import { compressAnswer } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { isTransient } from "../shared/database/transient-errors.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { isSameOrSubdomain } from "../shared/query/domains.ts";
-import { type SearchOutcome, type SearchTrace, serializeAnswer } from "../shared/queue/replies.ts";
+import type { SearchOutcome, SearchTrace } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
-import type { Result, SearchResponseBody } from "../shared/results.ts";
 import type { AbandonedSearches } from "./abandoned-searches.ts";
-import type { Engine, SourcedAnswer } from "./engine/single-flight.ts";
+import { uncharged, writeAnswerBody } from "./answer-body.ts";
+import type { RawAnswers } from "./raw-answers.ts";
+import type { Engine, EngineSearch, SourcedAnswer } from "./engine/single-flight.ts";
 import type { EngineAnswer } from "./engine/engine-answer.ts";
 
 /**
@@ -19,29 +19,35 @@ import type { EngineAnswer } from "./engine/engine-answer.ts";
  */
 
 export type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics"> & {
+  workerId: string;
   engine: Engine;
   settlement: Settlement;
   abandonedSearches: AbandonedSearches;
+  /** Absent unless raw answers are kept. */
+  rawAnswers?: RawAnswers | undefined;
 };
 
-const notSearched = { provider: "none", calls: [], costMicroUsd: 0 };
+/** The trace of a search that no provider was asked for. */
+export const notSearched = { provider: "none", calls: [], costMicroUsd: 0 };
 
 export async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated: boolean): Promise<void> {
   const { clock, settlement } = context;
   const { ending, trace, isAbandoned } = await search(context, job, isRepeated);
   const body = job.key && ending.ok ? await compressAnswer(ending.body) : undefined;
+  const line = { requestId: job.requestId, outcome: outcomeOf(ending, isAbandoned), ...trace };
   try {
-    await settlement.settle({
+    const settled = await settlement.settle({
       request: isAbandoned ? abandonment(job) : settlementRequest(job, ending, body),
       retryForMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs,
       toOutcome: (decision) => conclude(context, job, ending, decision),
       reply: { inbox: job.inbox, trace },
       ifCharged: "end_hold",
     });
+    context.log.info({ ...line, decided: settled.kind, chargedMils: settled.chargedMils }, "search");
   } catch (error) {
     // Postgres was unreachable until after the deadline, and the API has answered 504.
     if (!isTransient(error)) throw error;
-    context.log.warn({ err: error, requestId: job.requestId }, "the sweeper or the reconciler will end a search");
+    context.log.warn({ err: error, ...line }, "the sweeper or the reconciler will end a search");
   }
 }
 
@@ -51,6 +57,9 @@ export async function runSearchJob(context: RunningSearches, job: SearchJob, isR
  */
 type Ending = { ok: true; body: Buffer } | (Failed & { reason: Failed["code"] | "deadline_passed" });
 type Failed = Pick<Extract<EngineAnswer, { ok: false }>, "ok" | "code" | "details">;
+
+const outcomeOf = (ending: Ending, isAbandoned: boolean) =>
+  isAbandoned ? "abandoned" : ending.ok ? "answered" : ending.code;
 
 async function search(
   context: RunningSearches,
@@ -64,17 +73,20 @@ async function search(
 
   const abandoned = await abandonedSearches.begin(job, isRepeated);
   const leftMs = job.deadlineAtMs - startedAtMs - protocolTimes.settleMarginMs;
-  const answer = await ask(context, job, { leftMs, abandoned }).finally(() => abandonedSearches.end(job));
+  const recorder = context.rawAnswers?.recorderFor(job.requestId);
+  const answer = await ask(context, job, { leftMs, abandoned, recorder }).finally(() => abandonedSearches.end(job));
+  const { calls, callsOf = null } = answer.trace;
+  if (calls.length === 0) recorder?.recordNoCall({ from: answer.from, callsOf });
   const runMs = clock.nowMs() - startedAtMs;
   metrics.searchSeconds.observe(runMs / 1_000);
-  const trace: SearchTrace = { ...answer.trace, from: answer.from, queueMs: round(queueMs), runMs: round(runMs) };
-  context.log.debug({ requestId: job.requestId, ...trace }, "search ran");
+  const times = { queueMs: round(queueMs), runMs: round(runMs) };
+  const trace: SearchTrace = { worker: context.workerId, ...answer.trace, from: answer.from, ...times };
   countCalls(context, trace);
   return { ending: endingOf(job, answer), trace, isAbandoned: abandoned.aborted };
 }
 
 function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
-  if (answer.ok) return { ok: true, body: serialize(job, answer) };
+  if (answer.ok) return { ok: true, body: writeAnswerBody(job, answer) };
   const { code, details, trace } = answer;
   return { ok: false, code, details, reason: trace === notSearched ? "deadline_passed" : code };
 }
@@ -82,9 +94,9 @@ function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
 async function ask(
   { engine }: RunningSearches,
   { query, enqueuedAtMs }: SearchJob,
-  { leftMs, abandoned }: { leftMs: number; abandoned: AbortSignal },
+  { leftMs, ...options }: { leftMs: number } & Pick<EngineSearch, "abandoned" | "recorder">,
 ): Promise<SourcedAnswer> {
-  if (leftMs > 0) return engine.search({ query, remainingMs: leftMs, enqueuedAtMs, abandoned });
+  if (leftMs > 0) return engine.search({ query, remainingMs: leftMs, enqueuedAtMs, ...options });
   return { ok: false, code: "engine_timeout", details: {}, trace: notSearched, from: "provider" };
 }
 
@@ -119,7 +131,7 @@ function conclude(context: RunningSearches, job: SearchJob, ending: Ending, deci
   switch (decision.reason) {
     case "already_paid":
       // The payment is of a version that did not store answers, and Redis has lost it.
-      return answered(job, notCharged(job, ending.body), 0);
+      return answered(job, uncharged(job, ending.body), 0);
     case "out_of_credits":
       return { kind: "failure", code: "out_of_credits", details: outOfCredits(context, job, decision) };
     case "idempotency_key_reused":
@@ -136,28 +148,6 @@ const answered = ({ requestId }: SearchJob, body: Buffer, chargedMils: number): 
   body,
   chargedMils,
 });
-
-function serialize(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>): Buffer {
-  return serializeAnswer({
-    requestId: job.requestId,
-    query: job.query,
-    creditsCharged: job.priceMils,
-    creditsRemaining: job.remainingMils,
-    totalResultsCount: answer.totalResultsCount,
-    results: onTarget(answer.results, job.query.targetDomain),
-  });
-}
-
-/** The body that {@link serialize} made, of a search that is not charged after all. */
-function notCharged(job: SearchJob, body: Buffer): Buffer {
-  const charged: SearchResponseBody = JSON.parse(body.toString());
-  return serializeAnswer({ ...charged, creditsCharged: 0, creditsRemaining: job.remainingMils + job.priceMils });
-}
-
-/** The results on the target domain or its subdomains. They keep their ranks on the whole page. */
-function onTarget(results: Result[], targetDomain: string | undefined): Result[] {
-  return targetDomain === undefined ? results : results.filter(({ domain }) => isSameOrSubdomain(domain, targetDomain));
-}
 
 function outOfCredits({ config }: RunningSearches, { priceMils }: SearchJob, { balance }: Decision) {
   return {

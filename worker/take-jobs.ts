@@ -2,7 +2,7 @@ import type { Context } from "../shared/context.ts";
 import { isCharged } from "../shared/credits/ledger.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import { openSearchWorker, type SearchWorker, WorkersLost } from "../shared/queue/search-queue.ts";
-import { type RunningSearches, runSearchJob } from "./run-search.ts";
+import { notSearched, type RunningSearches, runSearchJob } from "./run-search.ts";
 
 // The assumption until the first search has run.
 const initialRunMs = 100;
@@ -46,13 +46,16 @@ export function takeJobs(
     else context.log.error({ err: error, requestId }, "unhandled error in a search");
     if (job) await refundFailed(context, job);
   };
-  return { worker: openSearchWorker(context, { run, failed }, slots), average };
+  return {
+    worker: openSearchWorker(context, { run, failed }, { workerId: context.workerId, concurrency: slots }),
+    average,
+  };
 }
 
 /** Refunds a search that threw, which is a bug, or that lost one worker after the other, and answers its caller. */
 async function refundFailed(context: RunningSearches, job: SearchJob): Promise<void> {
   const { requestId, organizationId, key, inbox } = job;
-  const trace = { provider: "none", from: "provider" as const, calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };
+  const trace = { ...notSearched, worker: context.workerId, from: "provider" as const, queueMs: 0, runMs: 0 };
   await context.settlement
     .settle({
       request: { requestId, organizationId, key, wanted: "refund", reason: "worker_failed" },

@@ -45,7 +45,7 @@ export interface Billing {
 }
 
 export function openBilling(parts: {
-  config: Pick<Config, "DATABASE_URL" | "PUBLIC_URL" | "TOPUP_URL">;
+  config: Pick<Config, "DATABASE_URL" | "DATABASE_POOLER" | "PUBLIC_URL" | "TOPUP_URL">;
   log: Log;
   metrics: Metrics;
   shutdown: Shutdown;
@@ -60,8 +60,9 @@ export function openBilling(parts: {
 }): Billing {
   const { config, log, metrics, shutdown, redis, clock, findByTokenHash, readUsage, topups, draining } = parts;
   const publicUrl = config.PUBLIC_URL;
-  const url = config.DATABASE_URL;
-  const database = openDatabase({ url, name: "api-billing", sizeMax: databaseSizeMax, log, shutdown });
+  const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
+  const isPooled = pooler === "transaction";
+  const database = openDatabase({ url, name: "api-billing", isPooled, sizeMax: databaseSizeMax, log, shutdown });
   const assets = readAssets();
   const isSecure = (request: Request) => isHttps(request, publicUrl);
   const pages = new PageSender({ assets, isSecure, checkoutOrigin: topups?.checkoutOrigin });

@@ -2,8 +2,15 @@ import { z } from "zod";
 import { type ErrorStatus, errorBodySchemas, errorDefinitions } from "../../shared/error-schemas.ts";
 import { type ErrorCode, errors } from "../../shared/errors.ts";
 import { requestId } from "../../shared/ids.ts";
-import { querySchema, searchRequestBody } from "../../shared/query/query.ts";
-import { result, searchResponseBody, siteLink } from "../../shared/results.ts";
+import { searchRequestBody } from "../../shared/query/query.ts";
+import { result, siteLink } from "../../shared/results.ts";
+import {
+  answeredQuery,
+  compactQuery,
+  compactResponseBody,
+  compactResult,
+  searchResponseBody,
+} from "../../shared/search-answer.ts";
 import { idempotencyKey } from "../http/idempotency-key.ts";
 import { usageResponseBody } from "../read-usage.ts";
 
@@ -33,9 +40,12 @@ const requestSchemas = { SearchRequest: searchRequestBody, IdempotencyKey: idemp
 const responseSchemas = {
   RequestId: requestId,
   SearchAnswer: searchResponseBody,
-  Query: querySchema,
+  Query: answeredQuery,
   Result: result,
   SiteLink: siteLink,
+  CompactSearchAnswer: compactResponseBody,
+  CompactQuery: compactQuery,
+  CompactResult: compactResult,
   Usage: usageResponseBody,
   ...Object.fromEntries(errorStatuses.flatMap(codesOf).map((code) => [nameOf(code), errorDefinitions[code]])),
   ...Object.fromEntries(errorStatuses.map((status) => [`Error${status}`, errorBodySchemas[status]])),

@@ -2,7 +2,7 @@ import type { ErrorStatus } from "../../shared/error-schemas.ts";
 import { type ErrorCode, type ErrorDetails, errorBody } from "../../shared/errors.ts";
 import type { z } from "zod";
 import type { searchRequestBody } from "../../shared/query/query.ts";
-import type { SearchResponseBody } from "../../shared/results.ts";
+import type { CompactResponseBody, SearchResponseBody } from "../../shared/search-answer.ts";
 import type { UsageResponseBody } from "../read-usage.ts";
 
 /** A realistic request or response body; `summary` is its title. */
@@ -28,7 +28,13 @@ export const requestExamples: Examples<z.input<typeof searchRequestBody>> = {
       device: "mobile",
       depth: 30,
       targetDomain: "example.com",
+      types: ["organic", "people_also_ask"],
+      format: "full",
     },
+  },
+  compact: {
+    summary: "An answer for an agent",
+    value: { keyword: "best coffee beans", format: "compact" },
   },
   sandboxFailure: {
     summary: "A sandbox keyword that fails with 502",
@@ -45,7 +51,7 @@ const query = {
   depth: 10,
 };
 
-export const answerExamples: Examples<SearchResponseBody> = {
+export const answerExamples: Examples<SearchResponseBody | CompactResponseBody> = {
   results: {
     summary: "A search, with one of its results",
     value: {
@@ -76,13 +82,30 @@ export const answerExamples: Examples<SearchResponseBody> = {
       ],
     },
   },
+  compact: {
+    summary: "The same search in the format `compact`",
+    value: {
+      requestId,
+      query: { ...query, format: "compact" },
+      creditsCharged: 5,
+      creditsRemaining: 990,
+      results: [
+        {
+          title: "best coffee beans: reviews by Harbour Almanac",
+          url: "https://www.harbour-almanac.example/reviews/best-coffee-beans-1",
+          description:
+            "What Harbour Almanac found out about best coffee beans, with sources and answers to 9 questions.",
+        },
+      ],
+    },
+  },
   nothingFound: {
     summary: "Nothing found, which is charged too",
     value: {
       requestId,
       query: { ...query, keyword: "sandbox:empty", targetDomain: "example.com" },
       creditsCharged: 5,
-      creditsRemaining: 990,
+      creditsRemaining: 985,
       totalResultsCount: 0,
       results: [],
     },
@@ -111,6 +134,11 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
     unsupported: failed("query_rejected", "No configured provider searches as a mobile device", {
       reason: "unsupported",
       field: "device",
+    }),
+    ambiguousLocation: failed("query_rejected", "Several places of the country have this name", {
+      reason: "location_ambiguous",
+      field: "location",
+      candidates: ["Springfield,Illinois,United States", "Springfield,Missouri,United States"],
     }),
   },
   401: { noToken: failed("unauthenticated", "No token, or an invalid one") },

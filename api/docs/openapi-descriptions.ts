@@ -49,6 +49,7 @@ If the operator has configured no provider, the sandbox answers: always the same
 | word in \`keyword\` | result |
 | --- | --- |
 | \`sandbox:empty\` | 200 without results, charged |
+| \`sandbox:corrected\` | 200; \`query.searchedKeyword\` is the keyword without this word |
 | \`sandbox:slow=1500\` | the answer arrives 1500 ms later |
 | \`sandbox:timeout\` | no answer: 504 at the deadline |
 | \`sandbox:error\` | the provider is down: 502 \`provider_unavailable\` |
@@ -62,7 +63,10 @@ malformed, unknown, expired and revoked tokens all get the same 401.`;
 export const aboutSearch = `Runs one search and returns ranked results. The response comes after 30 seconds at most, unless the operator has set another
 deadline. Unknown fields are rejected. The body is at most 16 KiB.
 
-Charged when the answer is delivered, at one price for any depth; nothing else is charged. To pay only once when you retry, send an
+\`types\` limits the results to some types, and \`format: "compact"\` returns the organic results in a shorter shape, which has no
+\`totalResultsCount\`; this is how a typed client tells the two shapes apart. Both fields are applied to the whole page.
+
+Charged when the answer is delivered, at one price for any depth, types and format; nothing else is charged. To pay only once when you retry, send an
 \`Idempotency-Key\`.`;
 
 export const aboutUsage = `Returns the organization's available credit, in mils, and its plan. Free, but counts as one request in the rate window. It works

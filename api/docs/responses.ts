@@ -75,7 +75,7 @@ export function responses(): Json {
     Search: {
       description: "The results. Charged once all bytes were written to your socket.",
       headers: named([...always, ...rateLimit, "Idempotency-Replayed"]),
-      content: jsonContent("SearchAnswer", answerExamples),
+      content: jsonContent(["SearchAnswer", "CompactSearchAnswer"], answerExamples),
     },
     Usage: {
       description: "The available credit. Free.",
@@ -98,9 +98,11 @@ function errorResponse(status: ErrorStatus): Json {
   };
 }
 
-/** A JSON body with its schema and examples. */
-export function jsonContent(schema: string, examples: Examples): Json {
-  return { "application/json": { schema: refTo("schemas", schema), examples } };
+/** A JSON body with its schema, or one of several schemas, and examples. */
+export function jsonContent(names: string | readonly string[], examples: Examples): Json {
+  const schema =
+    typeof names === "string" ? refTo("schemas", names) : { anyOf: names.map((name) => refTo("schemas", name)) };
+  return { "application/json": { schema, examples } };
 }
 
 export const headerComponents: Json = headers;

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { Request } from "express";
 import { newId } from "../../shared/ids.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
@@ -7,6 +8,8 @@ import type { SearchTrace } from "../../shared/queue/replies.ts";
 /** What the one log line of a request carries besides request id, route, status and duration. */
 export interface LogFields extends Partial<SearchTrace> {
   organizationId?: string;
+  /** The id of the token, never the token. */
+  tokenId?: string;
   /** How the request ended: an error code, or for example `answered` or `replayed`. */
   outcome?: string;
   /** An error's `details.reason`. */
@@ -29,10 +32,13 @@ export class RequestScope {
   /** The route's path as declared in the code, never the path that the caller sent: it is a metric's label. */
   route = "none";
   readonly logFields: LogFields = {};
+  /** The caller's address, as far as the proxies in front are trusted. */
+  readonly address: string | undefined;
   /** Aborted once this process shuts down. From then on every response closes its connection. */
   readonly draining: AbortSignal;
 
-  constructor(draining: AbortSignal) {
+  constructor(address: string | undefined, draining: AbortSignal) {
+    this.address = address;
     this.draining = draining;
   }
 }
@@ -49,20 +55,21 @@ export function requestScopeOf(response: ServerResponse): RequestScope {
 /** Opens a request's scope: sets the request id header, and records one metric and one log line when the response closes. */
 export function openRequestScope(
   { log, metrics, draining }: { log: Log; metrics: Metrics; draining: AbortSignal },
+  request: Request,
   response: ServerResponse,
 ): RequestScope {
-  const scope = new RequestScope(draining);
+  const scope = new RequestScope(request.ip, draining);
   scopes.set(response, scope);
   response.setHeader("X-Request-Id", scope.requestId);
   response.setHeader("Cache-Control", "no-store");
   response.once("close", () => {
     const ms = performance.now() - scope.receivedAtMs;
-    const { route, requestId, logFields } = scope;
+    const { route, requestId, address, logFields } = scope;
     // 499: the caller disconnected before any response. The status exists only in our log and metrics.
     const status = response.headersSent ? response.statusCode : 499;
     metrics.httpSeconds.observe({ route, status }, ms / 1_000);
     const level = status >= 500 ? "warn" : "info";
-    log[level]({ requestId, route, status, ms: Math.round(ms * 10) / 10, ...logFields }, "request");
+    log[level]({ requestId, route, status, ms: Math.round(ms * 10) / 10, address, ...logFields }, "request");
   });
   return scope;
 }

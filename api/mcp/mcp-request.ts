@@ -1,6 +1,14 @@
 import type { Request, Response } from "express";
 import type { Caller } from "../../shared/organizations/organizations.ts";
 import { abortOnDisconnect, type RequestScope } from "../http/request-scope.ts";
+import type { AnswerCopies } from "./answer-copies.ts";
+
+/** The answer of a search on its way to the caller. */
+export interface AnswerDelivery {
+  copies: AnswerCopies;
+  /** To be called once a whole copy of the answer was handed over. */
+  handedOver: () => void;
+}
 
 /** One authenticated request to /mcp: what the tools need of the HTTP around a message. */
 export class McpRequest {
@@ -9,7 +17,7 @@ export class McpRequest {
   readonly scope: RequestScope;
   readonly caller: Caller;
   readonly #abort: AbortController;
-  #handedOver: (() => void) | undefined;
+  #delivery: AnswerDelivery | undefined;
 
   constructor(parts: { request: Request; response: Response; scope: RequestScope; caller: Caller }) {
     this.request = parts.request;
@@ -26,16 +34,15 @@ export class McpRequest {
 
   /** Without effect once the delivery of an answer has begun: bytes that were sent cannot be taken back. */
   cancel(): void {
-    if (!this.#handedOver) this.#abort.abort();
+    if (!this.#delivery) this.#abort.abort();
   }
 
-  /** The delivery of a search's answer begins. */
-  beginDelivery(handedOver: () => void): void {
-    this.#handedOver = handedOver;
+  beginDelivery(delivery: AnswerDelivery): void {
+    this.#delivery = delivery;
   }
 
-  /** To be called once a whole copy of the answer was handed over; undefined while no answer of a search is sent. */
-  get handedOver(): (() => void) | undefined {
-    return this.#handedOver;
+  /** Undefined while no answer of a search is sent. */
+  get delivery(): AnswerDelivery | undefined {
+    return this.#delivery;
   }
 }

@@ -7,9 +7,10 @@ import { answerLogFields } from "../search/deliverable-answer.ts";
 import type { Delivery } from "../search/delivery.ts";
 import type { Search } from "../search/search.ts";
 import { newSearchRequest } from "../search/search-request.ts";
+import { AnswerCopies } from "./answer-copies.ts";
 import type { McpRequest } from "./mcp-request.ts";
 import { sendProgress } from "./progress.ts";
-import { type ToolAnswer, toToolResult } from "./tool-result.ts";
+import type { ToolAnswer } from "./tool-result.ts";
 
 const keyField = "serpmill/idempotencyKey";
 const replayedField = "serpmill/idempotencyReplayed";
@@ -36,15 +37,15 @@ export async function callSearch(
   const answer = await search.run(searchRequest).finally(stopProgress);
 
   Object.assign(logFields, answerLogFields(answer));
-  mcpRequest.beginDelivery(delivery.begin(searchRequest, response));
+  const copies = new AnswerCopies(answer.body);
+  mcpRequest.beginDelivery({ copies, handedOver: delivery.begin(searchRequest, response) });
   // With progress notifications the headers have been sent already.
   if (!response.headersSent) {
     response.setHeader("X-Request-Id", answer.requestId);
     setRateLimitHeaders(response, caller.plan, answer.window);
   }
-  const result = toToolResult(answer.body.toString());
-  if (!answer.replayed) return { outcome: "answered", result };
-  return { outcome: "replayed", result: { ...result, _meta: { [replayedField]: true } } };
+  if (!answer.replayed) return { outcome: "answered", result: copies.result };
+  return { outcome: "replayed", result: { ...copies.result, _meta: { [replayedField]: true } } };
 }
 
 function readKey({ mcpReq }: ServerContext): string | undefined {

@@ -2,7 +2,7 @@ import type { Tool } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { errorBodySchema } from "../../shared/errors.ts";
 import { searchRequestBody } from "../../shared/query/query.ts";
-import { searchResponseBody } from "../../shared/results.ts";
+import { compactResponseBody, searchResponseBody } from "../../shared/search-answer.ts";
 import { jsonSchemaOf } from "./json-schema.ts";
 import { usageResponseBody } from "../read-usage.ts";
 
@@ -25,7 +25,7 @@ type Definition = Omit<Tool, "name">;
 const search: Definition = {
   title: "Search Google",
   inputSchema: objectSchema(searchRequestBody, "input"),
-  outputSchema: objectSchema(z.union([searchResponseBody, errorBodySchema]), "output"),
+  outputSchema: objectSchema(z.union([searchResponseBody, compactResponseBody, errorBodySchema]), "output"),
   annotations: {
     title: "Search Google",
     // A search costs money: clients that ask their user before a tool acts should ask here too.
@@ -67,6 +67,8 @@ function describeSearch(priceMils: number): string {
     "more. Use it for current or local information, and for facts that need a source. " +
     `A search costs ${priceMils} mils (1000 mils are 1 USD) at any depth, even if nothing is found. Errors and cancelled ` +
     "calls are free. " +
+    'Set `format` to "compact" if title, url and description of the organic results are enough: the answer is much shorter. ' +
+    "Set `types` to get only some kinds of element. " +
     "Only `keyword` is required. It may contain search operators such as quotes, `site:` and `-word`. " +
     "Write `location` with its country, for example `Austin, Texas, United States`. " +
     "Domains that end in `.example` are sandbox data, not real sites. " +

@@ -121,8 +121,9 @@ export class Search {
    * decision comes too late for that, the charge is reversed then.
    */
   async #endLate(request: SearchRequest, reply: Promise<Reply>): Promise<Reply> {
-    const { refunds } = this.#parts;
+    const { refunds, queue } = this.#parts;
     const error = request.deadline.error();
+    const worker = withTimeout(protocolTimes.undoTimeoutMs, queue.workerOf(request.requestId)).catch(() => undefined);
     const refund = refunds.refund(request, "engine_timeout", error);
     const decision = await withTimeout(protocolTimes.undoTimeoutMs, refund).catch(() => undefined);
     if (!decision) refunds.reverseIfCharged(request, refund, "engine_timeout");
@@ -131,7 +132,7 @@ export class Search {
       if (late) return late;
       refunds.reverse(request, "engine_timeout");
     }
-    throw error;
+    throw new SearchFailed(error.code, error.details, { worker: await worker });
   }
 
   #finish(request: SearchRequest, { window }: Held, { outcome, trace }: Reply): DeliverableAnswer {

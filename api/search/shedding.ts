@@ -13,7 +13,6 @@ import { unavailable } from "../errors.ts";
 // A search is admitted if its expected wait is at most this share of its remaining time. The rest covers what the estimate
 // cannot know: a worker that has just died, a slower provider, searches that other API processes enqueue meanwhile.
 const waitShareMax = 0.5;
-const readingIntervalMs = 50;
 const retryAfterMinMs = 1_000;
 const retryAfterMaxMs = 30_000;
 
@@ -25,6 +24,7 @@ const retryAfterMaxMs = 30_000;
 export class Shedding {
   readonly #redis: Redis;
   readonly #clock: Clock;
+  readonly #draining: AbortSignal;
   readonly #stopping: AbortSignal;
   #capacity: WorkerCapacity | undefined;
   #workersSeenAtMs = Number.NEGATIVE_INFINITY;
@@ -33,17 +33,22 @@ export class Shedding {
   #admitted = 0;
   #admittedAtReading = 0;
 
-  constructor(redis: Redis, clock: Clock, stopping: AbortSignal) {
+  constructor(redis: Redis, clock: Clock, { draining, stopping }: Pick<Parts, "draining" | "stopping">) {
     this.#redis = redis;
     this.#clock = clock;
+    this.#draining = draining;
     this.#stopping = stopping;
   }
 
-  /** Stores a new reading. No workers at all counts only after a heartbeat timeout: a flushed Redis has no heartbeats either. */
+  /**
+   * Stores a new reading. No workers at all counts only after a heartbeat timeout: a flushed Redis has no heartbeats either.
+   * While this process stops it counts at once: the workers are being stopped too, and the searches would end with a 504.
+   */
   updateCapacity(capacity: WorkerCapacity): void {
     const nowMs = performance.now();
     if (capacity.workers > 0) this.#workersSeenAtMs = nowMs;
-    if (nowMs - this.#workersSeenAtMs < protocolTimes.heartbeatTimeoutMs && capacity.workers === 0) return;
+    const wereSeen = nowMs - this.#workersSeenAtMs < protocolTimes.heartbeatTimeoutMs;
+    if (capacity.workers === 0 && wereSeen && !this.#draining.aborted) return;
     this.#capacity = capacity;
   }
 
@@ -70,7 +75,8 @@ export class Shedding {
     if (this.#stopping.aborted) return unavailable("shutting_down");
     if (!this.#capacity || this.#capacity.workers === 0) return unavailable("no_workers");
     // The periodic reading below makes the same query and logs its errors.
-    if (performance.now() - this.#readAtMs >= readingIntervalMs) void this.refresh().catch(() => undefined);
+    if (performance.now() - this.#readAtMs >= protocolTimes.heartbeatReadingMs)
+      void this.refresh().catch(() => undefined);
 
     const { slots, ratePerMs } = this.#capacity;
     const ahead = this.#backlog.waiting + this.#backlog.running + this.#admitted - this.#admittedAtReading;
@@ -89,13 +95,22 @@ interface Parts {
   metrics: Metrics;
   log: Log;
   shutdown: Shutdown;
+  /** Aborted when the process is asked to stop: searches are admitted only while there are workers. */
+  draining: AbortSignal;
   /** Aborted when the process stops: every new search is refused. */
   stopping: AbortSignal;
 }
 
 /** Starts to read workers and queue periodically, and reports them as metrics. */
-export function openShedding({ redis, clock, metrics, log, shutdown, stopping }: Parts): Shedding {
-  const shedding = new Shedding(redis, clock, stopping);
+export function openShedding({ redis, clock, metrics, log, shutdown, draining, stopping }: Parts): Shedding {
+  const shedding = new Shedding(redis, clock, { draining, stopping });
+  draining.addEventListener("abort", () => {
+    // The periodic reading below logs the errors.
+    const read = () => void shedding.refresh().catch(() => undefined);
+    const timer = setInterval(read, protocolTimes.heartbeatReadingMs);
+    stopping.addEventListener("abort", () => clearInterval(timer));
+    read();
+  });
   const measured = [metrics.queueDepth, metrics.workersReporting, metrics.queueOldestSeconds];
   const run = async () => {
     await clock.read(redis);

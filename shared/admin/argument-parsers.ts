@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from "commander";
+import { requestId } from "../ids.ts";
 
 /** Parsers for commander's arguments and options. Each throws an {@link InvalidArgumentError} that says what it expects. */
 
@@ -17,6 +18,12 @@ export function parseId(prefix: "org" | "tok") {
     if (new RegExp(`^${prefix}_[0-7][0-9a-z]{25}$`).test(text)) return text;
     throw new InvalidArgumentError(`expected an id that begins with ${prefix}_`);
   };
+}
+
+/** Parses the id of a search. */
+export function parseRequestId(text: string): string {
+  if (requestId.safeParse(text).success) return text;
+  throw new InvalidArgumentError("expected the id of a search, which begins with req_");
 }
 
 /** Parses a text that is not blank. */

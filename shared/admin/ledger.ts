@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { verifyLedger } from "../credits/verify.ts";
 import { whenReady } from "../redis/connect.ts";
+import { refuseCluster } from "../redis/refuse-cluster.ts";
 import type { RunCommand } from "./run-command.ts";
 
 const redisTimeoutMs = 2_000;
@@ -15,6 +16,7 @@ export function addLedgerCommands(program: Command, run: RunCommand): void {
       run(
         async ({ database, redis }) => {
           const isReachable = await whenReady(redis, redisTimeoutMs);
+          if (isReachable) await refuseCluster(redis);
           return verifyLedger(database, isReachable ? redis : undefined);
         },
         ({ ok }) => !ok,

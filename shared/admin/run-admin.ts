@@ -1,11 +1,15 @@
 import { Command, CommanderError } from "commander";
-import { ConfigError } from "../config.ts";
+import { explainRefusal } from "../database/check-session.ts";
+import { StartRefused } from "../process/start-refused.ts";
 import { CommandRefused } from "./command-refused.ts";
+import { addDoctorCommand } from "./doctor/doctor.ts";
 import { addLedgerCommands } from "./ledger.ts";
+import { addLocationCommands } from "./locations.ts";
 import { addOrganizationCommands } from "./organizations.ts";
 import { addPlanCommands } from "./plans.ts";
 import { addProviderCommands } from "./providers.ts";
 import { openRunCommand } from "./run-command.ts";
+import { addSearchCommands } from "./search.ts";
 import type { Terminal } from "./terminal.ts";
 import { addTokenCommands } from "./tokens.ts";
 
@@ -13,11 +17,12 @@ import { addTokenCommands } from "./tokens.ts";
 export async function runAdmin(args: readonly string[], terminal: Terminal): Promise<void> {
   try {
     await createProgram(terminal).parseAsync(args, { from: "user" });
-  } catch (error) {
+  } catch (thrown) {
+    const error = explainRefusal(thrown);
     terminal.exitCode = 1;
     // Commander has printed its own message, and also ends by an error after a help text, with exit code 0.
     if (error instanceof CommanderError) terminal.exitCode = error.exitCode === 0 ? 0 : 1;
-    else if (error instanceof CommandRefused || error instanceof ConfigError) terminal.stderr(`${error.message}\n`);
+    else if (error instanceof CommandRefused || error instanceof StartRefused) terminal.stderr(`${error.message}\n`);
     else terminal.stderr(`Failed: ${error instanceof Error ? error.message : String(error)}\n`);
   }
 }
@@ -26,7 +31,7 @@ export async function runAdmin(args: readonly string[], terminal: Terminal): Pro
 export function createProgram(terminal: Terminal): Command {
   const program = new Command("admin")
     .description(
-      "The operator's commands. Each prints one line of JSON (providers check prints a table). A command that is refused prints the reason and exits with 1.",
+      "The operator's commands. Each prints one line of JSON (providers check prints a table, doctor text, search raw --body bodies). A command that is refused prints the reason and exits with 1.",
     )
     .addHelpText(
       "after",
@@ -40,6 +45,9 @@ export function createProgram(terminal: Terminal): Command {
   addTokenCommands(program, run);
   addPlanCommands(program, run);
   addProviderCommands(program, terminal);
+  addLocationCommands(program, run);
   addLedgerCommands(program, run);
+  addSearchCommands(program, run);
+  addDoctorCommand(program, run, terminal);
   return program;
 }

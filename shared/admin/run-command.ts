@@ -11,26 +11,30 @@ export interface CommandContext extends Pick<Context, "config" | "database" | "r
 }
 
 /**
- * Runs one command with Postgres and Redis open, prints its result as one line of JSON, and closes both.
+ * Runs one command with Postgres and Redis open, prints its result, and closes both.
  * @param isFailure whether the result means exit code 1, although the command itself ran.
+ * @param format the text to print; by default one line of JSON.
  */
 export type RunCommand = <Result extends object>(
   command: (context: CommandContext) => Promise<Result>,
   isFailure?: (result: Result) => boolean,
+  format?: (result: Result) => string,
 ) => Promise<void>;
 
 export function openRunCommand(terminal: Terminal): RunCommand {
-  return async (command, isFailure) => {
+  return async (command, isFailure, format = toLine) => {
     // Only errors are logged, and on stderr, so that stdout stays one line of JSON.
     const log = pino({ level: "error", serializers: { err: describeError } }, { write: terminal.stderr });
     const config = readConfig(terminal.environment);
     const context = openContext({ config, name: "admin", databaseSizeMax: 1, log });
     try {
       const result = await command({ ...context, warn: (sentence) => terminal.stderr(`${sentence}\n`) });
-      terminal.stdout(`${JSON.stringify(result)}\n`);
+      terminal.stdout(format(result));
       if (isFailure?.(result)) terminal.exitCode = 1;
     } finally {
       await context.shutdown.run(log);
     }
   };
 }
+
+const toLine = (result: object) => `${JSON.stringify(result)}\n`;

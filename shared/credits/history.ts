@@ -53,6 +53,15 @@ const statements: Record<HistoryFilter, string> = {
      order by r.version desc limit $3`,
 };
 
+/** Whether a search has its deciding entry: it was charged or refunded. */
+export async function isSearchDecided(database: Database, requestId: string): Promise<boolean> {
+  const { rows } = await database.query(
+    "select from ledger_entries where request_id = $1 and kind in ('charge', 'refund')",
+    [requestId],
+  );
+  return rows.length > 0;
+}
+
 /** Reads at most `limit` entries that a filter selects and that are older than the version `before`, newest first. */
 export async function readHistory(
   database: Database,

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import Postgrator from "postgrator";
@@ -6,37 +8,129 @@ import { createProcessLogin } from "./process-login.ts";
 
 // The same number in every process, so that concurrent migrations run one after the other.
 const migrationLock = 7_306_210_954;
+const turnPollMs = 200;
+// Longer than an index on a large ledger takes.
+const turnWaitMsMax = 3_600_000;
+
+// While a migration waits for a table, every later search waits behind it. So it gives up soon, and tries again later.
+const lockWait = { lockMsMax: 2_000, attemptsMax: 10, pauseMs: 3_000 };
+
+const privileges = readFileSync(new URL("privileges.sql", import.meta.url), "utf8");
+const ownFolder = fileURLToPath(new URL("migrations", import.meta.url));
+
+/** The first line of a migration with an index on a large table begins with this. */
+const outsideTransaction = /^-- Outside of a transaction: /;
+
+type Migration = Postgrator.Migration;
+
+export interface MigrateOptions {
+  folder?: string;
+  lockWait?: typeof lockWait;
+  /** Gets a line when the migration waits. */
+  say?: (line: string) => void;
+}
 
 /**
- * Applies all pending migrations in one transaction: a failed migration leaves the database as it was. Safe to run twice,
- * and concurrently.
+ * Applies all pending migrations, and creates or repairs the role of the processes and what it may do. Migrations in a row
+ * share one transaction: a failure leaves the database as it was. One that builds an index outside of a transaction runs
+ * alone, and from its beginning again if it fails. Safe to run twice, and concurrently. Does nothing to a database that a
+ * newer release has migrated, so that an older one can be started again.
  * @returns the names of the applied migrations, oldest first.
- * @throws {Error} if an applied migration was edited later, or if the database refuses one.
+ * @throws {Error} if an applied migration was edited later, if the database refuses one, or if one gets no lock in time.
  */
-export async function migrate(databaseUrl: string): Promise<string[]> {
+export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "serpmill-migrate" });
   await client.connect();
   try {
-    await client.query("begin");
-    await client.query("select pg_advisory_xact_lock($1)", [migrationLock]);
+    await awaitTurn(client);
     const postgrator = new Postgrator({
       driver: "pg",
-      migrationPattern: fileURLToPath(new URL("migrations/*.sql", import.meta.url)),
+      migrationPattern: `${options.folder ?? ownFolder}/*.sql`,
       schemaTable: "migrations",
       execQuery: (sql) => client.query(sql),
+      execSqlScript: async (sql) => {
+        for (const statement of statementsOf(sql)) await client.query(statement);
+      },
     });
-    const applied = await postgrator.migrate();
-    await client.query("commit");
+    const migrations = (await postgrator.getMigrations()).toSorted((a, b) => a.version - b.version);
+    const databaseVersion = await postgrator.getDatabaseVersion();
+    if (databaseVersion > (migrations.at(-1)?.version ?? 0)) return [];
+    const applied: Migration[] = [];
+    for (const { target, isLastTransaction, isOutside } of partsOf(migrations)) {
+      if (target < databaseVersion && !isLastTransaction) continue;
+      const apply = () => postgrator.migrate(String(Math.max(target, databaseVersion)));
+      const part = isOutside ? apply() : inTransaction(client, { apply, isLastTransaction }, options);
+      applied.push(...(await part));
+    }
     return applied.map((migration) => migration.filename.replace(/^.*\//, ""));
   } finally {
     await client.end();
   }
 }
 
+/** Waits without a statement under way: one would keep the other migration's index from being finished. */
+async function awaitTurn(client: pg.Client): Promise<void> {
+  for (let waitedMs = 0; waitedMs < turnWaitMsMax; waitedMs += turnPollMs) {
+    const { rows } = await client.query("select pg_try_advisory_lock($1) as is_ours", [migrationLock]);
+    if (rows[0].is_ours) return;
+    await sleep(turnPollMs);
+  }
+  throw new Error("another migration of this database has not ended for an hour");
+}
+
+/** What is applied together, up to the version `target`. The privileges follow in the last transaction. */
+function partsOf(
+  migrations: readonly Migration[],
+): { target: number; isOutside: boolean; isLastTransaction: boolean }[] {
+  const kinds = migrations.map((migration) => {
+    return { target: migration.version, isOutside: outsideTransaction.test(migration.getSql()) };
+  });
+  const ends = kinds.filter(({ isOutside }, at) => isOutside || kinds[at + 1]?.isOutside !== false);
+  const last = ends.findLast(({ isOutside }) => !isOutside);
+  return ends.map((end) => ({ ...end, isLastTransaction: end === last }));
+}
+
+/** Postgres carries out several statements in one message as a transaction, so those outside of one are sent one by one. */
+function statementsOf(sql: string): string[] {
+  return outsideTransaction.test(sql) ? sql.split(/;\s*$/m).filter((part) => part.trim() !== "") : [sql];
+}
+
+async function inTransaction(
+  client: pg.Client,
+  { apply, isLastTransaction }: { apply: () => Promise<Migration[]>; isLastTransaction: boolean },
+  { lockWait: { lockMsMax, attemptsMax, pauseMs } = lockWait, say = () => undefined }: MigrateOptions,
+): Promise<Migration[]> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await client.query("begin");
+      await client.query(`set local lock_timeout = ${lockMsMax}`);
+      const applied = await apply();
+      if (isLastTransaction) await client.query(privileges);
+      await client.query("commit");
+      return applied;
+    } catch (error) {
+      await client.query("rollback");
+      if (!isLockTimeout(error)) throw error;
+      const waited = `a table was in use by another transaction for more than ${lockMsMax} ms`;
+      if (attempt === attemptsMax)
+        throw new Error(
+          `${waited}, ${attemptsMax} times: nothing of this step was applied. Find that transaction in pg_stat_activity ` +
+            "(the oldest xact_start), end it, and migrate again",
+          { cause: error },
+        );
+      say(`${waited}: nothing was applied, attempt ${attempt + 1} of ${attemptsMax} follows`);
+      await sleep(pauseMs);
+    }
+  }
+}
+
+const lockTimeoutCode = "55P03";
+const isLockTimeout = (error: unknown) => error instanceof pg.DatabaseError && error.code === lockTimeoutCode;
+
 if (import.meta.main) {
   try {
     const { ownerUrl, processUrl } = readMigrationConfig();
-    const applied = await migrate(ownerUrl);
+    const applied = await migrate(ownerUrl, { say: (line) => void process.stdout.write(`${line}\n`) });
     process.stdout.write(applied.length ? `applied ${applied.join(", ")}\n` : "the database is up to date\n");
     const created = await createProcessLogin(ownerUrl, processUrl);
     if (created) process.stdout.write(`created the role ${created}, as which the processes log in\n`);

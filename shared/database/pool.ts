@@ -1,32 +1,36 @@
 import pg from "pg";
 import type { Shutdown } from "../process/shutdown.ts";
 import type { Log } from "../log.ts";
-import { canBecomeMore, processRole } from "./process-login.ts";
+import { checkPooledLogin, checkSession, explainRefusal } from "./check-session.ts";
+import { StartRefused } from "../process/start-refused.ts";
+import { canBecomeMore, processRole, usualLimits } from "./process-login.ts";
 
 export type Database = pg.Pool;
 
 const connectTimeoutMs = 2_000;
-const usualStatementTimeoutMs = 5_000;
-const lockTimeoutMs = 2_000;
-const idleInTransactionTimeoutMs = 10_000;
 // Beyond the statement's own timeout, so that the server ends a slow statement and the connection stays usable.
 const queryTimeoutLeadMs = 2_000;
 
 /**
  * Opens a pool of a process. Every connection takes the role `serpmill`, which can only call the ledger's functions, and
- * every wait has a timeout. A login that could become more is logged as a warning, once per process. A connection that breaks
- * is replaced, idle or in use; it does not end the process.
+ * every wait has a timeout. Behind a pooler of transactions, the role that logs in has these rights and timeouts by itself.
+ * A login that could become more is logged as a warning, once per process. A connection that breaks is replaced, idle or in
+ * use; it does not end the process.
  */
 export function openDatabase(options: {
   url: string;
   name: string;
   sizeMax: number;
-  /** How long Postgres may work on one statement. */
+  /** Whether a pooler gives each transaction another session of Postgres. */
+  isPooled?: boolean;
+  /** How long Postgres may work on one statement; unless pooled. */
   statementTimeoutMs?: number;
   log: Log;
   shutdown: Shutdown;
 }): Database {
-  const { statementTimeoutMs = usualStatementTimeoutMs } = options;
+  const { statementTimeoutMs = usualLimits.statement_timeout, isPooled = false } = options;
+  const limits = { ...usualLimits, statement_timeout: statementTimeoutMs };
+  let isChecked = false;
   const pool = new pg.Pool({
     connectionString: options.url,
     application_name: `serpmill-${options.name}`,
@@ -36,14 +40,14 @@ export function openDatabase(options: {
     maxLifetimeSeconds: 1_800,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
-    statement_timeout: statementTimeoutMs,
-    lock_timeout: lockTimeoutMs,
-    idle_in_transaction_session_timeout: idleInTransactionTimeoutMs,
+    ...(isPooled ? { Client: UnpreparedClient } : limits),
     query_timeout: statementTimeoutMs + queryTimeoutLeadMs,
     types: { getTypeParser: readType },
     onConnect: async (client) => {
-      await client.query(`set role ${processRole}`);
-      await warnOfMore(client, options.log);
+      if (!isPooled) await client.query(`set role ${processRole}`);
+      if (!isChecked) await (isPooled ? checkPooledLogin(client, usualLimits) : checkSession(client));
+      isChecked = true;
+      if (!isPooled) await warnOfMore(client, options.log);
     },
   });
   pool.on("error", (error) => options.log.warn({ err: error }, "an idle connection to Postgres broke"));
@@ -54,6 +58,32 @@ export function openDatabase(options: {
   });
   options.shutdown.register(`database ${options.name}`, () => pool.end());
   return pool;
+}
+
+/**
+ * Whether Postgres can be used as it is reached. One that cannot be reached yet is awaited by those who use it.
+ * @throws {StartRefused} if its sessions lack what keeps the processes confined.
+ */
+export async function refuseUnconfined(database: Database): Promise<void> {
+  await database.query("select").catch((error: unknown) => {
+    const explained = explainRefusal(error);
+    if (explained instanceof StartRefused) throw explained;
+  });
+}
+
+/** Prepares no statement: the next transaction may get another session, which would not know it. */
+class UnpreparedClient extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super(config);
+    const query = this.query.bind(this);
+    this.query = (first: unknown, ...rest: unknown[]) => Reflect.apply(query, this, [withoutName(first), ...rest]);
+  }
+}
+
+function withoutName(query: unknown): unknown {
+  if (typeof query !== "object" || query === null || !("name" in query)) return query;
+  const { name: _name, ...unnamed } = query;
+  return unnamed;
 }
 
 const checked = new WeakSet<Log>(); // A process has one log and may have several pools.

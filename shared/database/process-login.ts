@@ -1,12 +1,23 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import pg from "pg";
+import { z } from "zod";
+
+/**
+ * The most milliseconds that a statement, a wait for a lock, and a pause within a transaction may take, by the names of the
+ * settings in Postgres. Sessions ask for them; behind a pooler of transactions the login has them by itself.
+ */
+export const usualLimits = {
+  statement_timeout: 5_000,
+  lock_timeout: 2_000,
+  idle_in_transaction_session_timeout: 10_000,
+};
 
 /** The role that every connection of the processes switches to. It cannot log in; those who can are its members. */
 export const processRole = "serpmill";
 
 /**
- * Creates the role as which the processes log in: a member of `serpmill` and nothing more. A role that exists keeps its
- * password, and is only made a member. Does nothing where the processes log in as the owner.
+ * Creates the role as which the processes log in: a member of `serpmill` and nothing more, with time-outs. A role that exists
+ * keeps its password and its own time-outs, and is only made a member. Does nothing where the processes log in as the owner.
  * @param ownerUrl must be allowed to create roles, as for the first migration.
  * @returns the role's name if it was created.
  */
@@ -25,11 +36,28 @@ export async function createProcessLogin(ownerUrl: string, processUrl: string): 
     const verifier = client.escapeLiteral(scramVerifier(decodeURIComponent(password)));
     if (!rows[0]) await client.query(`create role ${role} login password ${verifier}`);
     if (!rows[0]?.is_member) await client.query(`grant ${processRole} to ${role}`);
+    await giveTimeouts(client, name);
     return rows[0] ? undefined : name;
   } finally {
     await client.end();
   }
 }
+
+/** Gives the login the time-outs that it lacks. A login of the operator's may be out of the owner's reach. */
+async function giveTimeouts(client: pg.Client, name: string): Promise<void> {
+  const { rows } = await client.query("select coalesce(rolconfig, '{}') as own from pg_roles where rolname = $1", [
+    name,
+  ]);
+  const own = z.array(z.string()).parse(rows[0].own);
+  for (const [setting, ms] of Object.entries(usualLimits)) {
+    if (own.some((text) => text.startsWith(`${setting}=`))) continue;
+    await client.query(`alter role ${client.escapeIdentifier(name)} set ${setting} = ${ms}`).catch((error: unknown) => {
+      if (!(error instanceof pg.DatabaseError && error.code === insufficientPrivilege)) throw error;
+    });
+  }
+}
+
+const insufficientPrivilege = "42501";
 
 /** What Postgres stores of a password (RFC 5803). Sent in its place, so that the password is in no log of the server. */
 function scramVerifier(password: string): string {

@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
 import { type GuardedProcess, startGuardedProcess } from "./guarded-process.ts";
 
 const readyTimeoutMs = 30_000;
@@ -72,12 +73,14 @@ export async function waitUntilReady(started: LoggedProcess, opsUrl: string): Pr
     const ended = await Promise.race([started.exited, sleep(pollMs)]);
     if (typeof ended === "string") throw new Error(exitMessage(started, ended));
   }
-  throw new Error(`${started.name} was not ready in ${readyTimeoutMs / 1000} s.\n${started.lastLines.join("\n")}`);
+  throw new Error(
+    `${started.name} was not ready in ${readyTimeoutMs / 1000} s.\n${started.lastLines.map(readable).join("\n")}`,
+  );
 }
 
 /** The message for a process that ended by itself. */
 export function exitMessage({ name, lastLines }: LoggedProcess, reason: string): string {
-  return [`${name} ended by itself (${reason}). Its last lines:`, ...lastLines].join("\n");
+  return [`${name} ended by itself (${reason}). Its last lines:`, ...lastLines.map(readable)].join("\n");
 }
 
 async function answersReady(opsUrl: string): Promise<boolean> {
@@ -90,15 +93,27 @@ async function answersReady(opsUrl: string): Promise<boolean> {
   }
 }
 
+/** What a line of a log says, without its other fields. */
+function readable(line: string): string {
+  const { data } = saying.safeParse(parsed(line));
+  return data ? [data.msg, data.err?.message].filter((text) => text !== undefined).join(": ") : line;
+}
+
+const saying = z.object({ msg: z.string(), err: z.object({ message: z.string() }).optional() });
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
 // A line that is not a log entry, such as a crash before the log is open, counts as a warning.
 function isWarning(line: string): boolean {
-  try {
-    const entry: unknown = JSON.parse(line);
-    if (typeof entry !== "object" || entry === null || !("level" in entry)) return true;
-    return Number(entry.level) >= warningLevel;
-  } catch {
-    return true;
-  }
+  const entry = parsed(line);
+  if (typeof entry !== "object" || entry === null || !("level" in entry)) return true;
+  return Number(entry.level) >= warningLevel;
 }
 
 /** The readable form of a log line. pino-pretty is a development dependency, so it is loaded only by `npm run dev`. */

@@ -21,12 +21,18 @@ import {
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import type { LocalServerOptions } from "./local-server.ts";
 
 // Used by root alone. Only root can write there, because other users must not be able to change what root executes.
 const rootFolder = "/var/lib/serpmill";
 const usersForRoot = ["postgres", "nobody"]; // The first that exists. No user is ever added to the machine.
 
 type User = { uid: number; gid: number };
+
+export interface PostgresOptions extends LocalServerOptions {
+  /** The folder with bin/initdb and bin/postgres of another version. */
+  programs?: string;
+}
 
 export interface PostgresInstall {
   /** The folder with bin/initdb and bin/postgres. */
@@ -38,8 +44,11 @@ export interface PostgresInstall {
 }
 
 /** Prepares programs and folder. Without a `folder`, it makes a new one, which the caller has to delete. */
-export async function preparePostgresInstall(folder: string | undefined, durable: boolean): Promise<PostgresInstall> {
-  const native = nativeFolder();
+export async function preparePostgresInstall({
+  folder,
+  durable = false,
+  programs: native = nativeFolder(),
+}: PostgresOptions): Promise<PostgresInstall> {
   if (process.getuid?.() !== 0) return { programs: native, folder: await ownFolder(folder), runAs: {} };
   const runAs = await userForRoot(folder);
   return {

@@ -5,8 +5,8 @@ import { chown, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "pg";
-import { preparePostgresInstall, type PostgresInstall } from "./postgres-install.ts";
-import { type LocalServer, type LocalServerOptions, ServerNotStarted, startServer } from "./local-server.ts";
+import { preparePostgresInstall, type PostgresInstall, type PostgresOptions } from "./postgres-install.ts";
+import { type LocalServer, ServerNotStarted, startServer } from "./local-server.ts";
 
 const initTimeoutMs = 120_000;
 const passwordBytes = 18;
@@ -20,9 +20,9 @@ const environment = { LC_ALL: "C", TZ: "UTC" };
  * the folder can read. The first start on a folder initialises it; later starts find the data again.
  * @throws {ServerNotStarted} with the last lines of the server's log.
  */
-export async function startPostgres(options: LocalServerOptions = {}): Promise<LocalServer> {
+export async function startPostgres(options: PostgresOptions = {}): Promise<LocalServer> {
   const durable = options.durable ?? false;
-  const install = await preparePostgresInstall(options.folder, durable);
+  const install = await preparePostgresInstall(options);
   const throwawayFolder = options.folder === undefined ? install.folder : undefined;
   const remove = async () => {
     if (throwawayFolder !== undefined) await rm(throwawayFolder, { recursive: true, force: true });

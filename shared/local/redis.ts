@@ -12,6 +12,8 @@ export interface RedisOptions extends LocalServerOptions {
   downloadFolder?: string;
   /** Whether it has the users of deploy/redis, with new passwords. Otherwise every connection may do everything. */
   withUsers?: boolean;
+  /** More arguments of the server. */
+  extraArgs?: readonly string[];
   /** Called with a line before a slow step. */
   say?: (line: string) => void;
 }
@@ -44,6 +46,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<LocalRedis
         args: (chosen) => [
           ...(users ? [startScript, binary.command] : []),
           ...redisArgs(folder, chosen, options.durable ?? false),
+          ...(options.extraArgs ?? []),
         ],
         readyLine: "Ready to accept connections",
         folder,

@@ -5,6 +5,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { addressSettings, readAddresses } from "../config.ts";
 import { migrate } from "../database/migrate.ts";
 import { createProcessLogin } from "../database/process-login.ts";
 import { ensureDemoToken } from "./demo-token.ts";
@@ -44,7 +45,7 @@ Settings, all optional, from the environment:
   API_OPS_PORT      3001, or the next free port
   WORKER_OPS_PORT   3002, or the next free port
   HOST              127.0.0.1, the interface of these ports
-All other settings (see .env.example) are passed to the API and the worker.
+All other settings (see .env.example) are passed to the API and the worker. A secret may also come from a file: NAME_FILE=PATH.
 `;
 
 // Everything that was started, in order. It is stopped in reverse: the worker first, Postgres last.
@@ -71,14 +72,11 @@ function stopWithParent(): void {
 
 async function startAll(): Promise<void> {
   await mkdir(join(folder, "logs"), { recursive: true });
-  const { ownerUrl, processUrl } = await openPostgres();
-  const redis = await openRedis();
-  const servers = {
-    ...process.env,
-    DATABASE_URL: processUrl,
-    MIGRATION_DATABASE_URL: "",
-    REDIS_URL: redis.api,
-  };
+  const given = readAddresses();
+  const { ownerUrl, processUrl } = await openPostgres(given);
+  const redis = await openRedis(given.REDIS_URL);
+  const addresses = { DATABASE_URL: processUrl, REDIS_URL: redis.api };
+  const servers = { ...process.env, ...addressSettings(addresses) };
   const applied = await migrate(ownerUrl);
   await createProcessLogin(ownerUrl, processUrl);
   say("Migrations", applied.length > 0 ? `applied ${applied.join(", ")}` : "none needed");
@@ -101,7 +99,7 @@ async function startAll(): Promise<void> {
   say("Worker", `ready, metrics on ${urlOf(ports.WORKER_OPS_PORT)}/metrics`);
   await waitUntilWorkerIsSeen(urlOf(ports.API_OPS_PORT));
   await printExample(urlOf(ports.API_PORT), environment);
-  await writeAddresses(servers);
+  await writeAddresses(addresses);
 }
 
 /** The API accepts searches once it has read a worker's heartbeat, a moment after both are ready. */
@@ -119,18 +117,18 @@ async function writeAddresses({ DATABASE_URL, REDIS_URL }: { DATABASE_URL: strin
   );
 }
 
-async function openPostgres(): Promise<{ ownerUrl: string; processUrl: string }> {
-  const { DATABASE_URL, MIGRATION_DATABASE_URL } = process.env;
-  if (DATABASE_URL) {
-    const processUrl = useExisting("Postgres", "DATABASE_URL", DATABASE_URL);
-    return { ownerUrl: MIGRATION_DATABASE_URL || processUrl, processUrl };
+async function openPostgres(
+  given: ReturnType<typeof readAddresses>,
+): Promise<{ ownerUrl: string; processUrl: string }> {
+  if (given.DATABASE_URL) {
+    const processUrl = useExisting("Postgres", "DATABASE_URL", given.DATABASE_URL);
+    return { ownerUrl: given.MIGRATION_DATABASE_URL ?? processUrl, processUrl };
   }
   const server = await startPostgres({ folder: join(folder, "postgres"), durable: true });
   return { ownerUrl: keepRunning("Postgres", server), processUrl: processUrlOf(server.url) };
 }
 
-async function openRedis(): Promise<{ api: string; worker: string }> {
-  const { REDIS_URL: url } = process.env;
+async function openRedis(url: string | undefined): Promise<{ api: string; worker: string }> {
   if (url) return { api: useExisting("Redis", "REDIS_URL", url), worker: url };
   const options = { folder: join(folder, "redis"), durable: true, withUsers: true, say: sayOfRedis };
   const server = await startRedis(options);

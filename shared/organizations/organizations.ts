@@ -7,11 +7,13 @@ import { newId } from "../ids.ts";
 /** Who sent an authenticated request: the organization of its token, and the terms of its plan. */
 export interface Caller {
   organizationId: string;
+  /** The id of the token, for the log. */
+  tokenId: string;
   suspended: boolean;
   plan: Plan;
 }
 
-const callerRow = z.object({ organization_id: z.string(), suspended: z.boolean() });
+const callerRow = z.object({ organization_id: z.string(), token_id: z.string(), suspended: z.boolean() });
 const foundRow = z.looseObject({ token_hash: z.string() });
 
 /**
@@ -28,7 +30,7 @@ export async function findCallers(database: Database, tokenHashes: readonly stri
           where hash = any($1) and revoked_at is null and coalesce(last_used_at, '-infinity') < now() - interval '30 seconds'
           for no key update skip locked)
       )
-      select encode(t.hash, 'hex') as token_hash, o.id as organization_id, o.suspended_at is not null as suspended,
+      select encode(t.hash, 'hex') as token_hash, t.id as token_id, o.id as organization_id, o.suspended_at is not null as suspended,
         ${planColumns}
       from tokens t join organizations o on o.id = t.organization_id join plans p on p.code = o.plan_code
       where t.hash = any($1) and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`,
@@ -40,7 +42,12 @@ export async function findCallers(database: Database, tokenHashes: readonly stri
 /** Reads a row of {@link findCallers}. */
 export function readCaller(found: unknown): Caller {
   const row = callerRow.parse(found);
-  return { organizationId: row.organization_id, suspended: row.suspended, plan: readPlan(found) };
+  return {
+    organizationId: row.organization_id,
+    tokenId: row.token_id,
+    suspended: row.suspended,
+    plan: readPlan(found),
+  };
 }
 
 /** The Redis channel that announces changes of tokens, plans or organizations. Every API then drops its cache. */

@@ -1,7 +1,8 @@
 import type { AddressInfo } from "node:net";
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import { withTimeout } from "../concurrency/with-timeout.ts";
 import type { Context } from "../context.ts";
+import type { Metrics } from "../metrics.ts";
 
 const checkTimeoutMs = 500;
 // Well below the two seconds for which a stopping API still serves, so that a probe sees it stop in time.
@@ -12,12 +13,12 @@ export type ReadinessChecks = Record<string, () => Promise<unknown>>;
 
 /**
  * Opens the ops port, which must not be public: `/livez` (the event loop runs), `/readyz` (lists missing dependencies),
- * `/metrics`.
+ * `/metrics`; in the API `/queues`.
  * @returns the port that it listens on.
  */
 export async function startOpsServer(
   context: Context,
-  options: { port: number; checks: ReadinessChecks },
+  options: { port: number; checks: ReadinessChecks; queues?: RequestListener },
 ): Promise<number> {
   const { config, connections, metrics, shutdown, log } = context;
   const readiness = new Readiness(options.checks);
@@ -29,7 +30,7 @@ export async function startOpsServer(
     const answer = (status: number, type: string, body: string) => {
       response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
     };
-    const path = (request.url ?? "").split("?")[0];
+    const path = request.url?.split("?")[0] ?? "";
     if (request.method !== "GET") return answer(405, "text/plain", "only GET\n");
     if (path === "/livez") return answer(200, "application/json", '{"live":true}');
     if (path === "/readyz") {
@@ -42,12 +43,13 @@ export async function startOpsServer(
       });
     }
     if (path === "/metrics") {
-      return void metrics.registry.metrics().then(
+      return void readMetrics(metrics, readiness).then(
         (text) => answer(200, metrics.registry.contentType, text),
         () => answer(500, "text/plain", "metrics could not be collected\n"),
       );
     }
-    return answer(404, "text/plain", "paths: /livez /readyz /metrics\n");
+    if (options.queues && /^\/queues(\/|$)/.test(path)) return options.queues(request, response);
+    return answer(404, "text/plain", `paths: /livez /readyz /metrics${options.queues ? " /queues" : ""}\n`);
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -63,6 +65,13 @@ export async function startOpsServer(
   return port;
 }
 
+/** The checks run for each scrape too, so that an alert knows what a process lacks without a probe of its own. */
+async function readMetrics(metrics: Metrics, readiness: Readiness): Promise<string> {
+  const missing = await readiness.read();
+  for (const check of readiness.names) metrics.readinessChecks.set({ check }, missing.includes(check) ? 0 : 1);
+  return metrics.registry.metrics();
+}
+
 /** Runs the checks at most five times a second, however many probes come. */
 class Readiness {
   readonly #checks: ReadinessChecks;
@@ -71,6 +80,10 @@ class Readiness {
 
   constructor(checks: ReadinessChecks) {
     this.#checks = checks;
+  }
+
+  get names(): string[] {
+    return Object.keys(this.#checks);
   }
 
   read(): Promise<string[]> {

@@ -1,40 +1,50 @@
-import { type Config, ConfigError, readConfig } from "../config.ts";
+import { type Config, readConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
-import { awaitReady } from "../redis/connect.ts";
+import { refuseUnconfined } from "../database/pool.ts";
+import { type Log, openLog } from "../log.ts";
+import { awaitSingleRedis } from "../redis/refuse-cluster.ts";
+import { logTrouble } from "./log-trouble.ts";
+import { StartRefused } from "./start-refused.ts";
 
 /**
- * Starts an API or a worker: settings, connections, signals, then `open`. A wrong setting or a port that is in use ends
- * the process at once with a message; a Redis that is not reachable yet is awaited.
+ * Starts an API or a worker: settings, connections, signals, then `open`. A wrong setting, a port that is in use or a
+ * Redis Cluster ends the process at once with a line in the log; a Redis that is not reachable yet is awaited.
  */
 export async function startProcess(options: {
   name: "api" | "worker";
   databaseSizeMax: number;
   open: (context: Context) => Promise<void>;
 }): Promise<void> {
-  const context = openContext({ ...options, config: configOrExit() });
-  const { shutdown, log, redis } = context;
+  const config = configOrExit(options.name);
+  const log = openLog({ name: options.name, level: config.LOG_LEVEL });
+  logTrouble(log);
+  const context = openContext({ ...options, config, log });
+  const { shutdown, redis } = context;
   shutdown.onSignals(log);
   if (new URL(context.config.REDIS_URL).password === "")
     log.warn("REDIS_URL has no password. Give Redis the users of deploy/redis: docs/operating/datastores.md");
   try {
-    await awaitReady(redis, options.name, log);
+    await awaitSingleRedis(redis, options.name, log);
+    await refuseUnconfined(context.database);
     await options.open(context);
   } catch (error) {
-    if (!(error instanceof ConfigError)) log.fatal({ err: error }, `the ${options.name} could not start`);
+    logFailedStart(error, options.name, log);
     await shutdown.run(log);
-    exitWith(error);
+    process.exit(1);
   }
 }
 
-function configOrExit(): Config {
+function configOrExit(name: string): Config {
+  const log = openLog({ name, level: "info" }); // LOG_LEVEL may be what is wrong.
   try {
     return readConfig();
   } catch (error) {
-    return exitWith(error);
+    logFailedStart(error, name, log);
+    return process.exit(1);
   }
 }
 
-function exitWith(error: unknown): never {
-  if (error instanceof ConfigError) process.stderr.write(`${error.message}\n`);
-  process.exit(1);
+function logFailedStart(error: unknown, name: string, log: Log): void {
+  if (error instanceof StartRefused) log.fatal(error.message);
+  else log.fatal({ err: error }, `the ${name} could not start`);
 }

@@ -16,6 +16,17 @@ export type RawElement = {
 };
 export type RawLink = { title?: string; url?: string; description?: string };
 
+/** The types whose links are results of their own, of which several may lead to the same page. */
+const groupTypes: ReadonlySet<ResultType> = new Set([
+  "people_also_ask",
+  "local_pack",
+  "top_stories",
+  "video",
+  "images",
+  "shopping",
+  "discussions",
+]);
+
 /** Builds an element with all its keys: plain texts, checked URLs, no duplicate links. */
 export function buildElement(type: ResultType, raw: RawElement): Element {
   const url = plainUrl(raw.url ?? "");
@@ -27,16 +38,15 @@ export function buildElement(type: ResultType, raw: RawElement): Element {
     breadcrumb: plainText(raw.breadcrumb ?? ""),
     description: plainText(raw.description ?? ""),
     richSnippet: { top: plainTexts(raw.top ?? []), bottom: plainTexts(raw.bottom ?? []) },
-    siteLinks: uniqueLinks(raw.siteLinks ?? []),
+    siteLinks: uniqueLinks(raw.siteLinks ?? [], groupTypes.has(type)),
   };
 }
 
-/** `4.8 (1,234)`, as shown above a snippet; "" without a rating. */
-export function ratingText(rating: string | undefined, ratingCount: string | undefined): string {
-  if (rating === undefined || rating === "") return "";
-  if (ratingCount === undefined || ratingCount === "") return rating;
+/** `4.8 (1,234)`, as shown above a snippet; `(1,234)` for a count without a rating; "" without both. */
+export function ratingText(rating = "", ratingCount = ""): string {
+  if (ratingCount === "") return rating;
   const count = Number(ratingCount);
-  return `${rating} (${Number.isSafeInteger(count) ? thousands.format(count) : ratingCount})`;
+  return `${rating} (${Number.isSafeInteger(count) ? thousands.format(count) : ratingCount})`.trim();
 }
 
 /** `Source · 2 days ago`. Empty texts are left out. */
@@ -44,18 +54,38 @@ export function joinWithDots(...texts: readonly string[]): string {
   return texts.filter((text) => text !== "").join(" · ");
 }
 
+/** Joins lines or paragraphs: with a blank after punctuation, otherwise with a dot, so that no two sentences run into one. */
+export function joinLines(lines: readonly string[]): string {
+  let joined = "";
+  for (const line of lines) {
+    const text = line.trim();
+    if (text === "") continue;
+    const separator = joined === "" ? "" : isPunctuated(joined) ? " " : " · ";
+    joined += separator + text;
+  }
+  return joined;
+}
+
+/** Whether a text ends with a punctuation mark or a symbol. */
+export function isPunctuated(text: string): boolean {
+  return /[\p{P}\p{S}]$/u.test(text.slice(-2));
+}
+
 function plainTexts(texts: readonly string[]): string[] {
   return texts.map(plainText).filter((text) => text !== "");
 }
 
-/** Links are identified by URL, or by title if they have none. A link with neither is dropped. */
-function uniqueLinks(links: readonly RawLink[]): SiteLink[] {
+/**
+ * Links are identified by URL, or by title if they have none. In a group, URL and title identify them: two branches of a shop
+ * have the same site, and two questions the same source. A link with neither is dropped.
+ */
+function uniqueLinks(links: readonly RawLink[], isGroup: boolean): SiteLink[] {
   const unique = new Map<string, SiteLink>();
   for (const link of links) {
     const url = plainUrl(link.url ?? "");
     const title = plainText(link.title ?? "");
-    const key = url === "" ? `:${title}` : url;
-    if (key === ":" || unique.has(key)) continue;
+    const key = url !== "" && !isGroup ? url : `${url} ${title}`;
+    if (key === " " || unique.has(key)) continue;
     unique.set(key, { title, url, description: plainText(link.description ?? "") });
   }
   return [...unique.values()];

@@ -19,3 +19,8 @@ export function isGoogleHost(host: string): boolean {
   const [, domain] = /^(?:www\.)?google\.(.+)$/.exec(host) ?? [];
   return domain !== undefined && googleDomains.has(domain);
 }
+
+/** Whether a URL, as a result has it, is on a host of Google's search; false for "". */
+export function isOnGoogle(url: string): boolean {
+  return url !== "" && isGoogleHost(new URL(url).host);
+}

@@ -1,8 +1,15 @@
 import { googleCountryName } from "../query/countries.ts";
 import { countryOf } from "../query/locations.ts";
+import type { ProviderQuery } from "./provider.ts";
 
-/** A canonical location, its country spelled as in Google's list of locations, which the providers use: `Izmir,Turkiye`. */
-export function googleLocationName(location: string): string {
+/**
+ * The name by which a location is sent: the one in the provider's own list, or else the canonical location, its country
+ * spelled as in Google's list, which the providers use: `Izmir,Turkiye`.
+ */
+export function googleLocationName({
+  location,
+  listedLocation,
+}: Pick<ProviderQuery, "location" | "listedLocation">): string {
   const cityAndRegion = location.split(",").slice(0, -1);
-  return [...cityAndRegion, googleCountryName(countryOf(location))].join(",");
+  return listedLocation ?? [...cityAndRegion, googleCountryName(countryOf(location))].join(",");
 }

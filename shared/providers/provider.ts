@@ -1,3 +1,4 @@
+import type { LocationRow } from "../locations/listed-location.ts";
 import type { Query } from "../query/query.ts";
 import type { Result } from "../results.ts";
 
@@ -64,13 +65,20 @@ export function withCost(failure: Failure, costMicroUsd: number): Failure {
 }
 
 /** A result before its rank among all pages is known. */
-export type Element = Omit<Result, "rank">;
+export type Element = Omit<Result, "rank"> & {
+  /** Its place among all elements as the provider tells it, from 1. Absent where the provider tells none. */
+  toldRank?: number;
+};
 
 /** One page that was read in full, in page order. A failure must never become an empty page: that would be charged. */
 export type Page = {
   elements: Element[];
   /** The engine's own estimate for the query; 0 if it gives none. */
   totalResultsCount: number;
+  /** What the engine searched instead of the keyword, if it corrected the spelling. */
+  searchedKeyword?: string;
+  /** Rows that held something but could not be read, and are left out. Absent: none. */
+  unreadableRows?: number;
   /** Whether further pages are worth fetching. */
   hasMore: boolean;
   costMicroUsd: number;
@@ -83,6 +91,12 @@ export type Account = { balance: string; isSpent: boolean };
 
 export type PageRequest = { url: string; method: "GET" | "POST"; headers: Record<string, string>; body: string };
 export type PageAnswer = { status: number; headers: Record<string, string | string[] | undefined>; body: string };
+
+/** A query as one provider gets it. */
+export type ProviderQuery = Query & {
+  /** The name of its city or region in the provider's own list of locations. Absent without a stored list. */
+  listedLocation?: string;
+};
 
 /** Sends one request. Rejects if there is no answer, and soon after the signal is aborted. */
 export type Transport = (request: PageRequest, signal: AbortSignal) => Promise<PageAnswer>;
@@ -112,11 +126,13 @@ export type Provider = {
    * The request for one page; page numbers begin at 1. A page has up to 10 organic results, or all that the depth needs:
    * then `read` returns it with `hasMore: false`.
    */
-  request: (query: Query, pageNumber: number) => PageRequest;
+  request: (query: ProviderQuery, pageNumber: number) => PageRequest;
   /** The page in an answer of any status, or the kind of failure that the answer is. */
   read: (answer: PageAnswer) => PageOutcome;
   /** A free call that returns the state of our account. Absent if searches cost nothing. */
   account?: { request: PageRequest; read: (answer: PageAnswer) => Account | Failure };
+  /** A free call that returns the whole list of locations that it can search from. Absent if it publishes none. */
+  locations?: { request: PageRequest; read: (answer: PageAnswer) => LocationRow[] | Failure };
   /** Replaces HTTP, for a provider that lives in this process. */
   transport?: Transport;
 };

@@ -10,10 +10,20 @@ const formattingTag =
 /** Tags that run, load, link or hide something: script, style, comments, and any tag with an attribute that does. */
 const activeTag =
   /^<(?:!--|\/?(?:script|style)[\s/>]|[a-z][^]*?["'\s/:](?:on[a-z]+|src[a-z]*|href|data|style|action|formaction|background|content|ping|poster)\s*=)/i;
-const invalidInUrl = /[\s\p{Cc}]/u;
+const lineBreakTag = /^<br\b/;
+const invalidInUrl = /[\s\p{Cc}\u202a-\u202e\u2066-\u2069]/u;
 /** A URL whose host every parser reads alike: two slashes, no user name, no backslash before the path. */
 const unambiguousHost = /^https?:\/\/[^/\\?#@]+(?:[/?#]|$)/i;
-const controlCharacters = /\p{Cc}+/gu;
+const invisible = /[\p{Cc}\p{Zl}\p{Zp}\u00a0\u202a-\u202e\u2066-\u2069]/u;
+/**
+ * Embeddings, overrides and isolates of bidirectional text. They change the order of all that follows, so a text could look
+ * like another one (Unicode Technical Report 36, section 3.3). The marks LRM, RLM and ALM affect only their neighbours, and
+ * ZWJ and ZWNJ are part of the spelling of Persian, of Indic languages and of emoji: these stay.
+ */
+const bidiControls = /[\u202a-\u202e\u2066-\u2069]+/g;
+const lineBreak = /[\p{Cc}\p{Zl}\p{Zp}]/u;
+/** Spaces, and line breaks and tabs between them. */
+const gaps = /[\p{Cc}\p{Zl}\p{Zp} ]+/gu;
 
 /**
  * A text as a person reads it: formatting and active tags removed, entities decoded, line breaks, tabs and NBSP replaced by
@@ -22,14 +32,22 @@ const controlCharacters = /\p{Cc}+/gu;
 export function plainText(text: string): string {
   const untagged = text.includes("<") ? withoutTags(text) : text;
   const decoded = untagged.includes("&") ? decodeHTML(untagged) : untagged;
-  return decoded.replace(controlCharacters, " ").replaceAll("\u00a0", " ").toWellFormed().trim();
+  const visible = invisible.test(decoded) ? withoutInvisible(decoded) : decoded;
+  return visible.toWellFormed().trim();
+}
+
+function withoutInvisible(text: string): string {
+  return text
+    .replace(bidiControls, "")
+    .replaceAll("\u00a0", " ")
+    .replace(gaps, (gap) => (lineBreak.test(gap) ? " " : gap));
 }
 
 function withoutTags(text: string): string {
   const opened = new Set<string>();
   return text.replace(bracketed, (part) => {
     const name = /^<\/?([a-z][^\s/>]*)/i.exec(part)?.[1]?.toLowerCase() ?? "";
-    if (formattingTag.test(part)) return "";
+    if (formattingTag.test(part)) return lineBreakTag.test(part) ? "\n" : "";
     if (activeTag.test(part)) opened.add(name);
     else if (!part.startsWith("</") || !opened.has(name)) return part;
     return "";

@@ -14,6 +14,8 @@ import { subdivisionNamesWithInitial, subdivisionsByName, subdivisionsByCode } f
 
 /** The most words of a country or region at the end of a text without commas. */
 const regionWordsMax = 6;
+/** The most locations that an error proposes. */
+export const candidatesMax = 10;
 
 export type Location = { location: string; countryCode: string };
 

@@ -4,12 +4,13 @@ import { readDomain } from "./domains.ts";
 import { CallerError } from "../errors.ts";
 import { readLanguage } from "./languages.ts";
 import { readLocation } from "./locations.ts";
+import { resultTypes } from "../results.ts";
 import { truncate } from "./truncate.ts";
 
 /** The search engines. Any other name is answered with `not_implemented`. */
 export const engines = ["google"];
 
-const keywordCharactersMax = 700;
+export const keywordCharactersMax = 700;
 const locationCharactersMax = 255;
 const depthMax = 100;
 /** The most issues of one request that an answer lists. */
@@ -36,6 +37,11 @@ export const querySchema = z.object({
     .string()
     .exactOptional()
     .meta({ description: "The domain that the results are limited to. Missing if the search has none." }),
+  types: z.array(z.enum(resultTypes)).exactOptional().meta({
+    description:
+      "The types that the results are limited to, each once, in the order of the documentation. Missing if the search has none.",
+  }),
+  format: z.literal("compact").exactOptional().meta({ description: "Missing for the full answer." }),
 });
 
 export type Query = z.infer<typeof querySchema>;
@@ -67,8 +73,19 @@ const targetDomain = text().transform(
   (typed, context) => readDomain(typed) ?? refuse(context, typed, 'Expected a host name such as "example.com".'),
 );
 
-/** The body of POST /v1/serp/search and the arguments of the tool `serp.search`. Nothing is coerced. */
-export const searchRequestBody = z.strictObject({
+const typesExpected = `Expected a list of 1 to ${resultTypes.length} of the types ${resultTypes.join(", ")}.`;
+
+const types = z
+  .array(z.enum(resultTypes, { error: `Expected one of ${resultTypes.join(", ")}.` }), { error: typesExpected })
+  .min(1, { error: typesExpected })
+  .max(resultTypes.length, { error: typesExpected })
+  .transform((typed) => resultTypes.filter((type) => typed.includes(type)));
+
+const format = z
+  .enum(["full", "compact"], { error: 'Expected "full" or "compact".' })
+  .transform((typed) => (typed === "full" ? undefined : typed));
+
+const requestFields = z.strictObject({
   keyword: keyword.meta({
     description: `What to search for, as typed into the engine: 1 to ${keywordCharactersMax} characters after trimming.`,
     ...typedText,
@@ -85,7 +102,9 @@ export const searchRequestBody = z.strictObject({
   location: location.default("United States").meta({
     description:
       "Where the search is made from: a country, or a city or region in it. The last part is the country: its English name, " +
-      "a usual short form, a name in one of its official languages, or its ISO 3166-1 code. The country is never guessed.",
+      "a usual short form, a name in one of its official languages, or its ISO 3166-1 code. The country is never guessed. " +
+      "A city or region that the providers do not list, or a name that several have, may be answered with 400 " +
+      "`query_rejected` and candidates.",
     default: "United States",
     ...typedText,
     maxLength: locationCharactersMax,
@@ -117,7 +136,28 @@ export const searchRequestBody = z.strictObject({
     ...typedText,
     examples: ["example.com"],
   }),
+  types: types.exactOptional().meta({
+    description:
+      "Return only results of these types. They keep their ranks among all results. The price does not depend on it.",
+    examples: [["organic", "people_also_ask"]],
+  }),
+  format: format.exactOptional().meta({
+    description:
+      "The format of the answer: `full`, or `compact` with only title, URL and description of the organic results, " +
+      "without `types`. The price does not depend on it.",
+    default: "full",
+  }),
 });
+
+/** The body of POST /v1/serp/search and the arguments of the tool `serp.search`. Nothing is coerced. */
+export const searchRequestBody = requestFields.check((context) => {
+  const { types: wanted, format: shape } = context.value;
+  if (wanted === undefined || shape !== "compact") return;
+  const message = 'Expected no types in the format "compact", which has only organic results.';
+  context.issues.push({ code: "custom", input: wanted, path: ["types"], message });
+});
+
+type RequestedQuery = z.infer<typeof searchRequestBody>;
 
 /**
  * Reads the parsed JSON body of a search request into the query that is executed: with all defaults, and with location, language
@@ -141,11 +181,21 @@ export function queryFingerprint(query: Query): string {
     .digest("hex");
 }
 
-/** The fields in the contract's order, so that equal queries have equal bytes. */
-function inContractOrder(query: Query): Query {
-  const { targetDomain: domain, keyword: words, engine, location: from, language: spoken, device, depth } = query;
-  const fields = { keyword: words, engine, location: from, language: spoken, device, depth };
-  return domain === undefined ? fields : { ...fields, targetDomain: domain };
+/** What the engine searches: the query without the fields that only filter and shape its answer afterwards. */
+export function searchedPart(query: Omit<Query, "format">): Query {
+  const { keyword: words, engine, location: from, language: spoken, device, depth } = query;
+  return { keyword: words, engine, location: from, language: spoken, device, depth };
+}
+
+/** The fields in the contract's order, so that equal queries have equal bytes. Fields that the caller left out are missing. */
+function inContractOrder(query: RequestedQuery): Query {
+  const { targetDomain: domain, types: wanted, format: shape } = query;
+  return {
+    ...searchedPart(query),
+    ...(domain !== undefined && { targetDomain: domain }),
+    ...(wanted !== undefined && { types: wanted }),
+    ...(shape !== undefined && { format: shape }),
+  };
 }
 
 /** A string of visible, well-formed text. */

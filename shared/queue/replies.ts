@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
 import { protocolTimes } from "../protocol-times.ts";
 import { Script } from "../redis/script.ts";
-import type { SearchResponseBody } from "../results.ts";
+import type { CompactResponseBody, SearchResponseBody } from "../search-answer.ts";
 
 /**
  * The replies from the workers to the API. Each API process has an inbox, a stream in Redis, which its jobs name. The
@@ -21,6 +21,8 @@ export type AnswerSource = (typeof answerSources)[number];
 
 /** How long the search took and what it cost, for the API's log line. */
 export const searchTrace = z.object({
+  /** The worker that had the search. Absent in replies of an earlier version. */
+  worker: z.string().optional(),
   provider: z.string(),
   /** A provider, a concurrent identical search, or the cache. */
   from: z.enum(answerSources).default("provider"),
@@ -43,7 +45,7 @@ export type SearchOutcome =
   | { kind: "failure"; code: ErrorCode; details: ErrorDetails; charged?: boolean };
 
 /** The body of a 200. The worker serializes it once; from then on it is only bytes. */
-export function serializeAnswer(answer: SearchResponseBody): Buffer {
+export function serializeAnswer(answer: SearchResponseBody | CompactResponseBody): Buffer {
   return Buffer.from(JSON.stringify(answer));
 }
 

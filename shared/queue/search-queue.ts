@@ -42,9 +42,19 @@ const lostMessage = "job stalled more than allowable limit";
 const takeOversMax = 2;
 const drainDelaySeconds = protocolTimes.redisBlockMs / 1_000;
 
+/** The field of a job in which BullMQ keeps the name of the worker that took it. */
+const jobWorkerField = "pb";
+
 /** BullMQ's own view of the queue. The product uses {@link openSearchQueue}. */
 export const createQueue = (connection: ConnectionOptions, options: Omit<QueueOptions, "connection"> = {}) =>
   new Queue(queueName, { ...options, connection, prefix });
+
+/** BullMQ's view of the queue for a dashboard, which only reads: the options that the API stored in Redis stay as they are. */
+export function openQueueReader(connection: Redis, failed: (error: Error) => void): Queue {
+  const queue = createQueue(connection, { skipMetasUpdate: true, skipWaitingForReady: true });
+  queue.on("error", failed);
+  return queue;
+}
 
 export interface SearchQueue {
   /**
@@ -55,6 +65,8 @@ export interface SearchQueue {
   enqueue(job: SearchJob): Promise<void>;
   /** Removes a search, unless a worker has it. @returns whether no worker has it. @throws if Redis does not answer. */
   remove(requestId: string): Promise<boolean>;
+  /** The worker that has a search; undefined while it waits, and once it has ended. @throws if Redis does not answer. */
+  workerOf(requestId: string): Promise<string | undefined>;
 }
 
 interface Opening {
@@ -99,6 +111,7 @@ export async function openSearchQueue({ connections, metrics, log, shutdown }: O
   return {
     enqueue: (job) => new Promise((resolve, reject) => batches.add({ job, resolve, reject })),
     remove: async (requestId) => (await queue.remove(requestId)) === 1,
+    workerOf: async (requestId) => (await connection.hget(queueKeys.job(requestId), jobWorkerField)) ?? undefined,
   };
 }
 
@@ -120,7 +133,7 @@ export interface SearchWorker {
  * @param handlers.run runs one search. The job fails if it rejects. `isRepeated`: another worker had it, or this one before.
  * @param handlers.failed gets a job that failed, or {@link WorkersLost} for one that lost too many workers; without `job` if
  *   it is not readable.
- * @param concurrency searches at once, until it is set anew.
+ * @param options.workerId the name of the worker in its jobs. @param options.concurrency searches at once, until it is set anew.
  */
 export function openSearchWorker(
   { connections, metrics, log, shutdown }: Opening,
@@ -128,7 +141,7 @@ export function openSearchWorker(
     run: (job: SearchJob, isRepeated: boolean) => Promise<void>;
     failed: (error: Error, requestId: string | undefined, job: SearchJob | undefined) => Promise<void>;
   },
-  concurrency: number,
+  { workerId, concurrency }: { workerId: string; concurrency: number },
 ): SearchWorker {
   const running = new Map<string, { job: Job; token: string | undefined }>();
   let peak = 0;
@@ -149,6 +162,7 @@ export function openSearchWorker(
   const worker = new Worker(queueName, runJob, {
     connection: connections.openBlocking("worker-queue"),
     prefix,
+    name: workerId,
     concurrency,
     lockDuration: protocolTimes.jobLockMs,
     stalledInterval: protocolTimes.stallCheckIntervalMs,

@@ -69,11 +69,7 @@ export class RedisConnections {
       // After a failover the old primary refuses writes. Reconnect, and resend the refused command, which has not run.
       reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 2 : false),
     });
-    // For each refused command of a pipeline ioredis adds a listener to the old stream, which would log a warning.
-    redis.on("connect", () => {
-      redis.stream.setMaxListeners(0);
-      shareWrites(redis.stream);
-    });
+    redis.on("connect", () => shareWrites(redis.stream));
     redis.on("error", throttledWarning(this.#log, `error on the Redis connection ${name}`));
     this.#shutdown.register(`redis ${name}`, () => redis.disconnect());
     this.#watch(name, redis);
@@ -82,6 +78,7 @@ export class RedisConnections {
 
   #watch(name: string, redis: Redis): Redis {
     this.#open.add({ name, redis });
+    closeOnce(redis);
     // BullMQ's Worker makes copies of the connection that it gets, and works with these.
     const duplicate = redis.duplicate.bind(redis);
     redis.duplicate = (override) => this.#watch(name, duplicate(override));
@@ -94,6 +91,17 @@ export class RedisConnections {
       if (redis.status === "ready") redis.ping().catch(() => undefined);
     }
   }
+}
+
+/**
+ * A replica refuses each of many commands that are under way, and for each of them ioredis closes the connection to open it
+ * anew, with one more listener on the stream. The first time is enough.
+ */
+function closeOnce(redis: Redis): void {
+  const disconnect = redis.disconnect.bind(redis);
+  redis.disconnect = (willReconnect = false) => {
+    if (!willReconnect || !redis.stream?.writableEnded) disconnect(willReconnect);
+  };
 }
 
 /** Sends commands that are written one right after the other with one system call. */

@@ -13,7 +13,12 @@ const plan = {
   starting_grant_mils: 0,
   operations: ["serp.search"],
 };
-const rowOf = (tokenHash: string) => ({ organization_id: `org of ${tokenHash}`, suspended: false, ...plan });
+const rowOf = (tokenHash: string) => ({
+  organization_id: `org of ${tokenHash}`,
+  token_id: `id of ${tokenHash}`,
+  suspended: false,
+  ...plan,
+});
 
 /** Lookups whose batches wait until the test ends them. */
 function openLookups() {

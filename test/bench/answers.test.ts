@@ -32,3 +32,31 @@ test("an unreadable answer counts as not extracted", () => {
     expect([pages, coverage.expected, coverage.extracted]).toEqual([{ expected: 1, extracted: 0 }, 0, 0]);
   }
 });
+
+test("every text, number and link that the page lacks is reported with its place", () => {
+  const organic = [
+    {
+      title: "Ten <b>pumps</b> &amp; hoses",
+      link: "https://pumps.example/",
+      size: { uk: { men: "XXL" } },
+      sold: [[1_234]],
+    },
+    {
+      title: "Wells",
+      link: "https://wells.example/",
+      picture: "https://pictures.example/1",
+      rating: 4.5,
+      ratingCount: 1_200,
+    },
+  ];
+  const answer = madeUpAnswers().find(({ provider }) => provider === "serper");
+  const body = JSON.stringify({ searchParameters: { q: "pumps of all sizes" }, organic, credits: 1 });
+  const lost = measureExtraction([
+    { ...answer, provider: "serper", name: "", isRecorded: false, expected: answer?.expected, body },
+  ]).flatMap((count) => count.lost);
+  expect(lost).toEqual([
+    { path: "organic[].size.uk.men", value: "XXL", isLink: false },
+    { path: "organic[].sold[][]", value: "1234", isLink: false },
+    { path: "organic[].picture", value: "https://pictures.example/1", isLink: true },
+  ]);
+});

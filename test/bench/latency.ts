@@ -13,29 +13,38 @@ import type { Run } from "./run.ts";
 const shares = [0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1];
 
 const search = { request: "search", callers: "hundred", status: 200 } as const;
-const peakConnections = 64;
-// Far more than are busy below the peak, so that requests wait in the service and not before it.
-const rateConnections = 256;
+/** The connections with which the peak is measured, and at fixed rates. */
+interface Connections {
+  atPeak: number;
+  atRate: number;
+}
+// At fixed rates far more than are busy below the peak, so that requests wait in the service and not before it.
+const withoutProvider: Connections = { atPeak: 64, atRate: 256 };
+// Each search keeps its connection busy for as long as the provider takes.
+const withProvider: Connections = { atPeak: 1_000, atRate: 2_000 };
 const warmUpSeconds = 3;
 
 export interface LatencyOptions {
   rounds: number;
   seconds: number;
   yardstick?: string;
+  /** The delay of a provider that is asked over HTTP. Without it, workers make answers up. */
+  providerMs?: number;
 }
 
 /**
- * Measures the latency at fixed arrival rates, from a tenth of the peak to beyond it. The peak is what 64 connections get
- * that each wait for their answer. Latency counts from the moment at which a request was due.
+ * Measures the latency at fixed arrival rates, from a tenth of the peak to beyond it. The peak is what connections get that
+ * each wait for their answer. Latency counts from the moment at which a request was due.
  */
 export async function measureLatency(run: Run, options: LatencyOptions): Promise<Measured[]> {
   const { generator, shutdown } = run;
   const postgres = await openPostgres(shutdown);
-  const contestants: Contestant[] = [
-    await openSerpmill({ stage: { apis: 1, workers: 1 }, postgres, generator, shutdown }),
-  ];
+  const { providerMs } = options;
+  const stage = { apis: 1, workers: 1, ...(providerMs !== undefined && { providerMs }) };
+  const connections = providerMs === undefined ? withoutProvider : withProvider;
+  const contestants: Contestant[] = [await openSerpmill({ stage, postgres, generator, shutdown })];
   if (options.yardstick !== undefined) contestants.push(await openYardstick(options.yardstick, generator, shutdown));
-  const peaks = await measurePeaks(run, contestants, options);
+  const peaks = await measurePeaks(run, contestants, { ...options, connections: connections.atPeak });
   const measured: Measured[] = [];
   for (const shareOfPeak of shares) {
     const points = contestants.map((contestant, at) => {
@@ -44,7 +53,7 @@ export async function measureLatency(run: Run, options: LatencyOptions): Promise
     });
     for (let round = 1; round <= options.rounds; round += 1) {
       for (const { contestant, ratePerSecond, rounds } of points) {
-        const load: CaseLoad = { ...search, connections: rateConnections, seconds: options.seconds, ratePerSecond };
+        const load: CaseLoad = { ...search, connections: connections.atRate, seconds: options.seconds, ratePerSecond };
         const figures = await measureRound(contestant, load);
         rounds.push(figures);
         const share = Math.round(shareOfPeak * 100);
@@ -61,9 +70,9 @@ export async function measureLatency(run: Run, options: LatencyOptions): Promise
 async function measurePeaks(
   { say }: Run,
   contestants: readonly Contestant[],
-  { rounds, seconds }: LatencyOptions,
+  { rounds, seconds, connections }: LatencyOptions & { connections: number },
 ): Promise<number[]> {
-  const load = { ...search, connections: peakConnections };
+  const load = { ...search, connections };
   for (const contestant of contestants) await measureRound(contestant, { ...load, seconds: warmUpSeconds });
   const rates = contestants.map((): number[] => []);
   for (let round = 1; round <= rounds; round += 1) {

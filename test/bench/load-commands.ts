@@ -39,7 +39,10 @@ export async function throughput(options: LoadOptions & { only?: string[] }, out
 }
 
 /** `latency`: measures at fixed arrival rates, prints a table and draws a picture. @throws if answers fail. */
-export async function latency(options: LoadOptions & { svg?: string }, output: Output): Promise<void> {
+export async function latency(
+  options: LoadOptions & { svg?: string; providerMs?: number },
+  output: Output,
+): Promise<void> {
   const measured = await measure(options, output, {
     measured: () => withRun(output, (run) => measureLatency(run, options)),
     report: latencyReport,

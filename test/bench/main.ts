@@ -1,8 +1,8 @@
 /** `npm run bench`: measures the service and its parts, and prints tables. */
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
-import { madeUpAnswers, recordedAnswers } from "../harness/fixtures/provider-answers.ts";
-import { answersReport } from "./answers.ts";
+import { httpProviders, madeUpAnswers, recordedAnswers } from "../harness/fixtures/provider-answers.ts";
+import { answersReport } from "./answers-report.ts";
 import { cases } from "./cases.ts";
 import { measureHistory } from "./history.ts";
 import { compare, latency, type LoadOptions, type Output, throughput } from "./load-commands.ts";
@@ -34,13 +34,16 @@ async function interruptibly(use: (output: Output) => Promise<void>): Promise<vo
 
 interface AnswersOptions {
   recordings?: string;
+  provider?: string;
   ms: number;
 }
 
-function answers({ recordings, ms }: AnswersOptions): void {
+function answers({ recordings, provider, ms }: AnswersOptions): void {
   const recorded = recordings === undefined ? [] : recordedAnswers(recordings);
   if (recordings !== undefined && recorded.length === 0) program.error(`No recorded answers in ${recordings}.`);
-  print(answersReport([...madeUpAnswers(), ...recorded], { measuredMs: ms }));
+  const all = [...madeUpAnswers(), ...recorded];
+  const chosen = provider === undefined ? all : all.filter((answer) => answer.provider === provider);
+  print(answersReport(chosen, { measuredMs: ms }));
 }
 
 async function history(options: { entries: number }): Promise<void> {
@@ -76,8 +79,9 @@ program
 
 program
   .command("answers")
-  .description("what each provider's adapter extracts from answers, and what reading them costs")
+  .description("what each provider's adapter extracts from answers, what it loses, and what reading them costs")
   .option("--recordings <dir>", "also read recorded answers: <dir>/<provider>/<name>.json")
+  .addOption(new Option("--provider <name>", "only the answers of this provider").choices(httpProviders))
   .option("--ms <n>", "milliseconds of measuring each page", parseWholeNumber(1), measuredMsDefault)
   .action(answers);
 
@@ -89,7 +93,14 @@ loadCommand(program.command("throughput").alias("doors"))
 loadCommand(program.command("latency"))
   .description("latency at fixed arrival rates, from a tenth of the peak to beyond it")
   .option("--svg <file>", "draw latency against load there")
-  .action((options: LoadOptions & { svg?: string }) => interruptibly((output) => latency(options, output)));
+  .addOption(
+    new Option("--provider-ms <n>", "ask a provider over HTTP that takes this long; workers make answers up otherwise")
+      .argParser(parseWholeNumber(0))
+      .conflicts("yardstick"),
+  )
+  .action((options: LoadOptions & { svg?: string; providerMs?: number }) =>
+    interruptibly((output) => latency(options, output)),
+  );
 
 program
   .command("compare")

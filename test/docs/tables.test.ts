@@ -4,6 +4,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { createProgram } from "../../shared/admin/run-admin.ts";
 import { readConfig } from "../../shared/config.ts";
+import { fileSettingOf, secretSettings } from "../../shared/config/secret-settings.ts";
 import { errorDefinitions } from "../../shared/error-schemas.ts";
 import { type ErrorCode, errors } from "../../shared/errors.ts";
 import { openMetrics } from "../../shared/metrics.ts";
@@ -57,7 +58,19 @@ test("the example environment has every setting and no other", () => {
 });
 
 test("every setting that a page names exists", () => {
-  const known = new Set([...settingNames, ...composeOnly, "TEST_SERVERS", "CHROMIUM_PATH", "CREATEROLE"]);
+  const composeSecrets = [...readSource("docker-compose.yml").matchAll(/^ {2}([A-Z_]+): \{ file: /gm)];
+  const known = new Set([
+    ...settingNames,
+    ...secretSettings.map(fileSettingOf),
+    ...composeOnly,
+    ...composeSecrets.map(([, name]) => name),
+    "REDIS_API_PASSWORD_FILE", // deploy/redis/render-users.sh reads these two.
+    "REDIS_WORKER_PASSWORD_FILE",
+    "POSTGRES_PASSWORD", // An .env from before the files of docker compose has it.
+    "TEST_SERVERS",
+    "CHROMIUM_PATH",
+    "CREATEROLE",
+  ]);
   const files = [...sources("*.md", "docs/**/*.md", "deploy/**/*")];
   const unknown = files.flatMap(({ path, text }) =>
     [...text.matchAll(/`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`/g)]

@@ -44,6 +44,7 @@ test.each([
   { setting: "SEARCH_DEADLINE_MS", value: "499", expected: "expected a whole number from 500 to 120000" },
   { setting: "SEARCH_DEADLINE_MS", value: "120001", expected: "expected a whole number from 500 to 120000" },
   { setting: "SEARCH_DEADLINE_MS", value: "30s", expected: "expected a whole number from 500 to 120000" },
+  { setting: "RAW_ANSWER_MINUTES", value: "61", expected: "expected a whole number from 0 to 60" },
   { setting: "SERP_PROVIDERS", value: "sandbox,canary", expected: aProvider },
   { setting: "SERP_PROVIDERS", value: ",", expected: aProvider },
   {
@@ -66,6 +67,7 @@ test.each([
     expected: "expected visible ASCII characters without spaces",
   },
   { setting: "DATAFORSEO_BASE_URL", value: "api.dataforseo.canary", expected: aPage },
+  { setting: "DATAFORSEO_AI_OVERVIEW", value: "canary", expected: "expected on or off" },
   { setting: "TOPUP_URL", value: "canary", expected: "expected a URL, or a path that begins with /" },
   {
     setting: "PUBLIC_URL",

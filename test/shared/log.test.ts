@@ -72,9 +72,10 @@ async function linesOf(requestId: string): Promise<LogLine[]> {
 }
 
 const anyMs = expect.any(Number);
+const anyWorker = expect.stringMatching(/^worker_/);
 
 test("a search is one log line with caller, outcome, duration and cost", async () => {
-  const { organizationId, token } = await service.organization();
+  const { organizationId, token, tokenId } = await service.organization();
   const { body } = await service.search(token, { keyword: "garden pump", depth: 15 });
   expect(await linesOf(body.requestId)).toEqual([
     {
@@ -84,12 +85,15 @@ test("a search is one log line with caller, outcome, duration and cost", async (
       pid: api.child.pid,
       msg: "request",
       requestId: body.requestId,
+      address: "127.0.0.1",
       organizationId,
+      tokenId,
       route: "/v1/serp/search",
       status: 200,
       ms: anyMs,
       outcome: "answered",
       chargedMils: 5,
+      worker: anyWorker,
       provider: "serper",
       from: "provider",
       calls: [
@@ -101,6 +105,47 @@ test("a search is one log line with caller, outcome, duration and cost", async (
       runMs: anyMs,
     },
   ]);
+});
+
+test("a search is one line of the worker too, with the same request id and worker", async () => {
+  const { token } = await service.organization();
+  const { body } = await service.search(token, { keyword: "rain barrel" });
+  const [line] = await linesOf(body.requestId);
+  const find = () => worker.lines.filter(({ msg, requestId }) => msg === "search" && requestId === body.requestId);
+  await service.until(async () => find().length > 0);
+  expect(find()).toEqual([
+    {
+      level: 30,
+      time: anyMs,
+      process: "worker",
+      pid: worker.child.pid,
+      msg: "search",
+      requestId: body.requestId,
+      worker: line?.worker,
+      outcome: "answered",
+      decided: "charge",
+      chargedMils: 5,
+      provider: "serper",
+      from: "provider",
+      calls: [{ provider: "serper", outcome: "ok", ms: anyMs, costMicroUsd: 1_000 }],
+      costMicroUsd: 1_000,
+      queueMs: anyMs,
+      runMs: anyMs,
+    },
+  ]);
+});
+
+test("a search that ran out of time at a worker that hangs names that worker", async () => {
+  const { token } = await service.organization();
+  const [answered] = await linesOf((await service.search(token, { keyword: "kettle" })).body.requestId);
+  stub.next.push(hang);
+  const late = service.search(token, { keyword: "teapot" }, { api: 1 });
+  await service.until(async () => stub.requests.some(({ body }) => body.q === "teapot"));
+  worker.kill("SIGSTOP");
+  const { body } = await late.finally(() => worker.kill("SIGCONT"));
+  const find = () => apis[1].lines.filter(({ msg, requestId }) => msg === "request" && requestId === body.requestId);
+  await service.until(async () => find().length > 0);
+  expect(find()).toMatchObject([{ status: 504, outcome: "engine_timeout", worker: answered?.worker }]);
 });
 
 test("a replay is a log line of its own, with 0 mils charged", async () => {

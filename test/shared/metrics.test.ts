@@ -59,7 +59,7 @@ test("before the first search every counter is 0 for every outcome, so that a ra
 });
 
 const workersOwn = ["ledger_drift_mils", "holds_open", "holds_held_mils"];
-const apisOwn = ["workers_reporting", "queue_depth", "queue_oldest_age_seconds"];
+const apisOwn = ["workers_reporting", "queue_depth", "queue_oldest_age_seconds", "redis_memory_used_bytes"];
 
 test("a gauge is exported only by the process that measures it", async () => {
   await untilShown(ofWorker, "ledger_drift_mils", 0);
@@ -68,6 +68,7 @@ test("a gauge is exported only by the process that measures it", async () => {
   await untilShown(ofApi, "workers_reporting", 1);
   await untilShown(ofApi, "queue_depth", 0);
   await untilShown(ofApi, "queue_oldest_age_seconds", 0);
+  await expect.poll(async () => (await ofApi()).value("redis_memory_used_bytes"), patience).toBeGreaterThan(0);
   expect([await shownBy(ofApi, workersOwn), await shownBy(ofWorker, apisOwn)]).toEqual([[], []]);
 });
 
@@ -200,6 +201,7 @@ test("no metric has an organization, a token, a keyword, a path or a request as 
       "where",
       "lane",
       "of",
+      "check",
     ]);
     const library = new Set(["le", "type", "version", "major", "minor", "patch", "space", "quantile"]);
     expect([...exposition.labelNames()].filter((name) => !own.has(name) && !library.has(name))).toEqual([]);

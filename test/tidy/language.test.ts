@@ -14,6 +14,7 @@ const unwanted: [words: RegExp, better: string][] = [
 /** Files that name such a word because they mean the word itself. */
 const exceptions = new Set([
   "shared/local/postgres-install.ts", // The system user `nobody`.
+  "test/harness/servers/pgbouncer.ts", // The same.
   "test/docs/pages.test.ts", // Looks for the same words.
 ]);
 

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../shared/context.ts";
 import { throttledWarning } from "../../shared/log.ts";
-import { newTrace } from "../../shared/providers/policies/trace.ts";
+import { type CallRecorder, newTrace } from "../../shared/providers/policies/trace.ts";
 import type { Query } from "../../shared/query/query.ts";
-import { hasCacheHeadroom } from "./cache-headroom.ts";
+import { hasCacheHeadroom } from "./redis-headroom.ts";
 import type { EngineAnswer } from "./engine-answer.ts";
 import { acquireLease, keepLeaseAlive, publishResult, releaseLease, releaseWithoutResult } from "./flight-leases.ts";
 import type { GoogleEngine } from "./google-engine.ts";
@@ -28,6 +28,8 @@ export type FlightRequest = {
   hasWaiters: boolean;
   /** Aborted when no search of this process waits for it any more. */
   abandoned: AbortSignal;
+  /** Of the search that started the flight; absent unless raw answers are kept. */
+  recorder: CallRecorder | undefined;
 };
 
 export type FlightResult = {
@@ -68,8 +70,8 @@ export function openDistributedSingleFlight(
     return undefined;
   };
 
-  const fly = async ({ query, deadlineAtMs, abandoned }: FlightRequest): Promise<FlightResult> => {
-    const answer = await google.search(query, deadlineAtMs - performance.now(), abandoned);
+  const fly = async ({ query, deadlineAtMs, abandoned, recorder }: FlightRequest): Promise<FlightResult> => {
+    const answer = await google.search(query, deadlineAtMs - performance.now(), abandoned, recorder);
     const outOfTime = !answer.ok && (answer.outOfTime === true || abandoned.aborted);
     return { answer, atMs: clock.nowMs(), isOwn: true, outOfTime };
   };

@@ -7,7 +7,14 @@ export const engineErrors = ["engine_error", "engine_timeout", "query_rejected"]
 
 /** What an engine answers to a query: all results in rank order, or the error for the caller. */
 export type EngineAnswer =
-  | { ok: true; results: Result[]; totalResultsCount: number; trace: Trace }
+  | {
+      ok: true;
+      results: Result[];
+      totalResultsCount: number;
+      trace: Trace;
+      /** What was searched instead of the keyword, if the spelling was corrected. */
+      searchedKeyword?: string;
+    }
   | {
       ok: false;
       code: (typeof engineErrors)[number];

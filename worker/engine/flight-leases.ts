@@ -35,9 +35,15 @@ export function defineLeaseScripts(redis: Redis): void {
   for (const script of [acquireScript, releaseScript]) script.define(redis);
 }
 
-const trace = z.object({ provider: z.string(), costMicroUsd: z.number() });
+const trace = z.object({ provider: z.string(), costMicroUsd: z.number(), callsOf: z.string().optional() });
 const publishedAnswer = z.discriminatedUnion("ok", [
-  z.object({ ok: z.literal(true), results: z.array(result), totalResultsCount: z.number(), trace }),
+  z.object({
+    ok: z.literal(true),
+    results: z.array(result),
+    totalResultsCount: z.number(),
+    trace,
+    searchedKeyword: z.string().exactOptional(),
+  }),
   z.object({ ok: z.literal(false), code: z.enum(engineErrors), details: z.record(z.string(), z.unknown()), trace }),
 ]);
 

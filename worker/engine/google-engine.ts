@@ -4,33 +4,49 @@ import type { Metrics } from "../../shared/metrics.ts";
 import { type FailoverFailure, fetchWithFailover } from "../../shared/providers/policies/failover.ts";
 import { openProviderHttp } from "../../shared/providers/policies/http.ts";
 import { type Availability, ProviderClient } from "../../shared/providers/policies/provider-client.ts";
-import { newTrace, type Trace } from "../../shared/providers/policies/trace.ts";
-import { type Element, failureKinds, type Page, type Provider } from "../../shared/providers/provider.ts";
+import { type CallRecorder, newTrace, type Trace } from "../../shared/providers/policies/trace.ts";
+import { failureKinds, type Page, type Provider } from "../../shared/providers/provider.ts";
 import { openProviders } from "../../shared/providers/registry.ts";
 import { languageCodeOf } from "../../shared/query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../shared/query/locations.ts";
 import type { Query } from "../../shared/query/query.ts";
-import type { Result } from "../../shared/results.ts";
 import type { EngineAnswer } from "./engine-answer.ts";
+import type { ListedLocations } from "./listed-locations.ts";
+import { type Locate, openLocate } from "./locate.ts";
+import { mergePages, searchedKeywordOf } from "./merge-pages.ts";
 
 export type GoogleEngine = {
   /**
    * All results of a query, whatever its target domain. Never throws. Returns within `remainingMs`, give or take a few
    * milliseconds.
    * @param abandoned aborted when no caller waits any more: no further call is sent, and those that were sent end normally.
+   * @param recorder gets every call with its raw answer.
    */
-  search: (query: Query, remainingMs: number, abandoned?: AbortSignal) => Promise<EngineAnswer>;
+  search: (
+    query: Query,
+    remainingMs: number,
+    abandoned?: AbortSignal,
+    recorder?: CallRecorder,
+  ) => Promise<EngineAnswer>;
   /** Calls that wait for a slot at a provider. While there are any, more searches at once would only wait longer. */
   callsWaiting: () => number;
   close: () => Promise<void>;
 };
 
-type Search = { query: Query; deadlineAtMs: number; hedgeAfterMs: number; abandoned: AbortSignal | undefined };
+type Search = {
+  query: Query;
+  deadlineAtMs: number;
+  hedgeAfterMs: number;
+  abandoned: AbortSignal | undefined;
+  recorder: CallRecorder | undefined;
+  locate: Locate;
+};
 
 /**
  * Opens the engine `google`. One provider answers a search: of the providers in SERP_PROVIDERS that can honour the query,
  * the first one that is available and succeeds.
  * @param options.providers replaces the providers of SERP_PROVIDERS.
+ * @param options.locations the providers' lists of locations. Without it, cities and regions are sent as they are.
  * @throws {ConfigError} naming the setting that a provider lacks.
  */
 export function openGoogleEngine(options: {
@@ -38,22 +54,26 @@ export function openGoogleEngine(options: {
   metrics: Metrics;
   log: Log;
   providers?: readonly Provider[];
+  locations?: Pick<ListedLocations, "find">;
 }): GoogleEngine {
-  const { config, metrics, log } = options;
+  const { config, metrics, log, locations } = options;
+  const locate = openLocate(locations, log);
   const http = openProviderHttp();
   const providers = options.providers ?? openProviders(config);
   const clients = providers.map((provider) => new ProviderClient(provider, { http, metrics, log }));
   const hedgeAfterMs = config.SERP_HEDGE_AFTER_MS;
   return {
-    search: (query, remainingMs, abandoned) =>
-      search(clients, { query, deadlineAtMs: performance.now() + remainingMs, hedgeAfterMs, abandoned }),
+    search: (query, remainingMs, abandoned, recorder) => {
+      const deadlineAtMs = performance.now() + remainingMs;
+      return search(clients, { query, deadlineAtMs, hedgeAfterMs, abandoned, recorder, locate });
+    },
     callsWaiting: () => clients.reduce((sum, client) => sum + client.callsWaiting, 0),
     close: () => http.close(),
   };
 }
 
-async function search(clients: readonly ProviderClient[], { query, ...limits }: Search): Promise<EngineAnswer> {
-  const trace = newTrace();
+async function search(clients: readonly ProviderClient[], { query, locate, ...limits }: Search): Promise<EngineAnswer> {
+  const trace = newTrace(limits.recorder);
   const eligible = clients.filter(({ provider }) => canHonour(provider, query));
   if (eligible.length === 0) {
     const field = unsupportedField(
@@ -62,7 +82,13 @@ async function search(clients: readonly ProviderClient[], { query, ...limits }: 
     );
     return { ok: false, code: "query_rejected", details: { reason: "unsupported", field }, trace };
   }
-  const answer = await fetchWithFailover({ providers: byAvailability(eligible), query, ...limits, trace });
+  // A country is the same for every provider.
+  const located = isFinerThanCountry(query.location)
+    ? await locate(eligible, query, limits.deadlineAtMs)
+    : { eligible };
+  if ("code" in located) return { ok: false, ...located, trace };
+  const providers = byAvailability(located.eligible);
+  const answer = await fetchWithFailover({ providers, listedLocations: located.names, query, ...limits, trace });
   return "pages" in answer ? toAnswer(query, answer.pages, trace) : toError(answer, trace);
 }
 
@@ -109,23 +135,8 @@ function toError({ failures, isCutShort }: FailoverFailure, trace: Trace): Engin
 }
 
 function toAnswer(query: Query, pages: readonly Page[], trace: Trace): EngineAnswer {
-  const results = mergePages(pages, query.depth).map(
-    ({ type, ...rest }, index): Result => ({ type, rank: index + 1, ...rest }),
-  );
-  return { ok: true, results, totalResultsCount: pages[0]?.totalResultsCount ?? 0, trace };
-}
-
-/** All elements in page order. Of organic ones, each URL only once, and no more than the depth. */
-function mergePages(pages: readonly Page[], depth: number): Element[] {
-  const urls = new Set<string>();
-  let organic = 0;
-  return pages
-    .flatMap((page) => page.elements)
-    .filter((element) => {
-      if (element.type !== "organic") return true;
-      if (organic === depth || urls.has(element.url)) return false;
-      if (element.url !== "") urls.add(element.url);
-      organic += 1;
-      return true;
-    });
+  const results = mergePages(pages, query.depth);
+  const searchedKeyword = searchedKeywordOf(pages, query.keyword);
+  const answer = { ok: true, results, totalResultsCount: pages[0]?.totalResultsCount ?? 0, trace } as const;
+  return searchedKeyword === undefined ? answer : { ...answer, searchedKeyword };
 }

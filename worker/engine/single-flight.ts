@@ -1,6 +1,7 @@
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import type { Context } from "../../shared/context.ts";
-import { type Query, queryFingerprint } from "../../shared/query/query.ts";
+import type { CallRecorder } from "../../shared/providers/policies/trace.ts";
+import { type Query, queryFingerprint, searchedPart } from "../../shared/query/query.ts";
 import type { AnswerSource } from "../../shared/queue/replies.ts";
 import {
   type FlightRequest,
@@ -18,6 +19,8 @@ export type EngineSearch = {
   enqueuedAtMs: number;
   /** Aborted when its caller has hung up: no further call is sent for it alone, and those that were sent end normally. */
   abandoned?: AbortSignal | undefined;
+  /** Gets the calls that are made for this search; absent unless raw answers are kept. */
+  recorder?: CallRecorder | undefined;
 };
 
 export type SourcedAnswer = EngineAnswer & { from: AnswerSource };
@@ -61,23 +64,22 @@ export function openSingleFlight(
     const from: AnswerSource = isOwn ? "provider" : atMs >= enqueuedAtMs ? "shared" : "cache";
     if (answer.ok) metrics.answeredSearches.inc({ from });
     if (isOwn) return { ...answer, from };
-    const { provider, costMicroUsd } = answer.trace;
+    const { costMicroUsd } = answer.trace;
     if (answer.ok) metrics.providerCostSavedMicroUsd.inc({ from }, costMicroUsd);
-    return { ...answer, from, trace: { provider, calls: [], costMicroUsd: 0 } };
+    return { ...answer, from, trace: { ...answer.trace, calls: [], costMicroUsd: 0 } };
   };
 
   const search = async (request: EngineSearch): Promise<SourcedAnswer> => {
-    const { remainingMs, enqueuedAtMs, abandoned } = request;
+    const { remainingMs, enqueuedAtMs, abandoned, recorder } = request;
     const deadlineAtMs = performance.now() + remainingMs;
     const sinceMs = enqueuedAtMs - config.SEARCH_CACHE_SECONDS * 1_000;
-    // The target domain only filters the answer afterwards.
-    const { targetDomain: _, ...query } = request.query;
+    const query = searchedPart(request.query);
     const fingerprint = queryFingerprint(query);
     for (;;) {
       if (abandoned?.aborted) return { ...timedOutWaiting, from: "shared" };
       const other = inFlight.get(fingerprint);
       if (!other) {
-        const { result, leave } = startFlight(fly, inFlight, { query, fingerprint, deadlineAtMs, sinceMs });
+        const { result, leave } = startFlight(fly, inFlight, { query, fingerprint, deadlineAtMs, sinceMs, recorder });
         abandoned?.addEventListener("abort", leave, { once: true });
         const own = await result;
         abandoned?.removeEventListener("abort", leave);

@@ -1,7 +1,8 @@
 /**
  * DataForSEO, SERP API v3, "Google Organic, Live Advanced": POST {DATAFORSEO_BASE_URL}/v3/serp/google/organic/live/advanced.
  * Authentication: HTTP Basic with login and password.
- * Cost: every answer states its own in USD; 0.002 USD for the first page as published. Failed searches may be charged too.
+ * Cost: every answer states its own in USD; 0.002 USD for the first page as published, and as much for an AI Overview that
+ * Google loads later (DATAFORSEO_AI_OVERVIEW). Failed searches may be charged too.
  * One call returns the whole depth, so the first page is the only page. No limits on device, city or depth; only the
  * languages listed below.
  * Nearly every failure arrives under HTTP 200 with a status code in the body (status-codes.ts).
@@ -12,13 +13,22 @@ import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../config.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
-import type { Query } from "../../query/query.ts";
 import { balanceSchema, toAccount } from "../account.ts";
 import { googleLanguageCode, isLanguageListed } from "../google-language.ts";
 import { googleLocationName } from "../google-location.ts";
-import { type Account, type Failure, type Page, type PageAnswer, type Provider, withCost } from "../provider.ts";
-import { parseJson } from "../sanitize.ts";
-import { type Item, readElements } from "./elements.ts";
+import {
+  type Account,
+  type Failure,
+  type Page,
+  type PageAnswer,
+  type Provider,
+  type ProviderQuery,
+  withCost,
+} from "../provider.ts";
+import { parseJson, plainText } from "../sanitize.ts";
+import { readElements } from "./elements.ts";
+import { readLocations } from "./locations.ts";
+import { readableItems } from "./readable-items.ts";
 import { failureOfHttpStatus, failureOfStatus, statusNoResults, statusOk, toMicroUsd } from "./status-codes.ts";
 
 /** DataForSEO states 6 s for one page and three to four times that for ten. The rest of a 30 s deadline is enough for a faster provider. */
@@ -61,14 +71,14 @@ const userDataSchema = z.tuple([z.object({ money: z.object({ balance: balanceSch
 /** `items` is null for an empty page. `items_count` above 0 without items means that items were lost. */
 const resultSchema = z.tuple([
   z.object({
+    spell: z.object({ keyword: z.string(), type: z.string() }).optional().catch(undefined),
     se_results_count: z.int().min(0).catch(0),
     items_count: z.int().catch(0),
-    items: z
-      .array(z.looseObject({ type: z.string().min(1) }).refine(isComplete))
-      .max(itemsMax)
-      .nullable(),
+    items: z.array(z.unknown()).max(itemsMax).nullable(),
   }),
 ]);
+/** With these corrections Google searched another keyword. With `did_you_mean` it only suggests one. */
+const searchedCorrections = new Set(["showing_results_for", "including_results_for", "no_results_found_for"]);
 
 /** @throws {MissingSettings} without DATAFORSEO_LOGIN or DATAFORSEO_PASSWORD. */
 export function openDataForSeo(config: EngineConfig): Provider {
@@ -84,25 +94,32 @@ export function openDataForSeo(config: EngineConfig): Provider {
     accept: "application/json",
     authorization: `Basic ${Buffer.from(`${login}:${password}`).toString("base64")}`,
   };
+  // Without the surcharge DataForSEO returns only overviews that Google has in its cache.
+  const options = config.DATAFORSEO_AI_OVERVIEW === "on" ? { load_async_ai_overview: true } : {};
   return {
     name: "dataforseo",
     can: { mobile: true, city: true, language: (languageCode) => isLanguageListed(languageCode, languages) },
     callTimeoutMs,
     concurrentCallsMax: config.DATAFORSEO_CONCURRENCY,
-    request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([toTask(query)]) }),
+    request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([{ ...toTask(query), ...options }]) }),
     read: readPage,
     // Free, at most six calls per minute.
     account: { request: { url: `${base}/v3/appendix/user_data`, method: "GET", headers, body: "" }, read: readAccount },
+    // Free.
+    locations: {
+      request: { url: `${base}/v3/serp/google/locations`, method: "GET", headers, body: "" },
+      read: readLocations,
+    },
   };
 }
 
 /** One task with the whole depth. DataForSEO crawls, and charges for, only as many pages as the depth needs. */
-function toTask(query: Query): object {
+function toTask(query: ProviderQuery): object {
   const pages = Math.ceil(query.depth / organicPerPage);
   return {
     // DataForSEO percent-decodes the keyword, as if it were part of a URL.
     keyword: query.keyword.replaceAll("%", "%25").replaceAll("+", "%2B"),
-    ...toLocationFields(query.location),
+    ...toLocationFields(query),
     language_code: googleLanguageCode(languageCodeOf(query.language), languages),
     device: query.device,
     depth: pages * organicPerPage,
@@ -115,10 +132,11 @@ const privateNumberMin = 900;
 const numbersByCountry = new Map(countryCodes.map(([code = "", , number = ""]) => [code, Number(number)]));
 
 /** A country is sent as Google's number for it, 2000 + its ISO 3166-1 number, which no spelling can miss. A city is sent by name. */
-function toLocationFields(location: string): object {
+function toLocationFields(query: ProviderQuery): object {
+  const { location } = query;
   const number = numbersByCountry.get(countryOf(location)) ?? privateNumberMin;
   return isFinerThanCountry(location) || number >= privateNumberMin
-    ? { location_name: googleLocationName(location) }
+    ? { location_name: googleLocationName(query) }
     : { location_code: 2_000 + number };
 }
 
@@ -132,12 +150,19 @@ function readPage(answer: PageAnswer): Page | Failure {
   }
   if (status.status_code !== statusOk) return failureOfStatus(status);
   const page = resultSchema.safeParse(result).data?.[0];
-  if (page === undefined || (page.items_count > 0 && !page.items?.length)) {
+  if (page === undefined) return withCost({ failure: "unreadable" }, costMicroUsd);
+  const { spell, items: rows } = page;
+  const { items, unreadableRows } = readableItems(rows ?? []);
+  const elements = readElements(items);
+  const hasHeldItems = items.length === 0 && (page.items_count > 0 || Boolean(rows?.length));
+  if (hasHeldItems || (elements.length === 0 && unreadableRows > 0)) {
     return withCost({ failure: "unreadable" }, costMicroUsd);
   }
   return {
-    elements: readElements(page.items ?? []),
+    elements,
     totalResultsCount: page.se_results_count,
+    ...(searchedCorrections.has(spell?.type ?? "") && { searchedKeyword: plainText(spell?.keyword ?? "") }),
+    ...(unreadableRows > 0 && { unreadableRows }),
     hasMore: false,
     costMicroUsd,
   };
@@ -167,9 +192,4 @@ function readTask({
     return outcome === undefined ? { failure: "unreadable" } : failureOfStatus(outcome);
   }
   return { task: answer.tasks[0], answerCostUsd: answer.cost };
-}
-
-/** An organic result needs a URL and a title. A title may be null, their value for none; a missing one is a change of the format. */
-function isComplete({ type, title, url }: Item): boolean {
-  return type !== "organic" || (typeof url === "string" && (typeof title === "string" || title === null));
 }

@@ -1,56 +1,27 @@
-import type { ResultType } from "../../results.ts";
-import { buildElement, joinWithDots, type RawElement } from "../build-element.ts";
+import { buildElement, joinWithDots, type RawElement, type RawLink, ratingText, joinLines } from "../build-element.ts";
+import type { Fields } from "../read-rows.ts";
 import type { Element } from "../provider.ts";
+import { plainText } from "../sanitize.ts";
+import { isOverview, readOverview } from "./ai-overview.ts";
 import {
-  formatDate,
   firstText,
-  toLink,
-  collectLinks,
-  splitAtDots,
-  formatPrice,
-  toQuestionLink,
-  type Row,
+  formatDate,
+  formatPrices,
   formatRating,
-  toRows,
+  splitAtDots,
   tableLines,
+  textsOf,
+  toRows,
   toTexts,
+  underHeading,
 } from "./item-fields.ts";
+import { resultTypesByItemType } from "./map-item-type.ts";
+import { collectLinks, questionLinks, toLink } from "./links.ts";
+import type { Item } from "./readable-items.ts";
 
-/** An item of the page. Only its type is known to exist. */
-export type Item = Row & { readonly type: string };
 type ItemReader = (item: Item) => RawElement;
 
 const localPack = "local_pack";
-
-/** DataForSEO's item types that have a type of ours. All others become `other`, with their type as title if they have none. */
-const resultTypesByItemType: ReadonlyMap<string, ResultType> = new Map([
-  ["organic", "organic"],
-  ["paid", "paid"],
-  ["featured_snippet", "featured_snippet"],
-  ["answer_box", "answer_box"],
-  ["math_solver", "answer_box"],
-  ["currency_box", "answer_box"],
-  ["stocks_box", "answer_box"],
-  ["dictionary", "answer_box"],
-  ["ai_overview", "ai_overview"],
-  ["knowledge_graph", "knowledge_graph"],
-  ["people_also_ask", "people_also_ask"],
-  ["questions_and_answers", "people_also_ask"],
-  [localPack, "local_pack"],
-  ["map", "local_pack"],
-  ["local_services", "local_pack"],
-  ["top_stories", "top_stories"],
-  ["video", "video"],
-  ["short_videos", "video"],
-  ["images", "images"],
-  ["shopping", "shopping"],
-  ["popular_products", "shopping"],
-  ["commercial_units", "shopping"],
-  ["discussions_and_forums", "discussions"],
-  ["perspectives", "discussions"],
-  ["related_searches", "related_searches"],
-  ["people_also_search", "related_searches"],
-]);
 
 /** Readers for the item types whose fields differ from the common ones. */
 const specialReaders: ReadonlyMap<string, ItemReader> = new Map<string, ItemReader>([
@@ -58,10 +29,12 @@ const specialReaders: ReadonlyMap<string, ItemReader> = new Map<string, ItemRead
   ["paid", readListing],
   ["math_solver", readMathSolver],
   ["currency_box", readCurrencyBox],
+  ["dictionary", readDictionary],
   ["ai_overview", readAiOverview],
   ["knowledge_graph", readKnowledgeGraph],
   ["people_also_ask", readQuestions],
   ["questions_and_answers", readQuestions],
+  ["product_considerations", readQuestions],
 ]);
 
 /** The elements of a page, in page order. DataForSEO lists each business of a local pack as an item; a pack becomes one element. */
@@ -69,7 +42,10 @@ export function readElements(items: readonly Item[]): Element[] {
   const elements: Element[] = [];
   const pack: Item[] = [];
   const endPack = () => {
-    if (pack.length > 0) elements.push(buildElement("local_pack", { siteLinks: pack.splice(0).map(toLink) }));
+    const [first, ...more] = pack.splice(0);
+    if (first === undefined) return;
+    const siteLinks = [first, ...more].flatMap(businessLinks);
+    elements.push({ ...buildElement("local_pack", { siteLinks }), ...toldRankOf(first) });
   };
   for (const item of inPageOrder(items)) {
     if (item.type === localPack) {
@@ -77,7 +53,8 @@ export function readElements(items: readonly Item[]): Element[] {
       continue;
     }
     endPack();
-    elements.push(readElement(item));
+    const element = readElement(item);
+    if (element !== undefined) elements.push(element);
   }
   endPack();
   return elements;
@@ -91,11 +68,30 @@ function inPageOrder(items: readonly Item[]): readonly Item[] {
   return items.toSorted((a, b) => Number(ranks.get(a)) - Number(ranks.get(b)));
 }
 
-function readElement(item: Item): Element {
+/** The link of a business, and that of the page where it takes bookings. */
+function businessLinks(item: Item): RawLink[] {
+  const booking = firstText(item, "booking_url");
+  return [toLink(item), ...(booking === "" ? [] : [{ title: firstText(item, "title"), url: booking }])];
+}
+
+/** Undefined for an element of no type of ours that shows nothing, such as `google_posts`, which has only an id. */
+function readElement(item: Item): Element | undefined {
   const type = resultTypesByItemType.get(item.type) ?? "other";
   const special = specialReaders.get(item.type)?.(item);
   const raw = { ...readCommonFields(item), ...special, siteLinks: special?.siteLinks ?? collectLinks(item) };
-  return buildElement(type, type === "other" ? { ...raw, title: raw.title || item.type } : raw);
+  const element = { ...buildElement(type, raw), ...toldRankOf(item) };
+  if (type !== "other" || element.title !== "") return element;
+  return showsNothing(element) ? undefined : { ...element, title: plainText(item.type) };
+}
+
+function showsNothing({ url, description, richSnippet: { top, bottom }, siteLinks }: Element): boolean {
+  return (url || description) === "" && top.length + bottom.length + siteLinks.length === 0;
+}
+
+/** DataForSEO documents a rank of 0 for some elements on desktop pages: they have none. */
+function toldRankOf(item: Item): { toldRank?: number } {
+  const rank = item["rank_absolute"];
+  return typeof rank === "number" && Number.isSafeInteger(rank) && rank > 0 ? { toldRank: rank } : {};
 }
 
 /** The fields that mean the same in every item. Links are read elsewhere: collecting them takes longer than all the rest. */
@@ -110,7 +106,8 @@ function readCommonFields(item: Item): RawElement & { title: string } {
     top: [
       title && featured,
       formatRating(item),
-      formatPrice(item),
+      reviewsText(item),
+      ...formatPrices(item),
       firstText(item, "subtitle"),
       firstText(item, "source"),
       ...linesBeforeSnippet(item),
@@ -123,6 +120,14 @@ function readCommonFields(item: Item): RawElement & { title: string } {
   };
 }
 
+/** `(9,031)`, the number of reviews where it is not that of the ratings. */
+function reviewsText(item: Item): string {
+  const reviews = firstText(item, "reviews_count");
+  if (reviews === "") return "";
+  const text = ratingText("", reviews);
+  return formatRating(item).endsWith(text) ? "" : text;
+}
+
 function linesBeforeSnippet(item: Item): string[] {
   const preSnippet = firstText(item, "pre_snippet");
   return preSnippet === "" ? [formatDate(item)] : splitAtDots(preSnippet);
@@ -132,42 +137,55 @@ function linesBeforeSnippet(item: Item): string[] {
 function readListing(item: Item): RawElement {
   const { links, faq, ...rest } = item;
   const siteLinks = toRows(links).map(toLink);
-  const questions = toRows(toRows(faq)[0]?.["items"]).map((question) => firstText(question, "title"));
+  const questions = toRows(toRows(faq)[0]?.["items"]);
+  const faqLines = questions.map((row) => underHeading(firstText(row, "title"), firstText(row, "description")));
   return {
     siteLinks: [
       ...siteLinks.filter(({ description }) => description !== ""),
       ...siteLinks.filter(({ description }) => description === ""),
+      ...questions.flatMap((row) => toRows(row["links"]).map(toLink)),
       ...collectLinks(rest),
     ],
-    ...(questions.length === 0 ? {} : { bottom: [...(readCommonFields(item).bottom ?? []), ...questions] }),
+    ...(questions.length === 0 ? {} : { bottom: [...(readCommonFields(item).bottom ?? []), ...faqLines] }),
   };
 }
 
+/** Each way to the solution, with its steps. */
 function readMathSolver(item: Item): RawElement {
+  const steps = (way: Fields) =>
+    toRows(way["expanded_element"]).map((step) =>
+      underHeading(firstText(step, "title"), toTexts(step["solution"]).join(", ")),
+    );
   return {
     description: firstText(item, "result"),
-    bottom: toRows(item["items"]).map((solution) => firstText(solution, "title")),
+    bottom: toRows(item["items"]).flatMap((way) => [firstText(way, "title"), ...steps(way)]),
     siteLinks: toRows(item["links"]).map(toLink),
   };
 }
 
 function readCurrencyBox(item: Item): RawElement {
   const amount = (value: string, currency: string) => `${firstText(item, value)} ${firstText(item, currency)}`;
+  const [table] = toRows(item["table"]);
+  const rows = Array.isArray(table?.["table_content"]) ? table["table_content"] : [];
   return {
     title: amount("value", "currency"),
     description: amount("converted_value", "converted_currency"),
-    bottom: [],
+    bottom: rows.map((cells) => toTexts(cells).join(" ")),
   };
 }
 
-/** The parts of an overview are paragraphs of one text. Their references become its links. */
+/** The word, how it is spoken, and its meanings. */
+function readDictionary(item: Item): RawElement {
+  const title = firstText(item, "title");
+  const keyword = firstText(item, "keyword");
+  const [description = "", ...bottom] = textsOf(item, ["snippet", "text"]);
+  return { title: title || keyword, top: [title && keyword], description, bottom };
+}
+
+/** The parts of an overview are paragraphs of one text, the rows of its tables lines below it, its references links. */
 function readAiOverview(item: Item): RawElement {
-  const paragraphs = toRows(item["items"]).flatMap((part) => [part, ...toRows(part["components"])]);
-  const { references, ...rest } = item;
-  return {
-    description: paragraphs.flatMap((part) => toTexts([part["title"], part["text"]])).join(" "),
-    siteLinks: [...toRows(references).map(toLink), ...collectLinks(rest).filter(({ url }) => url !== "")],
-  };
+  const { paragraphs, tableRows, links } = readOverview(item);
+  return { description: joinLines(paragraphs), bottom: tableRows, siteLinks: links };
 }
 
 /** A knowledge panel has no URL of its own: the site of the entity is the first of its links. Its rows are facts. */
@@ -175,27 +193,44 @@ function readKnowledgeGraph(item: Item): RawElement {
   const title = firstText(item, "title");
   const url = firstText(item, "url");
   const parts = toRows(item["items"]);
-  const isFact = (part: Row) => part["type"] === "knowledge_graph_row_item";
   const facts = parts.filter(isFact);
-  const descriptionPart = parts.find((part) => part["type"] === "knowledge_graph_description_item");
+  const descriptions = parts.filter(isDescription);
+  const generated = parts.filter(isOverview).map(readOverview);
+  const others = parts.filter((part) => !isFact(part) && !isOverview(part));
+  const [description = "", ...moreTexts] = textsOf(item, ["description"])
+    .concat(descriptions.map((part) => firstText(part, "text")))
+    .concat(generated.map(({ paragraphs }) => joinLines(paragraphs)));
   return {
     url: "",
-    description: firstText(item, "description") || firstText(descriptionPart, "text"),
-    bottom: facts.map(factLine),
+    description,
+    bottom: [
+      ...moreTexts.filter((text) => !description.includes(text)),
+      ...generated.flatMap(({ tableRows }) => tableRows),
+      ...facts.map(factLine),
+    ],
     siteLinks: [
       { title: url && title, url },
-      ...collectLinks({ items: parts.filter((part) => !isFact(part)) }),
+      ...generated.flatMap(({ links }) => links),
+      ...collectLinks({ items: others.map((part) => (isDescription(part) ? { links: part["links"] } : part)) }),
       ...facts.flatMap((fact) => toRows(fact["links"]).map(toLink)),
     ],
   };
 }
 
-function factLine(fact: Row): string {
+function isFact({ type }: Fields): boolean {
+  return type === "knowledge_graph_row_item" || type === "knowledge_graph_part_item";
+}
+
+function isDescription({ type }: Fields): boolean {
+  return type === "knowledge_graph_description_item";
+}
+
+function factLine(fact: Fields): string {
   const title = firstText(fact, "title");
   const text = firstText(fact, "text");
   return title === "" || text.startsWith(title) ? text : `${title}: ${text}`;
 }
 
 function readQuestions(item: Item): RawElement {
-  return { siteLinks: toRows(item["items"]).map(toQuestionLink) };
+  return { siteLinks: questionLinks(toRows(item["items"])) };
 }

@@ -1,13 +1,12 @@
-import type { Query } from "../../query/query.ts";
-import type { Failure, FailureKind } from "../provider.ts";
-import type { Trace } from "./trace.ts";
+import type { Failure, FailureKind, ProviderQuery } from "../provider.ts";
+import type { CallRecorder, Trace } from "./trace.ts";
 
 /** No call is sent with less time left than this: the provider would bill it, and its answer would come too late. */
 export const minCallMs = 50;
 
 /** One search at one provider: all its pages and retries, and the waits for a bulkhead slot. */
 export type Attempt = {
-  query: Query;
+  query: ProviderQuery;
   /** Covers the whole attempt. On the clock of `performance.now()`. */
   deadlineAtMs: number;
   /** Aborted by {@link cancelAttempt} only, so that the reason is always a {@link Failure}. */
@@ -18,12 +17,20 @@ export type Attempt = {
   abandoned: AbortSignal | undefined;
   /** Collects the calls and the cost, whether or not the attempt succeeds. */
   trace: Trace;
+  /** Absent unless raw answers are kept. */
+  recorder: CallRecorder | undefined;
 };
 
 export function openAttempt(
-  options: Pick<Attempt, "query" | "deadlineAtMs" | "trace"> & { abandoned?: AbortSignal | undefined },
+  options: Pick<Attempt, "query" | "deadlineAtMs" | "trace"> & Partial<Pick<Attempt, "abandoned" | "recorder">>,
 ): Attempt {
-  return { abandoned: undefined, ...options, cancellation: new AbortController(), hasFirstPage: false };
+  return {
+    abandoned: undefined,
+    recorder: undefined,
+    ...options,
+    cancellation: new AbortController(),
+    hasFirstPage: false,
+  };
 }
 
 /** Ends all calls and waits of an attempt. What is still running ends with this kind of failure. */

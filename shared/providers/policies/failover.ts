@@ -1,9 +1,9 @@
 import type { Query } from "../../query/query.ts";
-import type { Failure, Page } from "../provider.ts";
+import type { Failure, Page, ProviderQuery } from "../provider.ts";
 import { type Attempt, minCallMs, openAttempt } from "./attempt.ts";
 import { cancelLosers, mayHedge, resultOrHedgeDue } from "./hedge.ts";
 import type { ProviderClient } from "./provider-client.ts";
-import type { Trace } from "./trace.ts";
+import type { CallRecorder, Trace } from "./trace.ts";
 
 // While another provider could still be tried, an attempt gets this share of the time that is left, with all its pages,
 // retries and waits. The rest is for the next provider.
@@ -17,6 +17,8 @@ export type FailoverRequest = {
   /** In the order in which they are tried. */
   providers: readonly FailoverProvider[];
   query: Query;
+  /** By provider: the name of the query's city or region in its list of locations. */
+  listedLocations?: ReadonlyMap<string, string> | undefined;
   /** On the clock of `performance.now()`. */
   deadlineAtMs: number;
   /** Milliseconds without a first page after which the next provider is tried as well; 0 to never hedge. */
@@ -24,6 +26,8 @@ export type FailoverRequest = {
   /** Aborted when no caller waits any more: no further attempt starts, and the calls that were sent end normally. */
   abandoned?: AbortSignal | undefined;
   trace: Trace;
+  /** Absent unless raw answers are kept. */
+  recorder?: CallRecorder | undefined;
 };
 
 /** Why no provider answered: the failures in the order in which they occurred. */
@@ -52,7 +56,7 @@ type Running = Map<Attempt, Promise<Ended>>;
  * @returns all pages of one provider, or why there are none. Never throws.
  */
 export async function fetchWithFailover(request: FailoverRequest): Promise<{ pages: Page[] } | FailoverFailure> {
-  const { query, trace, hedgeAfterMs, abandoned } = request;
+  const { trace, hedgeAfterMs, abandoned, recorder } = request;
   const failures: Failure[] = [];
   const running: Running = new Map();
   const untried = [...request.providers];
@@ -62,7 +66,8 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
     if (!next) return false;
     const deadlineAtMs = attemptDeadline(request, untried.length === 0);
     trace.provider = next.provider.name;
-    startAttempt(next, openAttempt({ query, deadlineAtMs, abandoned, trace }), running);
+    const query = queryFor(request, next.provider.name);
+    startAttempt(next, openAttempt({ query, deadlineAtMs, abandoned, trace, recorder }), running);
     return true;
   };
 
@@ -96,6 +101,11 @@ function startAttempt(from: FailoverProvider, attempt: Attempt, running: Running
     attempt,
     outcome.then((ended) => ({ attempt, from, outcome: ended })),
   );
+}
+
+function queryFor({ query, listedLocations }: FailoverRequest, provider: string): ProviderQuery {
+  const listedLocation = listedLocations?.get(provider);
+  return listedLocation === undefined ? query : { ...query, listedLocation };
 }
 
 function attemptDeadline({ deadlineAtMs }: FailoverRequest, isLast: boolean): number {

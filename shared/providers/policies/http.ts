@@ -3,7 +3,7 @@ import type { Failure, PageAnswer, PageRequest, Provider, Transport } from "../p
 
 const connectTimeoutMs = 5_000;
 /** A page of results has some ten kilobytes, a hundred results with all their details half a megabyte. */
-const bodyBytesMax = 4 * 1024 * 1024;
+const pageBytesMax = 4 * 1024 * 1024;
 const idleConnectionMsMax = 30_000;
 
 /** Error codes of undici that mean an unusable answer, and not an unreachable provider. */
@@ -30,8 +30,9 @@ export type ProviderHttp = {
  * Opens the connection pools to the providers. Connections are kept alive between searches. A pool has no bound of its own:
  * each call needs one connection, and the bulkhead of the provider bounds the calls. So no call waits here, where the wait
  * would count as the provider's time.
+ * @param options.bodyBytesMax the largest answer that is read.
  */
-export function openProviderHttp(): ProviderHttp {
+export function openProviderHttp({ bodyBytesMax = pageBytesMax } = {}): ProviderHttp {
   const agent = new Agent({
     connect: { timeout: connectTimeoutMs },
     keepAliveTimeout: idleConnectionMsMax,

@@ -1,13 +1,16 @@
 import type { PageAnswer, PageOutcome, Provider } from "../provider.ts";
 import { type Attempt, cancellationFailure, minCallMs } from "./attempt.ts";
 import type { ProviderHttp } from "./http.ts";
-import { recordCall } from "./trace.ts";
+import { type ProviderCall, recordCall } from "./trace.ts";
 
 const serviceUnavailable = 503;
 
+/** How a call ended. `answer` is undefined if none came. */
+type Ended = { outcome: PageOutcome; answer: PageAnswer | undefined };
+
 /**
  * One call to a provider for one page: the adapter's request, HTTP, the adapter's reading. Records its outcome, duration
- * and cost in the trace. Never throws.
+ * and cost in the trace, and the raw answer if the attempt has a recorder. Never throws.
  */
 export async function callForPage(
   attempt: Attempt,
@@ -19,31 +22,36 @@ export async function callForPage(
   if (attempt.abandoned?.aborted) return { failure: "dropped", outOfTime: true };
   // The wait for a bulkhead slot may have used the time up.
   if (remainingMs < minCallMs) return { failure: "busy", outOfTime: true };
-  const outcome = await call(attempt, pageNumber, { provider, http, remainingMs });
-  recordCall(attempt.trace, {
+  const { outcome, answer } = await send(attempt, pageNumber, { provider, http, remainingMs });
+  const call: ProviderCall = {
     provider: provider.name,
     outcome: "failure" in outcome ? outcome.failure : "ok",
     ms: Math.round(performance.now() - startedAtMs),
     costMicroUsd: outcome.costMicroUsd ?? 0,
-  });
+  };
+  recordCall(attempt.trace, call);
+  attempt.recorder?.record(call, { pageNumber, answer });
   return outcome;
 }
 
-async function call(
+async function send(
   attempt: Attempt,
   pageNumber: number,
   { provider, http, remainingMs }: { provider: Provider; http: ProviderHttp; remainingMs: number },
-): Promise<PageOutcome> {
+): Promise<Ended> {
   const { signal } = attempt.cancellation;
   const timeoutMs = Math.min(provider.callTimeoutMs, remainingMs);
+  let answer: PageAnswer | undefined;
   try {
-    const answer = await http.send(provider, provider.request(attempt.query, pageNumber), { timeoutMs, signal });
-    if (signal.aborted) return cancellationFailure(attempt);
-    if (!("failure" in answer)) return read(provider, answer);
-    return answer.failure === "timeout" ? { ...answer, outOfTime: remainingMs < provider.callTimeoutMs } : answer;
+    const sent = await http.send(provider, provider.request(attempt.query, pageNumber), { timeoutMs, signal });
+    if (!("failure" in sent)) answer = sent;
+    if (signal.aborted) return { outcome: cancellationFailure(attempt), answer };
+    if (!("failure" in sent)) return { outcome: read(provider, sent), answer };
+    const outOfTime = remainingMs < provider.callTimeoutMs;
+    return { outcome: sent.failure === "timeout" ? { ...sent, outOfTime } : sent, answer };
   } catch {
     // An adapter that throws met an answer that its author did not foresee. For the caller it is an unreadable answer.
-    return { failure: "unreadable" };
+    return { outcome: { failure: "unreadable" }, answer };
   }
 }
 

@@ -9,6 +9,7 @@ import { callForPage } from "./page-call.ts";
 import { fetchPages } from "./pages.ts";
 import { RetryBudget } from "./retry-budget.ts";
 import { withRetry } from "./retry.ts";
+import { countUnreadableRows } from "./unreadable-rows.ts";
 
 /** `ready`: calls start at once. `saturated`: calls wait for a bulkhead slot. `open`: the circuit breaker is open. */
 export type Availability = "ready" | "saturated" | "open";
@@ -20,12 +21,14 @@ export class ProviderClient {
   readonly #breaker: CircuitBreaker;
   readonly #bulkhead: Bulkhead;
   readonly #retryBudget = new RetryBudget();
+  readonly #countUnreadableRows: (outcome: PageOutcome) => void;
 
   constructor(provider: Provider, { http, metrics, log }: { http: ProviderHttp; metrics: Metrics; log: Log }) {
     this.provider = provider;
     this.#http = http;
     this.#breaker = new CircuitBreaker({ provider: provider.name, metrics, log });
     this.#bulkhead = new Bulkhead(provider, metrics);
+    this.#countUnreadableRows = countUnreadableRows({ provider: provider.name, metrics, log });
     // The series exists from the start, so that a dashboard shows 0 and not a gap.
     metrics.providerCostMicroUsd.inc({ provider: provider.name }, 0);
   }
@@ -56,9 +59,11 @@ export class ProviderClient {
       deadlineAtMs: attempt.deadlineAtMs,
       signal: noFurtherCall(attempt),
     };
-    const fetchPage = (pageNumber: number): Promise<PageOutcome> => {
+    const fetchPage = async (pageNumber: number): Promise<PageOutcome> => {
       const call = () => callForPage(attempt, pageNumber, { provider: this.provider, http: this.#http });
-      return withRetry(() => this.#bulkhead.run(call, limits), limits);
+      const outcome = await withRetry(() => this.#bulkhead.run(call, limits), limits);
+      this.#countUnreadableRows(outcome);
+      return outcome;
     };
     return this.#breaker.run(() => fetchPages(fetchPage, attempt, onFirstPage));
   }

@@ -1,4 +1,4 @@
-import type { FailureKind } from "../provider.ts";
+import type { FailureKind, PageAnswer } from "../provider.ts";
 
 /** One call to a provider. `outcome` is a label value of `provider_calls_total`. `ms` counts from sending to the end. */
 export type ProviderCall = { provider: string; outcome: "ok" | FailureKind; ms: number; costMicroUsd: number };
@@ -11,10 +11,19 @@ export type Trace = {
   calls: ProviderCall[];
   /** The sum over all calls, including those of attempts that failed. */
   costMicroUsd: number;
+  /** The request id of the search that made the calls. Absent unless their raw answers are kept. */
+  callsOf?: string | undefined;
 };
 
-export function newTrace(): Trace {
-  return { provider: "", calls: [], costMicroUsd: 0 };
+/** Keeps the calls of one search with their raw answers, for debugging. */
+export type CallRecorder = {
+  requestId: string;
+  /** Returns at once and never throws. `answer` is absent if none came. */
+  record: (call: ProviderCall, page: { pageNumber: number; answer: PageAnswer | undefined }) => void;
+};
+
+export function newTrace(recorder?: CallRecorder): Trace {
+  return { provider: "", calls: [], costMicroUsd: 0, ...(recorder && { callsOf: recorder.requestId }) };
 }
 
 export function recordCall(trace: Trace, call: ProviderCall): void {

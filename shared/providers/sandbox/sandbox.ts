@@ -14,14 +14,14 @@ import { generatePage } from "./generate-page.ts";
 const callTimeoutMs = 120_000;
 
 /** `sandbox:error` as a word of the keyword; `sandbox:slow=1500` in milliseconds. */
-const triggerPattern = /(?<!\S)sandbox:(empty|slow|timeout|error|refused|garbage)(?:=(\d{1,6}))?(?!\S)/g;
+const triggerPattern = /(?<!\S)sandbox:(empty|corrected|slow|timeout|error|refused|garbage)(?:=(\d{1,6}))?(?!\S)/g;
 
 /**
  * Request and answer have the same body: the seed that the page is generated from, and not the page. Benchmarks use the
  * sandbox, and a page of 13 kB as JSON would cost more than everything else.
  */
 const seedSchema = z.object({ keyword: z.string(), variant: z.string(), pageNumber: z.int() });
-const answerSchema = seedSchema.extend({ isEmpty: z.boolean() });
+const answerSchema = seedSchema.extend({ isEmpty: z.boolean(), isCorrected: z.boolean() });
 
 export function openSandbox(): Provider {
   return {
@@ -46,9 +46,11 @@ function readPage({ status, body }: PageAnswer): Page | Failure {
   if (status >= 500) return { failure: "unavailable" };
   const read = answerSchema.safeParse(parseJson(body));
   if (!read.success) return { failure: "unreadable" };
-  const { keyword, isEmpty, ...rest } = read.data;
+  const { keyword: typed, isEmpty, isCorrected, ...rest } = read.data;
   if (isEmpty) return { elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd: 0 };
-  return generatePage({ keyword: keyword.replace(triggerPattern, "").trim() || "sandbox", ...rest });
+  const keyword = typed.replace(triggerPattern, "").trim() || "sandbox";
+  const page = generatePage({ keyword, ...rest });
+  return isCorrected ? { ...page, searchedKeyword: keyword } : page;
 }
 
 async function answerLocally(request: PageRequest, signal: AbortSignal): Promise<PageAnswer> {
@@ -59,7 +61,10 @@ async function answerLocally(request: PageRequest, signal: AbortSignal): Promise
   if (triggers.has("error")) return answer(503, "");
   if (triggers.has("refused")) return answer(403, "");
   if (triggers.has("garbage")) return answer(200, "<!doctype html><title>Not what was asked for</title>");
-  return answer(200, JSON.stringify({ ...seed, isEmpty: triggers.has("empty") }));
+  return answer(
+    200,
+    JSON.stringify({ ...seed, isEmpty: triggers.has("empty"), isCorrected: triggers.has("corrected") }),
+  );
 }
 
 function triggersIn(keyword: string): Map<string, number> {

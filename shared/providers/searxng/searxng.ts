@@ -1,7 +1,8 @@
 /**
  * SearXNG, Search API: POST {SEARXNG_BASE_URL}/search of an instance that the operator runs.
  * The instance needs `json` in its `search.formats`, no limiter for the workers, the engine `google` loaded, and neither
- * `categories` nor `language` locked.
+ * `categories` nor `language` locked. With `google cse` as its only engine it answers from Google's custom search.
+ * `corrections` are keywords that the engine offers instead; Google searched the keyword as typed.
  * Authentication: none. Cost: none per call.
  * Experimental: Google often blocks SearXNG's scraping. Desktop pages only, no cities, no total count, no breadcrumbs, and
  * few element types besides organic results. SearXNG restricts pages to the language and country; other providers only
@@ -14,11 +15,14 @@ import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf } from "../../query/locations.ts";
 import type { Query } from "../../query/query.ts";
 import type { Failure, FailureKind, Page, PageAnswer, Provider } from "../provider.ts";
+import { readRows } from "../read-rows.ts";
 import { parseJson } from "../sanitize.ts";
 import {
   surroundingElements,
   isFromOtherEngine,
   isFromGoogle,
+  isGoogle,
+  readRow,
   resultElements,
   resultsPageSchema,
   type ResultsPage,
@@ -59,7 +63,7 @@ export function openSearxng(config: EngineConfig): Provider {
   const headers = {
     "content-type": "application/x-www-form-urlencoded",
     accept: "application/json",
-    // The language in which SearXNG reports why an engine failed. failureOfEngine matches English texts.
+    // As `locale` in the form, for an instance that locks it and follows the browser.
     "accept-language": "en",
   };
   return {
@@ -82,6 +86,8 @@ function toForm({ keyword, language, location }: Query, pageNumber: number): str
     language: `${baseLanguage(languageCodeOf(language))}-${countryOf(location)}`,
     pageno: String(pageNumber),
     safesearch: "0",
+    // The language in which SearXNG reports why an engine failed: failureOfEngine knows the English texts.
+    locale: "en",
   }).toString();
 }
 
@@ -109,18 +115,21 @@ function readPage({ status, body }: PageAnswer): Page | Failure {
   const read = resultsPageSchema.safeParse(json);
   if (!read.success) return { failure: "unreadable" };
   const page = read.data;
+  const { found: all, unreadableRows } = readRows(page.results ?? [], readRow);
   // An instance without the engine `google`, or with locked categories, silently uses its default engines instead.
-  if (page.results.some(isFromOtherEngine) || page.infoboxes.some(isFromOtherEngine)) {
-    return { failure: "account_refused" };
-  }
-  const rows = resultElements(page.results.filter(isFromGoogle));
+  if (all.some(isFromOtherEngine) || page.infoboxes.some(isFromOtherEngine)) return { failure: "account_refused" };
+  const rows = resultElements(all.filter(isFromGoogle));
   const failure = rows.length === 0 && failureOfEmptyPage(page, json);
   if (failure) return { failure };
   const { above, below } = surroundingElements(page);
+  const elements = [...above, ...rows, ...below];
+  const isEmpty = page.results?.length === all.length;
+  if (elements.length === 0 && !isEmpty) return { failure: "unreadable" };
   return {
-    elements: [...above, ...rows, ...below],
+    elements,
     // SearXNG removed the total in May 2026.
     totalResultsCount: 0,
+    ...(unreadableRows === 0 ? {} : { unreadableRows }),
     // SearXNG does not report it. Google's pages have fewer than ten results if other elements take their space, but never none.
     hasMore: rows.length > 0,
     // The operator's own machines and IP addresses have no price per call.
@@ -141,7 +150,7 @@ function failureOfEmptyPage({ answers, infoboxes }: ResultsPage, json: unknown):
   const read = emptyPageSchema.safeParse(json);
   if (!read.success) return "unreadable";
   const failedEngines = read.data.unresponsive_engines;
-  const google = failedEngines.find(([engine]) => engine === "google");
+  const google = failedEngines.find(([engine]) => isGoogle(engine));
   if (google !== undefined) return failureOfEngine(google.slice(1).join(" "));
   if (failedEngines.length > 0) return "account_refused";
   // An instance answers some keywords (`random color`, `min 3 5`) itself, without calling any engine.
@@ -149,11 +158,13 @@ function failureOfEmptyPage({ answers, infoboxes }: ResultsPage, json: unknown):
 }
 
 /**
- * After a block, SearXNG suspends the engine for minutes, an hour or a week, so a retry is useless. If the instance enforces a
- * language other than English, every text is read as `unavailable`.
+ * After a block, SearXNG suspends the engine for minutes, an hour or a week, so a retry is useless. An instance that locks
+ * its language reports in that one. A text that is not known is then most likely Google's denial, which is by far the most
+ * frequent failure, and a retry of any other would gain little.
  */
 function failureOfEngine(text: string): FailureKind {
-  if (/suspended|captcha|access denied|too many requests/i.test(text)) return "blocked";
+  if (/suspended/i.test(text)) return "blocked";
   if (/timeout/i.test(text)) return "timeout";
-  return /parsing error|unexpected crash/i.test(text) ? "unreadable" : "unavailable";
+  if (/parsing error|unexpected crash/i.test(text)) return "unreadable";
+  return /HTTP|SSL|server API error|network error|proxy error/.test(text) ? "unavailable" : "blocked";
 }

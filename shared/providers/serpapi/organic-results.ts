@@ -1,53 +1,83 @@
-import { z } from "zod";
-import { buildElement } from "../build-element.ts";
+import { buildElement, type RawLink } from "../build-element.ts";
 import type { Element } from "../provider.ts";
-import { listOf, optionalPart, siteLinks, text } from "./row-schemas.ts";
-import { emptySnippetPart, snippetLines, snippetPart, splitRating } from "./snippet-parts.ts";
+import { isObject } from "../read-rows.ts";
+import { Row, tableLine, toMembers, toText } from "./fields.ts";
+import { restOf, urlOf } from "./links.ts";
+import { splitRating, toLines, toSnippetPart } from "./snippet-parts.ts";
 
-/** Title and link are required. Every other field is optional, and left out if it has an unexpected form. */
-export const organicRow = z
-  .object({
-    title: z.string(),
-    link: z.string().optional(),
-    redirect_link: z.string().optional().catch(undefined),
-    displayed_link: text,
-    snippet: text,
-    date: text,
-    author: text,
-    cited_by: text,
-    price: text,
-    rating: text,
-    reviews: text,
-    extensions: listOf(z.string()),
-    rich_snippet: optionalPart(z.object({ top: snippetPart, bottom: snippetPart }), {
-      top: emptySnippetPart,
-      bottom: emptySnippetPart,
-    }),
-    rich_snippet_table: snippetPart,
-    rich_snippet_list: listOf(z.string()),
-    sitelinks: siteLinks,
-  })
-  .refine(({ link, redirect_link }) => (link ?? redirect_link) !== undefined);
-
-export function organicElement(row: z.infer<typeof organicRow>): Element {
-  const top = splitRating(row.rich_snippet.top);
+/** An organic result; undefined for a row without any address, which no caller could use. */
+export function readOrganic(value: unknown): Element | undefined {
+  const row = new Row(value);
+  const moments = row.rows("key_moments").map(toMoment);
+  const url = urlOf(row) || withoutTime(moments[0]?.url ?? "");
+  if (url === "") return undefined;
+  // The site's name: the breadcrumb and the domain tell it.
+  row.skip("source");
+  const richSnippet = new Row(row.take("rich_snippet"));
+  const above = splitRating(toSnippetPart(richSnippet.take("top")));
   // Some rows have a rating and lines of their own, outside of the rich snippet.
-  const own = splitRating({
-    extensions: row.extensions,
-    detected_extensions: { rating: row.rating, reviews: row.reviews, votes: "" },
-  });
+  const detected = new Map(["rating", "reviews"].map((name) => [name, toText(row.take(name))]));
+  const own = splitRating({ lines: toLines(row.take("extensions")), detected });
+  const table = new Row(row.take("rich_snippet_table"));
+  const siteLinks = toSiteLinks(row.take("sitelinks"));
   return buildElement("organic", {
-    title: row.title,
-    url: row.link ?? row.redirect_link ?? "",
-    breadcrumb: row.displayed_link,
-    description: row.snippet,
-    top: [...new Set([top.stars || own.stars, row.price, ...top.lines, row.author, row.cited_by, row.date])],
-    bottom: [
-      ...snippetLines(row.rich_snippet.bottom),
-      ...snippetLines(row.rich_snippet_table),
-      ...row.rich_snippet_list,
-      ...own.lines,
-    ],
-    siteLinks: row.sitelinks,
+    title: row.text("title"),
+    url,
+    breadcrumb: row.text("displayed_link"),
+    description: row.text("snippet"),
+    ...withRest(row, {
+      top: [
+        above.stars || own.stars,
+        row.text("price"),
+        ...above.lines,
+        row.text("author"),
+        row.text("cited_by"),
+        row.text("date"),
+        row.text("duration"),
+      ],
+      bottom: [
+        ...toSnippetPart(richSnippet.take("bottom")).lines,
+        ...toLines(table.take("extensions")),
+        ...toMembers(table.take("table")).map(tableLine),
+        ...toLines(row.take("rich_snippet_list")),
+        ...own.lines,
+      ],
+      siteLinks: [...siteLinks, ...moments],
+    }),
   });
+}
+
+/** Expanded links come first, then those of all other lists. An ad's links are a list. */
+export function toSiteLinks(value: unknown): RawLink[] {
+  if (Array.isArray(value)) return toMembers(value).map(toSiteLink);
+  const { expanded, ...others } = isObject(value) ? value : {};
+  return [expanded, ...Object.values(others)].flatMap(toMembers).map(toSiteLink);
+}
+
+function toSiteLink(value: unknown): RawLink {
+  const row = new Row(value);
+  const description = row.text("snippet") || row.texts("snippets").join(" ");
+  return { title: row.text("title"), url: row.text("link"), description: description || row.text("date") };
+}
+
+/** A chapter of a video: `{time: "01:20", title: "Priming", link: "…&t=80"}`. */
+function toMoment(row: Row): Required<RawLink> {
+  return { title: row.first("title", "text"), url: row.text("link"), description: row.text("time") };
+}
+
+/** `https://video.example/watch?v=1&t=80` → `https://video.example/watch?v=1`: a video with chapters may lack its own address. */
+function withoutTime(link: string): string {
+  return link.replace(/[?&]t=\d+s?$/, "");
+}
+
+type Parts = { top: string[]; bottom: string[]; siteLinks: RawLink[] };
+
+/** These parts, and what else the row has: lists of stories, answers, or a carousel. Each line once. */
+export function withRest(row: Row, { top, bottom, siteLinks }: Parts): Parts {
+  const { lines, links } = restOf(row);
+  return {
+    top: [...new Set(top)],
+    bottom: [...new Set([...bottom, ...lines])],
+    siteLinks: [...siteLinks, ...links],
+  };
 }

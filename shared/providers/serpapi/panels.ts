@@ -1,134 +1,103 @@
-import { z } from "zod";
-import { buildElement, ratingText } from "../build-element.ts";
+import { buildElement, type RawLink } from "../build-element.ts";
+import { isGoogleHost } from "../google-hosts.ts";
 import type { Element } from "../provider.ts";
-import { genericLink, listOf, membersMax, optionalPart, row, siteLinks, text, toRows } from "./row-schemas.ts";
+import { isObject } from "../read-rows.ts";
+import { Row, tableLine, toMembers, toText, toTexts } from "./fields.ts";
+import { ratingOf, restOf } from "./links.ts";
+import { toSiteLinks } from "./organic-results.ts";
 
-/** Blocks of a generated text, nested ones included. */
-const blocksMax = 1_000;
-
-const aiOverview = row.extend({ page_token: text });
-
-/** Reading some overviews would take a second search. Such an overview becomes an element without a description. */
-export function readAiOverview(value: unknown): Element[] | undefined {
-  const overview = aiOverview.safeParse(value).data;
-  const description = textOfBlocks(overview?.text_blocks);
-  if (overview === undefined || (description || overview.page_token) === "") return undefined;
-  const links = overview.references.map(({ title, link, snippet, source }) => ({
-    title,
-    url: link,
-    description: snippet || source,
-  }));
-  return [buildElement("ai_overview", { description, siteLinks: links })];
-}
-
-const answerBox = z.looseObject({
-  type: text,
-  title: text,
-  link: text,
-  displayed_link: text,
-  answer: text,
-  result: text,
-  snippet: text,
-  date: text,
-  list: listOf(z.string()),
-  definitions: listOf(z.string()),
-  sitelinks: siteLinks,
-});
-
-/** An answer box with a source is a featured snippet. Weather, stocks and the like have fields of many names: they become facts. */
+/**
+ * An answer box with a source is a featured snippet; one whose only address is Google's own is an answer of the engine. Weather,
+ * stocks and the like have fields of many names: they become facts.
+ */
 export function readAnswerBox(value: unknown): Element[] | undefined {
-  const box = answerBox.safeParse(value).data;
-  if (box === undefined) return undefined;
-  const { type, title, link, displayed_link, answer, result, snippet, date, list, definitions, ...rest } = box;
-  const { sitelinks, ...facts } = rest;
-  const shortAnswer = answer || result;
+  if (Array.isArray(value)) {
+    const boxes = toMembers(value).flatMap((box) => readAnswerBox(box) ?? []);
+    return boxes.length > 0 ? boxes : undefined;
+  }
+  if (!isObject(value)) return undefined;
+  const row = new Row(value);
+  const type = row.text("type");
+  const title = row.text("title");
+  const url = row.text("link");
+  const answer = row.first("answer", "result");
+  const snippet = row.text("snippet");
+  const list = toTexts(row.take("list"));
+  const definitions = toTexts(row.take("definitions"));
+  const breadcrumb = row.text("displayed_link");
+  const date = row.text("date");
+  const table = toMembers(row.take("table")).map(tableLine);
+  const siteLinks = toSiteLinks(row.take("sitelinks"));
+  // The source's name: the breadcrumb and the domain tell it.
+  if (url !== "") row.skip("source");
+  const facts = restOf(row);
   const longAnswer = snippet || list.join(" ") || definitions.join(" ");
-  const bottom = factLines(facts);
-  if ((title || link || shortAnswer || longAnswer) === "" && bottom.length === 0) return undefined;
+  const bottom = [...(snippet === "" ? [] : [...list, ...definitions]), ...table, ...facts.lines];
+  const links = [...siteLinks, ...facts.links];
+  // A box of a kind that SerpApi does not know either has nothing but its type.
+  if ((title || url || answer || longAnswer) === "" && bottom.length + links.length === 0) return [];
   return [
-    buildElement(link === "" ? "answer_box" : "featured_snippet", {
+    buildElement(hasSource(url) ? "featured_snippet" : "answer_box", {
       title: title || (bottom.length === 0 ? "" : type.replaceAll("_", " ")),
-      url: link,
-      breadcrumb: displayed_link,
-      description: longAnswer || shortAnswer,
-      top: [longAnswer === "" ? "" : shortAnswer, date],
+      url,
+      breadcrumb,
+      description: longAnswer || answer,
+      top: [longAnswer === "" ? "" : answer, date],
       bottom,
-      siteLinks: sitelinks,
+      siteLinks: links,
     }),
   ];
 }
 
-const knowledgeGraph = z.looseObject({
-  title: text,
-  type: text,
-  description: text,
-  website: text,
-  rating: text,
-  reviews: text,
-  review_count: text,
-  source: optionalPart(z.object({ name: text, link: text }), { name: "", link: "" }),
-});
+function hasSource(url: string): boolean {
+  return url !== "" && !isGoogleHost(URL.parse(url)?.host ?? "");
+}
 
 /** A knowledge panel has no URL of its own: the site of the entity, its source and its lists are among its links. */
 export function readKnowledgeGraph(value: unknown): Element[] | undefined {
-  const panel = knowledgeGraph.safeParse(value).data;
-  if (panel === undefined || (panel.title || panel.description) === "") return undefined;
-  const { title, type, description, website, rating, reviews, review_count, source, ...facts } = panel;
+  if (!isObject(value)) return undefined;
+  const row = new Row(value);
+  const title = row.text("title");
+  const description = row.text("description");
+  const type = row.text("type");
+  const rating = ratingOf(row);
+  const website = row.text("website");
+  const sources = readSource(row.take("source"));
+  // A list of facts has no name that is displayed.
+  const list = restOf(new Row(row.take("list")));
+  const facts = restOf(row);
+  if ((title || description) === "" && facts.lines.length + facts.links.length === 0) return undefined;
   return [
     buildElement("knowledge_graph", {
       title,
       description,
-      top: [type, ratingText(rating, reviews || review_count)],
-      bottom: factLines(facts),
-      siteLinks: [
-        { title: website && title, url: website },
-        { title: source.name, url: source.link },
-        ...toRows(facts).flatMap(genericLink),
-      ],
+      top: [type, rating],
+      bottom: [...facts.lines, ...list.lines],
+      siteLinks: [{ title: website && title, url: website }, ...sources, ...facts.links, ...list.links],
     }),
   ];
 }
 
-const textBlock = z.object({
-  title: text,
-  snippet: text,
-  list: z.unknown().optional(),
-  table: z.unknown().optional(),
-  text_blocks: z.unknown().optional(),
-});
-
-/** The text of blocks that contain paragraphs, lists, tables or further blocks. */
-export function textOfBlocks(value: unknown): string {
-  let blocksLeft = blocksMax;
-  const textsWithin = (part: unknown): string[] => {
-    if (typeof part === "string") return [part];
-    if (blocksLeft === 0) return [];
-    blocksLeft -= 1;
-    if (Array.isArray(part)) return part.flatMap(textsWithin);
-    const block = textBlock.safeParse(part).data;
-    if (block === undefined) return [];
-    return [block.title, block.snippet, ...[block.list, block.table, block.text_blocks].flatMap(textsWithin)];
-  };
-  return textsWithin(value)
-    .filter((part) => part !== "")
-    .join(" ");
+/** `{name, link}`, or only a name. */
+function readSource(value: unknown): RawLink[] {
+  const row = new Row(value);
+  return [{ title: row.first("name", "title") || toText(value), url: row.text("link") }];
 }
 
-const hiddenFields = /(^|_)(links?|stick|token|thumbnail|image|kgmid|entity_type|id|endpoint)$/;
-
-/** Whether the field has a value that the page does not display, such as an id or the URL of an image. */
-export function isHiddenField(name: string): boolean {
-  return hiddenFields.test(name);
+/** An element of an unknown kind: its own texts, and its members as links. None if it displays nothing. */
+export function readOther(name: string, value: unknown): Element[] {
+  const own = new Row(isObject(value) ? value : { [name]: typeof value === "boolean" ? undefined : value });
+  const title = isObject(value) ? own.text("title") : "";
+  const url = own.text("link");
+  const isShown = own.rest().length > 0;
+  const description = isObject(value) ? own.first("snippet", "description") : isShown ? own.text(name) : "";
+  const chips = own.rest().flatMap(([field, list]) => (isListOfTexts(list) ? own.texts(field) : []));
+  const { lines, links } = restOf(own);
+  const siteLinks = [...links, ...chips.map((chip) => ({ title: chip }))];
+  if ((title || url || description) === "" && lines.length + siteLinks.length === 0) return [];
+  return [buildElement("other", { title: title || name, url, description, bottom: lines, siteLinks })];
 }
 
-/** `{patron_saint: "Drogo"}` → `Patron saint: Drogo`. */
-function factLines(facts: Readonly<Record<string, unknown>>): string[] {
-  return Object.entries(facts)
-    .slice(0, membersMax)
-    .flatMap(([name, value]) => {
-      const fact = text.parse(value);
-      const label = name.replaceAll("_", " ").trim();
-      if (fact === "" || isHiddenField(name)) return [];
-      return [`${label.charAt(0).toUpperCase()}${label.slice(1)}: ${fact}`];
-    });
+function isListOfTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((member) => typeof member === "string");
 }

@@ -13,11 +13,18 @@ import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
 import { balanceSchema, toAccount } from "../account.ts";
 import { googleLanguageCode, googleLanguages, isLanguageListed } from "../google-language.ts";
 import { googleLocationName } from "../google-location.ts";
-import { type Account, type Failure, type Page, type PageAnswer, type Provider, withCost } from "../provider.ts";
+import {
+  type Account,
+  type Failure,
+  type Page,
+  type PageAnswer,
+  type Provider,
+  type ProviderQuery,
+  withCost,
+} from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
-import { organicElement, organicRow } from "./organic-results.ts";
-import { membersMax, text } from "./row-schemas.ts";
-import { featuresAbove, featuresBelow } from "./serp-features.ts";
+import { readLocations } from "./locations.ts";
+import { toPage } from "./page.ts";
 
 /** SerpApi answers in 1 to 4 s. By this time it has usually given up on a search itself. */
 const callTimeoutMs = 20_000;
@@ -30,22 +37,12 @@ const bodyCharactersMax = 4 * 1024 * 1024;
  */
 const costPerSearchMicroUsd = 25_000;
 
-const answerSchema = z
-  .looseObject({})
-  .refine((parts) => Object.keys(parts).length <= membersMax)
-  .pipe(
-    z.looseObject({
-      error: z.string().optional(),
-      organic_results: z.array(z.unknown()).max(membersMax).pipe(z.array(organicRow)).optional(),
-      search_metadata: z.object({ status: z.string().optional().catch(undefined) }).catch({ status: undefined }),
-      search_information: z
-        .object({ total_results: z.int().min(0).catch(0), organic_results_state: text })
-        .catch({ total_results: 0, organic_results_state: "" }),
-      serpapi_pagination: z.object({ next: text }).optional().catch(undefined),
-      pagination: z.object({ next: text }).optional().catch(undefined),
-    }),
-  );
-type Answer = z.infer<typeof answerSchema>;
+/**
+ * Countries and territories that Google's list of locations lacks, which SerpApi's list is made from: those that its ads cannot
+ * be targeted to, by law or for lack of people.
+ */
+const unlistedCountries: ReadonlySet<string> = new Set(["AX", "BV", "CU", "EH", "IO", "IR", "KP", "SJ", "SY"]);
+
 const accountSchema = z.object({ total_searches_left: balanceSchema });
 const errorSchema = z.object({ error: z.string() });
 const searchStatusSchema = z.object({ search_metadata: z.object({ status: z.string() }) });
@@ -65,10 +62,10 @@ export function openSerpapi(config: EngineConfig): Provider {
       const parameters = new URLSearchParams({
         engine: "google",
         q: query.keyword,
-        // Sent with every location: otherwise the country of SerpApi's own servers would outweigh the city.
+        // Sent with every location: otherwise the country of SerpApi's own servers would outweigh the location.
         gl: countryOf(query.location).toLowerCase(),
         hl: googleLanguageCode(languageCodeOf(query.language), googleLanguages).toLowerCase(),
-        ...(isFinerThanCountry(query.location) ? { location: googleLocationName(query.location) } : {}),
+        ...toLocation(query),
         device: query.device,
         start: String((pageNumber - 1) * organicPerPage),
         api_key: key,
@@ -87,7 +84,21 @@ export function openSerpapi(config: EngineConfig): Provider {
       request: { url: `${base}/account.json?api_key=${key}`, method: "GET", headers, body: "" },
       read: readAccount,
     },
+    // Free, and needs no key.
+    locations: {
+      request: { url: `${base}/locations.json`, method: "GET", headers, body: "" },
+      read: readLocations,
+    },
   };
+}
+
+/**
+ * A country alone is sent as the location, too: without one, SerpApi may search from where its own server is. It refuses a
+ * country that its list lacks; a search from there has only the country's code.
+ */
+function toLocation(query: ProviderQuery): { location?: string } {
+  const isUnlisted = !isFinerThanCountry(query.location) && unlistedCountries.has(countryOf(query.location));
+  return isUnlisted ? {} : { location: googleLocationName(query) };
 }
 
 function readAccount({ status, body }: PageAnswer): Account | Failure {
@@ -100,40 +111,12 @@ function readAccount({ status, body }: PageAnswer): Account | Failure {
 
 function readPage({ status, body }: PageAnswer): Page | Failure {
   const json = body.length > bodyCharactersMax ? undefined : parseJson(body);
-  const answer = answerSchema.safeParse(json);
-  const isPage = status === 200 && answer.success && hasPage(answer.data);
-  return isPage ? toPage(answer.data) : failureOfAnswer(status, json);
+  const page = status === 200 ? toPage(json, costPerSearchMicroUsd) : undefined;
+  return page ?? failureOfAnswer(status, json);
 }
 
-/**
- * An answer with results has a page unless its search failed. An answer without results has one only if it states that
- * Google has none: usually in the field `error`, which then does not mean a failure.
- */
-function hasPage({ organic_results, error, search_metadata, search_information }: Answer): boolean {
-  const { status } = search_metadata;
-  if (organic_results !== undefined && organic_results.length > 0) {
-    return status === "Success" || (status === undefined && error === undefined);
-  }
-  if (status !== "Success") return false;
-  if (error !== undefined) return /hasn't returned any results/i.test(error);
-  return organic_results !== undefined || /^fully empty$/i.test(search_information.organic_results_state);
-}
-
-function toPage(answer: Answer): Page {
-  const { organic_results: organic = [], search_information, serpapi_pagination, pagination } = answer;
-  const pages = serpapi_pagination ?? pagination;
-  // The last page has no next page. If an answer has no pagination at all, one more request is better than too few results.
-  const hasMore = organic.length > 0 && (pages === undefined || pages.next !== "");
-  const total = search_information.total_results;
-  // Sometimes the total is only the number of results on this page.
-  const isTotalWrong = total < organic.length || (total === organic.length && hasMore);
-  return {
-    elements: [...featuresAbove(answer), ...organic.map(organicElement), ...featuresBelow(answer)],
-    totalResultsCount: isTotalWrong ? 0 : total,
-    hasMore,
-    costMicroUsd: costPerSearchMicroUsd,
-  };
-}
+/** Newer and older texts for an empty account, and for a wrong key. */
+const accountRefusals = /run out of searches|searches for the month are exhausted|credit is too low|invalid api key/i;
 
 /**
  * Only the message distinguishes an empty account from too many searches per hour: both are a 429. In older answers, an empty
@@ -141,7 +124,7 @@ function toPage(answer: Answer): Page {
  */
 function failureOfAnswer(status: number, json: unknown): Failure {
   const message = errorSchema.safeParse(json).data?.error ?? "";
-  if (/run out of searches|credit is too low|invalid api key/i.test(message)) return { failure: "account_refused" };
+  if (accountRefusals.test(message)) return { failure: "account_refused" };
   if (status === 400) return failureOfParameter(message);
   if (status === 401 || status === 402 || status === 403) return { failure: "account_refused" };
   if (status === 429) return { failure: "rate_limited" };

@@ -1,196 +1,198 @@
-import { z } from "zod";
 import type { ResultType } from "../../results.ts";
-import { buildElement, joinWithDots, type RawLink, ratingText } from "../build-element.ts";
+import { buildElement, type RawLink } from "../build-element.ts";
+import { isOnGoogle } from "../google-hosts.ts";
 import type { Element } from "../provider.ts";
+import { plainUrl } from "../sanitize.ts";
+import { readOrganicRow } from "./organic-results.ts";
+import { type Fields, isObject, readRows } from "../read-rows.ts";
+import { knownFields, otherLines, type RowFields, rowKind, starsOf, textIn, toLink } from "./row-fields.ts";
 
-/** A text, or a number as text; "" if it is missing or null. */
-export const text = z
-  .union([z.string(), z.number().transform(String)])
-  .nullish()
-  .transform((value) => value ?? "");
+/** What was read of a field. Absent if the field has an unexpected form. */
+type ReadField = { elements: Element[]; unreadableRows: number } | undefined;
+type FieldReader = (value: unknown) => ReadField;
 
-/** The rows of all grouped elements: each kind has some of these fields. */
-const row = z.object({
-  title: text,
-  question: text,
-  query: text,
-  link: text,
-  website: text,
-  imageUrl: text,
-  snippet: text,
-  source: text,
-  channel: text,
-  date: text,
-  duration: text,
-  price: text,
-  rating: text,
-  ratingCount: text,
-  category: text,
-  address: text,
-});
-type Row = z.infer<typeof row>;
-const rows = z.array(row);
-
-const answerBox = z.object({ title: text, answer: text, snippet: text, link: text });
-const anyObject = z.looseObject({});
-const knowledgeGraph = z.object({
-  title: text,
-  type: text,
-  website: text,
-  description: text,
-  descriptionSource: text,
-  descriptionLink: text,
-  attributes: z.record(z.string(), text).catch({}),
-});
-
-type Features = Readonly<Record<string, unknown>>;
-type FeatureReader = (value: unknown) => Element[] | undefined;
+export type Features = {
+  above: Element[];
+  below: Element[];
+  unreadableRows: number;
+  /** Whether there is an element of a kind that Serper is known to return. */
+  hasKnown: boolean;
+};
 
 /**
  * Serper does not report the position of these elements. Each kind is placed where Google usually shows it: above or below
  * the organic results, or at the end of the page.
  */
-const readersAbove: Record<string, FeatureReader> = {
-  ads: (value) =>
-    rows
-      .safeParse(value)
-      .data?.map((ad) => buildElement("paid", { title: ad.title, url: ad.link, description: ad.snippet })),
-  answerBox: readAnswerBox,
-  knowledgeGraph: readKnowledgeGraph,
-  topStories: group("top_stories", (story) => ({
-    title: story.title,
-    url: story.link,
-    description: joinWithDots(story.source, story.date),
-  })),
-  places: group("local_pack", (business) => ({
-    title: business.title,
-    url: business.website || business.link,
-    description: joinWithDots(ratingText(business.rating, business.ratingCount), business.category, business.address),
-  })),
+const readersAbove: Record<string, FieldReader> = {
+  ads: readAds,
+  answerBox: objectReader(readAnswerBox),
+  knowledgeGraph: objectReader(readKnowledgeGraph),
+  topStories: groupReader("top_stories", { title: ["title"], url: ["link"], texts: ["source", "date", "snippet"] }),
+  places: groupReader("local_pack", {
+    title: ["title"],
+    url: ["website", "link"],
+    texts: ["rating", "priceLevel", "category", "type", "address", "openingHours", "phoneNumber", "description"],
+  }),
 };
-const readersBelow: Record<string, FeatureReader> = {
-  peopleAlsoAsk: group("people_also_ask", (question) => ({
-    title: question.question || question.title,
-    url: question.link,
-    description: question.snippet,
-  })),
-  images: group("images", (image) => ({
-    title: image.title,
-    url: image.link || image.imageUrl,
-    description: image.source,
-  })),
-  videos: group("video", (video) => ({
-    title: video.title,
-    url: video.link,
-    description: joinWithDots(video.source, video.channel, video.date, video.duration),
-  })),
-  shopping: group("shopping", (product) => ({
-    title: product.title,
-    url: product.link,
-    description: joinWithDots(product.price, product.source, ratingText(product.rating, product.ratingCount)),
-  })),
-  discussions: group("discussions", (thread) => ({
-    title: thread.title,
-    url: thread.link,
-    description: joinWithDots(thread.source, thread.date),
-  })),
+const readersBelow: Record<string, FieldReader> = {
+  peopleAlsoAsk: groupReader("people_also_ask", {
+    title: ["question", "title"],
+    url: ["link"],
+    texts: ["snippet", "title", "source", "date"],
+  }),
+  images: groupReader("images", { title: ["title"], url: ["link", "imageUrl"], texts: ["source"] }),
+  videos: groupReader("video", {
+    title: ["title"],
+    url: ["link"],
+    texts: ["source", "channel", "date", "duration", "snippet"],
+  }),
+  shopping: groupReader("shopping", {
+    title: ["title"],
+    url: ["link"],
+    texts: ["price", "source", "rating", "delivery", "snippet"],
+  }),
+  discussions: groupReader("discussions", { title: ["title"], url: ["link"], texts: ["source", "date", "snippet"] }),
 };
-const readersAtEnd: Record<string, FeatureReader> = {
-  relatedSearches: group("related_searches", (related) => ({
-    title: related.query || related.title,
-    url: related.link,
-  })),
+const readersAtEnd: Record<string, FieldReader> = {
+  relatedSearches: groupReader("related_searches", { title: ["query", "title"], url: ["link"], texts: [] }),
 };
+const knownReaders = { ...readersAbove, ...readersBelow, ...readersAtEnd };
+
 /** Fields about the request instead of the page. */
-const requestFields = new Set(["searchParameters", "searchInformation", "credits", "message", "statusCode"]);
+const requestFields = new Set(["organic", "searchParameters", "searchInformation", "credits", "message", "statusCode"]);
+/** The rows of elements of an unknown kind. */
+const unknownKind = rowKind({
+  title: ["title", "question", "query", "name"],
+  url: ["link", "website", "url"],
+  texts: ["snippet", "description", "source", "date", "rating"],
+});
+const answerBoxFields = knownFields("title", "answer", "snippet", "link", "date");
+const panelFields = knownFields("title", "type", "website", "description", "descriptionSource", "descriptionLink");
+const unknownFields = knownFields("title", "snippet", "description", "link");
 
-/** The elements above the organic results. */
-export function featuresAbove(features: Features): Element[] {
-  return readAll(readersAbove, features);
-}
-
-/** The elements below the organic results: known kinds, then unknown kinds, then the related searches. */
-export function featuresBelow(features: Features): Element[] {
-  const isUnknown = (name: string) =>
-    !requestFields.has(name) && ![readersAbove, readersBelow, readersAtEnd].some((known) => Object.hasOwn(known, name));
-  const unknown = Object.keys(features)
-    .filter(isUnknown)
-    .flatMap((name) => readOther(name, features[name]));
-  return [...readAll(readersBelow, features), ...unknown, ...readAll(readersAtEnd, features)];
-}
-
-/** A known element in an unexpected form is read like an unknown one: a change of one element must not cost the whole page. */
-function readAll(readers: Record<string, FeatureReader>, features: Features): Element[] {
-  return Object.entries(readers).flatMap(([name, read]) => {
-    const value = features[name];
-    return value === undefined || value === null ? [] : (read(value) ?? readOther(name, value));
-  });
-}
-
-function group(type: ResultType, toLink: (row: Row) => RawLink): FeatureReader {
-  return (value) => {
-    const list = rows.safeParse(value).data;
-    return list?.length === 0 ? [] : list && [buildElement(type, { siteLinks: list.map(toLink) })];
+/** The elements around the organic results. Unknown kinds stand before the related searches. */
+export function readFeatures(answer: Fields): Features {
+  const above = readAll(readersAbove, answer);
+  const below = readAll(readersBelow, answer);
+  const atEnd = readAll(readersAtEnd, answer);
+  const unknown = Object.keys(answer)
+    .filter((name) => !requestFields.has(name) && !Object.hasOwn(knownReaders, name))
+    .flatMap((name) => readOther(name, answer[name]));
+  return {
+    above: [...readSuggestedKeyword(answer), ...above.elements],
+    below: [...below.elements, ...unknown, ...atEnd.elements],
+    unreadableRows: above.unreadableRows + below.unreadableRows + atEnd.unreadableRows,
+    hasKnown: above.hasKnown || below.hasKnown || atEnd.hasKnown,
   };
 }
 
-function readAnswerBox(value: unknown): Element[] | undefined {
-  const box = answerBox.safeParse(value).data;
-  if (box === undefined || (box.title || box.answer || box.snippet || box.link) === "") return undefined;
-  const { title, answer, snippet, link } = box;
-  return [
-    buildElement(link === "" ? "answer_box" : "featured_snippet", {
-      title,
-      url: link,
-      description: snippet || answer,
-      top: snippet === "" ? [] : [answer],
-    }),
-  ];
+/** A known element in an unexpected form is read like an unknown one: a change of one element must not cost the whole page. */
+function readAll(readers: Record<string, FieldReader>, answer: Fields) {
+  const elements: Element[] = [];
+  let unreadableRows = 0;
+  let hasKnown = false;
+  for (const [name, read] of Object.entries(readers)) {
+    const value = answer[name];
+    if (value === undefined || value === null) continue;
+    const found = read(value);
+    elements.push(...(found?.elements ?? readOther(name, value)));
+    unreadableRows += found?.unreadableRows ?? 0;
+    hasKnown ||= (found?.elements.length ?? 0) > 0;
+  }
+  return { elements, unreadableRows, hasKnown };
+}
+
+function groupReader(type: ResultType, fields: RowFields): FieldReader {
+  const kind = rowKind(fields);
+  return (value) => {
+    if (!Array.isArray(value)) return undefined;
+    const { found, unreadableRows } = readRows(value, (row) => toLink(row, kind));
+    return { elements: found.length === 0 ? [] : [buildElement(type, { siteLinks: found })], unreadableRows };
+  };
+}
+
+function readAds(value: unknown): ReadField {
+  if (!Array.isArray(value)) return undefined;
+  const { found, unreadableRows } = readRows(value, (ad) => readOrganicRow("paid", ad));
+  return { elements: found, unreadableRows };
+}
+
+function objectReader(read: (row: Fields) => Element | undefined): FieldReader {
+  return (value) => {
+    const element = isObject(value) ? read(value) : undefined;
+    return element && { elements: [element], unreadableRows: 0 };
+  };
+}
+
+/** An answer with a page as its source is quoted from there. A page of Google's search is no such source: that answer is Google's own. */
+function readAnswerBox(box: Fields): Element | undefined {
+  const highlighted = box["snippetHighlighted"];
+  const words = Array.isArray(highlighted) ? highlighted.filter((part) => typeof part === "string").join(" ") : "";
+  const answer = textIn(box, "answer");
+  const snippet = textIn(box, "snippet") || words;
+  const url = plainUrl(textIn(box, "link"));
+  if ((textIn(box, "title", "link") || answer || snippet) === "") return undefined;
+  return buildElement(url === "" || isOnGoogle(url) ? "answer_box" : "featured_snippet", {
+    title: textIn(box, "title"),
+    url,
+    description: snippet || answer,
+    top: [snippet === "" ? "" : answer, textIn(box, "date")],
+    bottom: otherLines(box, answerBoxFields),
+  });
 }
 
 /** A knowledge panel has no URL of its own: the site of the entity and its source are among its links. */
-function readKnowledgeGraph(knowledge: unknown): Element[] | undefined {
-  const panel = knowledgeGraph.safeParse(knowledge).data;
-  if (panel === undefined || (panel.title || panel.description) === "") return undefined;
-  return [
-    buildElement("knowledge_graph", {
-      title: panel.title,
-      description: panel.description,
-      top: [panel.type],
-      bottom: Object.entries(panel.attributes).map(([name, value]) => `${name}: ${value}`),
-      siteLinks: [
-        { title: panel.website && panel.title, url: panel.website },
-        { title: panel.descriptionSource, url: panel.descriptionLink },
-      ],
-    }),
-  ];
+function readKnowledgeGraph(panel: Fields): Element | undefined {
+  const title = textIn(panel, "title");
+  const description = textIn(panel, "description");
+  const website = textIn(panel, "website");
+  const bottom = otherLines(withoutLists(panel), panelFields);
+  if ((title || description) === "" && bottom.length === 0) return undefined;
+  return buildElement("knowledge_graph", {
+    title,
+    description,
+    top: [textIn(panel, "type"), starsOf(panel)],
+    bottom,
+    siteLinks: [
+      { title: website && title, url: website },
+      { title: textIn(panel, "descriptionSource"), url: textIn(panel, "descriptionLink") },
+      ...toLinks(rowsWithin(panel)),
+    ],
+  });
+}
+
+/** `Did you mean`, as the element that it is on the page: Google searched the keyword as typed. */
+function readSuggestedKeyword(answer: Fields): Element[] {
+  const information = answer["searchInformation"];
+  const suggested = isObject(information) ? textIn(information, "didYouMean") : "";
+  return suggested === "" ? [] : [buildElement("other", { title: "didYouMean", siteLinks: [{ title: suggested }] })];
 }
 
 /** An element of an unknown kind: its own texts, and its rows as links; nothing if it has neither. */
 function readOther(name: string, value: unknown): Element[] {
-  const own = row.safeParse(value).data;
-  const values = Array.isArray(value)
-    ? value
-    : Object.values(anyObject.safeParse(value).data ?? {}).filter(Array.isArray);
-  const links = values.flat().flatMap(genericLink);
-  const isEmpty = links.length === 0 && (own === undefined || (own.title || own.snippet || own.link) === "");
-  if (isEmpty) return [];
+  const own = isObject(value) ? value : {};
+  const links = toLinks(Array.isArray(value) ? value.flat() : rowsWithin(own));
+  if (links.length === 0 && textIn(own, "title", "snippet", "description", "link") === "") return [];
   return [
-    buildElement("other", {
-      title: own?.title || name,
-      url: own?.link ?? "",
-      description: own?.snippet ?? "",
+    buildElement(name === "aiOverview" ? "ai_overview" : "other", {
+      title: textIn(own, "title") || name,
+      url: textIn(own, "link"),
+      description: textIn(own, "snippet", "description"),
+      bottom: otherLines(withoutLists(own), unknownFields),
       siteLinks: links,
     }),
   ];
 }
 
-/** A row of an unknown kind as a link; nothing if it has neither a name nor a URL. */
-function genericLink(value: unknown): RawLink[] {
-  if (typeof value === "string") return [{ title: value }];
-  const parsed = row.safeParse(value).data;
-  if (parsed === undefined) return [];
-  const { question, query, link, snippet, source, date } = parsed;
-  const title = parsed.title || question || query;
-  return (title || link) === "" ? [] : [{ title, url: link, description: snippet || joinWithDots(source, date) }];
+function toLinks(rows: readonly unknown[]): RawLink[] {
+  return readRows(rows, (row) => toLink(row, unknownKind)).found;
+}
+
+function withoutLists(object: Fields): Fields {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => !Array.isArray(value)));
+}
+
+/** The members of all lists in an object. */
+function rowsWithin(object: Fields): unknown[] {
+  return Object.values(object).filter(Array.isArray).flat();
 }

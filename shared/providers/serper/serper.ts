@@ -2,8 +2,8 @@
  * Serper.dev, Google Search: POST {SERPER_BASE_URL}/search with a JSON body.
  * Authentication: the key in the header X-API-KEY.
  * Cost: in credits, stated by every answer; usually 1.
- * One page of ten organic results per call. Desktop pages only. No breadcrumbs, no total count, and no positions of other
- * elements (serp-features.ts).
+ * One page of ten organic results per call. Desktop pages only. No breadcrumbs, no total count, and no places on the page:
+ * `position` counts within the organic results, and the other elements have none (serp-features.ts).
  * Wire format: Serper publishes no reference. It is known from its playground and from recorded answers.
  */
 import { z } from "zod";
@@ -11,12 +11,10 @@ import { type EngineConfig, MissingSettings } from "../../config.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
 import { balanceSchema, toAccount } from "../account.ts";
-import { buildElement, ratingText } from "../build-element.ts";
 import { googleLanguageCode, googleLanguages, isLanguageListed } from "../google-language.ts";
 import { googleLocationName } from "../google-location.ts";
 import {
   type Account,
-  type Element,
   type Failure,
   type FailureKind,
   type Page,
@@ -24,8 +22,11 @@ import {
   type Provider,
   withCost,
 } from "../provider.ts";
-import { parseJson } from "../sanitize.ts";
-import { featuresAbove, featuresBelow, text } from "./serp-features.ts";
+import { parseJson, plainText } from "../sanitize.ts";
+import { type Fields, isObject, readRows } from "../read-rows.ts";
+import { readOrganicRow } from "./organic-results.ts";
+import { textIn } from "./row-fields.ts";
+import { readFeatures } from "./serp-features.ts";
 
 /** Serper states 1 to 2 s per search, and 4 s if it retries by itself. */
 const callTimeoutMs = 10_000;
@@ -34,22 +35,8 @@ const organicPerPage = 10;
 /** One credit at the price of the smallest package, 50 USD for 50,000. */
 const costPerCreditMicroUsd = 1_000;
 
-const attributes = z.record(z.string(), text).catch({});
-/** Title and link are required. Every other field is optional, and left out if it has an unexpected form. */
-const organicRow = z.object({
-  title: z.string(),
-  link: z.string(),
-  snippet: text,
-  date: text.catch(""),
-  price: text.catch(""),
-  rating: text.catch(""),
-  ratingCount: text.catch(""),
-  attributes,
-  sitelinks: z.array(z.object({ title: text, link: text, snippet: text })).catch([]),
-});
 const creditsSchema = z.int().min(0);
-const pageSchema = z.looseObject({ organic: z.array(organicRow), credits: creditsSchema.catch(1) });
-/** The cost of an answer that is otherwise unreadable. */
+/** Every answer to a search states its cost, also one that is otherwise unreadable. */
 const costSchema = z.object({ credits: creditsSchema });
 const accountSchema = z.object({ balance: balanceSchema });
 const errorSchema = z.object({ message: z.string() });
@@ -75,7 +62,7 @@ export function openSerper(config: EngineConfig): Provider {
         // Sent with every location: otherwise the country of Serper's own servers would outweigh the city.
         gl: countryOf(query.location).toLowerCase(),
         hl: googleLanguageCode(languageCodeOf(query.language), googleLanguages).toLowerCase(),
-        ...(isFinerThanCountry(query.location) ? { location: googleLocationName(query.location) } : {}),
+        ...(isFinerThanCountry(query.location) ? { location: googleLocationName(query) } : {}),
         num: organicPerPage,
         page: pageNumber,
       }),
@@ -89,19 +76,42 @@ export function openSerper(config: EngineConfig): Provider {
 function readPage({ status, body }: PageAnswer): Page | Failure {
   const json = parseJson(body);
   if (status !== 200) return { failure: failureOfAnswer(status, json) };
-  const page = pageSchema.safeParse(json);
-  if (!page.success) {
-    const credits = costSchema.safeParse(json).data?.credits ?? 0;
-    return withCost({ failure: "unreadable" }, credits * costPerCreditMicroUsd);
-  }
-  const { organic, credits, ...features } = page.data;
+  const credits = costSchema.safeParse(json).data?.credits;
+  const page = isObject(json) ? readElements(json) : undefined;
+  if (page === undefined) return withCost({ failure: "unreadable" }, (credits ?? 0) * costPerCreditMicroUsd);
   return {
-    elements: [...featuresAbove(features), ...organic.map(organicElement), ...featuresBelow(features)],
+    ...page,
     totalResultsCount: 0,
-    // Serper does not report it. Google's pages have fewer than ten results if other elements take their space, but never none.
-    hasMore: organic.length > 0,
-    costMicroUsd: credits * costPerCreditMicroUsd,
+    costMicroUsd: (credits ?? 1) * costPerCreditMicroUsd,
   };
+}
+
+/** The page as far as it can be read. Undefined if nothing can be, unless Serper says that there is nothing: an empty list. */
+function readElements(answer: Fields): Omit<Page, "totalResultsCount" | "costMicroUsd"> | undefined {
+  const { above, below, hasKnown, unreadableRows } = readFeatures(answer);
+  const list = answer["organic"];
+  const rows: readonly unknown[] = Array.isArray(list) ? list : [];
+  const organic = readRows(rows, (row) => readOrganicRow("organic", row));
+  const elements = [...above, ...organic.found, ...below];
+  const unreadable = unreadableRows + organic.unreadableRows;
+  // Without the list of organic results, an unknown field may as well be the report of an error.
+  if (!Array.isArray(list) && !hasKnown) return undefined;
+  const isEmpty = rows.length === 0 && unreadable === 0 && !errorSchema.safeParse(answer).success;
+  if (elements.length === 0 && !isEmpty) return undefined;
+  const searchedKeyword = searchedKeywordOf(answer);
+  return {
+    elements,
+    ...(searchedKeyword === "" ? {} : { searchedKeyword }),
+    ...(unreadable === 0 ? {} : { unreadableRows: unreadable }),
+    // Serper does not report it. Google's pages have fewer than ten results if other elements take their space, but never none.
+    hasMore: rows.length > 0,
+  };
+}
+
+/** Google's "Showing results for"; "" if it searched the keyword as typed. */
+function searchedKeywordOf(answer: Fields): string {
+  const information = answer["searchInformation"];
+  return isObject(information) ? plainText(textIn(information, "showingResultsFor")) : "";
 }
 
 function readAccount({ status, body }: PageAnswer): Account | Failure {
@@ -119,15 +129,4 @@ function failureOfAnswer(status: number, json: unknown): FailureKind {
   if (status === 429) return "rate_limited";
   if (status === 408 || status >= 500) return "unavailable";
   return status >= 400 ? "request_refused" : "unreadable";
-}
-
-function organicElement(row: z.infer<typeof organicRow>): Element {
-  return buildElement("organic", {
-    title: row.title,
-    url: row.link,
-    description: row.snippet,
-    top: [ratingText(row.rating, row.ratingCount), row.price, row.date],
-    bottom: Object.entries(row.attributes).map(([name, value]) => `${name}: ${value}`),
-    siteLinks: row.sitelinks.map(({ title, link, snippet }) => ({ title, url: link, description: snippet })),
-  });
 }

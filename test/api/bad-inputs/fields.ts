@@ -35,6 +35,8 @@ const wrong = [
   ...field("language", "../../", "xx-XX-Klingon", "", null),
   ...field("device", "tablet", "Desktop", null),
   ...field("targetDomain", "localhost", "*.example.com", "user@example.com", "127.0.0.1", ""),
+  ...field("types", [], "organic", null, {}, Array(16).fill("organic")),
+  ...field("format", "short", "Compact", "", null, ["compact"]),
   ...field("callback", "http://169.254.169.254/"),
   ...field("proxy", "http://example.com:3128"),
   ...field("costMils", 0),

@@ -46,14 +46,20 @@ const program = `
 
   const [, , baseUrl = "", token] = process.argv;
   const client = createClient<paths>({ baseUrl, headers: { Authorization: "Bearer " + token } });
-  const search = async (body: components["schemas"]["SearchRequest"]) => {
-    const { data, error } = await client.POST("/v1/serp/search", { body, params: { header: { "Idempotency-Key": "one" } } });
-    if (!error) return data.results.filter(({ type }) => type === "organic").length;
+  const search = async (body: components["schemas"]["SearchRequest"], key = "one") => {
+    const { data, error } = await client.POST("/v1/serp/search", { body, params: { header: { "Idempotency-Key": key } } });
+    if (!error && "totalResultsCount" in data) return data.results.filter(({ type }) => type === "organic").length;
+    if (!error) return data.results.map(({ url }) => new URL(url).hostname.endsWith(".example"));
     if (error.error.code !== "bad_request") return error.error.code;
     return error.error.details.reason ?? error.error.details.issues;
   };
   const usage = await client.GET("/v1/usage");
-  const outcomes = [await search({ keyword: "a", depth: 7 }), await search({ keyword: "b" }), usage.data?.creditBalanceMils];
+  const outcomes = [
+    await search({ keyword: "a", depth: 7 }),
+    await search({ keyword: "b" }),
+    await search({ keyword: "b", depth: 2, format: "compact" }, "two"),
+    usage.data?.creditBalanceMils,
+  ];
   console.log(JSON.stringify(outcomes));
 `;
 
@@ -73,7 +79,7 @@ test("a client generated from the document compiles, and runs a search", async (
   const { stdout } = await promisify(execFile)(process.execPath, ["program.ts", service.apis[0]?.url ?? "", token], {
     cwd: folder,
   });
-  expect(JSON.parse(stdout)).toEqual([7, "idempotency_key_reused", 100]);
+  expect(JSON.parse(stdout)).toEqual([7, "idempotency_key_reused", [true, true], 100]);
 });
 
 test("a client that uses a field that does not exist does not compile", async () => {

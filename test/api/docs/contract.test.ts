@@ -3,7 +3,7 @@ import { z } from "zod";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { usageResponseBody } from "../../../api/read-usage.ts";
 import { errorBodySchemas, type ErrorStatus } from "../../../shared/error-schemas.ts";
-import { searchResponseBody } from "../../../shared/results.ts";
+import { compactResponseBody, searchResponseBody } from "../../../shared/search-answer.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { endlessWindow } from "../../harness/fixtures/refusals.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
@@ -35,6 +35,9 @@ interface RequestOptions {
   key?: string;
 }
 
+/** `schema` is that of a 200: the full one, unless the request orders another format. */
+type SearchOptions = RequestOptions & { schema?: z.ZodType };
+
 function send(body: unknown, { by = organization, through = strict, key }: RequestOptions = {}): Promise<Response> {
   return fetch(`${through.url}/v1/serp/search`, {
     method: "POST",
@@ -47,10 +50,10 @@ function send(body: unknown, { by = organization, through = strict, key }: Reque
   });
 }
 
-async function search(body: unknown, options: RequestOptions = {}) {
+async function search(body: unknown, { schema = searchResponseBody, ...options }: SearchOptions = {}) {
   const response = await send(body, options);
   seenStatuses.search.add(response.status);
-  return parsed(searchResponseBody, response);
+  return parsed(schema, response);
 }
 
 async function usage({ by = organization, through = strict }: RequestOptions = {}) {
@@ -92,11 +95,22 @@ test("200, and a replay of it", async () => {
   expect(await search({ keyword: "a", ...everything }, { key: "two" })).toBe("200");
   expect(await search({ keyword: "a", ...everything }, { key: "two" })).toBe("200");
   expect(await search({ keyword: "sandbox:empty" })).toBe("200");
+  expect(await search({ keyword: "a sandbox:corrected" })).toBe("200");
   expect(await usage()).toBe("200");
 });
 
+test("200 with the types and in the format that the request orders", async () => {
+  const types = ["people_also_ask", "organic", "organic"];
+  expect(await search({ keyword: "a", types, format: "full" }, { key: "types" })).toBe("200");
+  expect(await search({ keyword: "a", types: ["organic", "people_also_ask"] }, { key: "types" })).toBe("200");
+  const compact = { keyword: "a sandbox:corrected", format: "compact", targetDomain: "harbour-almanac.example" };
+  expect(await search(compact, { key: "compact", schema: compactResponseBody })).toBe("200");
+  expect(await search(compact, { key: "compact", schema: compactResponseBody })).toBe("200");
+});
+
 test("400 and 401, for requests that the document does not allow", async () => {
-  const wrong = [{}, { keyword: "a", depth: 0 }, { keyword: "a", page: 2 }, { keyword: "" }, []];
+  const fields = [{ depth: 0 }, { page: 2 }, { types: ["news"] }, { types: [] }, { format: "short" }];
+  const wrong = [{}, { keyword: "" }, [], ...fields.map((field) => ({ keyword: "a", ...field }))];
   for (const body of wrong) expect(await search(body, { through: lenient })).toBe("400 bad_request");
   for (const body of wrong) expect(await send(body)).toMatchObject({ status: 422 });
   expect(await search({ keyword: "b" }, { key: "one" })).toBe("400 bad_request");

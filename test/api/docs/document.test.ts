@@ -12,7 +12,8 @@ import { usageResponseBody } from "../../../api/read-usage.ts";
 import { errorBodySchemas, type ErrorStatus, errorDefinitions } from "../../../shared/error-schemas.ts";
 import { type ErrorCode, errors } from "../../../shared/errors.ts";
 import { searchRequestBody } from "../../../shared/query/query.ts";
-import { resultTypes, searchResponseBody } from "../../../shared/results.ts";
+import { resultTypes } from "../../../shared/results.ts";
+import { compactResponseBody, searchResponseBody } from "../../../shared/search-answer.ts";
 import { operations } from "../../../shared/credits/plans.ts";
 
 /** The content of the document. lint.test.ts and client.test.ts have the linters and a generated client. */
@@ -23,7 +24,7 @@ const statuses = Object.keys(errorBodySchemas).map(Number) as ErrorStatus[]; // 
 test("every example matches its schema", () => {
   const held: [z.ZodType, Examples][] = [
     [searchRequestBody, requestExamples],
-    [searchResponseBody, answerExamples],
+    [z.xor([searchResponseBody, compactResponseBody]), answerExamples],
     [usageResponseBody, usageExamples],
     ...statuses.map((status): [z.ZodType, Examples] => [errorBodySchemas[status], errorExamples[status]]),
   ];
@@ -75,6 +76,8 @@ test("the request schema has the defaults, and each type of result a description
     device: "desktop",
     depth: 10,
     targetDomain: undefined,
+    types: undefined,
+    format: "full",
   });
   const { type } = Result.properties;
   expect(type.enum).toEqual([...resultTypes]);

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { searchResponseBody } from "../../../shared/results.ts";
+import { searchResponseBody } from "../../../shared/search-answer.ts";
 import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";

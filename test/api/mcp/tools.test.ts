@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { compactResponseBody, searchResponseBody } from "../../../shared/search-answer.ts";
 import { Agent, type Revision, revisions } from "../../harness/clients/agent.ts";
 import { endlessWindow, organizationState } from "../../harness/fixtures/refusals.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
@@ -36,12 +37,15 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     ]);
     expect(search?.description).toContain("costs 5 mils");
     expect(search?.inputSchema).toMatchObject({ required: ["keyword"], additionalProperties: false });
-    const fields = ["keyword", "engine", "location", "language", "device", "depth", "targetDomain"];
+    const fields = ["keyword", "engine", "location", "language", "device", "depth", "targetDomain", "types", "format"];
     expect(Object.keys(search?.inputSchema.properties ?? {})).toEqual(fields);
     expect(search?.annotations).toMatchObject({ readOnlyHint: false, idempotentHint: false, openWorldHint: true });
     expect(usage?.inputSchema).toMatchObject({ properties: {}, additionalProperties: false });
     expect(usage?.annotations).toMatchObject({ readOnlyHint: true, openWorldHint: false });
-    for (const tool of tools) expect(tool.outputSchema).toMatchObject({ type: "object", anyOf: [{}, {}] });
+    for (const tool of tools) expect(tool.outputSchema).toMatchObject({ type: "object" });
+    // Full, compact or an error; the balance or an error.
+    expect(search?.outputSchema).toMatchObject({ anyOf: [{}, {}, {}] });
+    expect(usage?.outputSchema).toMatchObject({ anyOf: [{}, {}] });
   });
 
   test("is charged once for a search, and gets the same answer as REST", async () => {
@@ -61,6 +65,15 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     expect(entries.filter((entry) => entry.requestId === answer.body.requestId)).toMatchObject([
       { kind: "charge", mils: -5 },
     ]);
+  });
+
+  test("gets the types and the format that it orders, as from REST", async () => {
+    const byFormat = await agent.call("serp_search", { keyword: "best coffee beans", format: "compact" });
+    expect(compactResponseBody.parse(byFormat.body).results).toHaveLength(10);
+    const byType = await agent.call("serp_search", { keyword: "best coffee beans", types: ["video"] });
+    expect(searchResponseBody.parse(byType.body).results).toMatchObject([{ type: "video" }]);
+    const refused = await agent.call("serp_search", { keyword: "a", format: "compact", types: ["video"] });
+    expect(refused).toMatchObject({ isError: true, body: { error: { details: { issues: [{ path: "types" }] } } } });
   });
 
   test("counts in the rate window like REST, and only for tool calls", async () => {

@@ -30,7 +30,8 @@ class Gate extends Shedding {
   #isShut = true;
 
   constructor(redis: Redis) {
-    super(redis, new Clock(), new AbortController().signal);
+    const never = new AbortController().signal;
+    super(redis, new Clock(), { draining: never, stopping: never });
     this.#redis = redis;
   }
 
@@ -73,7 +74,7 @@ async function lastSearch(): Promise<SearchRequest> {
   await grantCredit(database, { organizationId, grantId: newId("grant"), mils: plan.priceMils, reason: "test" });
   return newSearchRequest({
     requestId: newId("req"),
-    caller: { organizationId, suspended: false, plan },
+    caller: { organizationId, tokenId: "tok_1", suspended: false, plan },
     query: query(),
     disconnected: new AbortController().signal,
     receivedAtMs: performance.now(),

@@ -22,7 +22,12 @@ function begin() {
     requestId: "req_1",
     receivedAtMs: performance.now(),
     timeoutMs: 30_000,
-    caller: { organizationId: "org_1", suspended: false, plan: { ...plan, operations: ["serp.search"] } },
+    caller: {
+      organizationId: "org_1",
+      tokenId: "tok_1",
+      suspended: false,
+      plan: { ...plan, operations: ["serp.search"] },
+    },
     query: readQuery({ keyword: "a" }),
     idempotencyKey: undefined,
     disconnected: new AbortController().signal,

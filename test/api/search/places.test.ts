@@ -12,6 +12,7 @@ const search = (requestId: string, given: { organizationId?: string; key?: strin
     timeoutMs: 30_000,
     caller: {
       organizationId: given.organizationId ?? "org_1",
+      tokenId: "tok_1",
       suspended: false,
       plan: { ...plan, operations: ["serp.search"] },
     },

@@ -1,8 +1,11 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
-import { writeHeartbeat } from "../../../shared/queue/worker-heartbeats.ts";
-import { Shedding } from "../../../api/search/shedding.ts";
+import { removeHeartbeat, writeHeartbeat } from "../../../shared/queue/worker-heartbeats.ts";
+import { openShedding, Shedding } from "../../../api/search/shedding.ts";
+import { openLog } from "../../../shared/log.ts";
+import { openMetrics } from "../../../shared/metrics.ts";
+import { Shutdown } from "../../../shared/process/shutdown.ts";
 import { Clock } from "../../../shared/redis/clock.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
@@ -22,6 +25,7 @@ afterAll(async () => {
 });
 
 const never = new AbortController().signal;
+const serving = { draining: never, stopping: never };
 const remainingMs = 1_000;
 // Two slots, 100 ms per search: a search starts every 50 ms.
 const fastWorkforce = { workers: 1, slots: 2, ratePerMs: 2 / 100 };
@@ -29,7 +33,7 @@ const fastWorkforce = { workers: 1, slots: 2, ratePerMs: 2 / 100 };
 const admittedMax = 2 + 500 / 50;
 
 function sheddingWith(workforce: typeof fastWorkforce): Shedding {
-  const shedding = new Shedding(redis, new Clock(), never);
+  const shedding = new Shedding(redis, new Clock(), serving);
   shedding.updateCapacity(workforce);
   return shedding;
 }
@@ -101,4 +105,23 @@ test("the refusal says when the queue will be short enough, at least a second", 
     retryAfterMs: 4_000 - remainingMs / 2,
   });
   expect(shedding.refusal(6_500)?.details).toEqual({ reason: "queue_too_long", retryAfterMs: 1_000 });
+});
+
+test("an API that is asked to stop refuses a search as soon as the last worker leaves, and one that serves does not", async () => {
+  const shutdown = new Shutdown();
+  const [draining, stopping] = [new AbortController(), new AbortController()];
+  const parts = { redis, clock: new Clock(), log: openLog({ name: "test", level: "silent" }), shutdown };
+  const open = (signal: AbortSignal) =>
+    openShedding({ ...parts, metrics: openMetrics(), draining: signal, stopping: stopping.signal });
+  await writeHeartbeat(redis, "worker", { concurrency: 64, runMs: 500, atMs: Date.now() });
+  const [asked, spared] = [open(draining.signal), open(never)];
+  await expect.poll(() => asked.refusal(remainingMs) ?? spared.refusal(remainingMs)).toBeUndefined();
+  draining.abort();
+  expect(asked.refusal(remainingMs)).toBeUndefined();
+  await removeHeartbeat(redis, "worker");
+  await expect.poll(() => asked.refusal(remainingMs)?.details).toEqual({ reason: "no_workers", retryAfterMs: 1_000 });
+  await spared.refresh();
+  expect(spared.refusal(remainingMs)).toBeUndefined();
+  stopping.abort();
+  await shutdown.run(parts.log);
 });

@@ -42,8 +42,8 @@ export const deliveryMutants: readonly Mutant[] = [
       inCode(
         "handOverFirstCopy",
         replace(
-          "if (await socket.handOver(bytes.subarray(0, end))) handedOver();",
-          "handedOver(); await socket.handOver(bytes.subarray(0, end));",
+          "if (first && (await socket.handOver(first))) delivery?.handedOver();",
+          "if (first) { delivery?.handedOver(); await socket.handOver(first); }",
         ),
       ),
     ],
@@ -52,14 +52,19 @@ export const deliveryMutants: readonly Mutant[] = [
     name: "first-copy-is-free",
     what: "The charge of an answer over MCP is final only after both copies, so the first can be read for nothing.",
     caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
-    edits: [inCode("handOverFirstCopy", replace("bytes.indexOf(secondCopy)", "bytes.length"))],
+    edits: [
+      inCode(
+        "splitMessage",
+        replace("...split,", "first: Buffer.concat([split.first, split.rest]), rest: Buffer.alloc(0),"),
+      ),
+    ],
   },
   {
     name: "cancelled-in-delivery",
     what: "A cancellation while the answer is being sent gives the charge back, and the answer arrives all the same.",
     caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
     edits: [
-      inCode("McpRequest.cancel", replace("if (!this.#handedOver)", "")),
+      inCode("McpRequest.cancel", replace("if (!this.#delivery)", "")),
       inCode(
         "Delivery.begin",
         replace(

@@ -132,14 +132,11 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inCode(
         "runSearchJob",
-        both(
-          replace("await settlement.settle({", "const decision = await settlement.settle({"),
-          replace(
-            'ifCharged: "end_hold", });',
-            `ifCharged: "end_hold", });
-             if (decision.kind === "charge" && conclude(context, job, ending, decision).kind === "failure" && !job.key)
-               await reverseCharges((context as unknown as Context).database, [job], "engine_timeout");`,
-          ),
+        replace(
+          'ifCharged: "end_hold", });',
+          `ifCharged: "end_hold", });
+           if (settled.kind === "charge" && conclude(context, job, ending, settled).kind === "failure" && !job.key)
+             await reverseCharges((context as unknown as Context).database, [job], "engine_timeout");`,
         ),
         ["reverseCharges"],
       ),

@@ -18,7 +18,8 @@ interface CallerRequest {
   customer: Customer;
   keyword: string;
   key: string | undefined;
-  depth: number;
+  /** The fields of the request besides the keyword. */
+  fields: object;
   api: 0 | 1;
 }
 
@@ -51,12 +52,12 @@ export class Callers {
   async #search(planned: PlannedSearch, keyword: string): Promise<void> {
     const customer = this.#cluster.customers[planned.organization];
     if (!customer) throw new Error(`there is no organization ${planned.organization}`);
-    const { manner, api, depth, copies, hangUpAfterMs } = planned;
+    const { manner, api, fields, copies, hangUpAfterMs } = planned;
     const key = keyedManners.has(manner) ? randomUUID() : undefined;
-    const search = (at: 0 | 1) => this.searchWithRetries({ customer, keyword, key, depth, api: at });
+    const search = (at: 0 | 1) => this.searchWithRetries({ customer, keyword, key, fields, api: at });
     switch (manner) {
       case "once":
-        await this.send({ customer, keyword, key, depth, api });
+        await this.send({ customer, keyword, key, fields, api });
         return;
       case "pipelining": {
         const keywords = Array.from({ length: copies }, (_, nth) =>
@@ -64,13 +65,13 @@ export class Callers {
         );
         const attempts = await pipeline(
           this.#cluster,
-          keywords.map((one) => ({ customer, api, depth, keyword: one })),
+          keywords.map((one) => ({ customer, api, fields, keyword: one })),
         );
         this.attempts.push(...attempts);
         return;
       }
       case "cancelling":
-        this.attempts.push(await cancel(this.#cluster, { customer, api, keyword, depth }, hangUpAfterMs));
+        this.attempts.push(await cancel(this.#cluster, { customer, api, keyword, fields }, hangUpAfterMs));
         return;
       case "keyed":
         await search(api);
@@ -79,10 +80,10 @@ export class Callers {
         await Promise.all(Array.from({ length: copies }, (_, copy) => search(copy % 2 === 0 ? 0 : 1)));
         return;
       case "hanging_up":
-        await this.send({ customer, keyword, key, depth, api }, hangUpAfterMs);
+        await this.send({ customer, keyword, key, fields, api }, hangUpAfterMs);
         return;
       case "hanging_up_keyed":
-        await this.send({ customer, keyword, key, depth, api }, hangUpAfterMs);
+        await this.send({ customer, keyword, key, fields, api }, hangUpAfterMs);
         await search(api);
     }
   }
@@ -99,7 +100,7 @@ export class Callers {
   }
 
   /** One request; the caller hangs up after `hangUpAfterMs`. A missing answer is part of what is returned. */
-  async send({ customer, keyword, key, depth, api }: CallerRequest, hangUpAfterMs?: number): Promise<Attempt> {
+  async send({ customer, keyword, key, fields, api }: CallerRequest, hangUpAfterMs?: number): Promise<Attempt> {
     const { organizationId, token } = customer;
     const attempt: Attempt = { organizationId, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
     const timeout = AbortSignal.timeout(hangUpAfterMs ?? timeoutMs);
@@ -113,7 +114,7 @@ export class Callers {
           "content-type": "application/json",
           ...(key !== undefined && { "idempotency-key": key }),
         },
-        body: JSON.stringify({ keyword, depth }),
+        body: JSON.stringify({ keyword, ...fields }),
       });
       const text = await response.body.text();
       const { requestId } = answerHead.parse(JSON.parse(text));

@@ -27,8 +27,8 @@ export interface PlannedSearch {
   manner: Manner;
   organization: number;
   api: 0 | 1;
-  /** Results asked for; ten a page. */
-  depth: 10 | 100;
+  /** The fields of the request besides the keyword. */
+  fields: object;
   /** How many requests are sent at once, where it is doubled or pipelined. */
   copies: number;
   /** When it hangs up or cancels. */
@@ -77,7 +77,12 @@ const plannedSearch: fc.Arbitrary<PlannedSearch> = fc.record({
   ),
   organization: fc.integer({ min: 0, max: organizationsMax - 1 }),
   api: firstOrSecond,
-  depth: fc.constantFrom(10 as const, 100 as const), // `as const`, or the type would be number.
+  fields: fc.constantFrom<object[]>(
+    { depth: 10 },
+    { depth: 100 }, // Ten results a page.
+    { depth: 100, format: "compact" },
+    { types: ["organic", "people_also_ask"] },
+  ),
   copies: fc.integer({ min: 2, max: 5 }),
   hangUpAfterMs: fc.integer({ min: 5, max: 1_500 }),
   providerMs: fc.oneof(

@@ -19,7 +19,8 @@ export interface RawRequest {
   customer: Customer;
   api: 0 | 1;
   keyword: string;
-  depth: number;
+  /** The fields of the request besides the keyword. */
+  fields: object;
 }
 
 /** Sends several searches on one connection before it reads the first answer. @returns an attempt for each. */
@@ -28,9 +29,9 @@ export async function pipeline(cluster: Cluster, requests: readonly RawRequest[]
   const [first] = requests;
   if (!first) return [];
   const connection = await open(cluster, first);
-  for (const { customer, api, keyword, depth } of requests) {
+  for (const { customer, api, keyword, fields } of requests) {
     const { token } = customer;
-    connection?.send(searchBytes({ url: cluster.addressOf(api, "/").href, token }, { keyword, depth }));
+    connection?.send(searchBytes({ url: cluster.addressOf(api, "/").href, token }, { keyword, ...fields }));
   }
   const answersOf = () => responsesIn(connection?.received ?? Buffer.alloc(0)).filter(({ isWhole }) => isWhole);
   // The turn of each comes when the answer before it has been read. If there is none any more, all of them lost this turn.
@@ -53,11 +54,11 @@ export async function pipeline(cluster: Cluster, requests: readonly RawRequest[]
 /** Searches over MCP and cancels with a message, at any moment, also while it is answered. Then it takes all it can get. */
 export async function cancel(cluster: Cluster, request: RawRequest, cancelAfterMs: number): Promise<Attempt> {
   const attempt = newAttempt(request);
-  const { customer, api, keyword, depth } = request;
+  const { customer, api, keyword, fields } = request;
   const by = { url: cluster.addressOf(api, "/").href, token: customer.token };
   const call = { id: 1, session: newId("mcp") };
   const [calling, cancelling] = [await open(cluster, request), await open(cluster, request)];
-  calling?.send(toolCallBytes(by, { ...call, query: { keyword, depth } }));
+  calling?.send(toolCallBytes(by, { ...call, query: { keyword, ...fields } }));
   await sleep(cancelAfterMs);
   cancelling?.send(cancelBytes(by, call));
   const answerOf = () => [...usableAnswers(calling?.received ?? Buffer.alloc(0))].at(0);

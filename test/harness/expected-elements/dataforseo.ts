@@ -12,7 +12,8 @@ export function expectFromDataForSeo(answer: Raw): ExpectedPage | undefined {
   const [task] = toRows(answer["tasks"]);
   const [result] = toRows(task?.["result"]);
   if (result === undefined || !Array.isArray(result["items"])) return undefined;
-  const items = toRows(result["items"]);
+  // Posts have an id and nothing that a page shows.
+  const items = toRows(result["items"]).filter(({ type }) => type !== "google_posts");
   // Each business of a local pack is an item, but the pack is one element.
   const firstItems = items.filter(({ type }, at) => type !== "local_pack" || items[at - 1]?.["type"] !== "local_pack");
   return { elements: firstItems.map(expectItem), hasTotal: Number(result["se_results_count"]) > 0 };

@@ -68,21 +68,34 @@ export function toRows(value: unknown): Raw[] {
 }
 
 /** Compares a page with the expected elements. Elements of one type are matched in order. */
-export function measureCoverage({ elements, hasTotal }: ExpectedPage, page: Page): Coverage {
+export function measureCoverage(expected: ExpectedPage, page: Page): Coverage {
+  const coverage = sumCoverage([...measureCoverageByType(expected, page).values()]);
+  const hasTotal = Number(expected.hasTotal);
+  coverage.fields.total = { expected: hasTotal, extracted: hasTotal * Number(page.totalResultsCount > 0) };
+  return coverage;
+}
+
+/** The same for each type of element on its own, without the total. An element that the page lacks may have no known type. */
+export function measureCoverageByType({ elements }: ExpectedPage, page: Page): Map<ResultType | "unknown", Coverage> {
   const left = [...page.elements];
-  const coverage = noCoverage();
-  coverage.expected = elements.length;
-  coverage.extracted = page.elements.length;
-  coverage.fields.total = { expected: Number(hasTotal), extracted: Number(hasTotal && page.totalResultsCount > 0) };
+  const coverages = new Map<ResultType | "unknown", Coverage>();
+  const coverageOf = (type: ResultType | "unknown") => {
+    const coverage = coverages.get(type) ?? noCoverage();
+    coverages.set(type, coverage);
+    return coverage;
+  };
+  for (const { type } of page.elements) coverageOf(type).extracted += 1;
   for (const element of elements) {
     const at = left.findIndex(({ type }) => element.type === undefined || element.type === type);
     const [found] = at < 0 ? [] : left.splice(at, 1);
+    const coverage = coverageOf(element.type ?? found?.type ?? "unknown");
+    coverage.expected += 1;
     for (const [field, value] of element.values) {
       coverage.fields[field].expected += 1;
       coverage.fields[field].extracted += Number(found !== undefined && isExtracted(found, field, value));
     }
   }
-  return coverage;
+  return coverages;
 }
 
 export function sumCoverage(coverages: readonly Coverage[]): Coverage {

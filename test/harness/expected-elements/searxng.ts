@@ -32,7 +32,7 @@ export function expectFromSearxng(answer: Raw): ExpectedPage | undefined {
   };
 }
 
-const isFromGoogle = ({ engine }: Raw) => engine === "google";
+const isFromGoogle = ({ engine }: Raw) => engine === "google" || engine === "google cse";
 
 /** Google's date is at the beginning of the text, followed by a dash. */
 function expectResult(row: Raw): ExpectedElement {
@@ -41,7 +41,7 @@ function expectResult(row: Raw): ExpectedElement {
     title: row["title"],
     url: row["url"],
     description: row["content"],
-    "richSnippet.top": [date, row["publishedDate"], row["price"]],
+    "richSnippet.top": [date, row["publishedDate"], row["pubdate"], row["price"]],
     "richSnippet.bottom": [row["author"], row["length"], row["views"], row["metadata"]],
   });
 }

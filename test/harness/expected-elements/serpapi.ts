@@ -42,7 +42,7 @@ export function expectFromSerpapi(answer: Raw): ExpectedPage | undefined {
       // Ads at the top come first.
       ...toRows(ads).map(expectAd),
       ...(hasText(ai_overview) ? [expectOverview(toRaw(ai_overview))] : []),
-      ...(hasText(answer_box) ? [expectAnswerBox(toRaw(answer_box))] : []),
+      ...(hasText({ ...toRaw(answer_box), type: "" }) ? [expectAnswerBox(toRaw(answer_box))] : []),
       ...(hasText(knowledge_graph) ? [expectPanel(toRaw(knowledge_graph))] : []),
       ...others.flatMap(([name, value]) => expectOther(groups[name] ?? "other", value)),
       ...[...blocks].map((title) => expectElement("shopping", { title, siteLinks: immersive_products })),
@@ -94,8 +94,7 @@ function expectOverview({ text_blocks, references }: Raw): ExpectedElement {
 
 function expectAnswerBox({ title, link, displayed_link, answer, result, snippet, list, date }: Raw): ExpectedElement {
   const description = [answer, result, snippet, list];
-  const type = hasText(link) ? "featured_snippet" : "answer_box";
-  return expectElement(hasText([title, link, description]) ? type : "other", {
+  return expectElement(hasText(link) ? "featured_snippet" : "answer_box", {
     title,
     url: link,
     breadcrumb: displayed_link,

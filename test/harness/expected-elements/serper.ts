@@ -28,8 +28,10 @@ export function expectFromSerper(answer: Raw): ExpectedPage | undefined {
   const { organic, ads, answerBox, knowledgeGraph, ...rest } = answer;
   const others = Object.entries(rest).filter(([name]) => !otherFields.has(name));
   if (!Array.isArray(organic)) return undefined;
+  const { didYouMean } = toRaw(answer["searchInformation"]);
   return {
     elements: [
+      ...(hasText(didYouMean) ? [expectElement("other", { title: "didYouMean", siteLinks: didYouMean })] : []),
       ...toRows(ads).map(({ title, link, snippet }) =>
         expectElement("paid", { title, url: link, description: snippet }),
       ),

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { startGuard } from "../../../shared/local/guarded-process.ts";
@@ -22,13 +23,16 @@ export class RunningProcess {
   #stderr = "";
   readonly #watchers = new Set<() => void>();
 
-  /** @param options.ipc opens a message channel, for code that is preloaded into the process. */
+  /**
+   * @param options.ipc opens a message channel, for code that is preloaded into the process.
+   * @param options.checkout a folder with another release.
+   */
   constructor(
     entry: "api/main.ts" | "worker/main.ts",
     environment: Record<string, string>,
-    options: { ipc?: boolean } = {},
+    options: { ipc?: boolean; checkout?: string | undefined } = {},
   ) {
-    const path = fileURLToPath(new URL(`../../../${entry}`, import.meta.url));
+    const path = join(options.checkout ?? fileURLToPath(new URL("../../../", import.meta.url)), entry);
     const channel = options.ipc ? (["ipc"] as const) : [];
     this.child = spawn(process.execPath, [path], {
       env: { ...compileCache, ...environment },

@@ -52,8 +52,7 @@ export interface Answer {
  */
 export class Service {
   readonly database: Database;
-  /** The database as its owner, and as the role that the processes log in with. */
-  readonly databaseUrl: string;
+  readonly databaseUrl: string; // As its owner, and as the role that the processes log in with:
   readonly processDatabaseUrl: string;
   readonly redis: Redis;
   redisServer: LocalServer;
@@ -112,8 +111,9 @@ export class Service {
     return service;
   }
 
-  async startApi(environment: Record<string, string> = {}): Promise<Api> {
-    const api = new RunningProcess("api/main.ts", { ...this.#environment, ...environment });
+  /** `checkout`: a folder with another release. */
+  async startApi(environment: Record<string, string> = {}, checkout?: string): Promise<Api> {
+    const api = new RunningProcess("api/main.ts", { ...this.#environment, ...environment }, { checkout });
     const url = `http://127.0.0.1:${String((await api.line("listening")).port)}`;
     const opsUrl = `http://127.0.0.1:${String((await api.line("ops port open")).port)}`;
     const started = Object.assign(api, { url, opsUrl });
@@ -121,8 +121,8 @@ export class Service {
     return started;
   }
 
-  async startWorker(environment: Record<string, string> = {}): Promise<Worker> {
-    const worker = new RunningProcess("worker/main.ts", { ...this.#environment, ...environment });
+  async startWorker(environment: Record<string, string> = {}, checkout?: string): Promise<Worker> {
+    const worker = new RunningProcess("worker/main.ts", { ...this.#environment, ...environment }, { checkout });
     const opsUrl = `http://127.0.0.1:${String((await worker.line("ops port open")).port)}`;
     const started = Object.assign(worker, { opsUrl });
     this.workers.push(started);

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -7,16 +8,22 @@ import { Redis } from "ioredis";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 
 const startScript = fileURLToPath(new URL("../../../deploy/redis/start.sh", import.meta.url));
-const passwords = { REDIS_API_PASSWORD: "of-the-api", REDIS_WORKER_PASSWORD: "of-the-worker" };
+const usualPasswords = { REDIS_API_PASSWORD: "of-the-api", REDIS_WORKER_PASSWORD: "of-the-worker" };
 
 /**
  * Gives a running Redis the users of deploy/redis, read from what start.sh writes for a server. The test itself still
  * connects without a user and may do everything.
- * @returns the addresses for the API and the worker.
+ * @param settings of start.sh: where it finds the passwords, and the file that it writes.
+ * @returns the addresses for the API and the worker with the usual passwords.
  */
-export async function addRedisUsers(server: LocalServer): Promise<{ api: string; worker: string }> {
-  const usersFile = join(server.folder, "users.acl");
-  const env = { PATH: "/usr/bin:/bin", USERS_FILE: usersFile, ...passwords };
+export async function addRedisUsers(
+  server: LocalServer,
+  settings: Record<string, string> = usualPasswords,
+): Promise<{ api: string; worker: string }> {
+  // A server in a container has no folder here.
+  const folder = await mkdtemp(join(tmpdir(), "redis-users-"));
+  const usersFile = settings["USERS_FILE"] ?? join(folder, "users.acl");
+  const env = { PATH: "/usr/bin:/bin", ...settings, USERS_FILE: usersFile };
   await promisify(execFile)("/bin/sh", [startScript, "true"], { env });
   const redis = new Redis(server.url);
   try {
@@ -26,10 +33,11 @@ export async function addRedisUsers(server: LocalServer): Promise<{ api: string;
     }
   } finally {
     redis.disconnect();
+    await rm(folder, { recursive: true });
   }
   return {
-    api: addressOf("api", passwords.REDIS_API_PASSWORD),
-    worker: addressOf("worker", passwords.REDIS_WORKER_PASSWORD),
+    api: addressOf("api", usualPasswords.REDIS_API_PASSWORD),
+    worker: addressOf("worker", usualPasswords.REDIS_WORKER_PASSWORD),
   };
 
   function addressOf(username: string, password: string): string {

@@ -86,8 +86,8 @@ function createApp(given: Given, decisions: AnsweringApi["decisions"], metrics: 
   const log = openLog({ name: "test", level: "silent" });
   const parts = partsOf(given, decisions, metrics, log);
   const app = express();
-  app.use((_request, response, next) => {
-    openRequestScope({ log, metrics, draining: new AbortController().signal }, response);
+  app.use((request, response, next) => {
+    openRequestScope({ log, metrics, draining: new AbortController().signal }, request, response);
     next();
   });
   app.get("/large", (_request, response) => void response.end(large));
@@ -127,6 +127,7 @@ function partsOf(
     identify: openIdentify({
       authenticate: async ({ headers: { authorization = "" } }) => ({
         organizationId: authorization,
+        tokenId: "tok_1",
         suspended: false,
         plan: { ...payg, ...given.plan },
       }),

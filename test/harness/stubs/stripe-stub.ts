@@ -40,6 +40,8 @@ export class StripeStub {
   checkoutOrigin = "https://checkout.stripe.com";
   /** The ids of the sessions whose payments were refunded in full. */
   readonly refunded = new Set<string>();
+  /** The secret keys that it accepts. */
+  readonly keys = new Set([stripeKey]);
   /** Faults for the next calls, one each. */
   readonly faults: Fault[] = [];
   readonly url: string;
@@ -98,7 +100,8 @@ export class StripeStub {
 
   #answer(request: IncomingMessage, { method, path, fields }: Omit<SeenCall, "idempotencyKey">): [number, string] {
     const given = request.headers.authorization ?? "";
-    if (given !== `Bearer ${stripeKey}`) return [401, errorBody("invalid_request_error", `Invalid API Key: ${given}`)];
+    if (!this.keys.has(given.replace(/^Bearer /, "")))
+      return [401, errorBody("invalid_request_error", `Invalid API Key: ${given}`)];
     if (path !== "/v1/checkout/sessions") return [404, errorBody("invalid_request_error", "Unrecognized request URL")];
     if (method === "GET") return [200, JSON.stringify(this.#list(fields))];
     const metadata = Object.fromEntries(
@@ -165,11 +168,18 @@ export function eventOf(object: unknown, type = completed, livemode = false) {
   return { id: `evt_${randomBytes(8).toString("hex")}`, object: "event", type, livemode, data: { object } };
 }
 
-/** The Stripe-Signature header of a body, by default signed now with the right secret. The SDK has its own code for it. */
-export function signatureOf(body: string, options: { secret?: string; ageSeconds?: number } = {}): string {
+/**
+ * The Stripe-Signature header of a body, by default signed now with the right secret. While a secret is replaced, Stripe signs
+ * with both. The SDK has its own code for it.
+ */
+export function signatureOf(
+  body: string,
+  options: { secret?: string | readonly string[]; ageSeconds?: number } = {},
+): string {
   const at = Math.floor(Date.now() / 1_000) - (options.ageSeconds ?? 0);
-  const hmac = createHmac("sha256", options.secret ?? webhookSecret).update(`${at}.${body}`);
-  return `t=${at},v1=${hmac.digest("hex")}`;
+  const secrets = [options.secret ?? webhookSecret].flat();
+  const hmacs = secrets.map((secret) => createHmac("sha256", secret).update(`${at}.${body}`).digest("hex"));
+  return `t=${at},${hmacs.map((hmac) => `v1=${hmac}`).join(",")}`;
 }
 
 export const refusal =

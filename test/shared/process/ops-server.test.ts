@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { Exposition } from "../../harness/assertions/metrics.ts";
 import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
 import { type Api, Service, type Worker } from "../../harness/processes/service.ts";
 
@@ -33,6 +34,9 @@ async function readiness({ opsUrl }: { opsUrl: string }) {
 
 const readinessOfBoth = () => Promise.all(both().map(readiness));
 
+const checksOfBoth = () =>
+  Promise.all(both().map(async (process) => (await Exposition.of(process)).all("readiness_check_passed")));
+
 const livenessOfBoth = () => Promise.all(both().map(async ({ opsUrl }) => (await fetch(`${opsUrl}/livez`)).status));
 
 test("a process whose dependencies are reachable is live and ready", async () => {
@@ -62,9 +66,13 @@ test("no path of the ops port is on the public port", async () => {
   }
 });
 
-test("without Postgres a process is live but not ready, and recovers by itself", async () => {
+test("without Postgres a process is live but not ready, its metrics say so, and it recovers by itself", async () => {
   wayToPostgres.cut();
   await expect.poll(readinessOfBoth, patience).toEqual([missing("postgres"), missing("postgres")]);
+  expect(await checksOfBoth()).toEqual([
+    { '{check="postgres"}': 0, '{check="redis"}': 1, '{check="serving"}': 1 },
+    { '{check="postgres"}': 0, '{check="redis"}': 1, '{check="reported"}': 1 },
+  ]);
   expect(await livenessOfBoth()).toEqual([200, 200]);
   wayToPostgres.mend();
   await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);

@@ -14,19 +14,20 @@ const environment = (settings: Record<string, string>) => ({
   ...settings,
 });
 
-test.each(["api/main.ts", "worker/main.ts", "shared/admin.ts"])(
-  "%s with a wrong setting prints what is wrong and exits with 1",
-  async (program) => {
-    const args = program.endsWith("admin.ts") ? ["plan", "list"] : [];
-    const ended = await run(program, args, environment({ SEARCH_DEADLINE_MS: "canary" }));
-    expect(ended).toEqual({
-      exitCode: 1,
-      stdout: "",
-      stderr:
-        "These settings are missing or wrong:\n  SEARCH_DEADLINE_MS: expected a whole number from 500 to 120000\n",
-    });
-  },
-);
+const wrong = { SEARCH_DEADLINE_MS: "canary" };
+const whatIsWrong =
+  "These settings are missing or wrong:\n  SEARCH_DEADLINE_MS: expected a whole number from 500 to 120000";
+
+test("a command with a wrong setting prints what is wrong and exits with 1", async () => {
+  const ended = await run("shared/admin.ts", ["plan", "list"], environment(wrong));
+  expect(ended).toEqual({ exitCode: 1, stdout: "", stderr: `${whatIsWrong}\n` });
+});
+
+test.each(["api", "worker"])("the %s with a wrong setting logs what is wrong and exits with 1", async (kind) => {
+  const { exitCode, stdout, stderr } = await run(`${kind}/main.ts`, [], environment(wrong));
+  expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: "" });
+  expect(JSON.parse(stdout)).toMatchObject({ level: 60, process: kind, msg: whatIsWrong });
+});
 
 test("a migration without DATABASE_URL exits with 1", async () => {
   const { exitCode, stdout, stderr } = await run("shared/database/migrate.ts", [], {});

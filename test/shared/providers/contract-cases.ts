@@ -195,8 +195,8 @@ const sandbox: ContractCase = {
   settings: {},
   required: [],
   keywordOf: ({ body }) => JSON.parse(body).keyword,
-  page: { keyword: "garden pump", variant: "", pageNumber: 2, isEmpty: false },
-  empty: { keyword: "garden pump", variant: "", pageNumber: 1, isEmpty: true },
+  page: { keyword: "garden pump", variant: "", pageNumber: 2, isEmpty: false, isCorrected: false },
+  empty: { keyword: "garden pump", variant: "", pageNumber: 1, isEmpty: true, isCorrected: false },
   failures: [
     [403, "", "account_refused"],
     [503, "", "unavailable"],

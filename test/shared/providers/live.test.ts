@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { MissingSettings, type ProviderName, providerNames, readEngineConfig } from "../../../shared/config.ts";
-import { result } from "../../../shared/results.ts";
+import { element } from "../../harness/assertions/element.ts";
 import { openProviderHttp } from "../../../shared/providers/policies/http.ts";
 import { checkProvidersHealth } from "../../../shared/providers/health-check.ts";
 import { openProvider } from "../../../shared/providers/registry.ts";
@@ -12,7 +12,6 @@ import { query } from "../../harness/fixtures/queries.ts";
  */
 
 const answerTimeoutMs = 25_000;
-const element = result.omit({ rank: true });
 // DataForSEO's sandbox is free and returns made-up results in the real shape.
 const config = readEngineConfig(undefined, { DATAFORSEO_BASE_URL: "https://sandbox.dataforseo.com" });
 

@@ -5,6 +5,7 @@ import { succeededMetadata } from "../../harness/fixtures/serpapi-page.ts";
 
 const row = { title: "Pumps", link: "https://pumps.example/" };
 const noSearches = "Your account has run out of searches.";
+const noSearchesThisMonth = "Your searches for the month are exhausted. You can upgrade plans on SerpApi.com website.";
 /** SerpApi's message for no results at Google. In other answers it is a failure. */
 export const noResultsMessage = "Google hasn't returned any results for this query.";
 
@@ -43,6 +44,7 @@ export const serpapiFailures: [status: number, error: string, failure: Failure][
   [404, "", { failure: "request_refused" }],
   [410, "", { failure: "request_refused" }],
   [429, noSearches, { failure: "account_refused" }],
+  [429, noSearchesThisMonth, { failure: "account_refused" }],
   [429, "You are exceeding the hourly throughput limit.", { failure: "rate_limited" }],
   [429, "", { failure: "rate_limited" }],
   [408, "", { failure: "unavailable" }],
@@ -57,6 +59,7 @@ export const serpapiFailures: [status: number, error: string, failure: Failure][
 export const serpapiFailuresUnder200: [what: string, json: object, kind: FailureKind][] = [
   ["no credit", { error: "Your account credit is too low, please add more credits." }, "account_refused"],
   ["no searches", { error: noSearches }, "account_refused"],
+  ["no searches this month, in older answers", { error: noSearchesThisMonth }, "account_refused"],
   ["a search that failed", { search_metadata: { status: "Error" }, error: "Try again." }, "unavailable"],
   [
     "a search that failed, with results",
@@ -111,8 +114,13 @@ export const searxngEngineErrors: [text: string, kind: FailureKind][] = [
   ["network error", "unavailable"],
   ["proxy error", "unavailable"],
   ["SSL error: certificate validation has failed", "unavailable"],
-  ["Zugriff verweigert", "unavailable"],
-  ["", "unavailable"],
+  ["Zugriff verweigert", "blocked"],
+  ["Ausgesetzt: CAPTCHA", "blocked"],
+  ["доступ запрещён", "blocked"],
+  ["请求过于频繁", "blocked"],
+  ["أسئلة التحقق", "blocked"],
+  ["erreur HTTP", "unavailable"],
+  ["", "blocked"],
 ];
 
 /** DataForSEO: status codes of a task or of the whole answer. */

@@ -8,11 +8,31 @@ test.each([
   ["<b>Best</b> pumps &amp; more", "Best pumps & more"],
   ["12&nbsp;kg\u00a0net ", "12 kg net"],
   ["line\nbreak\ttab", "line break tab"],
+  ["Open now<br>Closes 6 PM<br/><br />Mon\u2028Tue \r\n Wed<wbr>nesday", "Open now Closes 6 PM Mon Tue Wednesday"],
+  ["two  spaces \u00a0 stay", "two  spaces   stay"],
   ["a < b, I <3 &lt;b&gt;", "a < b, I <3 <b>"],
   ["Dupont&#39;s &eacute;toile <br/>", "Dupont's étoile"],
   ["half \ud83d", "half \ufffd"],
 ])("the text %j is returned as %j", (given, read) => {
   expect(plainText(given)).toBe(read);
+});
+
+test.each([
+  ["safe\u202egpj.exe", "safegpj.exe"],
+  ["safe&#x202E;gpj&#8238;.exe", "safegpj.exe"],
+  ["\u202aa\u202bb\u202cc\u202dd\u2066e\u2067f\u2068g\u2069", "abcdefg"],
+  ["https://bank.example \u203a \u2067login\u2069", "https://bank.example \u203a login"],
+])("the text %j loses what would change the order of its letters: %j", (given, read) => {
+  expect(plainText(given)).toBe(read);
+});
+
+test.each([
+  ["Persian", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"],
+  ["Sinhala", "\u0dc1\u0dca\u200d\u0dbb\u0dd3"],
+  ["emoji", "\u{1f469}\u200d\u{1f52c}"],
+  ["Hebrew with a mark after C++", "C++\u200f \u05e9\u05e4\u05d4"],
+])("the joiners and marks that %s is spelled with stay", (_, text) => {
+  expect(plainText(text)).toBe(text);
 });
 
 test.each([
@@ -75,6 +95,8 @@ test.each([
   ["https://www.google.com/url?url=http://example.com/&ved=2", "http://example.com/"],
   ["https://example.com/url?q=https://other.example/", "https://example.com/url?q=https://other.example/"],
   ["https://example.com/a b", "https://example.com/a%20b"],
+  ["https://example.com/\u202egpj.exe", "https://example.com/%E2%80%AEgpj.exe"],
+  ["https://bank.example\u202e/", ""],
   ["/url?q=javascript:alert(1)", ""],
   ["javascript:alert(1)", ""],
   ["data:text/html,x", ""],
@@ -185,7 +207,7 @@ test.each([
   ["Köln, Germany", "Köln,Germany"],
 ])("%s is sent as %s, the spelling of Google's list of locations", (typed, listed) => {
   const { location } = query({ location: typed });
-  expect(googleLocationName(location)).toBe(listed);
+  expect(googleLocationName({ location })).toBe(listed);
   // The spelling of the list is read as the same location.
   expect(query({ location: listed }).location).toBe(location);
 });

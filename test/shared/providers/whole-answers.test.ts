@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { result } from "../../../shared/results.ts";
+import { element } from "../../harness/assertions/element.ts";
 import { buildElement } from "../../../shared/providers/build-element.ts";
 import {
   type ProviderAnswer,
@@ -14,7 +14,7 @@ import { measureCoverage, expectElement, listMissing } from "../../harness/expec
 /** Whole answers of each provider: made-up ones, and recorded ones if `../shared/fixtures` exists next to the checkout. */
 
 const recorded = recordedAnswers(fileURLToPath(new URL("../../../../shared/fixtures", import.meta.url)));
-const elements = z.array(result.omit({ rank: true }));
+const elements = z.array(element);
 const answers = [...madeUpAnswers(), ...recorded];
 
 describe("an answer", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { queryFingerprint, readQuery } from "../../../shared/query/query.ts";
+import { resultTypes } from "../../../shared/results.ts";
 import { issuesOf, refusalOf } from "../../harness/fixtures/queries.ts";
 
 describe("a request body", () => {
@@ -30,6 +31,7 @@ describe("a request body", () => {
       location: "Lyon, FR",
       language: "pt-br",
       targetDomain: "www.a.example",
+      types: ["video", "organic"],
     });
     expect(readQuery(query)).toEqual(query);
     expect(queryFingerprint(readQuery(query))).toBe(queryFingerprint(query));
@@ -63,6 +65,11 @@ describe("a request body", () => {
     ["depth", 101],
     ["depth", 1.5],
     ["targetDomain", null],
+    ["types", "organic"],
+    ["types", { 0: "organic", length: 1 }],
+    ["types", null],
+    ["format", "Compact"],
+    ["format", null],
   ])("no value is coerced: %s as %j is refused", (field, value) => {
     expect(issuesOf({ keyword: "pump", [field]: value })).toEqual([
       { path: field, message: expect.stringMatching(/\.$/) },
@@ -102,6 +109,41 @@ describe("texts", () => {
   );
 });
 
+describe("types", () => {
+  const typesOf = (typed: unknown) => readQuery({ keyword: "pump", types: typed }).types;
+
+  test("are returned each once, in the order of the documentation", () => {
+    expect(typesOf(["people_also_ask", "organic", "people_also_ask"])).toEqual(["organic", "people_also_ask"]);
+    expect(typesOf(resultTypes.toReversed())).toEqual(resultTypes);
+  });
+
+  test("an unknown one is refused by its place in the list, with the types that there are", () => {
+    const message = `Expected one of ${resultTypes.join(", ")}.`;
+    const typed = ["organic", "news", 7, null, ["organic"], "__proto__"];
+    expect(issuesOf({ keyword: "pump", types: typed })).toEqual(
+      [1, 2, 3, 4, 5].map((index) => ({ path: `types.${index}`, message })),
+    );
+  });
+
+  test.each([0, 16, 4_000])("a list of %d is refused, and so is a long one of unknown types", (length) => {
+    const message = expect.stringMatching(/^Expected a list of 1 to 15 of the types organic, paid, /);
+    expect(issuesOf({ keyword: "pump", types: Array(length).fill("organic") })).toEqual([{ path: "types", message }]);
+    expect(issuesOf({ keyword: "pump", types: Array(length).fill("news") }).length).toBeLessThanOrEqual(20);
+  });
+});
+
+describe("format", () => {
+  test("the full one is the default, and a query does not name it", () => {
+    expect(readQuery({ keyword: "pump", format: "full" })).toEqual(readQuery({ keyword: "pump" }));
+    expect(readQuery({ keyword: "pump", format: "compact" }).format).toBe("compact");
+  });
+
+  test("the compact one takes no types, because it has organic results only", () => {
+    const message = 'Expected no types in the format "compact", which has only organic results.';
+    expect(issuesOf({ keyword: "pump", format: "compact", types: ["organic"] })).toEqual([{ path: "types", message }]);
+  });
+});
+
 describe("engine", () => {
   test("an unknown engine is reported only if all other fields are valid", () => {
     expect(refusalOf({ keyword: "a", engine: "bing" })).toMatchObject({
@@ -117,6 +159,8 @@ describe("engine", () => {
 describe("fingerprint", () => {
   test("equal searches have the same fingerprint, different searches different ones", () => {
     expect(fingerprint({})).toMatch(/^[0-9a-f]{64}$/);
+    expect(fingerprint({ types: ["video", "organic", "video"] })).toBe(fingerprint({ types: ["organic", "video"] }));
+    expect(fingerprint({ format: "full" })).toBe(fingerprint({}));
     expect(fingerprint({ language: "en", location: "USA", keyword: " pump " })).toBe(fingerprint({}));
     const others = [
       { keyword: "Pump" },
@@ -124,12 +168,21 @@ describe("fingerprint", () => {
       { device: "mobile" },
       { language: "en-GB" },
       { targetDomain: "a.example" },
+      { types: ["organic"] },
+      { types: ["organic", "video"] },
+      { format: "compact" },
     ];
     expect(new Set([{}, ...others].map(fingerprint)).size).toBe(others.length + 1);
   });
 
+  test("the fingerprint of a query is the one that earlier versions have stored with its key", () => {
+    expect(fingerprint({ targetDomain: "a.example" })).toBe(
+      "9b500986c9c8606c6acfaade5d286961f0cac0d7c019518d8a24286bcfb98561",
+    );
+  });
+
   test("the order of a query's fields does not change its fingerprint", () => {
-    const query = readQuery({ keyword: "pump", targetDomain: "a.example" });
+    const query = readQuery({ keyword: "pump", targetDomain: "a.example", types: ["organic"] });
     const reversed = Object.fromEntries(Object.entries(query).toReversed());
     expect(queryFingerprint({ ...query, ...reversed })).toBe(queryFingerprint(query));
   });

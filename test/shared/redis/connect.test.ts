@@ -10,32 +10,38 @@ import { freshRedis } from "../../harness/servers/servers.ts";
 
 const log = openLog({ name: "test", level: "silent" });
 
-test("many concurrent writes that a replica refuses cost one reconnection, and no warning on stderr", async () => {
-  const server = await freshRedis();
-  const shutdown = new Shutdown();
-  const operator = new Redis(server.url);
-  onTestFinished(async () => {
-    await shutdown.run(log);
-    operator.disconnect();
-    await server.stop();
-  });
-  const warnings: string[] = [];
-  const note = (warning: Error) => warnings.push(warning.message);
-  process.on("warning", note);
-  onTestFinished(() => void process.off("warning", note));
+test.each(["commands", "the queue"])(
+  "many concurrent writes that a replica refuses to a connection for %s cost one reconnection, and no warning",
+  async (use) => {
+    const server = await freshRedis();
+    const shutdown = new Shutdown();
+    const operator = new Redis(server.url);
+    onTestFinished(async () => {
+      await shutdown.run(log);
+      operator.disconnect();
+      await server.stop();
+    });
+    const warnings: string[] = [];
+    const note = (warning: Error) => warnings.push(warning.message);
+    process.on("warning", note);
+    onTestFinished(() => void process.off("warning", note));
 
-  const redis = new RedisConnections({ url: server.url, log, shutdown }).openCommands("test");
-  await whenReady(redis, 5_000);
-  await operator.replicaof("127.0.0.1", 1);
-  const refused = once(redis, "close");
-  const writes = Promise.allSettled(Array.from({ length: 20 }, (_, n) => redis.set(`key-${n}`, "x")));
-  await refused;
-  await operator.replicaof("no", "one");
-  await writes;
-  await whenReady(redis, 5_000);
-  expect(await redis.set("key", "x")).toBe("OK");
-  expect(warnings).toEqual([]);
-});
+    const connections = new RedisConnections({ url: server.url, log, shutdown });
+    // BullMQ works with a copy of the connection that it gets.
+    const redis = use === "commands" ? connections.openCommands("test") : connections.openBlocking("test").duplicate();
+    onTestFinished(() => redis.disconnect());
+    await whenReady(redis, 5_000);
+    await operator.replicaof("127.0.0.1", 1);
+    const refused = once(redis, "close");
+    const writes = Promise.allSettled(Array.from({ length: 20 }, (_, n) => redis.set(`key-${n}`, "x")));
+    await refused;
+    await operator.replicaof("no", "one");
+    await writes;
+    await whenReady(redis, 5_000);
+    expect(await redis.set("key", "x")).toBe("OK");
+    expect(warnings).toEqual([]);
+  },
+);
 
 test("a Redis that accepts connections and never answers is tried again, and used once it answers", async () => {
   const server = await freshRedis();

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
-import { hasCacheHeadroom } from "../../../worker/engine/cache-headroom.ts";
+import { hasCacheHeadroom } from "../../../worker/engine/redis-headroom.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { answerOf, FakeGoogle, openWorkerEngine, refused } from "../../harness/processes/worker-engine.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";

@@ -43,6 +43,14 @@ test("one worker acquires the lease, and the others learn who holds it", async (
   expect(await ttl()).toBeLessThanOrEqual(2_000);
 });
 
+test("a published answer keeps the keyword that was searched instead, and one of an earlier version has none", async () => {
+  const answer = { ...answerOf(), searchedKeyword: "garden pump" };
+  await publish("one", answer);
+  expect(await acquireAs("other")).toEqual(published(answer));
+  await publish("one", answerOf());
+  expect(await acquireAs("other")).toEqual(published(answerOf()));
+});
+
 test("a lease that no other worker waits for is deleted on release", async () => {
   await acquireAs("one");
   expect(await releaseLease(redis, flight, "one")).toBe("released");

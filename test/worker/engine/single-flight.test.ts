@@ -41,9 +41,10 @@ test("a shared answer costs once, and the metrics say what the other searches sa
   expect(await worker.metric('provider_cost_saved_micro_usd_total{from="shared"}')).toBe(2_000);
 });
 
-test("searches are equal whatever their target domain, but not if another field differs", async () => {
+test("searches are equal whatever their target domain, types and format, but not if another field differs", async () => {
   google.otherwise = answerOf();
-  await Promise.all([worker.search(), worker.search({ targetDomain: "pumps.example" })]);
+  const filters = [{ targetDomain: "pumps.example" }, { types: ["video"] }, { format: "compact" }];
+  await Promise.all([{}, ...filters].map((fields) => worker.search(fields)));
   expect(google.searches).toHaveLength(1);
   const others = [{ keyword: "pump" }, { depth: 11 }, { language: "German" }, { location: "Germany" }];
   await Promise.all([...others, { device: "mobile" }].map((fields) => worker.search(fields)));

@@ -25,8 +25,14 @@ describe("request", () => {
         device: "desktop",
         depth: 30,
         max_crawl_pages: 3,
+        load_async_ai_overview: true,
       },
     ]);
+  });
+
+  test("AI Overviews that Google loads later are not ordered, and not paid for, if the operator turns them off", () => {
+    const withoutOverviews = openDataForSeo(engineConfig({ ...credentials, DATAFORSEO_AI_OVERVIEW: "off" }));
+    expect(withoutOverviews.request(query({}), 1).body).not.toContain("ai_overview");
   });
 
   test("a city is sent by name, and so is a country without an ISO 3166-1 number", () => {
@@ -103,6 +109,58 @@ describe("an empty page is a success and has a cost", () => {
   });
 });
 
+describe("a page with rows that cannot be read", () => {
+  const good = organic("https://pumps.example/1");
+
+  test.each([
+    ["a result without an address", { type: "organic", title: "a" }],
+    ["a result whose address is null", { type: "organic", title: "a", url: null }],
+    ["a result without a title", { type: "organic", url: "https://a.example/" }],
+    ["an item without a type", { title: "a" }],
+    ["an item with an empty type", { type: "", title: "a" }],
+    ["a text", "organic"],
+    ["a list", [good]],
+  ])("has all other rows, and the number of the lost ones: %s", (_, row) => {
+    const page = readJson(pageWith([row, good, { type: "related_searches", items: ["hoses"] }, row]));
+    expect(page).toMatchObject({ elements: [{ title: "Pumps" }, { type: "related_searches" }], unreadableRows: 2 });
+  });
+
+  test("does not count rows without anything in them", () => {
+    const page = readJson(pageWith([null, good, {}, ""]));
+    expect(page).toMatchObject({ elements: [{ title: "Pumps" }] });
+    expect(page).not.toHaveProperty("unreadableRows");
+  });
+
+  test("is unreadable if no row of it can be read", () => {
+    const failure = { failure: "unreadable", costMicroUsd: 2_000 };
+    expect(readJson(pageWith([{ title: "a" }, null]))).toEqual(failure);
+    expect(readJson(pageWith([null]))).toEqual(failure);
+  });
+});
+
+describe("the keyword that was searched", () => {
+  const searchedInstead = (spell: unknown) => readJson(pageWith([organic("https://pumps.example/1")], { spell }));
+
+  test.each(["showing_results_for", "including_results_for", "no_results_found_for"])(
+    "is returned if Google corrected the spelling: %s",
+    (type) => {
+      const spell = { keyword: "garden <b>pumps</b>", type };
+      expect(searchedInstead(spell)).toMatchObject({ searchedKeyword: "garden pumps" });
+    },
+  );
+
+  test.each([
+    ["Google only suggests another one", { keyword: "garden pumps", type: "did_you_mean" }],
+    ["nothing was corrected", null],
+    ["the correction is of an unknown kind", { keyword: "garden pumps", type: "__proto__" }],
+    ["the correction is no text", { keyword: { a: 1 }, type: "showing_results_for" }],
+  ])("is the caller's if %s", (_, spell) => {
+    const page = searchedInstead(spell);
+    expect(page).toMatchObject({ elements: [{ title: "Pumps" }] });
+    expect(page).not.toHaveProperty("searchedKeyword");
+  });
+});
+
 describe("a failure never looks like an empty page", () => {
   test.each(dataforseoStatusCodes)(
     "status code %i is the failure %s, of the task or of the whole answer",
@@ -176,7 +234,10 @@ function organic(url: string) {
   return { type: "organic", title: "Pumps", url };
 }
 
-function pageWith(items: unknown, { cost, ...rest }: { cost?: unknown; se_results_count?: unknown } = {}) {
+function pageWith(
+  items: unknown,
+  { cost, ...rest }: { cost?: unknown; se_results_count?: unknown; spell?: unknown } = {},
+) {
   const found = { keyword: "garden pump", se_results_count: 85_600_000, items_count: 0, items, ...rest };
   const task = { id: "1", status_code: 20000, status_message: "Ok.", cost, result_count: 1, result: [found] };
   return { version: "0.1", status_code: 20000, status_message: "Ok.", tasks_error: 0, tasks: [task] };

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { result } from "../../../../shared/results.ts";
-import { elementsOf, itemsWithLinks, knowledgePanel } from "../../../harness/fixtures/dataforseo-items.ts";
-
-const element = result.omit({ rank: true });
+import { resultTypesByItemType } from "../../../../shared/providers/dataforseo/map-item-type.ts";
+import { element } from "../../../harness/assertions/element.ts";
+import { elementsOf, itemsWithLinks } from "../../../harness/fixtures/dataforseo-items.ts";
 
 describe("elements of DataForSEO", () => {
   test("an organic result has its texts, rating, price, date, attributes and site links", () => {
@@ -34,6 +33,7 @@ describe("elements of DataForSEO", () => {
     expect(elementsOf(item)).toEqual([
       {
         type: "organic",
+        toldRank: 1,
         title: "Pumps & hoses",
         url: "https://www.pumps.example/all",
         domain: "pumps.example",
@@ -41,7 +41,7 @@ describe("elements of DataForSEO", () => {
         description: "Ten pumps.",
         richSnippet: {
           top: ["4.8 (1,234)", "US$30.00", "3 days ago"],
-          bottom: ["Brand: Nimbus", "In stock", "Is it loud?"],
+          bottom: ["Brand: Nimbus", "In stock", "Is it loud? No."],
         },
         siteLinks: [
           { title: "Deep well", url: "https://www.pumps.example/deep", description: "Deeper." },
@@ -52,47 +52,43 @@ describe("elements of DataForSEO", () => {
     ]);
   });
 
-  test.each([
-    ["organic", "organic"],
-    ["paid", "paid"],
-    ["featured_snippet", "featured_snippet"],
-    ["answer_box", "answer_box"],
-    ["math_solver", "answer_box"],
-    ["currency_box", "answer_box"],
-    ["stocks_box", "answer_box"],
-    ["dictionary", "answer_box"],
-    ["ai_overview", "ai_overview"],
-    ["knowledge_graph", "knowledge_graph"],
-    ["people_also_ask", "people_also_ask"],
-    ["questions_and_answers", "people_also_ask"],
-    ["local_pack", "local_pack"],
-    ["map", "local_pack"],
-    ["local_services", "local_pack"],
-    ["top_stories", "top_stories"],
-    ["video", "video"],
-    ["short_videos", "video"],
-    ["images", "images"],
-    ["shopping", "shopping"],
-    ["popular_products", "shopping"],
-    ["commercial_units", "shopping"],
-    ["discussions_and_forums", "discussions"],
-    ["perspectives", "discussions"],
-    ["related_searches", "related_searches"],
-    ["people_also_search", "related_searches"],
-    ["jobs", "other"],
-    ["__proto__", "other"],
-    ["invented_tomorrow", "other"],
-  ])("an item of type %s becomes %s, even without other fields", (type, ours) => {
-    const bare = { type, title: null, url: "https://pumps.example/" };
-    const [found, ...more] = elementsOf(bare);
-    expect(more).toEqual([]);
-    expect(element.parse(found)).toMatchObject({ type: ours, title: ours === "other" ? type : "" });
+  test.each([...resultTypesByItemType, ["__proto__", "other"], ["invented_tomorrow", "other"]])(
+    "an item of type %s becomes %s, even without other fields",
+    (type, ours) => {
+      const bare = { type, title: null, url: "https://pumps.example/" };
+      const [found, ...more] = elementsOf(bare);
+      expect(more).toEqual([]);
+      expect(element.parse(found)).toMatchObject({ type: ours, title: ours === "other" ? type : "" });
+    },
+  );
+
+  test("an element of no known type that shows nothing is left out, and one of a known type has its rank", () => {
+    const items = [
+      { type: "google_posts", posts_id: "abc", cid: "1", feature: "0x1:0x2", rank_absolute: 1 },
+      { type: "ai_overview", asynchronous_ai_overview: true, items: null, rank_absolute: 2 },
+      { type: "invented_tomorrow", items: [{ title: "A chip" }], rank_absolute: 3 },
+    ];
+    expect(elementsOf(...items).map(({ type, title, toldRank }) => [type, title, toldRank])).toEqual([
+      ["ai_overview", "", 2],
+      ["other", "invented_tomorrow", 3],
+    ]);
   });
 
   test("a grouped element has its members as links, described by their answer or source", () => {
     expect(itemsWithLinks.map((item) => elementsOf(item)[0]).map((found) => [found?.type, found?.siteLinks])).toEqual([
-      ["people_also_ask", [{ title: "Which pump?", url: "https://faq.example/1", description: "A small one." }]],
-      ["people_also_ask", [{ title: "Why?", url: "https://ai.example/", description: "So. And so." }]],
+      [
+        "people_also_ask",
+        [{ title: "Which pump?", url: "https://faq.example/1", description: "A small one. · FAQ · 2026-09-11" }],
+      ],
+      [
+        "people_also_ask",
+        [
+          { title: "Why?", url: "https://ai.example/", description: "So. Step 1: And so. · A: B; c · d · e" },
+          { title: "Why not?", url: "https://ai.example/", description: "" },
+          { title: "AI", url: "https://ai.example/", description: "" },
+          { title: "Also AI", url: "https://ai.example/2", description: "Why so." },
+        ],
+      ],
       ["top_stories", [{ title: "Pump wins", url: "https://news.example/1", description: "News · 2 hours ago" }]],
       ["video", [{ title: "Pumping", url: "https://video.example/1", description: "Tube · 2026-09-11" }]],
       ["images", [{ title: "A pump", url: "https://img.example/1.png", description: "" }]],
@@ -107,7 +103,7 @@ describe("elements of DataForSEO", () => {
       [
         "other",
         [
-          { title: "Pump 1", url: "https://review.example/1", description: "92% (46) · Best." },
+          { title: "Pump 1", url: "https://review.example/1", description: "92% (46) · Best. · Review 1" },
           { title: "Review 2", url: "https://review.example/2", description: "" },
         ],
       ],
@@ -177,48 +173,19 @@ describe("elements of DataForSEO", () => {
     ]);
   });
 
-  test("an AI overview has its paragraphs as description and its references as links", () => {
-    const link = (title: string, url: string) => ({ type: "link_element", title, url });
-    const references = [
-      { source: "wiki.example", url: "https://wiki.example/pump", title: "Pump", text: "A machine." },
-    ];
-    const items = [
-      {
-        type: "ai_overview_element",
-        title: "In short",
-        text: "It pumps.",
-        links: [link("there", "https://a.example/")],
-      },
-      { type: "ai_overview_expanded_element", title: "Step 1", components: [{ text: "Fill it.", references }] },
-      { type: "ai_overview_element", title: "Step 2", text: "Start it." },
-    ];
-    expect(elementsOf({ type: "ai_overview", items, references })).toMatchObject([
-      {
-        description: "In short It pumps. Step 1 Fill it. Step 2 Start it.",
-        siteLinks: [
-          { title: "Pump", url: "https://wiki.example/pump", description: "wiki.example · A machine." },
-          { title: "there", url: "https://a.example/" },
-        ],
-      },
+  test("an element has the rank that DataForSEO tells, a local pack that of its first business; 0 is none", () => {
+    const types = ["ai_overview", "local_pack", "local_pack", "images"];
+    const items = types.map((type, at) => ({ type, title: "a", rank_absolute: at === 3 ? 7 : at + 2 }));
+    expect(elementsOf(...items).map(({ type, toldRank }) => [type, toldRank])).toEqual([
+      ["ai_overview", 2],
+      ["local_pack", 3],
+      ["images", 7],
     ]);
-  });
-
-  test("a knowledge panel has no URL of its own; its rows are facts, and its site is its first link", () => {
-    expect(elementsOf(knowledgePanel)).toMatchObject([
-      {
-        title: "Pump",
-        url: "",
-        domain: "",
-        description: "A pump moves water.",
-        richSnippet: { top: ["Machine"], bottom: ["Born: long ago", "Phone: 555"] },
-        siteLinks: [
-          { title: "Pump", url: "https://pump.example/" },
-          { title: "Wiki", url: "https://wiki.example/" },
-          { title: "Waterfall", url: "https://song.example/", description: "1999" },
-          { title: "long ago", url: "https://when.example/" },
-        ],
-      },
-    ]);
+    for (const rank_absolute of [0, -1, 1.5, "2", null]) {
+      for (const type of ["local_pack", "images"]) {
+        expect(elementsOf({ type, rank_absolute })[0]).not.toHaveProperty("toldRank");
+      }
+    }
   });
 
   test("items are sorted by absolute rank if every item has a distinct one", () => {

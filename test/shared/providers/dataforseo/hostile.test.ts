@@ -1,10 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { Element } from "../../../../shared/providers/provider.ts";
-import { result } from "../../../../shared/results.ts";
+import { element } from "../../../harness/assertions/element.ts";
 import { elementsOf, itemWithEveryField, readItems } from "../../../harness/fixtures/dataforseo-items.ts";
-
-const element = result.omit({ rank: true });
 
 describe("a hostile answer of DataForSEO", () => {
   const unexpectedValues = [
@@ -54,6 +52,16 @@ describe("a hostile answer of DataForSEO", () => {
     expect([jobs?.siteLinks.length, pumps?.richSnippet.bottom.length]).toEqual([500, 50]);
   });
 
+  test("with a long heading over many links does not multiply it", () => {
+    const links = Array.from({ length: 400 }, (_, row) => ({ title: `Pump ${row}` }));
+    const [found] = elementsOf({
+      type: "new",
+      items: [{ title: "x".repeat(1e5), description: "y".repeat(1e5), links }],
+    });
+    expect(found?.siteLinks).toHaveLength(400);
+    expect(JSON.stringify(found).length).toBeLessThan(4e5);
+  });
+
   test("with very deep nesting or very long texts is read in linear time", () => {
     const deep = JSON.stringify({ type: "new" }).replace(
       "}",
@@ -65,8 +73,10 @@ describe("a hostile answer of DataForSEO", () => {
       url: "https://a.example/",
       pre_snippet: `a${" ".repeat(1e6)}b`,
     });
+    const markdown = ["![", "](", "[", "# "].map((part) => part.repeat(1e4));
+    const overview = JSON.stringify({ type: "ai_overview", items: markdown.map((text) => ({ markdown: text })) });
     const startedAt = performance.now();
-    for (const item of [deep, long]) expect(readItems(`[${item}]`)).toHaveLength(1);
+    for (const item of [deep, long, overview]) expect(readItems(`[${item}]`)).toHaveLength(1);
     expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { cancelAttempt } from "../../../../shared/providers/policies/attempt.ts";
 import type { ProviderHttp } from "../../../../shared/providers/policies/http.ts";
 import { callForPage } from "../../../../shared/providers/policies/page-call.ts";
+import type { CallRecorder } from "../../../../shared/providers/policies/trace.ts";
 import type { Failure, PageAnswer, PageOutcome, Provider } from "../../../../shared/providers/provider.ts";
 import { openSandbox } from "../../../../shared/providers/sandbox/sandbox.ts";
 import { attemptFor, page } from "./fixtures.ts";
@@ -47,6 +48,26 @@ test("an adapter that throws has an unreadable answer, and never an exception", 
   expect(await callForPage(attemptFor(), 1, { provider: broken, ...answering(answer) })).toEqual({
     failure: "unreadable",
   });
+});
+
+test("a recorder gets each call with its raw answer, also one that the adapter cannot read, and a call without one", async () => {
+  const recorded: unknown[] = [];
+  const recorder: CallRecorder = { requestId: "req_1", record: (call, asked) => recorded.push([call.outcome, asked]) };
+  const attempt = { ...attemptFor(), recorder };
+  await callForPage(attempt, 1, { provider: reading(page()), ...answering(answer) });
+  const throwing: Provider = {
+    ...openSandbox(),
+    read: () => {
+      throw new Error("a defect");
+    },
+  };
+  await callForPage(attempt, 2, { provider: throwing, ...answering(answer) });
+  await callForPage(attempt, 3, { provider: reading(page()), ...answering({ failure: "unavailable" }) });
+  expect(recorded).toEqual([
+    ["ok", { pageNumber: 1, answer }],
+    ["unreadable", { pageNumber: 2, answer }],
+    ["unavailable", { pageNumber: 3, answer: undefined }],
+  ]);
 });
 
 test("with less than 50 ms left no call is sent and none is recorded", async () => {

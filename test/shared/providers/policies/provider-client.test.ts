@@ -41,7 +41,8 @@ function openClient(settings: Partial<Provider> = {}) {
     read: ({ body }) => pageTitled(`page-${body}`, { hasMore: true }),
     ...settings,
   };
-  const client = new ProviderClient(provider, { http, metrics: openMetrics(), log: silentLog });
+  const metrics = openMetrics();
+  const client = new ProviderClient(provider, { http, metrics, log: silentLog });
   const fetch = async ({ depth = 10, remainingMs = farMs } = {}) => {
     const attempt = attemptFor({ depth, remainingMs });
     const outcome: Page[] | Failure = await client.fetchPages(attempt, () => undefined);
@@ -50,7 +51,7 @@ function openClient(settings: Partial<Provider> = {}) {
   const times = async (count: number, options: Parameters<typeof fetch>[0] = {}) => {
     for (let round = 0; round < count; round += 1) await fetch(options);
   };
-  return { client, stub, fetch, times };
+  return { client, stub, fetch, times, metrics };
 }
 
 test("an attempt returns all pages of a query, and its trace has all calls", async () => {
@@ -66,6 +67,14 @@ test("a failure that passes is retried, and both calls are in the trace", async 
   const { outcome, trace } = await fetch();
   expect(outcome).toEqual(["page-1"]);
   expect(trace.calls.map((call) => call.outcome)).toEqual(["unavailable", "ok"]);
+});
+
+test("every page's unreadable rows are counted for the provider", async () => {
+  const { fetch, metrics } = openClient({
+    read: ({ body }) => pageTitled(`page-${body}`, { hasMore: true, unreadableRows: Number(body) }),
+  });
+  await fetch({ depth: 30 });
+  expect((await metrics.providerUnreadableRows.get()).values).toMatchObject([{ value: 6 }]);
 });
 
 test("hedges and retries share one budget", async () => {

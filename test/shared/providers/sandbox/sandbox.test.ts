@@ -57,6 +57,13 @@ describe("triggers in the keyword", () => {
     expect(await resultsOf({ keyword: "pump sandbox:empty" })).toMatchObject({ results: [], totalResultsCount: 0 });
   });
 
+  test("sandbox:corrected returns the page of the other words, and says that it searched those", async () => {
+    const corrected = await resultsOf({ keyword: "pump sandbox:corrected" });
+    expect(corrected.searchedKeyword).toBe("pump");
+    expect(corrected.results).toEqual((await resultsOf({ keyword: "pump" })).results);
+    expect(await resultsOf({ keyword: "pump" })).not.toHaveProperty("searchedKeyword");
+  });
+
   test("sandbox:slow returns the page late", async () => {
     expect((await resultsOf({ keyword: "sandbox:slow=30 pump" })).results.length).toBeGreaterThan(10);
   });

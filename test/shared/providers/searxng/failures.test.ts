@@ -33,7 +33,8 @@ test.each([
   ["a row of Bing", { results: [found, { ...found, engine: "bing", engines: ["bing"] }] }],
   ["a row that Bing had too", { results: [{ ...found, engines: ["google", "bing"] }] }],
   ["a failure of Bing and no rows", { unresponsive_engines: [["bing", "timeout"]] }],
-  ["Google's custom search", { results: [{ ...found, engine: "google cse", engines: ["google cse"] }] }],
+  ["Google's news search", { results: [{ ...found, engine: "google news", engines: ["google news"] }] }],
+  ["a row that Google's custom search and Brave had", { results: [{ ...found, engines: ["google cse", "brave"] }] }],
   ["an infobox of Wikipedia", { infoboxes: [{ infobox: "Pump", engine: "wikipedia", engines: ["wikipedia"] }] }],
 ])("results of another engine are never returned as Google's: %s", (_, fields) => {
   expect(read(fields)).toEqual({ failure: "account_refused" });
@@ -51,11 +52,10 @@ test.each<[string, object]>([
   ["no results part", { results: undefined }],
   ["results is null", { results: null }],
   ["results is an object", { results: { 0: found } }],
-  ["a result that is a text", { results: ["x"] }],
-  ["a result without a link", { results: [{ ...found, url: undefined }] }],
-  ["a result with an empty link", { results: [{ ...found, url: "" }] }],
-  ["a link that is a number", { results: [{ ...found, url: 1 }] }],
-  ["a title that is a list", { results: [{ ...found, title: ["x"] }] }],
+  ["only a result that is a text", { results: ["x"] }],
+  ["a list of nothing", { results: [null, {}] }],
+  ["only a result without any text", { results: [{ engine: "google" }] }],
+  ["only a result whose texts are lists", { results: [{ engine: "google", url: [], title: ["x"], content: {} }] }],
   ["a result with an empty engine", { results: [{ ...found, engine: "" }] }],
   ["a result without an engine", { results: [{ ...found, engine: undefined }] }],
   ["no rows and no list of failures", { unresponsive_engines: undefined }],
@@ -73,6 +73,43 @@ test.each(["", "null", "[]", "1", '"x"', "<!doctype html><title>Just a moment...
     expect(searxng.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
   },
 );
+
+test("a row of SearXNG that cannot be read is counted, and the others are returned", () => {
+  const results = ["x", { engine: "google" }, found, { ...found, engine: 7 }, null, {}];
+  const page = read({ results });
+  expect(page).toMatchObject({ elements: [{ title: "Pumps" }], unreadableRows: 3, hasMore: true });
+  expect(read({ results: [found, null, {}] })).not.toHaveProperty("unreadableRows");
+});
+
+test("a result of SearXNG without title or link has what it has", () => {
+  const results = [
+    { ...found, url: undefined },
+    { ...found, title: ["x"], positions: [2] },
+  ];
+  expect(read({ results })).toMatchObject({
+    elements: [
+      { title: "Pumps", url: "" },
+      { title: "", url: "https://pumps.example/1" },
+    ],
+  });
+});
+
+test("elements of SearXNG are returned although the list of results is missing, unless an engine failed", () => {
+  const fields = { results: undefined, answers: [{ answer: "42", engine: "google" }], suggestions: ["pump repair"] };
+  expect(read(fields)).toMatchObject({
+    elements: [{ type: "answer_box" }, { type: "related_searches" }],
+    hasMore: false,
+  });
+  expect(read({ ...fields, unresponsive_engines: [["google", "CAPTCHA"]] })).toEqual({ failure: "blocked" });
+});
+
+test("an instance whose only engine is Google's custom search answers from it, and fails with it", () => {
+  const custom = { ...found, engine: "google cse", engines: ["google cse"], content: "Mar 12, 2024 ... Ten pumps." };
+  expect(read({ results: [custom] })).toMatchObject({
+    elements: [{ type: "organic", description: "Ten pumps.", richSnippet: { top: ["Mar 12, 2024"] } }],
+  });
+  expect(read({ unresponsive_engines: [["google cse", "too many requests"]] })).toEqual({ failure: "blocked" });
+});
 
 test("optional fields in an unexpected form are left out, and the rest of the page is kept", () => {
   const odd = { content: ["x"], author: {}, publishedDate: [], engines: "google", template: 7, positions: { 0: 1 } };

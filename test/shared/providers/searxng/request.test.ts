@@ -20,11 +20,13 @@ describe("request", () => {
       language: "de-AT",
       pageno: "3",
       safesearch: "0",
+      locale: "en",
     });
   });
 
   test("failures are requested in English, whatever the language of the instance", () => {
-    expect(searxng.request(query(), 1).headers["accept-language"]).toBe("en");
+    const { headers, body } = searxng.request(query({ language: "de" }), 1);
+    expect([headers["accept-language"], sent(body)["locale"]]).toEqual(["en", "en"]);
   });
 
   test.each([

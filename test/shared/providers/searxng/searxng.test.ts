@@ -45,6 +45,9 @@ describe("a page of SearXNG", () => {
     ["12. März 2024 — Eine Pumpe.", ["12. März 2024"], "Eine Pumpe."],
     ["01.04.2013 — Eine Pumpe.", ["01.04.2013"], "Eine Pumpe."],
     ["2013年4月1日 — ポンプ", ["2013年4月1日"], "ポンプ"],
+    ["2013. 4. 1. — 펌프", ["2013. 4. 1."], "펌프"],
+    ["3 days ago ... A pump.", ["3 days ago"], "A pump."],
+    ["Apr 1, 2013 … A pump.", ["Apr 1, 2013"], "A pump."],
     ["Top 10 pumps — tried in 2024.", [], "Top 10 pumps — tried in 2024."],
     ["Apr 1, 2013 was a Monday.", [], "Apr 1, 2013 was a Monday."],
   ])("in %j the date is %j", (content, top, description) => {
@@ -63,6 +66,14 @@ describe("a page of SearXNG", () => {
       top: ["2024-03-12"],
       bottom: ["Ann", "65", "1.2K", "Guide"],
     });
+  });
+
+  test.each([
+    [{ publishedDate: "2024-03-12 08:00:00+00:00" }, "2024-03-12"],
+    [{ publishedDate: null, pubdate: "2024-03-12 08:00:00" }, "2024-03-12"],
+    [{ publishedDate: "Tue, 12 Mar 2024" }, "Tue, 12 Mar 2024"],
+  ])("the date of %j is %j", (fields, date) => {
+    expect(pageOf({ results: [row(fields)] }).elements[0]?.richSnippet.top).toEqual([date]);
   });
 
   test("results are in the order of Google's page, not by score", () => {
@@ -96,13 +107,18 @@ describe("a page of SearXNG", () => {
     ]);
     expect(elements.map((found) => element.parse(found))).toEqual(elements);
     expect(elements[0]).toMatchObject({ title: "corrections", siteLinks: [{ title: "garden pump" }] });
+    // Offered by the engine, which searched the keyword as typed.
+    expect(pageOf(partsWithEveryElement)).not.toHaveProperty("searchedKeyword");
     expect(elements[1]).toMatchObject({ url: "https://wiki.example/pump", description: "It moves water." });
     expect(elements[3]).toMatchObject({ description: "Pumpe, bomba" });
     expect(elements[5]).toMatchObject({
       title: "Pump",
       description: "A machine.",
       richSnippet: { bottom: ["Invented: long ago"] },
-      siteLinks: [{ title: "Wiki", url: "https://wiki.example/pump" }, { title: "Hose" }],
+      siteLinks: [
+        { title: "Wiki", url: "https://wiki.example/pump" },
+        { title: "Hose", description: "Things" },
+      ],
     });
     expect(elements.at(-1)?.siteLinks.map(({ title }) => title)).toEqual(["pump repair", "pump noise"]);
   });

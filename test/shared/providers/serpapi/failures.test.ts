@@ -49,8 +49,12 @@ describe("an empty page is a success", () => {
   test.each([
     ["nothing but a status", { search_metadata: succeededMetadata }],
     [
-      "other elements, and not a word about results",
-      { search_metadata: succeededMetadata, related_searches: [{ query: "a" }] },
+      "elements with nothing in them, and not a word about results",
+      { search_metadata: succeededMetadata, related_searches: [], answer_box: { type: "unknow" } },
+    ],
+    [
+      "other elements beside an unknown error",
+      { search_metadata: succeededMetadata, related_searches: [{ query: "a" }], error: "Else." },
     ],
     ["an empty list without a status", { organic_results: [] }],
     ["the sentence of an empty page without a status", { error: noResultsMessage }],

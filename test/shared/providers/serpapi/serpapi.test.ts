@@ -19,6 +19,7 @@ describe("request", () => {
       q: "garden pump",
       gl: "gb",
       hl: "pt-br",
+      location: "United Kingdom",
       device: "desktop",
       start: "20",
       api_key: key,
@@ -29,6 +30,12 @@ describe("request", () => {
     const parameters = parametersOf({ location: "Lyon, France", device: "mobile" }, 1);
     expect(parameters).toMatchObject({ gl: "fr", location: "Lyon,France", device: "mobile", start: "0" });
     expect(parametersOf({ location: "Izmir, Turkey" }, 1)).toMatchObject({ gl: "tr", location: "Izmir,Turkiye" });
+  });
+
+  test("a country that SerpApi's list lacks is sent by its code alone", () => {
+    const parameters = parametersOf({ location: "Cuba" }, 1);
+    expect(parameters).toMatchObject({ gl: "cu" });
+    expect(parameters).not.toHaveProperty("location");
   });
 
   test.each([
@@ -100,7 +107,27 @@ describe("an organic result", () => {
     ["in one line with its count", ["5.0(102)", "5 mins"], { rating: 5, reviews: 102 }, ["5 (102)", "5 mins"]],
     ["with a decimal comma", ["Bewertung: 4,7", "24 Rezensionen"], { rating: 4.7, reviews: 24 }, ["4.7 (24)"]],
     ["with a rounded count", ["4.4 (1.1K)", "$5"], { rating: 4.4, reviews: 1100 }, ["4.4 (1,100)", "$5"]],
-    ["without a count", ["Rating: 9/10", "9 items"], { rating: 9 }, ["9", "9 items"]],
+    ["with a scale that is not 5", ["Rating: 9/10", "9 items"], { rating: 9 }, ["9/10", "9 items"]],
+    [
+      "with a line for screen readers",
+      ["Rating 8.5/10", " 8.5/10", "By Ann"],
+      { rating: 8.5, reviews: 8.5 },
+      ["8.5/10", "By Ann"],
+    ],
+    ["in Arabic digits", ["التقييم ٤٫٤  (١٤٧)", "٤٫٤  (١٤٧)"], { rating: 4.4, reviews: 147 }, ["4.4 (147)"]],
+    [
+      "by its French name, with its votes and what follows them",
+      ["Note : 4,3", "4\u00a0292 avis Non vérifiés", "9 kg"],
+      { rating: 4.5, note: 4.3, avis_non_vérifiés: 4292 },
+      ["4.3 (4,292)", "Non vérifiés", "9 kg"],
+    ],
+    [
+      "by its German name alone",
+      ["Bewertung: 4,7", "24 Rezensionen"],
+      { bewertung: 4.7, rezensionen: 24 },
+      ["4.7 (24)"],
+    ],
+    ["that is none", ["Length: 4.5", "3 doors"], { length: 4.5, doors: 3 }, ["Length: 4.5", "3 doors"]],
     ["that no line contains", ["5 mins"], { rating: 5, reviews: 2 }, ["5 (2)", "5 mins"]],
     ["that was not recognized", ["4.5 stars (3)"], {}, ["4.5 stars (3)"]],
   ])("has its rating once: %s", (_, extensions, detected_extensions, top) => {

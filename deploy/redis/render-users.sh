@@ -1,0 +1,35 @@
+#!/bin/sh
+# Prints users.acl as the ACL file of a Redis or Valkey. A password comes from the environment under the name that users.acl
+# has, or from the file that NAME_FILE names, one password a line: while one is replaced, the user has two.
+set -euf
+
+random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
+
+# Prints the passwords of a name, each as a rule.
+passwords() {
+  path=$(printenv "${1}_FILE" || true)
+  if [ -n "$path" ]; then values=$(cat "$path"); else values=$(printenv "$1" || true); fi
+  for value in ${values:-?}; do
+    case $value in
+      *[!A-Za-z0-9_-]*)
+        echo "$1: expected letters, digits, - or _" >&2
+        exit 1
+        ;;
+    esac
+    printf ' >%s' "$value"
+  done
+}
+
+while read -r first rest; do
+  case $first in
+    "" | "#"*) ;;
+    user) printf '\nuser %s' "$rest" ;;
+    password)
+      rules=$(passwords "$rest")
+      printf %s "$rules"
+      ;;
+    random-password) printf ' >%s' "$(random)" ;;
+    *) printf ' %s' "$first${rest:+ $rest}" ;;
+  esac
+done < "$(dirname "$0")/users.acl"
+echo

@@ -1,0 +1,79 @@
+import type { Command } from "commander";
+import { ConfigError, readConfig } from "../../config.ts";
+import type { CommandContext, RunCommand } from "../run-command.ts";
+import type { Terminal } from "../terminal.ts";
+import { examinePostgres } from "./examine-postgres.ts";
+import { examineRedis } from "./examine-redis.ts";
+import { examineWorkers } from "./examine-workers.ts";
+import { failure, type Finding, formatFindings, ok, warning } from "./finding.ts";
+
+// Deadlines are times of Redis' clock; others only show in logs and in the ledger.
+const clockDifferenceMaxMs = 1_000;
+
+interface Report {
+  ok: boolean;
+  findings: Finding[];
+}
+
+export function addDoctorCommand(program: Command, run: RunCommand, terminal: Terminal): void {
+  program
+    .command("doctor")
+    .summary("examine settings, Postgres, Redis, clocks, workers and providers; exit 1 if searches cannot be served")
+    .description(
+      "Examine what Serpmill needs, and say what to do about what is wrong. Changes nothing, and costs nothing at the providers.",
+    )
+    .option("--json", "print one line of JSON instead of text")
+    .addHelpText("after", "\nExits with 0 if searches can be served, warnings included, and with 1 otherwise.")
+    .showHelpAfterError("(add --help for the arguments)")
+    .action(async ({ json = false }: { json?: boolean }) => {
+      const format = ({ ok: isServing, findings }: Report) =>
+        json ? `${JSON.stringify({ ok: isServing, findings })}\n` : formatFindings(findings);
+      const wrong = wrongSettings(terminal);
+      if (wrong.length === 0) return run(examine, (report) => !report.ok, format);
+      terminal.stdout(format(toReport(wrong)));
+      terminal.exitCode = 1;
+    });
+}
+
+function wrongSettings({ environment }: Terminal): Finding[] {
+  try {
+    readConfig(environment);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.lines.map((line) => failure("settings", line, "See docs/operating/configuration.md."));
+  }
+}
+
+async function examine({ config, database, redis }: CommandContext): Promise<Report> {
+  // Loaded on demand, as in the command `providers check`.
+  const { examineProviders } = await import("./examine-providers.ts");
+  const [postgres, inRedis, providers] = await Promise.all([
+    examinePostgres(database),
+    examineRedis(redis, config.REDIS_URL),
+    examineProviders(config),
+  ]);
+  const { clock } = inRedis;
+  const workers = clock ? await examineWorkers(redis, clock) : [];
+  const aheadMs = { Postgres: postgres.aheadMs, Redis: clock && clock.nowMs() - Date.now() };
+  const settings = ok("settings", "all of them are valid");
+  return toReport([
+    settings,
+    ...postgres.findings,
+    ...inRedis.findings,
+    examineClocks(aheadMs),
+    ...workers,
+    ...providers,
+  ]);
+}
+
+/** @param aheadMs by how much each clock is ahead of this machine's. */
+function examineClocks(aheadMs: Record<string, number | undefined>): Finding {
+  const known = [0, ...Object.values(aheadMs).filter((ahead) => ahead !== undefined)];
+  const differenceMs = Math.round(Math.max(...known) - Math.min(...known));
+  const found = `this machine, ${Object.keys(aheadMs).join(" and ")} differ by ${differenceMs} ms at most`;
+  if (differenceMs <= clockDifferenceMaxMs) return ok("clocks", found);
+  return warning("clocks", found, "Synchronize the clocks of all machines (NTP).");
+}
+
+const toReport = (findings: Finding[]): Report => ({ ok: findings.every(({ state }) => state !== "error"), findings });

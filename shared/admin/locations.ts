@@ -1,0 +1,83 @@
+import type { Command } from "commander";
+import type { Config } from "../config.ts";
+import { readStoredLists, removeList, type StoredList } from "../locations/stored-lists.ts";
+import type { Provider } from "../providers/provider.ts";
+import { CommandRefused } from "./command-refused.ts";
+import type { CommandContext, RunCommand } from "./run-command.ts";
+
+const msPerDay = 86_400_000;
+
+export function addLocationCommands(program: Command, run: RunCommand): void {
+  const locations = program
+    .command("locations")
+    .description("locations: the providers' own lists of the cities and regions that they search from");
+  locations
+    .command("refresh")
+    .description(
+      "fetch and store the list of each provider of SERP_PROVIDERS that publishes one; exit 1 if one was not replaced",
+    )
+    .option("--accept-shorter", "replace a list even by one that is much shorter")
+    .action(({ acceptShorter = false }: { acceptShorter?: boolean }) =>
+      run(
+        (context) => refresh(context, acceptShorter),
+        ({ failed }) => failed.length > 0,
+      ),
+    );
+  locations
+    .command("list")
+    .description("list the stored lists with their dates")
+    .action(() => run(async ({ database }) => ({ lists: (await readStoredLists(database)).map(describe) })));
+  locations
+    .command("remove")
+    .description(
+      "remove a stored list: from then on, cities and regions are sent to this provider as callers wrote them",
+    )
+    .argument("<provider>", "the provider's name")
+    .action((provider: string) => run((context) => remove(context, provider)));
+}
+
+async function refresh(context: CommandContext, acceptShorter: boolean) {
+  const { database, warn } = context;
+  // Loaded on demand: the providers and their HTTP client would add to the start of every other command.
+  const { listBytesMax, refreshList } = await import("../locations/refresh-list.ts");
+  const { openProviderHttp } = await import("../providers/policies/http.ts");
+  const providers = await providersWithList(context.config);
+  const http = openProviderHttp({ bodyBytesMax: listBytesMax });
+  const [lists, failed]: [object[], object[]] = [[], []];
+  try {
+    // One after the other: each list takes some hundred megabytes while it is read.
+    for (const provider of providers) {
+      const onProgress = (step: string) => warn(`${provider.name}: ${step}`);
+      const refreshed = await refreshList(provider, { http, database, acceptShorter, onProgress });
+      if ("problem" in refreshed) {
+        failed.push({ provider: provider.name, problem: refreshed.problem });
+        warn(`${provider.name} ${refreshed.problem}. The stored list was not changed.`);
+      } else lists.push(describe(refreshed));
+    }
+  } finally {
+    await http.close();
+  }
+  return { lists, failed };
+}
+
+/** @throws {CommandRefused} if there is none. */
+async function providersWithList(config: Config) {
+  const { openProviders } = await import("../providers/registry.ts");
+  const providers = openProviders(config).filter(publishesList);
+  if (providers.length > 0) return providers;
+  throw new CommandRefused("No provider of SERP_PROVIDERS publishes a list of its locations.");
+}
+
+function publishesList(provider: Provider): provider is Provider & Required<Pick<Provider, "locations">> {
+  return provider.locations !== undefined;
+}
+
+async function remove({ database }: CommandContext, provider: string) {
+  if (!(await removeList(database, provider))) throw new CommandRefused(`There is no stored list of "${provider}".`);
+  return { provider, removed: true };
+}
+
+function describe({ provider, locations, refreshedAt }: StoredList) {
+  const ageDays = Math.floor((Date.now() - refreshedAt.getTime()) / msPerDay);
+  return { provider, locations, refreshedAt: refreshedAt.toISOString(), ageDays };
+}

@@ -1,0 +1,71 @@
+-- What the processes may do. Every migration run ends with this file, in the same transaction, whether or not a migration
+-- was pending: a database that was restored from a dump has neither the role, which belongs to the server, nor what was
+-- granted to it. Grant new tables, columns and functions here, not in a migration.
+
+do $$
+begin
+  if not exists (select from pg_roles where rolname = 'serpmill') then
+    create role serpmill nologin;
+  end if;
+exception when duplicate_object or unique_violation then null; -- Another database of this server makes it right now.
+end $$;
+
+do $$
+begin
+  if not pg_has_role(current_user, 'serpmill', 'member') then
+    execute format('grant serpmill to %I', current_user);
+  end if;
+  -- Since Postgres 16 the user that made a role is its member without being allowed to switch to it.
+  set local role serpmill;
+  reset role;
+exception when insufficient_privilege then
+  execute format('grant serpmill to %I', current_user);
+end $$;
+
+-- The functions that move money look up names in this schema, so only the owner may create anything in it.
+revoke create on schema public from public;
+grant usage on schema public to serpmill;
+
+revoke all on all tables in schema public from serpmill;
+revoke all on all functions in schema public from serpmill;
+
+-- Processes move money only by calling these functions, which run as their owner.
+revoke execute on function
+  refuse_change, answer_slot, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
+from public;
+grant execute on function
+  answer_slot, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
+to serpmill;
+
+-- So that the operator's doctor can see whether a migration is pending.
+grant select on migrations to serpmill;
+
+-- The ledger is read, never written. Confirming a delivery deletes its row from `undelivered`.
+grant select on organizations, tokens, plans, ledger_entries, answers, paid_keys, undelivered to serpmill;
+grant delete on undelivered, paid_keys to serpmill;
+
+-- The operator's commands, column by column: never a balance, a version, or the hash and owner of a token that exists.
+grant insert (id, name, plan_code), update (plan_code, suspended_at) on organizations to serpmill;
+grant insert (id, organization_id, hash, last4, expires_at), update (last_used_at, revoked_at) on tokens to serpmill;
+grant
+  insert (code, price_mils, window_limit, window_seconds, concurrency, operations),
+  update (price_mils, window_limit, window_seconds, concurrency, operations)
+on plans to serpmill;
+
+-- The command that refreshes the lists of locations replaces them whole.
+grant select, insert, update, delete on location_lists to serpmill;
+grant select, insert, delete on locations to serpmill;
+
+-- Keys are deleted only once their 24 hours are over. A policy names the role, so a restore without the role lacks it.
+do $$
+begin
+  if not (select relrowsecurity from pg_class where oid = 'paid_keys'::regclass) then
+    alter table paid_keys enable row level security;
+  end if;
+  if not exists (select from pg_policy where polrelid = 'paid_keys'::regclass and polname = 'keys_are_read') then
+    create policy keys_are_read on paid_keys for select to serpmill using (true);
+  end if;
+  if not exists (select from pg_policy where polrelid = 'paid_keys'::regclass and polname = 'expired_keys_are_deleted') then
+    create policy expired_keys_are_deleted on paid_keys for delete to serpmill using (expires_at < now());
+  end if;
+end $$;

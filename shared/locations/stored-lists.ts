@@ -1,0 +1,149 @@
+import type pg from "pg";
+import { z } from "zod";
+import type { Database } from "../database/pool.ts";
+import type { ListedLocation } from "./listed-location.ts";
+
+/** The providers' lists of locations in Postgres: tables `location_lists` and `locations`. */
+
+/** Rows that one statement inserts: a tenth of a second's work. */
+const rowsPerInsert = 10_000;
+/** Replacing a list of 200,000 rows takes seconds. */
+const statementTimeoutMs = 60_000;
+/** More places of one name are in no country. */
+const namesakesMax = 500;
+/** More names with one initial are in no country's list. */
+const neighborsMax = 20_000;
+/** Sorts after every letter. */
+const lastCharacter = "\u{10ffff}";
+
+export type StoredList = { provider: string; locations: number; refreshedAt: Date };
+export type StoredLocation = ListedLocation & { provider: string };
+type Named = { countryCode: string; firstPart: string };
+
+const listRow = z.object({ provider: z.string(), locations: z.number(), refreshed_at: z.date() });
+const locationRow = z.object({
+  provider: z.string(),
+  country_code: z.string(),
+  folded: z.string(),
+  name: z.string(),
+  is_market: z.boolean(),
+});
+const firstPartRow = z.object({ first_part: z.string() });
+
+export async function readStoredLists(database: Database): Promise<StoredList[]> {
+  const { rows } = await database.query(
+    "select provider, locations, refreshed_at from location_lists order by provider",
+  );
+  return rows.map(toStoredList);
+}
+
+/**
+ * Replaces the list of a provider in one transaction: until its end, and if it does not get there, the old list counts. Two
+ * refreshes of one list wait for each other.
+ */
+export async function storeList(
+  database: Database,
+  provider: string,
+  {
+    locations,
+    onProgress,
+  }: { locations: readonly ListedLocation[]; onProgress: (stored: number) => Promise<void> | void },
+): Promise<StoredList> {
+  return unhurried(database, async (query) => {
+    const { rows } = await query(
+      `insert into location_lists (provider, locations) values ($1, $2)
+       on conflict (provider) do update set locations = excluded.locations, refreshed_at = clock_timestamp()
+       returning provider, locations, refreshed_at`,
+      [provider, locations.length],
+    );
+    await query("delete from locations where provider = $1", [provider]);
+    for (let start = 0; start < locations.length; start += rowsPerInsert) {
+      const batch = locations.slice(start, start + rowsPerInsert);
+      await query(
+        `insert into locations (provider, country_code, folded, name, is_market)
+         select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::boolean[])`,
+        [
+          provider,
+          batch.map(({ countryCode }) => countryCode),
+          batch.map(({ folded }) => folded),
+          batch.map(({ name }) => name),
+          batch.map(({ isMarket }) => isMarket),
+        ],
+      );
+      await onProgress(start + batch.length);
+    }
+    return toStoredList(rows[0]);
+  });
+}
+
+/** @returns whether there was a list. */
+export async function removeList(database: Database, provider: string): Promise<boolean> {
+  const { rowCount } = await unhurried(database, (query) =>
+    query("delete from location_lists where provider = $1", [provider]),
+  );
+  return rowCount === 1;
+}
+
+type Run = (text: string, values: unknown[]) => Promise<pg.QueryResult>;
+
+/** One transaction whose statements may take longer than those of a search. */
+async function unhurried<Result>(database: Database, work: (query: Run) => Promise<Result>): Promise<Result> {
+  const client = await database.connect();
+  try {
+    await client.query("begin");
+    await client.query(`set local statement_timeout = ${statementTimeoutMs}`);
+    // pg reads this option of a query, which its types lack: the pool's own limit is for searches.
+    const limit: object = { query_timeout: statementTimeoutMs };
+    const result = await work((text, values) => client.query({ text, values, ...limit }));
+    await client.query("commit");
+    client.release();
+    return result;
+  } catch (error) {
+    // The server rolls the transaction back when the connection ends.
+    client.release(true);
+    throw error;
+  }
+}
+
+/** The locations of a country whose names begin with these folded parts, in all lists of these providers. */
+export async function findNamesakes(
+  database: Database,
+  providers: readonly string[],
+  { countryCode, firstPart }: Named,
+): Promise<StoredLocation[]> {
+  const { rows } = await database.query({
+    name: "find_namesakes",
+    // A name ends, or goes on after a comma. All names that go on are between that comma and the character after it.
+    text: `select provider, country_code, folded, name, is_market from locations
+           where provider = any($1) and country_code = $2
+             and (folded = $3 or (folded >= $3 || ',' and folded < $3 || '-'))
+           order by folded, name limit ${namesakesMax}`,
+    values: [providers, countryCode, firstPart],
+  });
+  return rows.map(toStoredLocation);
+}
+
+/** The first parts of all names in a country that begin with the same letter, folded. */
+export async function findFirstParts(
+  database: Database,
+  providers: readonly string[],
+  { countryCode, firstPart }: Named,
+): Promise<string[]> {
+  const [initial = ""] = firstPart;
+  const { rows } = await database.query(
+    `select distinct split_part(folded, ',', 1) as first_part from locations
+     where provider = any($1) and country_code = $2 and folded >= $3 and folded < $4 limit ${neighborsMax}`,
+    [providers, countryCode, initial, `${initial}${lastCharacter}`],
+  );
+  return rows.map((row) => firstPartRow.parse(row).first_part);
+}
+
+function toStoredList(row: unknown): StoredList {
+  const { provider, locations, refreshed_at: refreshedAt } = listRow.parse(row);
+  return { provider, locations, refreshedAt };
+}
+
+function toStoredLocation(row: unknown): StoredLocation {
+  const { provider, country_code: countryCode, folded, name, is_market: isMarket } = locationRow.parse(row);
+  return { provider, countryCode, folded, name, isMarket };
+}

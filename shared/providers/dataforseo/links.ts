@@ -1,0 +1,154 @@
+import { joinWithDots, type RawLink, joinLines } from "../build-element.ts";
+import type { Fields } from "../read-rows.ts";
+import { isOverview, readOverview } from "./ai-overview.ts";
+import {
+  firstText,
+  formatDate,
+  formatPrices,
+  formatRating,
+  splitAtDots,
+  tableLines,
+  textsOf,
+  toRows,
+  toTexts,
+} from "./item-fields.ts";
+
+/** Links are found in the element, in its items, and in the parts of its items. */
+const linkDepthMax = 3;
+/** No list on a page of results is longer. */
+const listRowsMax = 500;
+/** A heading is repeated for each member of its group, so a long one would multiply. */
+const headingCharactersMax = 200;
+
+/** Lists whose members are not links of the element: the `images` of an element repeat its own link. */
+const fieldsWithoutLinks = new Set(["images", "rectangle", "highlighted"]);
+/** Lists of texts that are keywords to search for. Other lists of texts belong to the element. */
+const keywordFields = new Set(["items", "related_searches", "extended_people_also_search"]);
+const titleFields = ["title", "question_text", "alt", "tweet", "featured_title"];
+const sourceFields = ["source", "seller", "marketplace", "author", "location", "contract_type", "salary"];
+const durationFields = ["time", "time_to_play"];
+const textFields = [
+  "description",
+  "snippet",
+  "answer_text",
+  "text",
+  "subtitle",
+  "featured_title",
+  "consideration_category",
+  "refine_type",
+  "keyword",
+];
+/** Numbers without a word, by the word that Google shows beside them. */
+const counts = [
+  ["posts", "posts_count"],
+  ["votes", "votes"],
+] as const;
+
+/** A member of an element as a link, described by its price, source, date and texts. */
+export function toLink(row: Fields): RawLink {
+  const answers = answersOf(row);
+  const title =
+    firstText(row, ...titleFields) || (firstText(row, "url") && firstText(row, "source", "description", "domain"));
+  const details = new Set([
+    ...formatPrices(row),
+    ...textsOf(row, sourceFields),
+    ...splitAtDots(firstText(row, "pre_snippet")),
+    formatDate(row),
+    ...textsOf(row, durationFields),
+    formatRating(row),
+    firstText(row, "phone"),
+    ...toTexts(row["badges"]),
+    ...textsOf(row, textFields).map(withoutDash),
+    ...splitAtDots(firstText(row, "extended_snippet")),
+    ...counts.map(([word, field]) => countText(word, firstText(row, field))),
+    ...answers.map(({ text }) => text),
+  ]);
+  details.delete(title);
+  return { title, url: addressOf(row, answers), description: joinWithDots(...details) };
+}
+
+/** Questions, each described by its answer and the page that answers it, and after them the pages that generated answers cite. */
+export function questionLinks(rows: readonly Fields[]): RawLink[] {
+  const cited: RawLink[] = [];
+  const questions = rows.slice(0, listRowsMax).map((row) => {
+    const answers = answersOf(row);
+    cited.push(...answers.flatMap(({ links }) => links));
+    const title = firstText(row, ...titleFields);
+    const details = new Set([
+      ...textsOf(row, ["answer_text", "description", "snippet"]),
+      ...answers.map(({ text }) => text),
+      ...textsOf(row, ["source", "consideration_category"]),
+      countText("votes", firstText(row, "votes")),
+    ]);
+    details.delete(title);
+    return { title, url: addressOf(row, answers), description: joinWithDots(...details) };
+  });
+  return [...questions, ...cited];
+}
+
+/** What a page shows below a row when it is opened: the answer to a question, or a page that mentions a product. */
+type Answer = { text: string; url: string; links: readonly RawLink[] };
+
+function answersOf(row: Fields): Answer[] {
+  const expanded = toRows(row["expanded_element"]);
+  return (expanded.length > 0 ? expanded : toRows(row["mentioned_in"]).slice(0, 1)).map(readAnswer);
+}
+
+/** A generated answer, or one with the title and the date of its page. */
+function readAnswer(answer: Fields): Answer {
+  if (isOverview(answer) || Array.isArray(answer["items"])) {
+    const { paragraphs, tableRows, links } = readOverview(answer);
+    const text = joinWithDots(joinLines(paragraphs), tableRows.join("; "));
+    return { text, url: links.find(({ url }) => url !== "")?.url ?? "", links };
+  }
+  const texts = new Set([
+    ...textsOf(answer, ["featured_title", "description", "snippet", "text"]),
+    tableLines(answer).join("; "),
+    ...textsOf(answer, ["title", "breadcrumb"]),
+    formatDate(answer),
+  ]);
+  const links = toTexts(answer["related_searches"]).map((title) => ({ title }));
+  return { text: joinWithDots(...texts), url: firstText(answer, "url"), links };
+}
+
+function addressOf(row: Fields, answers: readonly Answer[]): string {
+  const isImage = firstText(row, "type").endsWith("images_element");
+  return (
+    firstText(row, "url", ...(isImage ? ["image_url"] : [])) ||
+    (answers.find(({ url }) => url !== "")?.url ?? firstText(row, "booking_url", "marketplace_url"))
+  );
+}
+
+function countText(word: string, count: string): string {
+  return count && `${word}: ${count}`;
+}
+
+/** `- Cited by 462`, which Google shows after the author. */
+function withoutDash(text: string): string {
+  return text.startsWith("- ") ? text.slice(2) : text;
+}
+
+/** All links of an element, in its order: from its lists, their parts and its single links. A keyword becomes a link without a URL. */
+export function collectLinks(row: Fields, depth = linkDepthMax): RawLink[] {
+  return Object.entries(row).flatMap(([field, value]) => {
+    if (fieldsWithoutLinks.has(field) || (!Array.isArray(value) && field !== "link" && field !== "items")) return [];
+    const keywords = keywordFields.has(field) && Array.isArray(value) ? toTexts(value).slice(0, listRowsMax) : [];
+    return [...keywords.map((title) => ({ title })), ...linksOfList(value, depth)];
+  });
+}
+
+function linksOfList(value: unknown, depth: number): RawLink[] {
+  return toRows(value)
+    .slice(0, listRowsMax)
+    .flatMap((row) => {
+      const inner = depth > 1 ? collectLinks(row, depth - 1) : [];
+      const own = toLink(row);
+      if (own.url !== "" || inner.length === 0) return [own, ...inner];
+      // A row that only groups others, such as `Songs`, is not a link itself: its title describes each of them.
+      const title = (own.title ?? "").slice(0, headingCharactersMax);
+      return inner.map((link, at) => {
+        const texts = [title, at === 0 ? (own.description ?? "") : "", link.description ?? ""];
+        return { ...link, description: joinWithDots(...texts) };
+      });
+    });
+}

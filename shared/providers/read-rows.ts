@@ -1,0 +1,30 @@
+/** An object of an answer. None of its fields has been checked. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Whether it is an object and not a list. */
+export function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Reads the rows of a list one by one, so that a page is not lost for one bad row.
+ * @param read returns undefined for a row that it cannot read.
+ * @returns what was read, and how many of the other rows hold something. Null, "" and {} hold nothing.
+ */
+export function readRows<Found>(
+  rows: readonly unknown[],
+  read: (row: unknown) => Found | undefined,
+): { found: Found[]; unreadableRows: number } {
+  const found: Found[] = [];
+  let unreadableRows = 0;
+  for (const row of rows) {
+    const part = read(row);
+    if (part !== undefined) found.push(part);
+    else if (!holdsNothing(row)) unreadableRows += 1;
+  }
+  return { found, unreadableRows };
+}
+
+function holdsNothing(row: unknown): boolean {
+  return row === undefined || row === null || row === "" || (isObject(row) && Object.keys(row).length === 0);
+}

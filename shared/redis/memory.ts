@@ -1,0 +1,25 @@
+import type { Redis } from "ioredis";
+import { runPeriodically } from "../concurrency/run-periodically.ts";
+import type { Context } from "../context.ts";
+
+const measuringPauseMs = 5_000;
+
+/** What Redis uses, and its maxmemory: 0 if that is not set. */
+export async function readMemory(redis: Redis): Promise<{ usedBytes: number; limitBytes: number }> {
+  const info = await redis.info("memory");
+  const bytesOf = (field: string) => Number(new RegExp(`^${field}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
+  return { usedBytes: bytesOf("used_memory"), limitBytes: bytesOf("maxmemory") };
+}
+
+/** Reports the memory of Redis as metrics. It only reads, so it also sees a Redis that is full. */
+export function startMeasuringMemory({ redis, metrics, log, shutdown }: Context): void {
+  const { redisMemoryUsed, redisMemoryLimit } = metrics;
+  const run = async () => {
+    const { usedBytes, limitBytes } = await readMemory(redis);
+    redisMemoryUsed.set(usedBytes);
+    if (limitBytes > 0) redisMemoryLimit.set(limitBytes);
+    else redisMemoryLimit.remove();
+  };
+  const measured = [redisMemoryUsed, redisMemoryLimit];
+  runPeriodically({ name: "memory", pauseMs: measuringPauseMs, run, measured, log, metrics, shutdown });
+}

@@ -1,0 +1,101 @@
+import { formatTable } from "../../shared/admin/format-table.ts";
+import { type Coverage, type Field, fields } from "../harness/expected-elements/expected-elements.ts";
+import { type ProviderAnswer, httpProviders, readAnswer } from "../harness/fixtures/provider-answers.ts";
+import { type Extraction, measureExtraction, type Share } from "./answers.ts";
+import { measureCost } from "./measure-cost.ts";
+
+const exampleCharactersMax = 60;
+
+/** Four tables: what the adapters extract from answers, in all and by type of element; what they lose; and what reading costs. */
+export function answersReport(answers: readonly ProviderAnswer[], options: { measuredMs: number }): string {
+  const counts = measureExtraction(answers).filter(({ recorded, madeUp }) => recorded + madeUp > 0);
+  return [countTable(counts), typeTable(counts), lostTable(counts), costTable(answers, options)].join("\n");
+}
+
+function countTable(counts: readonly Extraction[]): string {
+  const titles = [
+    "provider",
+    "recorded",
+    "made up",
+    "pages read",
+    "elements → results",
+    ...fields,
+    "failures mapped",
+    "lost texts",
+    "lost links",
+  ];
+  const lines = counts.map(({ provider, recorded, madeUp, pages, coverage, failures, lost }) => [
+    provider,
+    String(recorded),
+    String(madeUp),
+    shareText(pages),
+    ...coverageCells(coverage, fields),
+    shareText(failures),
+    String(lost.filter(({ isLink }) => !isLink).length),
+    String(lost.filter(({ isLink }) => isLink).length),
+  ]);
+  return formatTable(titles, lines);
+}
+
+function typeTable(counts: readonly Extraction[]): string {
+  const fieldsOfElements = fields.filter((field) => field !== "total");
+  const lines = counts.flatMap(({ provider, coverageByType }) =>
+    [...coverageByType]
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .map(([type, coverage]) => [provider, type, ...coverageCells(coverage, fieldsOfElements)]),
+  );
+  return formatTable(["provider", "type", "elements → results", ...fieldsOfElements], lines);
+}
+
+/** What is lost, by its place in the answer; most often lost comes first. */
+function lostTable(counts: readonly Extraction[]): string {
+  const lines = counts.flatMap(({ provider, lost }) =>
+    [...Map.groupBy(lost, ({ path }) => path)]
+      .toSorted(([, one], [, other]) => other.length - one.length)
+      .map(([path, values]) => [provider, path, String(values.length), exampleOf(values[0]?.value ?? "")]),
+  );
+  return formatTable(["provider", "lost", "times", "for example"], lines);
+}
+
+function exampleOf(value: string): string {
+  const line = value.replace(/\s+/g, " ").replaceAll("|", "/");
+  return line.length > exampleCharactersMax ? `${line.slice(0, exampleCharactersMax)}…` : line;
+}
+
+function coverageCells(coverage: Coverage, columns: readonly Field[]): string[] {
+  return [`${coverage.expected} → ${coverage.extracted}`, ...columns.map((field) => shareText(coverage.fields[field]))];
+}
+
+/** `–` if no answer contains the field. */
+function shareText({ expected, extracted }: Share): string {
+  return expected === 0 ? "–" : `${extracted} of ${expected}`;
+}
+
+function costTable(answers: readonly ProviderAnswer[], options: { measuredMs: number }): string {
+  const titles = ["provider", "page", "kB", "µs, median", "µs, p99", "MB/s", "× JSON.parse"];
+  const lines = httpProviders.flatMap((provider) => {
+    const pages = answers.filter((answer) => answer.provider === provider && answer.expected !== undefined);
+    return medianAndLargest(pages).map(([size, answer]) => {
+      const bytes = Buffer.byteLength(answer.body);
+      // One right after the other, so that a slow moment of the machine affects both.
+      const reading = measureCost(() => readAnswer(answer), options);
+      const parsing = measureCost((): unknown => JSON.parse(answer.body), options);
+      const numbers = [bytes / 1_000, reading.medianUs, reading.p99Us, bytes / reading.medianUs];
+      const ratio = (reading.medianUs / parsing.medianUs).toFixed(1);
+      const page = `${size}, ${answer.isRecorded ? "recorded" : "made up"}`;
+      return [provider, page, ...numbers.map((number) => number.toFixed(0)), ratio];
+    });
+  });
+  return formatTable(titles, lines);
+}
+
+/** The page of median size, and the largest page if it is a different one. */
+function medianAndLargest(pages: readonly ProviderAnswer[]): [size: string, answer: ProviderAnswer][] {
+  const bySize = pages.toSorted((a, b) => a.body.length - b.body.length);
+  const median = bySize[Math.floor(bySize.length / 2)];
+  const largest = bySize.at(-1);
+  return [
+    ...(median === undefined ? [] : [["median", median] satisfies [string, ProviderAnswer]]),
+    ...(largest === undefined || largest === median ? [] : [["largest", largest] satisfies [string, ProviderAnswer]]),
+  ];
+}

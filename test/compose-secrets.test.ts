@@ -1,0 +1,176 @@
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { readConfig, readMigrationConfig } from "../shared/config.ts";
+import { readSource } from "./harness/assertions/sources.ts";
+
+/** The secrets of docker compose: files, of which each container gets those that it needs, and no value in an environment. */
+
+const composeFile = z.object({
+  services: z.record(
+    z.string(),
+    z.object({
+      networks: z.array(z.string()),
+      environment: z.record(z.string(), z.string()).default({}),
+      secrets: z.array(z.string()).default([]),
+    }),
+  ),
+  secrets: z.record(z.string(), z.object({ file: z.string() })),
+});
+const compose = composeFile.parse(parse(readSource("docker-compose.yml"), { merge: true }));
+const { services } = compose;
+const environmentOf = (name: string) => services[name]?.environment ?? {};
+
+const providerKeys = ["DATAFORSEO_LOGIN", "DATAFORSEO_PASSWORD", "SERPAPI_API_KEY", "SERPER_API_KEY"];
+const stripeKeys = ["STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET"];
+
+test("an API has no way out unless its operator asks for one", () => {
+  expect(services["api"]?.networks).toEqual(["data", "ops", "${API_NETWORK:-edge}"]);
+});
+
+test("each container gets only the secrets that it needs", () => {
+  const given = Object.entries(services).map(([name, { secrets }]) => [name, secrets.toSorted()]);
+  expect(Object.fromEntries(given)).toMatchObject({
+    api: ["DATABASE_URL", "REDIS_URL_API", ...stripeKeys],
+    worker: ["DATABASE_URL", "REDIS_URL_WORKER", ...providerKeys].toSorted(),
+    migrate: ["DATABASE_URL", "MIGRATION_DATABASE_URL"],
+    postgres: ["MIGRATION_DATABASE_URL"],
+    redis: ["REDIS_API_PASSWORD", "REDIS_WORKER_PASSWORD"],
+  });
+});
+
+test("no environment in the compose file has a secret, and every file that one names is mounted", () => {
+  for (const [name, { environment, secrets }] of Object.entries(services)) {
+    const values = Object.entries(environment).filter(([key]) => /(KEY|SECRET|PASSWORD|LOGIN|_URL)$/.test(key));
+    expect({ name, values: values.filter(([, value]) => value !== "") }).toEqual({ name, values: [] });
+    const files = Object.values(environment).flatMap((value) => /^\/run\/secrets\/(.+)$/.exec(value)?.[1] ?? []);
+    expect({ name, missing: files.filter((file) => !secrets.includes(file)) }).toEqual({ name, missing: [] });
+  }
+  expect(readSource("docker-compose.yml")).not.toMatch(/:\/\/[\w-]*:[^/]*@/);
+});
+
+/** What .env may have reaches each container of ours unless the compose file overrides it. */
+test("an API gets no key of a provider, and a worker none of Stripe, whatever .env has", () => {
+  const overridden = (names: readonly string[]) =>
+    Object.fromEntries(names.flatMap((name) => [name, `${name}_FILE`]).map((name) => [name, ""]));
+  expect(environmentOf("api")).toMatchObject(overridden(["MIGRATION_DATABASE_URL", ...providerKeys]));
+  expect(environmentOf("worker")).toMatchObject(overridden(["MIGRATION_DATABASE_URL", ...stripeKeys]));
+});
+
+async function checkoutWith(env?: string) {
+  const folder = await mkdtemp(join(tmpdir(), "serpmill-passwords-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await mkdir(join(folder, "deploy"));
+  await cp("deploy/passwords.sh", join(folder, "deploy/passwords.sh"));
+  await cp(".env.example", join(folder, ".env.example"));
+  if (env !== undefined) await writeFile(join(folder, ".env"), env);
+  const secrets = join(folder, "secrets");
+  return {
+    secrets,
+    run: () => promisify(execFile)("/bin/sh", [join(folder, "deploy/passwords.sh")]),
+    env: () => readFile(join(folder, ".env"), "utf8"),
+    write: (text: string) => writeFile(join(folder, ".env"), text),
+    all: async () => {
+      const names = (await readdir(secrets)).toSorted();
+      return Promise.all(names.map(async (name) => [name, await readFile(join(secrets, name), "utf8")] as const));
+    },
+  };
+}
+
+test("random passwords are written once, each secret that compose mounts has a file, and only the owner can reach them", async () => {
+  const checkout = await checkoutWith();
+  await checkout.run();
+  const first = await checkout.all();
+  expect(first.map(([name]) => name)).toEqual(Object.keys(compose.secrets).toSorted());
+  const passwords = first.flatMap(([, text]) => /(?<=:|^)[0-9a-f]{48}(?=@|\n)/.exec(text)?.[0] ?? []);
+  expect(passwords).toHaveLength(6);
+  expect(new Set(passwords).size).toBe(4);
+  expect((await stat(checkout.secrets)).mode & 0o777).toBe(0o700);
+  // The containers run as other users than the owner of the files.
+  for (const [name] of first) expect((await stat(join(checkout.secrets, name))).mode & 0o777).toBe(0o644);
+  const env = await checkout.env();
+  expect(env).toContain("\nSECRETS_FOLDER=./secrets\n");
+  expect(env).not.toMatch(new RegExp(passwords.join("|")));
+  await checkout.run();
+  expect(await checkout.all()).toEqual(first);
+  expect(await checkout.env()).toBe(env);
+});
+
+const before = `SERPER_API_KEY=canary-key
+STRIPE_SECRET_KEY=sk_test_canary12
+LOG_LEVEL=debug
+POSTGRES_PASSWORD=canary-owner
+POSTGRES_PROCESS_PASSWORD=canary-login
+REDIS_API_PASSWORD=canary-api
+# REDIS_WORKER_PASSWORD=
+`;
+
+test("secrets that .env had until now are moved to files, and the settings say where they are", async () => {
+  const checkout = await checkoutWith(before);
+  await checkout.run();
+  const files = Object.fromEntries(await checkout.all());
+  expect(files).toMatchObject({
+    MIGRATION_DATABASE_URL: "postgres://owner:canary-owner@postgres:5432/serpmill\n",
+    DATABASE_URL: "postgres://serpmill_app:canary-login@postgres:5432/serpmill\n",
+    REDIS_API_PASSWORD: "canary-api\n",
+    REDIS_URL_API: "redis://api:canary-api@redis:6379\n",
+    SERPER_API_KEY: "canary-key\n",
+    STRIPE_SECRET_KEY: "sk_test_canary12\n",
+    STRIPE_WEBHOOK_SECRET: "",
+  });
+  const env = await checkout.env();
+  expect(env).not.toContain("canary");
+  expect(env).toContain("LOG_LEVEL=debug\n");
+  expect(env.match(/^\w+_FILE=.*$/gm)).toEqual([
+    "SERPER_API_KEY_FILE=/run/secrets/SERPER_API_KEY",
+    "STRIPE_SECRET_KEY_FILE=/run/secrets/STRIPE_SECRET_KEY",
+  ]);
+  expect((await stat(join(checkout.secrets, "..", ".env"))).mode & 0o777).toBe(0o600);
+});
+
+test("a secret that .env has beside its file is refused, and neither is lost", async () => {
+  const checkout = await checkoutWith(before);
+  await checkout.run();
+  const first = await checkout.all();
+  await checkout.write("SECRETS_FOLDER=./secrets\nSERPER_API_KEY=other\n");
+  await expect(checkout.run()).rejects.toMatchObject({
+    stderr: "SERPER_API_KEY is in .env, and ./secrets/SERPER_API_KEY has a secret too: remove one of them\n",
+  });
+  expect(await checkout.all()).toEqual(first);
+  expect(await checkout.env()).toContain("SERPER_API_KEY=other");
+});
+
+test("each process of ours starts with the files and the .env that the script writes", async () => {
+  const checkout = await checkoutWith(
+    `${before}STRIPE_WEBHOOK_SECRET=whsec_canary12\nPUBLIC_URL=https://serp.example\n`,
+  );
+  await checkout.run();
+  const lines = [...(await checkout.env()).matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name = "", value = ""]) => [
+    name,
+    value,
+  ]);
+  const inContainer = (name: string) => {
+    const environment: Record<string, string> = { ...Object.fromEntries(lines), ...environmentOf(name) };
+    // A container has the folder at another place, and compose fills in defaults.
+    const moved = Object.entries(environment).map(([key, value]) => [
+      key,
+      value.replace(/^\/run\/secrets/, checkout.secrets).replace(/^\$\{\w+:-(.*)\}$/, "$1"),
+    ]);
+    return Object.fromEntries(moved);
+  };
+  const api = readConfig(inContainer("api"));
+  expect(api).toMatchObject({ REDIS_URL: "redis://api:canary-api@redis:6379", STRIPE_SECRET_KEY: "sk_test_canary12" });
+  expect(api.SERPER_API_KEY).toBeUndefined();
+  const worker = readConfig(inContainer("worker"));
+  expect(worker).toMatchObject({ DATABASE_URL: api.DATABASE_URL, SERPER_API_KEY: "canary-key" });
+  expect(worker.STRIPE_SECRET_KEY).toBeUndefined();
+  expect(readMigrationConfig(inContainer("migrate"))).toEqual({
+    ownerUrl: "postgres://owner:canary-owner@postgres:5432/serpmill",
+    processUrl: api.DATABASE_URL,
+  });
+});

@@ -1,0 +1,91 @@
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { readSource } from "./harness/assertions/sources.ts";
+
+/** Alertmanager: what it does with the alerts, and how it runs in docker compose. */
+
+const parsed = (path: string): unknown => parse(readSource(path), { merge: true });
+
+const configFile = z.strictObject({
+  route: z.looseObject({
+    receiver: z.literal("ticket"),
+    group_by: z.array(z.string()),
+    routes: z.tuple([
+      z.looseObject({ matchers: z.tuple([z.literal('severity="page"')]), receiver: z.literal("page") }),
+    ]),
+  }),
+  inhibit_rules: z.array(
+    z.strictObject({
+      source_matchers: z.array(z.string()),
+      target_matchers: z.array(z.string()),
+      equal: z.array(z.string()).optional(),
+    }),
+  ),
+  receivers: z.array(
+    z.strictObject({
+      name: z.enum(["page", "ticket"]),
+      webhook_configs: z.tuple([z.strictObject({ url_file: z.string(), timeout: z.string() })]).optional(),
+    }),
+  ),
+});
+const shown = configFile.parse(parsed("deploy/alertmanager/alertmanager.yml"));
+const sent = configFile.parse(parsed("deploy/alertmanager/webhook.yml"));
+
+test("without a receiver alerts are grouped and silenced by the same rules as with one", () => {
+  const { receivers, ...rules } = sent;
+  const { receivers: none, ...same } = shown;
+  expect(same).toEqual(rules);
+  expect(none).toEqual([{ name: "page" }, { name: "ticket" }]);
+  expect(receivers.map(({ name }) => name)).toEqual(["page", "ticket"]);
+});
+
+test("the addresses of the receivers are in files that Git ignores, never in the configuration", () => {
+  const files = sent.receivers.map(({ name, webhook_configs }) => [name, webhook_configs?.[0].url_file]);
+  expect(files).toEqual([
+    ["page", "/etc/alertmanager/webhooks/page"],
+    ["ticket", "/etc/alertmanager/webhooks/ticket"],
+  ]);
+  expect(readSource(".gitignore").split("\n")).toContain("deploy/alertmanager/webhooks/");
+});
+
+const alertsFile = z.object({ groups: z.array(z.object({ rules: z.array(z.object({ alert: z.string() })) })) });
+
+test("every alert that keeps others quiet, or is kept quiet, exists, and none does so to itself", () => {
+  const { groups } = alertsFile.parse(parsed("deploy/prometheus/alerts.yml"));
+  const alerts = new Set(groups.flatMap(({ rules }) => rules.map(({ alert }) => alert)));
+  const namesIn = (matchers: readonly string[]) => matchers.flatMap((one) => one.match(/[A-Z]\w+/g) ?? []);
+  for (const { source_matchers, target_matchers } of shown.inhibit_rules) {
+    const [sources, targets] = [namesIn(source_matchers), namesIn(target_matchers)];
+    expect([sources.length, targets.length]).not.toContain(0);
+    expect([...sources, ...targets].filter((name) => !alerts.has(name))).toEqual([]);
+    expect(sources.filter((name) => targets.includes(name))).toEqual([]);
+  }
+});
+
+const container = z.looseObject({
+  image: z.string(),
+  user: z.literal("65534:65534"),
+  read_only: z.literal(true),
+  cap_drop: z.tuple([z.literal("ALL")]),
+  security_opt: z.tuple([z.literal("no-new-privileges:true")]),
+  mem_limit: z.string(),
+  networks: z.array(z.string()),
+  ports: z.array(z.string()).default([]),
+});
+const composeFile = z.object({ services: z.object({ alertmanager: container, node: container }) });
+const prometheusFile = z.object({
+  alerting: z.object({
+    alertmanagers: z.tuple([z.object({ static_configs: z.tuple([z.object({ targets: z.array(z.string()) })]) })]),
+  }),
+});
+
+test("Prometheus sends its alerts to the Alertmanager of the compose file, which only this machine reaches", () => {
+  const { alertmanager, node } = composeFile.parse(parsed("docker-compose.yml")).services;
+  const { alerting } = prometheusFile.parse(parsed("deploy/prometheus/prometheus.yml"));
+  expect(alerting.alertmanagers[0].static_configs[0].targets).toEqual(["alertmanager:9093"]);
+  expect(alertmanager.networks).toEqual(["ops", "${ALERTMANAGER_NETWORK:-console}"]);
+  expect(alertmanager.ports).toEqual(["127.0.0.1:${ALERTMANAGER_PORT:-9093}:9093"]);
+  expect([node.networks, node.ports]).toEqual([["ops"], []]);
+  for (const { image } of [alertmanager, node]) expect(image).toMatch(/^prom\/[a-z-]+:v\d+\.\d+\.\d+$/);
+});

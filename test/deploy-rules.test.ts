@@ -1,0 +1,114 @@
+import { execFile, spawnSync } from "node:child_process";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { openMetrics } from "../shared/metrics.ts";
+import { anchorsOf, page } from "./docs/markdown.ts";
+import { faultsOf, seriesOf } from "./harness/assertions/promql.ts";
+import { readSource, sources } from "./harness/assertions/sources.ts";
+
+/** The rules of Prometheus: valid, tested each, and every alert has a section in the runbook. */
+
+const folder = "deploy/prometheus";
+const runbook = "docs/operating/runbook.md";
+
+const alert = z.strictObject({
+  alert: z.string(),
+  expr: z.string(),
+  for: z.string(),
+  labels: z.strictObject({ severity: z.enum(["page", "ticket"]) }),
+  annotations: z.strictObject({ summary: z.string().min(1), description: z.string().optional(), runbook: z.string() }),
+});
+const record = z.strictObject({ record: z.string(), expr: z.string() });
+const groupsOf = <Rule extends z.ZodType>(rule: Rule) =>
+  z.object({ groups: z.array(z.object({ name: z.string(), rules: z.array(rule) })) });
+const rulesIn = <Rule extends z.ZodType>(file: string, rule: Rule) =>
+  groupsOf(rule)
+    .parse(parse(readSource(`${folder}/${file}`)))
+    .groups.flatMap(({ rules }) => rules);
+const alerts = rulesIn("alerts.yml", alert);
+const records = rulesIn("objectives.yml", record);
+
+const ofOthers = {
+  up: [],
+  node_filesystem_avail_bytes: ["device", "fstype", "mountpoint"],
+  node_filesystem_size_bytes: ["device", "fstype", "mountpoint"],
+  alertmanager_notifications_failed_total: ["integration", "reason"],
+  prometheus_notifications_errors_total: ["alertmanager"],
+};
+const recorded = Object.fromEntries(records.map((rule) => [rule.record, []]));
+const known = seriesOf(openMetrics().registry, { ...ofOthers, ...recorded });
+
+const twice = (names: readonly string[]) => names.filter((name, at) => names.indexOf(name) !== at);
+
+test("rules have names of their own", () => {
+  expect(twice([...alerts.map((rule) => rule.alert), ...records.map((rule) => rule.record)])).toEqual([]);
+});
+
+test("every rule asks for metrics that there are, with labels that they have", () => {
+  const labelsIn = (text: string) => [...text.matchAll(/\$labels\.(\w+)/g)].map(([, label = ""]) => label);
+  const faults = [
+    ...alerts.flatMap(({ alert: name, expr, annotations: { summary, description = "" } }) =>
+      faultsOf(expr, known, labelsIn(`${summary} ${description}`)).map((fault) => `${name}: ${fault}`),
+    ),
+    ...records.flatMap((rule) => faultsOf(rule.expr, known).map((fault) => `${rule.record}: ${fault}`)),
+  ];
+  expect(faults).toEqual([]);
+});
+
+test("every alert leads to its section of the runbook, and no section is without an alert", () => {
+  const named = alerts.map((rule) => rule.annotations.runbook);
+  expect(named).toEqual(alerts.map((rule) => `${runbook}#${rule.alert.toLowerCase()}`));
+  const anchors = anchorsOf(page(runbook));
+  expect(named.filter((link) => !anchors.has(link.split("#")[1] ?? ""))).toEqual([]);
+  const sections = [...page(runbook).prose.matchAll(/^### (.+)$/gm)].map(([, title = ""]) => title);
+  expect(sections.toSorted()).toEqual(alerts.map((rule) => rule.alert).toSorted());
+});
+
+const testFile = z.object({
+  tests: z.array(
+    z.object({
+      name: z.string(),
+      alert_rule_test: z.array(z.object({ alertname: z.string(), exp_alerts: z.array(z.unknown()) })).default([]),
+      promql_expr_test: z.array(z.object({ expr: z.string() })).default([]),
+    }),
+  ),
+});
+const testFiles = sources(`${folder}/*.test.yml`).map(({ path, text }) => ({ path, ...testFile.parse(parse(text)) }));
+
+test("every alert has a case in which it fires, and one in which it stays quiet throughout", () => {
+  const cases = testFiles.flatMap(({ tests }) => tests.map((one) => one.alert_rule_test));
+  const firing = new Set(cases.flatMap((checks) => checks.filter((check) => check.exp_alerts.length > 0)).map(nameOf));
+  const quiet = new Set(
+    cases.filter((checks) => checks.every((check) => check.exp_alerts.length === 0)).flatMap((all) => all.map(nameOf)),
+  );
+  const names = alerts.map((rule) => rule.alert);
+  expect(names.filter((name) => !firing.has(name))).toEqual([]);
+  expect(names.filter((name) => !quiet.has(name))).toEqual([]);
+});
+
+const nameOf = (check: { alertname: string }) => check.alertname;
+
+test("every recorded series has a case", () => {
+  const asked = testFiles.flatMap(({ tests }) => tests.flatMap((one) => one.promql_expr_test.map(({ expr }) => expr)));
+  const isAsked = (name: string) => asked.some((expr) => new RegExp(`${name}\\b`).test(expr));
+  expect(records.map((rule) => rule.record).filter((name) => !isAsked(name))).toEqual([]);
+});
+
+const isMissing = spawnSync("promtool", ["--version"]).error !== undefined;
+const withoutPromtool = isMissing ? " (skipped: there is no promtool)" : "";
+
+// Days of metrics take it tens of seconds of one core.
+describe.skipIf(isMissing)(`with promtool${withoutPromtool}`, { timeout: 600_000 }, () => {
+  const promtool = (...args: string[]) => promisify(execFile)("promtool", args);
+
+  test("Prometheus takes the rules", async () => {
+    const files = ["alerts.yml", "objectives.yml"].map((file) => `${folder}/${file}`);
+    expect((await promtool("check", "rules", "--lint=all", "--lint-fatal", ...files)).stdout).toContain("SUCCESS");
+  });
+
+  test.for(testFiles)("the cases of $path hold", async ({ path }) => {
+    expect((await promtool("test", "rules", path)).stdout).toContain("SUCCESS");
+  });
+});

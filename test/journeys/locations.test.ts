@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { errorBodySchemas } from "../../shared/error-schemas.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
+import { Agent } from "../harness/clients/agent.ts";
+import { Operator } from "../harness/processes/operator.ts";
+import { Service } from "../harness/processes/service.ts";
+import { type LocationStub, startLocationStub } from "../harness/stubs/location-stub.ts";
+import { contractCases } from "../shared/providers/contract-cases.ts";
+
+let service: Service;
+let stub: LocationStub;
+let operator: Operator;
+beforeAll(async () => {
+  stub = await startLocationStub({ dataforseo: contractCases.dataforseo.page, serpapi: contractCases.serpapi.page });
+  const settings = { ...stub.settings, SERP_PROVIDERS: "dataforseo" };
+  service = await Service.start({ environment: settings });
+  operator = new Operator(service, settings);
+});
+afterAll(async () => {
+  await service.stop();
+  await stub.close();
+});
+
+/** Refreshes the list and waits until the worker follows. */
+async function refresh(): Promise<void> {
+  const { exitCode } = await operator.tryAsProcess("locations", "refresh");
+  expect(exitCode).toBe(0);
+  const series = 'location_list_refreshed_timestamp_seconds{provider="dataforseo"}';
+  const [worker] = service.workers;
+  await service.until(async () => worker !== undefined && (await Exposition.of(worker)).value(series) !== undefined);
+}
+
+test("after a refresh, cities are searched by their names in the provider's list, and none of two is guessed", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 1_000 });
+  const search = (location: string) => service.search(token, { keyword: "coffee", location });
+  const locationOf = async (location: string) => (await search(location)).body.query.location;
+
+  expect(await locationOf("munich, Germany")).toBe("munich,Germany");
+  expect(stub.searched.splice(0)).toEqual(["dataforseo munich,Germany"]);
+
+  await refresh();
+  // The answer says what was asked for, and the provider gets its own name for it.
+  expect(await locationOf("munich, Germany")).toBe("munich,Germany");
+  expect(await locationOf("London, United Kingdom")).toBe("London,United Kingdom");
+  expect(await locationOf("Germany")).toBe("Germany");
+  expect(stub.searched.splice(0)).toEqual([
+    "dataforseo Munich,Bavaria,Germany",
+    "dataforseo London,England,United Kingdom",
+    "dataforseo 2276",
+  ]);
+
+  const ambiguous = await search("Springfield, United States");
+  expect(ambiguous.status).toBe(400);
+  expect(errorBodySchemas[400].parse(ambiguous.body).error).toMatchObject({
+    code: "query_rejected",
+    details: {
+      reason: "location_ambiguous",
+      field: "location",
+      candidates: [
+        "Springfield,Illinois,United States",
+        "Springfield,Missouri,United States",
+        "Springfield,Oregon,United States",
+      ],
+    },
+  });
+  const unknown = await search("Nowhere, Germany");
+  expect(errorBodySchemas[400].parse(unknown.body).error.details).toEqual({
+    reason: "location_unknown",
+    field: "location",
+    candidates: [],
+  });
+  const agent = await Agent.connect(service, token);
+  const refused = await agent.call("serp.search", { keyword: "coffee", location: "Springfield, United States" });
+  await agent.close();
+  expect(refused.body.error).toEqual(ambiguous.body.error);
+  expect(refused.texts.at(-1)).toContain("`error.details.candidates`");
+  expect(stub.searched).toEqual([]);
+
+  await service.rest();
+  const charges = (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge");
+  expect(charges).toHaveLength(4);
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(980);
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+});

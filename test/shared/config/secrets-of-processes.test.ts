@@ -1,0 +1,63 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { seesWorkers } from "../../harness/assertions/metrics.ts";
+import { run } from "../../harness/processes/run.ts";
+import { Service } from "../../harness/processes/service.ts";
+
+/** Every process and command takes its secrets from files. */
+
+let service: Service;
+let folder: string;
+/** The addresses of both data stores, only in files. */
+let secrets: Record<string, string>;
+beforeAll(async () => {
+  [service, folder] = await Promise.all([
+    Service.start({ apis: 0, workers: 0 }),
+    mkdtemp(join(tmpdir(), "serpmill-secrets-")),
+  ]);
+  secrets = {
+    DATABASE_URL: "",
+    DATABASE_URL_FILE: join(folder, "postgres"),
+    REDIS_URL: "",
+    REDIS_URL_FILE: join(folder, "redis"),
+  };
+  await writeFile(join(folder, "postgres"), `${service.processDatabaseUrl}\n`);
+  await writeFile(join(folder, "redis"), `${service.redisServer.url}\n`);
+});
+afterAll(async () => {
+  await service.stop();
+  await rm(folder, { recursive: true });
+});
+
+test("an API and a worker that have their addresses from files answer searches", async () => {
+  await service.startWorker(secrets);
+  const api = await service.startApi(secrets);
+  await service.until(() => seesWorkers(api));
+  const { token } = await service.organization();
+  expect(await service.search(token, { keyword: "tea" })).toMatchObject({ status: 200 });
+});
+
+test("the migration and the operator's commands have their addresses from files", async () => {
+  const owner = { MIGRATION_DATABASE_URL_FILE: join(folder, "owner") };
+  await writeFile(owner.MIGRATION_DATABASE_URL_FILE, service.databaseUrl);
+  expect(await run("shared/database/migrate.ts", [], { ...secrets, ...owner })).toEqual({
+    exitCode: 0,
+    stdout: "the database is up to date\n",
+    stderr: "",
+  });
+  expect(await run("shared/admin.ts", ["ledger", "verify"], secrets)).toMatchObject({ exitCode: 0, stderr: "" });
+});
+
+test.each([
+  ["api/main.ts"],
+  ["worker/main.ts"],
+  ["shared/database/migrate.ts"],
+  ["shared/admin.ts", "ledger", "verify"],
+  ["shared/local/start.ts"],
+])("%s does not start with a file that cannot be read, and names the setting", async (program, ...args) => {
+  const { exitCode, stdout, stderr } = await run(program, args, { ...secrets, DATABASE_URL_FILE: folder });
+  expect(exitCode).toBe(1);
+  expect(stdout + stderr).toContain("DATABASE_URL_FILE: expected the path of a file, not of a folder or device");
+});

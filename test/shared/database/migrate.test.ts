@@ -1,0 +1,146 @@
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Client } from "pg";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { migrate } from "../../../shared/database/migrate.ts";
+import { readSource } from "../../harness/assertions/sources.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+import type { FreshDatabase } from "../../harness/servers/fresh-database.ts";
+import { freshDatabase } from "../../harness/servers/servers.ts";
+
+/** Migrations of a database that serves searches at the same time. */
+
+const patience = { lockMsMax: 50, attemptsMax: 3, pauseMs: 1 };
+let folder: string;
+let database: FreshDatabase;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "serpmill-migrations-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+beforeEach(async () => {
+  database = await freshDatabase();
+  onTestFinished(() => database.drop());
+});
+
+/** The migrations of the checkout and, behind them, these. @returns their folder, and their names. */
+async function withMigrations(...texts: string[]): Promise<{ path: string; names: string[] }> {
+  const path = await mkdtemp(join(folder, "set-"));
+  await cp("shared/database/migrations", path, { recursive: true });
+  const names = texts.map((_, at) => `${101 + at}.do.added.sql`);
+  await Promise.all(texts.map((text, at) => writeFile(join(path, names[at] ?? ""), text)));
+  return { path, names };
+}
+
+const inOpenTransaction = (use: (client: Client) => Promise<void>) =>
+  asOwner(database.url, async (client) => {
+    await client.query("begin");
+    await use(client);
+    await client.query("rollback");
+  });
+
+const columnsAdded = async () =>
+  asOwner(database.url, async (client) => {
+    const { rowCount } = await client.query("select from information_schema.columns where column_name = 'colour'");
+    return rowCount;
+  });
+
+const addsColumn = "-- A column for the test.\nalter table ledger_entries add column colour text;\n";
+
+test("a run without pending migrations waits for no transaction of a search, and lets all of them go on", async () => {
+  const tables = "organizations, tokens, plans, ledger_entries, answers, paid_keys, undelivered, locations";
+  await inOpenTransaction(async (search) => {
+    await search.query(`lock table ${tables} in row exclusive mode`);
+    expect(await migrate(database.url, { lockWait: { ...patience, attemptsMax: 1 } })).toEqual([]);
+  });
+  await inOpenTransaction(async (migration) => {
+    await migration.query(readSource("shared/database/privileges.sql"));
+    const { rows } = await migration.query(
+      `select relname, mode from pg_locks join pg_class on pg_class.oid = relation
+       where pid = pg_backend_pid() and relnamespace = 'public'::regnamespace
+         and mode not in ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')`,
+    );
+    expect(rows).toEqual([]);
+  });
+});
+
+test("a migration that gets no lock leaves the queue of the table at once, says so and applies nothing", async () => {
+  const { path } = await withMigrations(addsColumn);
+  const said: string[] = [];
+  await inOpenTransaction(async (search) => {
+    await search.query("select from ledger_entries");
+    const run = migrate(database.url, { folder: path, lockWait: patience, say: (line) => void said.push(line) });
+    await expect(run).rejects.toThrow(/in use by another transaction for more than 50 ms, 3 times.*pg_stat_activity/);
+  });
+  expect(said).toHaveLength(2);
+  expect(await columnsAdded()).toBe(0);
+});
+
+test("a migration that waits for a lock is applied as soon as the transaction before it ends", async () => {
+  const { path, names } = await withMigrations(addsColumn);
+  const waits = Promise.withResolvers<void>();
+  let run: Promise<string[]> | undefined;
+  await inOpenTransaction(async (search) => {
+    await search.query("select from ledger_entries");
+    const lockWait = { ...patience, attemptsMax: 10_000 };
+    run = migrate(database.url, { folder: path, lockWait, say: () => waits.resolve() });
+    await waits.promise;
+    // Between two attempts, and behind one, other searches read and write.
+    await asOwner(database.url, (client) => client.query("select from ledger_entries"));
+  });
+  expect(await run).toEqual(names);
+  expect(await columnsAdded()).toBe(1);
+});
+
+const addsIndex = `-- Outside of a transaction: an index for the test, while searches write.
+drop index concurrently if exists one_name;
+create unique index concurrently one_name on organizations (name);
+`;
+const indexState = () =>
+  asOwner(database.url, async (client) => {
+    const { rows } = await client.query("select indisvalid from pg_index where indexrelid = to_regclass('one_name')");
+    return rows;
+  });
+const nameOrganizations = (...names: string[]) =>
+  asOwner(database.url, async (client) => {
+    for (const [at, name] of names.entries()) {
+      const values = [`org_01h455vb4pex5vsknk084sn02${at}`, name];
+      const insert = "insert into organizations (id, name, plan_code) values ($1, $2, 'free')";
+      await client.query(`${insert} on conflict (id) do update set name = excluded.name`, values);
+    }
+  });
+
+test("an index is built outside of the transaction of the migrations before and behind it, by one of two runs", async () => {
+  const { path, names } = await withMigrations(
+    addsColumn,
+    addsIndex,
+    "-- Another one.\ncreate table behind (id int);\n",
+  );
+  const runs = [migrate(database.url, { folder: path }), migrate(database.url, { folder: path })];
+  expect((await Promise.all(runs)).flat()).toEqual(names);
+  expect(await indexState()).toEqual([{ indisvalid: true }]);
+});
+
+test("an index that could not be built is built anew by the next run, and what was applied before it stays", async () => {
+  const { path, names } = await withMigrations(addsColumn, addsIndex);
+  await nameOrganizations("Acme", "Acme");
+  await expect(migrate(database.url, { folder: path })).rejects.toThrow(/could not create unique index/);
+  expect(await indexState()).toEqual([{ indisvalid: false }]);
+  expect(await columnsAdded()).toBe(1);
+  await nameOrganizations("Acme", "Bolt");
+  expect(await migrate(database.url, { folder: path })).toEqual(names.slice(1));
+  expect(await indexState()).toEqual([{ indisvalid: true }]);
+});
+
+test("an older release leaves a database alone that a newer one has migrated: its tables and its privileges", async () => {
+  const newer =
+    "-- A table with a privilege of its own.\ncreate table newer (id int);\ngrant select on newer to serpmill;\n";
+  await migrate(database.url, { folder: (await withMigrations(newer)).path });
+  await asOwner(database.url, (client) => client.query("grant select on newer to serpmill"));
+  expect(await migrate(database.url)).toEqual([]);
+  const { rows } = await asOwner(database.url, (client) =>
+    client.query("select has_table_privilege('serpmill', 'newer', 'select') as may_read"),
+  );
+  expect(rows).toEqual([{ may_read: true }]);
+});

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { seesWorkers } from "../../harness/assertions/metrics.ts";
+import { run } from "../../harness/processes/run.ts";
+import { Operator } from "../../harness/processes/operator.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+import { withoutPgbouncer, startPgbouncer } from "../../harness/servers/pgbouncer.ts";
+
+/** The whole service behind a PgBouncer that gives each transaction any of three sessions. */
+
+const ignored =
+  "ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout,extra_float_digits";
+
+describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${withoutPgbouncer}`, () => {
+  let service: Service;
+  let pooler: LocalServer;
+  let pooled: Record<string, string>;
+  beforeAll(async () => {
+    service = await Service.start({ apis: 0, workers: 0 });
+    pooler = await startPgbouncer(service.processDatabaseUrl);
+    pooled = { DATABASE_URL: pooler.url, DATABASE_POOLER: "transaction" };
+  });
+  afterAll(async () => {
+    await service.stop();
+    await pooler.stop();
+  });
+
+  const environment = (settings: Record<string, string>) => ({
+    DATABASE_URL: pooler.url,
+    REDIS_URL: service.redisServer.url,
+    API_PORT: "0",
+    API_OPS_PORT: "0",
+    WORKER_OPS_PORT: "0",
+    ...settings,
+  });
+  const refusalOf = async (settings: Record<string, string>) => {
+    const { exitCode, stdout } = await run("worker/main.ts", [], environment(settings));
+    return { exitCode, ...JSON.parse(stdout.trim().split("\n").at(-1) ?? "") };
+  };
+
+  test("searches at the same time are answered and charged, repeats are replayed, and the ledger is whole", async () => {
+    await service.startWorker(pooled);
+    const api = await service.startApi(pooled);
+    await service.until(() => seesWorkers(api));
+    const { token, organizationId } = await service.organization({ creditMils: 1_000 });
+    const keyed = (n: number) => service.search(token, { keyword: `tea ${n}` }, { key: `key-${n}` });
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, n) => keyed(n)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect((await keyed(0)).text).toBe(answers[0]?.text);
+    expect(await service.usage(token)).toMatchObject({ status: 200 });
+    await service.rest();
+    expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(40);
+    const operator = new Operator(service, pooled);
+    await operator.create("free", "--credit", "50");
+    expect(await operator.run("ledger", "verify")).toMatchObject({ ok: true });
+    expect([...service.apis, ...service.workers].flatMap(({ errors }) => errors)).toEqual([]);
+  });
+
+  test("without DATABASE_POOLER a process is refused with a sentence that names the setting", async () => {
+    const refusal = await refusalOf({});
+    expect(refusal).toMatchObject({
+      exitCode: 1,
+      level: 60,
+      msg: expect.stringMatching(/set DATABASE_POOLER=transaction/),
+    });
+  });
+
+  test("a PgBouncer that ignores the time-outs that a process asks for does not go unnoticed", async () => {
+    const ignoring = await startPgbouncer(service.processDatabaseUrl, [ignored]);
+    onTestFinished(ignoring.stop);
+    const refusal = await refusalOf({ DATABASE_URL: ignoring.url });
+    expect(refusal).toMatchObject({
+      exitCode: 1,
+      level: 60,
+      msg: expect.stringMatching(/set DATABASE_POOLER=transaction/),
+    });
+  });
+
+  test("a login that could do more, or has no time-outs, is refused with what is wrong", async () => {
+    const owners = await startPgbouncer(service.databaseUrl);
+    onTestFinished(owners.stop);
+    const refusal = await refusalOf({ ...pooled, DATABASE_URL: owners.url });
+    expect(refusal).toMatchObject({ exitCode: 1, level: 60 });
+    expect(refusal.msg).toMatch(
+      /more than the processes need, .*its lock_timeout is not 1 to 2000 ms, its statement_timeout is not 1 to 5000 ms/,
+    );
+  });
+
+  test("a login that does not inherit the rights of serpmill is refused with that reason", async () => {
+    const login = Object.assign(new URL(service.databaseUrl), { username: "powerless", password: "made-up" }).href;
+    await asOwner(service.databaseUrl, (client) =>
+      client.query(
+        "create role powerless login password 'made-up' noinherit in role serpmill; alter role powerless set statement_timeout = 1000",
+      ),
+    );
+    const other = await startPgbouncer(login);
+    onTestFinished(async () => {
+      await other.stop();
+      await asOwner(service.databaseUrl, (client) => client.query("drop role powerless"));
+    });
+    const { msg } = await refusalOf({ ...pooled, DATABASE_URL: other.url });
+    expect(msg).toMatch(
+      /but it does not inherit the rights of serpmill, its idle_in_transaction_session_timeout is not 1 to 10000 ms, its lock_timeout is not 1 to 2000 ms \(/,
+    );
+  });
+});

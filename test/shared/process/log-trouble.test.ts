@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type LogLine, RunningProcess } from "../../harness/processes/process.ts";
+import { Service } from "../../harness/processes/service.ts";
+
+/** Whatever happens, a program that reads the log of an API or a worker can parse each line. */
+
+const closedPort = "127.0.0.1:1";
+
+// What a library and Node do at worst, done on a signal by code that is loaded before ours.
+const preload = `
+  process.on("SIGUSR2", () => {
+    for (const _ of [1, 2]) process.emitWarning("an injected warning");
+    for (const _ of [1, 2]) console.warn("an injected %s", "text");
+    setTimeout(() => { throw new Error("an injected error") });
+  });
+  process.on("SIGHUP", () => void Promise.reject(new Error("an injected rejection")));`;
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 0 });
+  await service.redis.call("ACL", "SETUSER", "powerless", "on", ">x", "~*", "&*", "-@all", "+hello", "+info", "+ping");
+});
+afterAll(() => service.stop());
+
+function start(kind: string, settings: Record<string, string> = {}): RunningProcess {
+  return new RunningProcess(kind === "api" ? "api/main.ts" : "worker/main.ts", {
+    DATABASE_URL: service.processDatabaseUrl,
+    REDIS_URL: service.redisServer.url,
+    API_PORT: "0",
+    API_OPS_PORT: "0",
+    WORKER_OPS_PORT: "0",
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}`,
+    ...settings,
+  });
+}
+
+/** Lines of the log that are no JSON with level, time and message, and all of stderr. */
+function textOf({ stderr, lines }: RunningProcess): unknown[] {
+  const isEntry = ({ level, time, msg }: LogLine) =>
+    typeof level === "number" && typeof time === "number" && typeof msg === "string";
+  return [...lines.filter((line) => !isEntry(line)), ...(stderr === "" ? [] : [stderr])];
+}
+
+test.each([
+  {
+    kind: "api",
+    trouble: "without Redis",
+    settings: { REDIS_URL: `redis://${closedPort}` },
+    seen: /waiting for Redis/,
+  },
+  {
+    kind: "worker",
+    trouble: "without Redis",
+    settings: { REDIS_URL: `redis://${closedPort}` },
+    seen: /waiting for Redis/,
+  },
+  {
+    kind: "worker",
+    trouble: "without Postgres",
+    settings: { DATABASE_URL: `postgres://${closedPort}/x` },
+    seen: /caretaker/,
+  },
+  { kind: "api", trouble: "with a port that does not exist", settings: { API_PORT: "65536" }, seen: /^These settings/ },
+])("each line of the $kind $trouble is JSON", async ({ kind, settings, seen }) => {
+  const process = start(kind, settings);
+  await service.until(async () => process.lines.some(({ msg = "" }) => seen.test(msg)));
+  await process.stop();
+  expect(textOf(process)).toEqual([]);
+});
+
+test.each(["api", "worker"])("each line of the %s that Redis refuses its commands is JSON", async (kind) => {
+  const REDIS_URL = service.redisServer.url.replace("//", "//powerless:x@");
+  const process = start(kind, { REDIS_URL });
+  const isRefused = (line: LogLine) => JSON.stringify(line).includes("NOPERM");
+  await service.until(async () => process.lines.some(isRefused));
+  await process.stop();
+  expect(textOf(process)).toEqual([]);
+});
+
+test.each(["api", "worker"])(
+  "what Node and libraries print is logged by the %s once, through a restart of Redis, and an error ends it with 1",
+  async (kind) => {
+    await service.redis.config("SET", "maxmemory-policy", "allkeys-lru");
+    const process = start(kind);
+    await process.line("a library wrote to the console");
+    const { port } = service.redisServer;
+    service.redisServer.kill("SIGKILL");
+    await service.until(async () => process.lines.some(({ msg = "" }) => msg.startsWith("error on the Redis")));
+    await service.restartRedis(port);
+    process.kill("SIGUSR2");
+    await service.until(async () => process.hasEnded);
+    expect(process.child.exitCode).toBe(1);
+    expect(textOf(process)).toEqual([]);
+    const logged = (msg: string) => process.lines.filter((line) => line.msg === msg);
+    expect(logged("a warning of Node.js")).toMatchObject([{ level: 40, err: { message: "an injected warning" } }]);
+    expect(logged("a library wrote to the console")).toMatchObject([
+      { level: 40, text: expect.stringContaining("Eviction policy is allkeys-lru") },
+      { level: 40, text: "an injected text" },
+    ]);
+    expect(process.lines.at(-1)).toMatchObject({
+      level: 60,
+      msg: "an error that nothing has caught ends the process",
+      err: { message: "an injected error", stack: expect.any(String) },
+    });
+  },
+);
+
+test("a rejection that nothing has caught ends the process with 1, as its last line says", async () => {
+  const process = start("worker");
+  await process.line("ops port open");
+  process.kill("SIGHUP");
+  await service.until(async () => process.hasEnded);
+  expect(process.child.exitCode).toBe(1);
+  expect(textOf(process)).toEqual([]);
+  expect(process.lines.at(-1)).toMatchObject({
+    level: 60,
+    origin: "unhandledRejection",
+    err: { message: "an injected rejection" },
+  });
+});

@@ -1,0 +1,121 @@
+import { expect, test } from "vitest";
+import { elementsOf } from "../../../harness/fixtures/dataforseo-items.ts";
+
+const linksOf = (item: object) => elementsOf(item)[0]?.siteLinks;
+const productOf = (fields: object) => {
+  const title = "Pump 900";
+  const [link] = linksOf({ type: "shopping", items: [{ title, url: "https://shop.example/9", ...fields }] }) ?? [];
+  return link?.description;
+};
+
+test("a business has its phone, its votes and its opening hours, and its bookings are a link of their own", () => {
+  const business = {
+    type: "local_pack",
+    title: "Pump House",
+    description: "0.1 mi · 7 Main St \n\nOpen until 9 PM\nDine-in · Takeaway \n",
+    phone: "555",
+    url: "https://house.example/",
+    booking_url: "https://book.example/house",
+    rating: { rating_type: "Max5", value: null, votes_count: 1234 },
+  };
+  expect(linksOf(business)).toEqual([
+    {
+      title: "Pump House",
+      url: "https://house.example/",
+      description: "(1,234) · 555 · 0.1 mi · 7 Main St · Open until 9 PM · Dine-in · Takeaway",
+    },
+    { title: "Pump House", url: "https://book.example/house", description: "" },
+  ]);
+  expect(linksOf({ ...business, url: null })).toMatchObject([{ url: "https://book.example/house" }]);
+});
+
+test.each([
+  [{ displayed_price: "$79", current: 79, regular: 99, currency: "USD" }, "$79 · 99 USD"],
+  [{ displayed_price: "$79", current: 79, regular: 79, currency: "USD" }, "$79"],
+  [{ displayed_price: null, current: 30, max_value: 90.5, currency: "USD" }, "30–90.5 USD"],
+  [{ displayed_price: "", current: 30, max_value: 30 }, "30"],
+  [{ currency: "USD" }, ""],
+  [null, ""],
+])("a product with the price %j costs %j", (price, text) => {
+  expect(productOf({ price })).toBe(text);
+});
+
+test("a product has its seller, its marketplace and all its texts, each once", () => {
+  const fields = {
+    source: "Pumps Inc",
+    marketplace: "Market",
+    subtitle: "Blue",
+    description: "Pumps Inc",
+    keyword: "pump 9",
+  };
+  expect(productOf({ ...fields, rating: { value: 4.5, votes_count: 0 } })).toBe(
+    "Pumps Inc · Market · 4.5 (0) · Blue · pump 9",
+  );
+  expect(productOf({ rating: { value: null, votes_count: 0 } })).toBe("");
+});
+
+test("two answers to one question are two links, and so are two questions that one page answers", () => {
+  const items = [
+    { question_text: "Which pump?", answer_text: "A.", source: "Forum", url: "https://one.example/", votes: 170 },
+    { question_text: "Which pump?", answer_text: "B.", source: "Board", url: "https://two.example/" },
+    { question_text: "Why?", answer_text: "C.", url: "https://one.example/" },
+  ];
+  expect(linksOf({ type: "questions_and_answers", items })).toEqual([
+    { title: "Which pump?", url: "https://one.example/", description: "A. · Forum · votes: 170" },
+    { title: "Which pump?", url: "https://two.example/", description: "B. · Board" },
+    { title: "Why?", url: "https://one.example/", description: "C." },
+  ]);
+});
+
+test("an organic result has the results and the keywords that Google shows below it", () => {
+  const item = {
+    type: "organic",
+    title: "a",
+    url: "https://a.example/",
+    related_result: [
+      {
+        title: "b",
+        url: "https://a.example/b",
+        description: "Text.",
+        pre_snippet: "3 days ago — ",
+        extended_snippet: "Brand: Nimbus · In stock",
+      },
+    ],
+    extended_people_also_search: ["small pumps", "small pumps"],
+  };
+  expect(linksOf(item)).toEqual([
+    { title: "b", url: "https://a.example/b", description: "3 days ago · Text. · Brand: Nimbus · In stock" },
+    { title: "small pumps", url: "", description: "" },
+  ]);
+});
+
+test("a consideration has its answer, with the page it is from and its searches", () => {
+  const answer = {
+    type: "product_considerations_expanded_element",
+    featured_title: "Yes",
+    snippet: "It is.",
+    title: "All pumps",
+    breadcrumb: "pumps.example › all",
+    url: "https://pumps.example/",
+    related_searches: ["quiet pumps"],
+  };
+  const items = [{ title: "Is it loud?", consideration_category: "Noise", expanded_element: [answer] }];
+  expect(linksOf({ type: "product_considerations", title: "Before you buy", items })).toEqual([
+    {
+      title: "Is it loud?",
+      url: "https://pumps.example/",
+      description: "Yes · It is. · All pumps · pumps.example › all · Noise",
+    },
+    { title: "quiet pumps", url: "", description: "" },
+  ]);
+});
+
+test("a word has its meanings, and reviews of a place their numbers", () => {
+  const word = { type: "dictionary", title: null, keyword: "pump", snippet: "/pʌmp/", text: "a machine" };
+  const reviews = { type: "google_reviews", reviews_count: 9031, rating: { value: 4.8, votes_count: 803 } };
+  expect(elementsOf(word, { ...reviews, rating: { value: 4.8 } }, reviews)).toMatchObject([
+    { title: "pump", description: "/pʌmp/", richSnippet: { top: [], bottom: ["a machine"] } },
+    { richSnippet: { top: ["4.8 (9,031)"] } },
+    { richSnippet: { top: ["4.8 (803)", "(9,031)"] } },
+  ]);
+});

@@ -1,0 +1,82 @@
+import { describe, expect, test } from "vitest";
+import { elementsOf, knowledgePanel } from "../../../harness/fixtures/dataforseo-items.ts";
+
+describe("panels of DataForSEO", () => {
+  test("an AI overview has its paragraphs as description and its references as links", () => {
+    const link = (title: string, url: string) => ({ type: "link_element", title, url });
+    const references = [
+      { source: "wiki.example", url: "https://wiki.example/pump", title: "Pump", text: "A machine." },
+    ];
+    const items = [
+      {
+        type: "ai_overview_element",
+        title: "In short",
+        text: "It pumps.",
+        links: [link("there", "https://a.example/")],
+      },
+      {
+        type: "ai_overview_expanded_element",
+        title: "Step 1",
+        text: null,
+        components: [
+          { text: "Fill it.", references: [...references, { title: "Filling", url: "https://fill.example/" }] },
+          { title: "", text: "Then close it." },
+        ],
+      },
+      { type: "ai_overview_element", title: "Step 2:", text: "Start it\nLook!" },
+      {
+        type: "ai_overview_table_element",
+        markdown: "| Pump |",
+        table: { table_header: ["Pump", "Power", "Noise"], table_content: [["A", "900 W", "loud"]] },
+      },
+      {
+        type: "ai_overview_video_element",
+        title: "A film",
+        url: "https://video.example/",
+        source: "Tube",
+        date: "Apr 26, 2024",
+        timestamp: "2024-04-26 00:00:00 +00:00",
+        snippet: "How to.",
+      },
+      { type: "ai_overview_element", text: null, markdown: "**Bare** [text](https://a.example/) of![](x) Markdown." },
+    ];
+    expect(elementsOf({ type: "ai_overview", items, references, markdown: "The same." })).toMatchObject([
+      {
+        description:
+          "In short: It pumps. Step 1: Fill it. Then close it. Step 2: Start it · Look! Bare text of Markdown.",
+        richSnippet: { bottom: ["Pump · Power · Noise", "A · 900 W · loud"] },
+        siteLinks: [
+          { title: "Pump", url: "https://wiki.example/pump", description: "wiki.example · A machine." },
+          { title: "there", url: "https://a.example/" },
+          { title: "Filling", url: "https://fill.example/", description: "" },
+          { title: "A film", url: "https://video.example/", description: "Tube · Apr 26, 2024 · How to." },
+        ],
+      },
+    ]);
+  });
+
+  test("a knowledge panel has no URL of its own; its rows are facts, and its site is its first link", () => {
+    expect(elementsOf(knowledgePanel)).toMatchObject([
+      {
+        title: "Pump",
+        url: "",
+        domain: "",
+        description: "A pump moves water.",
+        richSnippet: {
+          top: ["Machine"],
+          bottom: ["Said to be useful.", "Pump · Power · Noise", "Born: long ago", "Phone: 555", "Ask a question"],
+        },
+        siteLinks: [
+          { title: "Pump", url: "https://pump.example/" },
+          { title: "Use", url: "https://use.example/", description: "Of use." },
+          { title: "Wiki", url: "https://wiki.example/" },
+          { title: "Waterfall", url: "https://song.example/", description: "Songs · 1999" },
+          { title: "Size", url: "https://size.example/", description: "Big: 10 m; Small: 1 m · Sizes" },
+          { title: "Rooms", url: "https://rooms.example/", description: "Prices · 2026-11-05 – 2026-11-06 · £138" },
+          { title: "long ago", url: "https://when.example/" },
+          { title: "Ask a question", url: "https://www.google.com/#" },
+        ],
+      },
+    ]);
+  });
+});

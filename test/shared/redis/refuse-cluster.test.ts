@@ -1,0 +1,49 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { freePort } from "../../../shared/local/ports.ts";
+import { processUrlOf } from "../../../shared/local/postgres.ts";
+import { startRedis } from "../../../shared/local/redis.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { run } from "../../harness/processes/run.ts";
+import type { FreshDatabase } from "../../harness/servers/fresh-database.ts";
+import { addRedisUsers } from "../../harness/servers/redis-users.ts";
+import { freshDatabase } from "../../harness/servers/servers.ts";
+
+/** A Redis Cluster of one node that has all slots, so that nothing but its mode is wrong. */
+
+let cluster: LocalServer;
+let urls: { api: string; worker: string };
+let database: FreshDatabase;
+beforeAll(async () => {
+  const extraArgs = ["--cluster-enabled", "yes", "--cluster-port", String(await freePort())];
+  [cluster, database] = await Promise.all([startRedis({ extraArgs }), freshDatabase()]);
+  urls = await addRedisUsers(cluster);
+  const operator = new Redis(cluster.url);
+  await operator.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
+  await eventually(async () => (await operator.cluster("INFO")).includes("cluster_state:ok"));
+  operator.disconnect();
+});
+afterAll(() => Promise.all([cluster.stop(), database.drop()]));
+
+test.each([
+  ["api/main.ts", []],
+  ["worker/main.ts", []],
+  ["shared/admin.ts", ["ledger", "verify"]],
+  ["shared/admin.ts", ["search", "raw", "req_01m7xy02p3f9xsnhttx3p2c6sn"]],
+] as const)(
+  "%s %j refuses a Redis Cluster with one sentence that says what to use, and exits with 1",
+  async (program, args) => {
+    const ended = await run(program, args, {
+      DATABASE_URL: processUrlOf(database.url),
+      REDIS_URL: program.startsWith("worker") ? urls.worker : urls.api,
+      API_PORT: "0",
+      API_OPS_PORT: "0",
+      WORKER_OPS_PORT: "0",
+    });
+    const isService = !program.endsWith("admin.ts");
+    expect(ended).toMatchObject({ exitCode: 1, [isService ? "stderr" : "stdout"]: "" });
+    const said = isService ? JSON.parse(ended.stdout.trim().split("\n").at(-1) ?? "").msg : ended.stderr.trim();
+    expect(said).toMatch(/^REDIS_URL leads to a Redis Cluster, .*: use one Redis or Valkey instead, .*\.$/);
+  },
+);

@@ -1,0 +1,86 @@
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { readSource } from "./harness/assertions/sources.ts";
+
+/** deploy/upgrade.sh with a program in place of docker that writes down its arguments; and the proxy of docker compose. */
+
+// Two old containers of each service; as many new ones stand beside them once they are started.
+const docker = `#!/bin/sh
+cd "$(dirname "$0")"
+echo "$@" >> said
+case "$*" in
+  "compose ps --quiet worker"|"compose ps --quiet api") echo "$4-1"; echo "$4-2" ;;
+  "compose ps --all --quiet "*) echo "$5-1"; echo "$5-2"; echo "$5-3"; echo "$5-4" ;;
+  "compose up "*) case "$*" in *" $(cat sick)") exit 1 ;; esac ;;
+  inspect*) echo sha256:old ;;
+esac
+`;
+
+async function upgrade(mode: string[], { sick = "none" } = {}): Promise<{ exitCode: unknown; said: string[] }> {
+  const folder = await mkdtemp(join(tmpdir(), "serpmill-upgrade-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await mkdir(join(folder, "deploy"));
+  await cp("deploy/upgrade.sh", join(folder, "deploy/upgrade.sh"));
+  await writeFile(join(folder, "docker"), docker, { mode: 0o755 });
+  await writeFile(join(folder, "sick"), sick);
+  const env = { PATH: `${folder}:/usr/bin:/bin`, SETTLE_SECONDS: "0" };
+  const exitCode = await new Promise((resolve) => {
+    execFile("/bin/sh", [join(folder, "deploy/upgrade.sh"), ...mode], { env }, (error) => resolve(error?.code ?? 0));
+  });
+  const said = (await readFile(join(folder, "said"), "utf8")).trim().split("\n");
+  return { exitCode, said: said.filter((line) => !/^compose (ps|logs)|^inspect/.test(line)) };
+}
+
+const replaced = (service: string) => [
+  `compose up --detach --wait --no-deps --no-recreate --scale ${service}=4 ${service}`,
+  ...["1", "2"].flatMap((n) => [`stop ${service}-${n}`, `rm ${service}-${n}`]),
+];
+const prepared = ["image tag sha256:old serpmill:previous", "compose build", "compose run --rm --no-deps migrate"];
+
+test("an upgrade migrates, then replaces the workers, then the APIs, and stops old ones only beside healthy new ones", async () => {
+  const { exitCode, said } = await upgrade([]);
+  expect(said).toEqual([...prepared, ...replaced("worker"), ...replaced("api")]);
+  expect(exitCode).toBe(0);
+});
+
+test("a rollback replaces the APIs, then the workers, by the image that served before, and runs no migration", async () => {
+  const { exitCode, said } = await upgrade(["rollback"]);
+  expect(said).toEqual(["image tag serpmill:previous serpmill", ...replaced("api"), ...replaced("worker")]);
+  expect(exitCode).toBe(0);
+});
+
+test("an upgrade whose new API is not healthy removes the new ones and stops no old one", async () => {
+  const { exitCode, said } = await upgrade([], { sick: "api" });
+  const [begun = ""] = replaced("api");
+  expect(said).toEqual([...prepared, ...replaced("worker"), begun, "rm --force api-3", "rm --force api-4"]);
+  expect(exitCode).toBe(1);
+});
+
+const composeFile = z.object({
+  services: z.object({
+    api: z.object({ scale: z.int(), ports: z.undefined().optional(), environment: z.record(z.string(), z.string()) }),
+    proxy: z.object({
+      networks: z.array(z.string()),
+      ports: z.array(z.string()),
+      cap_drop: z.array(z.string()),
+      read_only: z.literal(true),
+      user: z.string(),
+      environment: z.undefined().optional(),
+    }),
+  }),
+});
+
+test("callers reach two APIs through the proxy alone, which has no way to the data and whose addresses the APIs trust", () => {
+  const { api, proxy } = composeFile.parse(parse(readSource("docker-compose.yml"), { merge: true })).services;
+  expect(api).toMatchObject({
+    scale: 2,
+    environment: { TRUSTED_PROXIES: "${PROXIES_IN_FRONT:-1}", API_OPS_PORT: "3001" },
+  });
+  expect(proxy).toMatchObject({ networks: ["ops", "edge"], cap_drop: ["ALL"], user: "99:99" });
+  expect(proxy.ports).toEqual(["127.0.0.1:${API_PORT:-3000}:3000"]);
+});
