@@ -164,6 +164,11 @@ const settings = z.object({
     .transform((text) => text.split(",").map((name) => name.trim()))
     .pipe(z.array(z.string().regex(/^[\w.-]*$/, "expected a comma list of host names, without ports")))
     .transform((names) => names.filter((name) => name !== "").map((name) => name.toLowerCase())),
+  /** The name of the operator in the audit trail; by default the user of the operating system who runs the command. */
+  OPERATOR_NAME: z
+    .string()
+    .regex(/^[\x20-\x7e]{1,100}$/, "expected 1 to 100 printable ASCII characters")
+    .optional(),
   LOG_LEVEL: z.enum(logLevels, `expected one of: ${logLevels.join(", ")}`).default("info"),
 });
 

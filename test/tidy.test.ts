@@ -150,7 +150,8 @@ test("every migration begins with why, has its number once, and only goes forwar
   const migrations = sources("shared/database/migrations/*");
   expect(migrations.filter(({ lines }) => !/^-- \w.{30,}/.test(lines[0] ?? "")).map(({ path }) => path)).toEqual([]);
   const numbers = migrations.map(({ path }) => /\/(\d{3})\.do\.[a-z-]+\.sql$/.exec(path)?.[1]);
-  expect(numbers).toEqual(migrations.map((_, place) => String(place + 1).padStart(3, "0")));
+  expect(numbers).not.toContain(undefined);
+  expect(new Set(numbers).size).toBe(numbers.length);
 });
 
 test("every source file is used by one of the programs", () => {

@@ -1,3 +1,4 @@
+import { clearOldSignIns } from "../shared/audit/audit.ts";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
 import { defineHoldIndexScripts, readOpenHolds } from "../shared/credits/hold-deadlines.ts";
@@ -13,6 +14,7 @@ import { sweepHolds } from "./sweep-holds.ts";
 
 const slowStepsEvery = 5; // runs
 const expiredKeysPerRunMax = 5_000;
+const oldSignInsPerRunMax = 1_000;
 
 type Maintaining = Context & { settlement: Settlement };
 
@@ -52,6 +54,7 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
     async () => {
       if (await clearOldAnswers(database)) log.info("emptied the table of the answers that have expired");
     },
+    () => clearOldSignIns(database, oldSignInsPerRunMax),
   ];
   const run = async () => {
     const due = runs % slowStepsEvery === 0 ? [...steps, ...slowSteps] : steps;

@@ -73,8 +73,8 @@ export function openBilling(parts: {
   const streams = new LiveStreams(metrics);
   return {
     page: handleBillingPage({ sessions, pageWindow, reads, pages, addCredit: addCreditOf(topups, config) }),
-    signIn: handleSignIn({ sessions, attempts, pageWindow, pages, metrics, publicUrl }),
-    signOut: handleSignOut({ sessions, publicUrl }),
+    signIn: handleSignIn({ sessions, attempts, pageWindow, pages, database, metrics, publicUrl }),
+    signOut: handleSignOut({ sessions, database, log, publicUrl }),
     topUp: handleTopUp({ sessions, pageWindow, reads, topups, publicUrl }),
     exportCsv: handleCsvExport({ sessions, pageWindow, pages, database }),
     liveUpdates: handleLiveUpdates({ sessions, pageWindow, reads, pages, streams, draining }),

@@ -34,13 +34,13 @@ type WebhookContext = Pick<Context, "database" | "redis" | "log" | "metrics">;
  */
 export function handleStripeWebhook(context: WebhookContext, topups: Topups) {
   return async (request: Request, response: Response) => {
-    const { logFields } = requestScopeOf(response);
+    const { logFields, requestId } = requestScopeOf(response);
     const [signature = "", ...others] = request.headersDistinct["stripe-signature"] ?? [];
     // Before the body is read: it costs nothing to send many large ones.
     if (signature === "" || others.length > 0) throw unsigned(context);
     const event = readEvent(context, topups, await readBytes(request, eventBytesMax), signature);
     Object.assign(logFields, { event: event.id, eventType: event.type });
-    const outcome = await orPostgresUnavailable(handleEvent(context, topups, event));
+    const outcome = await orPostgresUnavailable(handleEvent(context, topups, { event, requestId }));
     logFields.outcome = outcome;
     if (outcome === "unknown_organization" || outcome === "unusable") {
       throw unavailable("topup_not_credited", retryAfterMs);
@@ -66,14 +66,21 @@ function unsigned({ metrics }: WebhookContext): CallerError {
 }
 
 /** @returns the outcome, which is the metric's label. */
-async function handleEvent(context: WebhookContext, topups: Topups, event: StripeEvent): Promise<string> {
+async function handleEvent(
+  context: WebhookContext,
+  topups: Topups,
+  { event, requestId }: { event: StripeEvent; requestId: string },
+): Promise<string> {
   const { object } = event.data;
   if (event.livemode !== topups.isLive) return ignore(context);
   switch (event.type) {
     // The first arrives when the person has finished, the second when the money arrives later, as with bank debits.
     case "checkout.session.completed":
     case "checkout.session.async_payment_succeeded": {
-      const outcome = await creditCheckoutSession(context, object);
+      const outcome = await creditCheckoutSession(context, object, {
+        actor: { kind: "stripe", eventId: event.id },
+        requestId,
+      });
       await publish(context, outcome);
       return outcome.outcome;
     }

@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from "commander";
+import { z } from "zod";
 import { requestId } from "../ids.ts";
 
 /** Parsers for commander's arguments and options. Each throws an {@link InvalidArgumentError} that says what it expects. */
@@ -24,6 +25,14 @@ export function parseId(prefix: "org" | "tok") {
 export function parseRequestId(text: string): string {
   if (requestId.safeParse(text).success) return text;
   throw new InvalidArgumentError("expected the id of a search, which begins with req_");
+}
+
+/** Parses a time by ISO 8601, a date alone as its beginning in UTC. */
+export function parseTime(text: string): Date {
+  const isDate = z.iso.date().safeParse(text).success;
+  const isTime = z.iso.datetime({ offset: true }).safeParse(text).success;
+  if (isDate || isTime) return new Date(text);
+  throw new InvalidArgumentError("expected a date, or a date and time with Z or an offset: 2026-11-22T09:30Z");
 }
 
 /** Parses a text that is not blank. */

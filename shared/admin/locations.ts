@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
-import { readStoredLists, removeList, type StoredList } from "../locations/stored-lists.ts";
+import { recordAudit } from "../audit/audit.ts";
+import { readStoredLists, type RecordList, removeList, type StoredList } from "../locations/stored-lists.ts";
 import type { Provider } from "../providers/provider.ts";
 import { CommandRefused } from "./command-refused.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
@@ -48,7 +49,8 @@ async function refresh(context: CommandContext, acceptShorter: boolean) {
     // One after the other: each list takes some hundred megabytes while it is read.
     for (const provider of providers) {
       const onProgress = (step: string) => warn(`${provider.name}: ${step}`);
-      const refreshed = await refreshList(provider, { http, database, acceptShorter, onProgress });
+      const record = recorderOf(context, "locations.refreshed", provider.name);
+      const refreshed = await refreshList(provider, { http, database, acceptShorter, onProgress, record });
       if ("problem" in refreshed) {
         failed.push({ provider: provider.name, problem: refreshed.problem });
         warn(`${provider.name} ${refreshed.problem}. The stored list was not changed.`);
@@ -72,10 +74,25 @@ function publishesList(provider: Provider): provider is Provider & Required<Pick
   return provider.locations !== undefined;
 }
 
-async function remove({ database }: CommandContext, provider: string) {
-  if (!(await removeList(database, provider))) throw new CommandRefused(`There is no stored list of "${provider}".`);
+async function remove(context: CommandContext, provider: string) {
+  const record = recorderOf(context, "locations.removed", provider);
+  if (!(await removeList(context.database, provider, record)))
+    throw new CommandRefused(`There is no stored list of "${provider}".`);
   return { provider, removed: true };
 }
+
+/** Records a change of a list in its transaction. */
+function recorderOf(
+  { actor }: CommandContext,
+  action: "locations.refreshed" | "locations.removed",
+  provider: string,
+): RecordList {
+  return (transaction, { before, after }) =>
+    recordAudit(transaction, actor, { action, subject: provider, before: valuesOf(before), after: valuesOf(after) });
+}
+
+const valuesOf = (list: StoredList | undefined) =>
+  list ? { locations: list.locations, refreshedAt: list.refreshedAt } : null;
 
 function describe({ provider, locations, refreshedAt }: StoredList) {
   const ageDays = Math.floor((Date.now() - refreshedAt.getTime()) / msPerDay);

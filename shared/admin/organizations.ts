@@ -1,12 +1,14 @@
 import type { Command } from "commander";
+import { type Actor, recordAudit } from "../audit/audit.ts";
 import { grantCredit, grantRefusal } from "../credits/ledger.ts";
+import { inTransaction, type Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 import { createOrganization, setSuspended, showOrganization } from "../organizations/organizations.ts";
-import { issueToken } from "../organizations/tokens.ts";
 import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
+import { issueRecorded } from "./tokens.ts";
 import { addTopupCommands } from "./topups.ts";
 
 const nameLengthMax = 200;
@@ -52,14 +54,33 @@ export function addOrganizationCommands(program: Command, run: RunCommand): void
 }
 
 async function create(context: CommandContext, options: { name: string; plan: string; credit?: number }) {
-  const created = await createOrganization(context.database, { name: options.name, planCode: options.plan });
-  if (!created) throw new CommandRefused(`There is no plan "${options.plan}". "plan list" shows all plans.`);
+  const { balance, ...created } = await inTransaction(context.database, (transaction) =>
+    createWithToken(transaction, context, options),
+  );
+  if (balance) await announceBalance(context, created.orgId, balance);
+  return created;
+}
+
+/** Creates the organization with its credit and its first token: all of them, or nothing. */
+async function createWithToken(
+  transaction: Querying,
+  { actor }: CommandContext,
+  { name, plan: planCode, credit }: { name: string; plan: string; credit?: number },
+) {
+  const created = await createOrganization(transaction, { name, planCode });
+  if (!created) throw new CommandRefused(`There is no plan "${planCode}". "plan list" shows all plans.`);
   const { organizationId, plan } = created;
-  const mils = options.credit ?? plan.startingGrantMils;
-  if (mils > 0) await addCredit(context, { organizationId, grantId: newId("grant"), mils, reason: "starting grant" });
-  const issued = await issueToken(context.database, organizationId);
-  if (!issued) throw new CommandRefused(`The organization ${organizationId} was deleted in the meantime.`);
-  return { orgId: organizationId, ...issued, plan: plan.code, creditBalanceMils: mils };
+  await recordAudit(transaction, actor, {
+    action: "organization.created",
+    organizationId,
+    before: null,
+    after: { plan: plan.code },
+  });
+  const mils = credit ?? plan.startingGrantMils;
+  const wanted = { organizationId, grantId: newId("grant"), mils, reason: "starting grant" };
+  const balance = mils > 0 ? await addCredit(transaction, actor, wanted) : undefined;
+  const token = await issueRecorded(transaction, actor, organizationId);
+  return { orgId: organizationId, ...token, plan: plan.code, creditBalanceMils: mils, balance };
 }
 
 async function show({ database }: CommandContext, organizationId: string) {
@@ -67,7 +88,16 @@ async function show({ database }: CommandContext, organizationId: string) {
 }
 
 async function suspend(context: CommandContext, organizationId: string, suspended: boolean) {
-  if (!(await setSuspended(context.database, organizationId, suspended))) refuseUnknown(organizationId);
+  await inTransaction(context.database, async (transaction) => {
+    const changed = await setSuspended(transaction, organizationId, suspended);
+    if (!changed) refuseUnknown(organizationId);
+    await recordAudit(transaction, context.actor, {
+      action: suspended ? "organization.suspended" : "organization.resumed",
+      organizationId,
+      before: { suspended: changed.wasSuspended },
+      after: { suspended },
+    });
+  });
   await announceIdentityChange(context);
   return { orgId: organizationId, suspended };
 }
@@ -79,14 +109,21 @@ async function grant(
   options: { id?: string; reason: string },
 ) {
   const grantId = options.id ?? newId("grant");
-  const { fresh, balanceMils } = await addCredit(context, { organizationId, grantId, mils, reason: options.reason });
+  const wanted = { organizationId, grantId, mils, reason: options.reason };
+  const granted = await inTransaction(context.database, (transaction) => addCredit(transaction, context.actor, wanted));
+  await announceBalance(context, organizationId, granted);
+  const { fresh, balanceMils } = granted;
   return { orgId: organizationId, grantId, grantedMils: fresh ? mils : 0, balanceMils, repeated: !fresh };
 }
 
-async function addCredit(context: CommandContext, wanted: Parameters<typeof grantCredit>[1]) {
-  const granted = await grantCredit(context.database, wanted).catch(refuseGrant);
-  if (!granted) refuseUnknown(wanted.organizationId);
-  await announceBalance(context, wanted.organizationId, granted);
+/** Adds credit with its entry in the audit trail. The note is in the ledger alone. */
+async function addCredit(transaction: Querying, actor: Actor, wanted: Parameters<typeof grantCredit>[1]) {
+  const { organizationId, grantId, mils } = wanted;
+  const granted = await grantCredit(transaction, wanted).catch(refuseGrant);
+  if (!granted) refuseUnknown(organizationId);
+  const { fresh, balanceMils } = granted;
+  const values = { before: { balanceMils: fresh ? balanceMils - mils : balanceMils }, after: { balanceMils } };
+  await recordAudit(transaction, actor, { action: "credit.granted", organizationId, subject: grantId, ...values });
   return granted;
 }
 

@@ -1,5 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { listPlans, type Operation, operations, setPlan } from "../credits/plans.ts";
+import { recordAudit } from "../audit/audit.ts";
+import { listPlans, lockPlan, type Operation, operations, setPlan } from "../credits/plans.ts";
+import { inTransaction } from "../database/transaction.ts";
 import { assignPlan } from "../organizations/organizations.ts";
 import { parseId, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
@@ -46,22 +48,32 @@ async function set(context: CommandContext, code: string, options: PlanOptions) 
       "A plan's code is a lower-case letter and up to 31 more lower-case letters, digits, - or _.",
     );
   }
-  const plan = await setPlan(context.database, {
-    code,
-    priceMils: options.price,
-    windowLimit: options.limit,
-    windowSeconds: options.window,
-    concurrency: options.concurrency,
-    operations: options.operations,
+  const plan = await inTransaction(context.database, async (transaction) => {
+    const before = await lockPlan(transaction, code);
+    const after = await setPlan(transaction, {
+      code,
+      priceMils: options.price,
+      windowLimit: options.limit,
+      windowSeconds: options.window,
+      concurrency: options.concurrency,
+      operations: options.operations,
+    });
+    const values = { before: before && { ...before }, after: { ...after } };
+    await recordAudit(transaction, context.actor, { action: "plan.set", subject: code, ...values });
+    return after;
   });
   await announceIdentityChange(context);
   return plan;
 }
 
 async function assign(context: CommandContext, orgId: string, code: string) {
-  if (!(await assignPlan(context.database, orgId, code))) {
-    throw new CommandRefused(`There is no organization ${orgId}, or no plan "${code}".`);
-  }
+  await inTransaction(context.database, async (transaction) => {
+    const assigned = await assignPlan(transaction, orgId, code);
+    if (!assigned) throw new CommandRefused(`There is no organization ${orgId}, or no plan "${code}".`);
+    const values = { before: { plan: assigned.oldPlanCode }, after: { plan: code } };
+    const entry = { action: "plan.assigned", organizationId: orgId, subject: code, ...values } as const;
+    await recordAudit(transaction, context.actor, entry);
+  });
   await announceIdentityChange(context);
   return { orgId, plan: code };
 }

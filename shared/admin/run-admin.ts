@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { explainRefusal } from "../database/check-session.ts";
 import { StartRefused } from "../process/start-refused.ts";
+import { addAuditCommands } from "./audit.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { addDoctorCommand } from "./doctor/doctor.ts";
 import { addLedgerCommands } from "./ledger.ts";
@@ -48,6 +49,7 @@ export function createProgram(terminal: Terminal): Command {
   addLocationCommands(program, run);
   addLedgerCommands(program, run);
   addSearchCommands(program, run);
+  addAuditCommands(program, run);
   addDoctorCommand(program, run, terminal);
   return program;
 }

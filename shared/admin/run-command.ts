@@ -1,5 +1,7 @@
+import { hostname, userInfo } from "node:os";
 import { pino } from "pino";
-import { readConfig } from "../config.ts";
+import type { Actor } from "../audit/audit.ts";
+import { type Config, readConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
 import { describeError } from "../log.ts";
 import type { Terminal } from "./terminal.ts";
@@ -8,6 +10,8 @@ import type { Terminal } from "./terminal.ts";
 export interface CommandContext extends Pick<Context, "config" | "database" | "redis" | "log" | "metrics"> {
   /** Writes a sentence to stderr. */
   warn: (sentence: string) => void;
+  /** The operator, for the audit trail. Each command that changes or shows something of an organization records it. */
+  actor: Actor;
 }
 
 /**
@@ -28,13 +32,31 @@ export function openRunCommand(terminal: Terminal): RunCommand {
     const config = readConfig(terminal.environment);
     const context = openContext({ config, name: "admin", databaseSizeMax: 1, log });
     try {
-      const result = await command({ ...context, warn: (sentence) => terminal.stderr(`${sentence}\n`) });
+      const result = await command({
+        ...context,
+        warn: (sentence) => terminal.stderr(`${sentence}\n`),
+        actor: operatorOf(config),
+      });
       terminal.stdout(format(result));
       if (isFailure?.(result)) terminal.exitCode = 1;
     } finally {
       await context.shutdown.run(log);
     }
   };
+}
+
+/** The operator by OPERATOR_NAME, or by the user of the operating system. */
+function operatorOf({ OPERATOR_NAME: name }: Pick<Config, "OPERATOR_NAME">): Actor {
+  return { kind: "operator", name: name ?? systemUser(), host: hostname() };
+}
+
+function systemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // In a container the user may have no entry.
+    return `uid ${process.getuid?.() ?? "unknown"}`;
+  }
 }
 
 const toLine = (result: object) => `${JSON.stringify(result)}\n`;

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { isSearchDecided } from "../credits/history.ts";
+import { recordAudit } from "../audit/audit.ts";
+import { readSearchOwner } from "../credits/history.ts";
 import { timeOfId } from "../ids.ts";
 import { type NoCall, type RawAnswer, readRawAnswers } from "../raw-answers/raw-answers.ts";
 import { whenReady } from "../redis/connect.ts";
@@ -50,7 +51,15 @@ async function readRaw(context: CommandContext, requestId: string, { page, body 
   const answers = search.answers.filter((answer) => page === undefined || answer.page === page);
   if (answers.length === 0) throw new CommandRefused(`${search.callsOf} made no call for page ${page}.`);
   if (body) warnOfMissing(context, search, answers);
+  await recordReading(context, search);
   return { ...search, answers };
+}
+
+/** Recorded before anything is shown. A search that was answered a moment ago may have no organization in the ledger yet. */
+async function recordReading({ database, actor }: CommandContext, { requestId, callsOf }: RawSearch): Promise<void> {
+  const organizationId = await readSearchOwner(database, requestId);
+  const entry = { action: "search.raw_read", organizationId, subject: requestId, after: { callsOf } } as const;
+  await recordAudit(database, actor, entry);
 }
 
 /** The calls of a search, or of the search whose answer it shared. @throws {CommandRefused} if there is none. */
@@ -82,7 +91,7 @@ async function whyNothing({ config, database }: CommandContext, requestId: strin
   const nothing = `No raw answer of ${requestId} is kept`;
   const beganAt = timeOfId(requestId);
   const isOld = Date.now() - beganAt.getTime() > minutes * 60_000 + expiryMarginMs;
-  const isDecided = await isSearchDecided(database, requestId);
+  const isDecided = (await readSearchOwner(database, requestId)) !== undefined;
   if (!isDecided && isOld) return `${nothing}: there was no such search, or it was refused before it ran.`;
   if (minutes === 0)
     return `${nothing}: RAW_ANSWER_MINUTES is 0, the default. Set it for the workers, and for this command, before the search.`;

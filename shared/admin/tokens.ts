@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import { type Actor, recordAudit } from "../audit/audit.ts";
+import { inTransaction, type Querying } from "../database/transaction.ts";
 import { showOrganization } from "../organizations/organizations.ts";
 import { issueToken, listTokens, revokeToken } from "../organizations/tokens.ts";
 import { parseId, parseWholeNumber } from "./argument-parsers.ts";
@@ -28,10 +30,18 @@ export function addTokenCommands(program: Command, run: RunCommand): void {
     .action((tokenId: string) => run((context) => revoke(context, tokenId)));
 }
 
-async function issue({ database }: CommandContext, orgId: string, expiresInDays: number | undefined) {
-  const issued = await issueToken(database, orgId, expiresInDays);
+async function issue({ database, actor }: CommandContext, orgId: string, expiresInDays: number | undefined) {
+  return inTransaction(database, (transaction) => issueRecorded(transaction, actor, orgId, expiresInDays));
+}
+
+/** Issues a token with its entry in the audit trail. @throws {CommandRefused} if there is no such organization. */
+export async function issueRecorded(transaction: Querying, actor: Actor, orgId: string, expiresInDays?: number) {
+  const issued = await issueToken(transaction, orgId, expiresInDays);
   if (!issued) throw new CommandRefused(`There is no organization ${orgId}.`);
-  return issued;
+  const { expiresAt, ...shown } = issued;
+  const entry = { organizationId: orgId, subject: shown.tokenId, before: null, after: { expiresAt } };
+  await recordAudit(transaction, actor, { action: "token.issued", ...entry });
+  return shown;
 }
 
 async function list({ database }: CommandContext, orgId: string) {
@@ -40,7 +50,17 @@ async function list({ database }: CommandContext, orgId: string) {
 }
 
 async function revoke(context: CommandContext, tokenId: string) {
-  if (!(await revokeToken(context.database, tokenId))) throw new CommandRefused(`There is no token ${tokenId}.`);
+  await inTransaction(context.database, async (transaction) => {
+    const token = await revokeToken(transaction, tokenId);
+    if (!token) throw new CommandRefused(`There is no token ${tokenId}.`);
+    await recordAudit(transaction, context.actor, {
+      action: "token.revoked",
+      organizationId: token.organizationId,
+      subject: tokenId,
+      before: { revoked: token.wasRevoked },
+      after: { revoked: true },
+    });
+  });
   await announceIdentityChange(context);
   return { tokenId, revoked: true };
 }

@@ -48,7 +48,7 @@ async function checkTopups(context: CommandContext, days: number) {
     notCredited: 0,
   };
   for await (const session of completedSince(stripe, since)) {
-    const outcome = await creditCheckoutSession(context, session);
+    const outcome = await creditCheckoutSession(context, session, context);
     counts.sessions += 1;
     if (outcome.outcome === "unknown_organization" || outcome.outcome === "unusable") counts.notCredited += 1;
     else counts[outcome.outcome] += 1;

@@ -53,13 +53,15 @@ const statements: Record<HistoryFilter, string> = {
      order by r.version desc limit $3`,
 };
 
-/** Whether a search has its deciding entry: it was charged or refunded. */
-export async function isSearchDecided(database: Database, requestId: string): Promise<boolean> {
+const ownerRow = z.object({ organization_id: z.string() });
+
+/** The organization of a search that was charged or refunded; undefined if the search is not decided, or unknown. */
+export async function readSearchOwner(database: Database, requestId: string): Promise<string | undefined> {
   const { rows } = await database.query(
-    "select from ledger_entries where request_id = $1 and kind in ('charge', 'refund')",
+    "select organization_id from ledger_entries where request_id = $1 and kind in ('charge', 'refund')",
     [requestId],
   );
-  return rows.length > 0;
+  return rows[0] && ownerRow.parse(rows[0]).organization_id;
 }
 
 /** Reads at most `limit` entries that a filter selects and that are older than the version `before`, newest first. */

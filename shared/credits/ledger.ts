@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { sqlStateOf } from "../database/transient-errors.ts";
 import type { Database } from "../database/pool.ts";
+import type { Querying } from "../database/transaction.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
 import { expandAnswer, type StoredAnswer } from "./stored-answers.ts";
 import type { VersionedBalance } from "./versioned-balance.ts";
@@ -130,7 +131,7 @@ const grantRow = z.object({ fresh: z.boolean(), balance_mils: z.number(), versio
  * @returns undefined if the organization does not exist.
  */
 export async function grantCredit(
-  database: Database,
+  database: Querying,
   grant: { organizationId: string; grantId: string; mils: number; reason: string },
 ): Promise<(VersionedBalance & { fresh: boolean }) | undefined> {
   const { rows } = await database.query("select * from grant_credit($1, $2, $3, $4)", [

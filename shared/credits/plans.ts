@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import type { Querying } from "../database/transaction.ts";
 
 /** The operations that a plan can include. */
 export const operations = ["serp.search", "usage.get"] as const;
@@ -48,8 +49,16 @@ export async function listPlans(database: Database): Promise<Plan[]> {
   return rows.map(readPlan);
 }
 
+/** Reads a plan, which nothing else changes until the end of the transaction. */
+export async function lockPlan(transaction: Querying, code: string): Promise<Plan | undefined> {
+  const { rows } = await transaction.query(`select ${planColumns} from plans p where p.code = $1 for no key update`, [
+    code,
+  ]);
+  return rows[0] ? readPlan(rows[0]) : undefined;
+}
+
 /** Creates a plan or changes all its terms but the starting grant. */
-export async function setPlan(database: Database, plan: Omit<Plan, "startingGrantMils">): Promise<Plan> {
+export async function setPlan(database: Querying, plan: Omit<Plan, "startingGrantMils">): Promise<Plan> {
   const { rows } = await database.query(
     `insert into plans as p (code, price_mils, window_limit, window_seconds, concurrency, operations)
      values ($1, $2, $3, $4, $5, $6)

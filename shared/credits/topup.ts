@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Database } from "../database/pool.ts";
+import type { Querying } from "../database/transaction.ts";
 import type { VersionedBalance } from "./versioned-balance.ts";
 
 const topupRow = z.object({
@@ -22,7 +22,7 @@ export interface Topup {
  * @returns undefined if the organization does not exist.
  */
 export async function topUp(
-  database: Database,
+  database: Querying,
   paid: { organizationId: string; grantId: string; mils: number },
 ): Promise<Topup | undefined> {
   const { rows } = await database.query("select * from topup($1, $2, $3)", [

@@ -31,10 +31,10 @@ revoke all on all functions in schema public from serpmill;
 
 -- Processes move money only by calling these functions, which run as their owner.
 revoke execute on function
-  refuse_change, answer_slot, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
+  refuse_change, refuse_audit_change, answer_slot, clear_old_sign_ins, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
 from public;
 grant execute on function
-  answer_slot, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
+  answer_slot, clear_old_sign_ins, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
 to serpmill;
 
 -- So that the operator's doctor can see whether a migration is pending.
@@ -51,6 +51,11 @@ grant
   insert (code, price_mils, window_limit, window_seconds, concurrency, operations),
   update (price_mils, window_limit, window_seconds, concurrency, operations)
 on plans to serpmill;
+
+-- The audit trail is read and appended to. Postgres gives each entry its id and its time.
+grant select on audit_entries to serpmill;
+grant insert (actor_kind, actor, origin, action, organization_id, subject, before, after, request_id)
+on audit_entries to serpmill;
 
 -- The command that refreshes the lists of locations replaces them whole.
 grant select, insert, update, delete on location_lists to serpmill;

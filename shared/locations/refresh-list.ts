@@ -2,7 +2,7 @@ import type { Database } from "../database/pool.ts";
 import type { ProviderHttp } from "../providers/policies/http.ts";
 import type { FailureKind, Provider } from "../providers/provider.ts";
 import { type ListedLocation, type LocationRow, toListedLocation } from "./listed-location.ts";
-import { readStoredLists, storeList, type StoredList } from "./stored-lists.ts";
+import { readStoredLists, type RecordList, storeList, type StoredList } from "./stored-lists.ts";
 
 /** A whole list has some 20 MB today. */
 export const listBytesMax = 256 * 1024 * 1024;
@@ -30,9 +30,15 @@ const problems: Partial<Record<FailureKind, string>> = {
  */
 export async function refreshList(
   provider: Provider & Required<Pick<Provider, "locations">>,
-  options: { http: ProviderHttp; database: Database; acceptShorter: boolean; onProgress: (step: string) => void },
+  options: {
+    http: ProviderHttp;
+    database: Database;
+    acceptShorter: boolean;
+    onProgress: (step: string) => void;
+    record?: RecordList;
+  },
 ): Promise<StoredList | RefreshProblem> {
-  const { http, database, acceptShorter, onProgress } = options;
+  const { http, database, acceptShorter, onProgress, record } = options;
   const { request, read } = provider.locations;
   onProgress("fetching its list");
   const limits = { timeoutMs: fetchTimeoutMs, signal: new AbortController().signal };
@@ -47,6 +53,7 @@ export async function refreshList(
   return storeList(database, provider.name, {
     locations,
     onProgress: (count) => onProgress(`stored ${count} of ${locations.length}`),
+    record,
   });
 }
 

@@ -1,6 +1,7 @@
 import type pg from "pg";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import { inTransaction, type Querying } from "../database/transaction.ts";
 import type { ListedLocation } from "./listed-location.ts";
 
 /** The providers' lists of locations in Postgres: tables `location_lists` and `locations`. */
@@ -30,12 +31,20 @@ const locationRow = z.object({
 });
 const firstPartRow = z.object({ first_part: z.string() });
 
+const selectList = "select provider, locations, refreshed_at from location_lists where provider = $1";
+
 export async function readStoredLists(database: Database): Promise<StoredList[]> {
   const { rows } = await database.query(
     "select provider, locations, refreshed_at from location_lists order by provider",
   );
   return rows.map(toStoredList);
 }
+
+/** Records a change of a list in its transaction, with the list as it was and as it is. */
+export type RecordList = (
+  transaction: Querying,
+  change: { before: StoredList | undefined; after: StoredList | undefined },
+) => Promise<void>;
 
 /**
  * Replaces the list of a provider in one transaction: until its end, and if it does not get there, the old list counts. Two
@@ -47,9 +56,15 @@ export async function storeList(
   {
     locations,
     onProgress,
-  }: { locations: readonly ListedLocation[]; onProgress: (stored: number) => Promise<void> | void },
+    record,
+  }: {
+    locations: readonly ListedLocation[];
+    onProgress: (stored: number) => Promise<void> | void;
+    record?: RecordList | undefined;
+  },
 ): Promise<StoredList> {
-  return unhurried(database, async (query) => {
+  return unhurried(database, async (query, transaction) => {
+    const { rows: replaced } = await query(`${selectList} for update`, [provider]);
     const { rows } = await query(
       `insert into location_lists (provider, locations) values ($1, $2)
        on conflict (provider) do update set locations = excluded.locations, refreshed_at = clock_timestamp()
@@ -72,37 +87,36 @@ export async function storeList(
       );
       await onProgress(start + batch.length);
     }
-    return toStoredList(rows[0]);
+    const [before, after] = [replaced[0] && toStoredList(replaced[0]), toStoredList(rows[0])];
+    await record?.(transaction, { before, after });
+    return after;
   });
 }
 
 /** @returns whether there was a list. */
-export async function removeList(database: Database, provider: string): Promise<boolean> {
-  const { rowCount } = await unhurried(database, (query) =>
-    query("delete from location_lists where provider = $1", [provider]),
-  );
-  return rowCount === 1;
+export async function removeList(database: Database, provider: string, record?: RecordList): Promise<boolean> {
+  return unhurried(database, async (query, transaction) => {
+    const { rows } = await query(`${selectList} for update`, [provider]);
+    if (!rows[0]) return false;
+    await query("delete from location_lists where provider = $1", [provider]);
+    await record?.(transaction, { before: toStoredList(rows[0]), after: undefined });
+    return true;
+  });
 }
 
 type Run = (text: string, values: unknown[]) => Promise<pg.QueryResult>;
 
 /** One transaction whose statements may take longer than those of a search. */
-async function unhurried<Result>(database: Database, work: (query: Run) => Promise<Result>): Promise<Result> {
-  const client = await database.connect();
-  try {
-    await client.query("begin");
-    await client.query(`set local statement_timeout = ${statementTimeoutMs}`);
+async function unhurried<Result>(
+  database: Database,
+  work: (query: Run, transaction: Querying) => Promise<Result>,
+): Promise<Result> {
+  return inTransaction(database, async (transaction) => {
+    await transaction.query(`set local statement_timeout = ${statementTimeoutMs}`);
     // pg reads this option of a query, which its types lack: the pool's own limit is for searches.
     const limit: object = { query_timeout: statementTimeoutMs };
-    const result = await work((text, values) => client.query({ text, values, ...limit }));
-    await client.query("commit");
-    client.release();
-    return result;
-  } catch (error) {
-    // The server rolls the transaction back when the connection ends.
-    client.release(true);
-    throw error;
-  }
+    return work((text, values) => transaction.query({ text, values, ...limit }), transaction);
+  });
 }
 
 /** The locations of a country whose names begin with these folded parts, in all lists of these providers. */

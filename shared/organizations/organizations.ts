@@ -2,6 +2,7 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import { type Plan, planColumns, readPlan } from "../credits/plans.ts";
 import type { Database } from "../database/pool.ts";
+import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 
 /** Who sent an authenticated request: the organization of its token, and the terms of its plan. */
@@ -59,7 +60,7 @@ export async function publishIdentityChange(redis: Redis): Promise<void> {
 
 /** Creates an organization without credit. @returns undefined if the plan does not exist. */
 export async function createOrganization(
-  database: Database,
+  database: Querying,
   organization: { name: string; planCode: string },
 ): Promise<{ organizationId: string; plan: Plan } | undefined> {
   const organizationId = newId("org");
@@ -101,22 +102,49 @@ export async function showOrganization(database: Database, organizationId: strin
   };
 }
 
-/** Suspends or resumes an organization. A repeat keeps the first time. @returns whether the organization exists. */
-export async function setSuspended(database: Database, organizationId: string, suspended: boolean): Promise<boolean> {
-  const { rowCount } = await database.query(
-    "update organizations set suspended_at = case when $2 then coalesce(suspended_at, now()) end where id = $1",
+const suspensionRow = z.object({ was_suspended: z.boolean() });
+
+/**
+ * Suspends or resumes an organization. A repeat keeps the first time.
+ * @returns whether it was suspended before; undefined if it does not exist.
+ */
+export async function setSuspended(
+  database: Querying,
+  organizationId: string,
+  suspended: boolean,
+): Promise<{ wasSuspended: boolean } | undefined> {
+  const { rows } = await database.query(
+    `with old as (
+       select id, suspended_at is not null as was_suspended from organizations
+       where id = $1 for no key update
+     )
+     update organizations o set suspended_at = case when $2 then coalesce(o.suspended_at, now()) end
+     from old where o.id = old.id returning old.was_suspended`,
     [organizationId, suspended],
   );
-  return rowCount === 1;
+  return rows[0] ? { wasSuspended: suspensionRow.parse(rows[0]).was_suspended } : undefined;
 }
 
-/** Moves an organization to another plan. @returns whether both exist. */
-export async function assignPlan(database: Database, organizationId: string, planCode: string): Promise<boolean> {
-  const { rowCount } = await database.query(
-    "update organizations set plan_code = p.code from plans p where organizations.id = $1 and p.code = $2",
+const assignmentRow = z.object({ old_plan_code: z.string() });
+
+/**
+ * Moves an organization to another plan.
+ * @returns the plan that it had; undefined if the organization or the plan does not exist.
+ */
+export async function assignPlan(
+  database: Querying,
+  organizationId: string,
+  planCode: string,
+): Promise<{ oldPlanCode: string } | undefined> {
+  const { rows } = await database.query(
+    `with old as (
+       select id, plan_code from organizations where id = $1 for no key update
+     )
+     update organizations o set plan_code = p.code
+     from old, plans p where o.id = old.id and p.code = $2 returning old.plan_code as old_plan_code`,
     [organizationId, planCode],
   );
-  return rowCount === 1;
+  return rows[0] ? { oldPlanCode: assignmentRow.parse(rows[0]).old_plan_code } : undefined;
 }
 
 const idRow = z.object({ id: z.string() });

@@ -2,6 +2,7 @@ import { hash, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 
 /**
@@ -31,25 +32,28 @@ export function hashToken(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }
 
-const issuedRow = z.object({ id: z.string() });
+const issuedRow = z.object({ id: z.string(), expires_at: z.date().nullable() });
 
 /**
  * Issues a token. This is the only time that it can be read.
  * @returns undefined if the organization does not exist.
  */
 export async function issueToken(
-  database: Database,
+  database: Querying,
   organizationId: string,
   expiresInDays?: number,
-): Promise<{ tokenId: string; token: string } | undefined> {
+): Promise<{ tokenId: string; token: string; expiresAt: Date | null } | undefined> {
   const token = newToken();
   const { rows } = await database.query(
     `insert into tokens (id, organization_id, hash, last4, expires_at)
-     select $1, o.id, $3, $4, now() + make_interval(hours => 24 * $5) from organizations o where o.id = $2
-     returning id`,
+     select $1, o.id, $3, $4, now() + make_interval(hours => 24 * $5) from organizations o
+     where o.id = $2
+     returning id, expires_at`,
     [newId("tok"), organizationId, hashToken(token), token.slice(-4), expiresInDays ?? null],
   );
-  return rows[0] ? { tokenId: issuedRow.parse(rows[0]).id, token } : undefined;
+  if (!rows[0]) return undefined;
+  const { id: tokenId, expires_at: expiresAt } = issuedRow.parse(rows[0]);
+  return { tokenId, token, expiresAt };
 }
 
 const tokenRow = z.object({
@@ -79,11 +83,23 @@ export async function listTokens(database: Database, organizationId: string) {
     }));
 }
 
-/** Revokes a token permanently. A repeat keeps the first time. @returns whether the token exists. */
-export async function revokeToken(database: Database, tokenId: string): Promise<boolean> {
-  const { rowCount } = await database.query(
-    "update tokens set revoked_at = coalesce(revoked_at, now()) where id = $1",
+const revokedRow = z.object({ organization_id: z.string(), was_revoked: z.boolean() });
+
+/**
+ * Revokes a token permanently. A repeat keeps the first time.
+ * @returns its organization, and whether it was revoked before; undefined if the token does not exist.
+ */
+export async function revokeToken(
+  database: Querying,
+  tokenId: string,
+): Promise<{ organizationId: string; wasRevoked: boolean } | undefined> {
+  const { rows } = await database.query(
+    `with old as (select id, revoked_at is not null as was_revoked from tokens where id = $1 for no key update)
+     update tokens t set revoked_at = coalesce(t.revoked_at, now())
+     from old where t.id = old.id returning t.organization_id, old.was_revoked`,
     [tokenId],
   );
-  return rowCount === 1;
+  if (!rows[0]) return undefined;
+  const { organization_id: organizationId, was_revoked: wasRevoked } = revokedRow.parse(rows[0]);
+  return { organizationId, wasRevoked };
 }

@@ -1,7 +1,10 @@
 import { z } from "zod";
+import { type Actor, recordAudit } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
 import { grantRefusal } from "../credits/ledger.ts";
 import { type Topup, topUp } from "../credits/topup.ts";
+import type { Database } from "../database/pool.ts";
+import { inTransaction } from "../database/transaction.ts";
 
 /**
  * Credits Stripe Checkout Sessions. The id of a session is the id of its grant, which the ledger accepts once. So a session
@@ -49,12 +52,19 @@ export type CheckoutOutcome =
   | { outcome: "foreign" | "unpaid" | "refunded" }
   | { outcome: "unknown_organization" | "unusable"; sessionId: string | undefined; reason?: string };
 
+/** Who brings a session: Stripe by an event in a request, or an operator by a command. */
+export interface Bringer {
+  actor: Actor;
+  requestId?: string;
+}
+
 /** Credits a session if it is ours and paid. The session must come from Stripe itself: nothing is verified here. */
 export async function creditCheckoutSession(
   { database, log, metrics }: Pick<Context, "database" | "log" | "metrics">,
   session: unknown,
+  bringer: Bringer,
 ): Promise<CheckoutOutcome> {
-  const outcome = await decide({ database, log }, session);
+  const outcome = await decide({ database, log }, session, bringer);
   metrics.topups.inc({ outcome: outcome.outcome });
   if (outcome.outcome === "credited") {
     const { topup, ...logFields } = outcome;
@@ -70,6 +80,7 @@ export async function creditCheckoutSession(
 async function decide(
   { database, log }: Pick<Context, "database" | "log">,
   session: unknown,
+  bringer: Bringer,
 ): Promise<CheckoutOutcome> {
   const organizationId = organizationOf(session);
   if (organizationId === undefined) return { outcome: "foreign" };
@@ -86,10 +97,35 @@ async function decide(
       "the amount paid differs from the amount begun",
     );
   }
-  const topup = await topUp(database, { organizationId, grantId: id, mils }).catch(grantRefusalOrThrow);
+  const topup = await creditRecorded(database, { organizationId, grantId: id, mils }, bringer).catch(
+    grantRefusalOrThrow,
+  );
   if (typeof topup === "string") return { outcome: "unusable", sessionId: id, reason: topup };
   if (!topup) return { outcome: "unknown_organization", sessionId: id };
   return { outcome: topup.fresh ? "credited" : "repeated", organizationId, sessionId: id, mils, topup };
+}
+
+/** Adds the credit and its entry in the audit trail in one transaction. A session that was credited before has its entry. */
+async function creditRecorded(
+  database: Database,
+  paid: { organizationId: string; grantId: string; mils: number },
+  { actor, requestId }: Bringer,
+): Promise<Topup | undefined> {
+  const { organizationId, grantId, mils } = paid;
+  return inTransaction(database, async (transaction) => {
+    const topup = await topUp(transaction, paid);
+    if (!topup?.fresh) return topup;
+    const { balance, planChanged } = topup;
+    await recordAudit(transaction, actor, {
+      action: "credit.topped_up",
+      organizationId,
+      subject: grantId,
+      before: { balanceMils: balance.balanceMils - mils, ...(planChanged && { plan: "free" }) },
+      after: { balanceMils: balance.balanceMils, ...(planChanged && { plan: "payg" }) },
+      requestId,
+    });
+    return topup;
+  });
 }
 
 /** The ledger's reason for refusing a grant. It belongs to this session alone, so the others go on. Throws other errors. */

@@ -1,11 +1,17 @@
 import type { Request, Response } from "express";
+import { recordAudit } from "../../../shared/audit/audit.ts";
+import type { Database } from "../../../shared/database/pool.ts";
+import type { Log } from "../../../shared/log.ts";
 import type { Metrics } from "../../../shared/metrics.ts";
+import type { Caller } from "../../../shared/organizations/organizations.ts";
 import { hashToken, isTokenShaped } from "../../../shared/organizations/tokens.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import type { PageSender } from "../page-sender.ts";
 import { readForm } from "../read-form.ts";
 import { rejectCrossOrigin } from "../session/csrf.ts";
 import type { PageWindow } from "../session/page-window.ts";
+import { readSignedIn } from "../session/require-session.ts";
 import type { Sessions } from "../session/sessions.ts";
 import { attemptsWindowSeconds, type SignInAttempts } from "../session/sign-in-attempts.ts";
 import { signInPage } from "../views/sign-in-page.ts";
@@ -16,10 +22,11 @@ export function handleSignIn(parts: {
   attempts: SignInAttempts;
   pageWindow: PageWindow;
   pages: PageSender;
+  database: Database;
   metrics: Pick<Metrics, "signIns">;
   publicUrl: string | undefined;
 }) {
-  const { sessions, attempts, pageWindow, pages, metrics, publicUrl } = parts;
+  const { sessions, attempts, pageWindow, pages, database, metrics, publicUrl } = parts;
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, publicUrl);
     const sendForm = (status: number, problem: string) =>
@@ -39,20 +46,51 @@ export function handleSignIn(parts: {
       response.setHeader("WWW-Authenticate", "Bearer");
       return sendForm(401, "This token is not valid. It may be mistyped, expired or revoked.");
     }
-    requestScopeOf(response).logFields.organizationId = caller.organizationId;
+    const { organizationId, tokenId } = caller;
+    Object.assign(requestScopeOf(response).logFields, { organizationId, tokenId });
     // Bounds the sessions that one organization keeps in Redis, from however many networks.
     await pageWindow.take(caller);
+    const retryAfterMs = await attempts.takeOfToken(tokenId);
+    if (retryAfterMs !== undefined) {
+      metrics.signIns.inc({ outcome: "limited" });
+      response.setHeader("Retry-After", Math.ceil(retryAfterMs / 1_000));
+      return sendForm(429, "This token has signed in too often today. Use another token, or try again tomorrow.");
+    }
+    // First the entry: if the process dies in between, an entry stands for a session that was never used.
+    await orPostgresUnavailable(recordSession(database, response, { action: "session.opened", caller }));
     metrics.signIns.inc({ outcome: "signed_in" });
     await sessions.open(request, response, tokenHash);
     response.writeHead(303, { Location: "/billing" }).end();
   };
 }
 
-/** POST /billing/sign-out: ends the session. */
-export function handleSignOut({ sessions, publicUrl }: { sessions: Sessions; publicUrl: string | undefined }) {
+/** POST /billing/sign-out: ends the session, whether or not Postgres can record it. */
+export function handleSignOut(parts: {
+  sessions: Sessions;
+  database: Database;
+  log: Log;
+  publicUrl: string | undefined;
+}) {
+  const { sessions, database, log, publicUrl } = parts;
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, publicUrl);
+    const signedIn = await readSignedIn(sessions, request, response, "idle").catch(() => undefined);
     await sessions.close(request, response);
+    if (signedIn) {
+      await recordSession(database, response, { action: "session.closed", caller: signedIn.caller }).catch(
+        (error: unknown) => log.warn({ err: error }, "a sign-out is missing in the audit trail"),
+      );
+    }
     response.writeHead(303, { Location: "/billing" }).end();
   };
+}
+
+function recordSession(
+  database: Database,
+  response: Response,
+  { action, caller }: { action: "session.opened" | "session.closed"; caller: Caller },
+): Promise<void> {
+  const { requestId, address } = requestScopeOf(response);
+  const { organizationId, tokenId } = caller;
+  return recordAudit(database, { kind: "account", tokenId, address }, { action, organizationId, requestId });
 }

@@ -27,7 +27,8 @@ export async function readSignedIn(
     if (presence === "active") await sessions.close(request, response);
     return undefined;
   }
-  requestScopeOf(response).logFields.organizationId = caller.organizationId;
+  const { organizationId, tokenId } = caller;
+  Object.assign(requestScopeOf(response).logFields, { organizationId, tokenId });
   return { session, caller };
 }
 

@@ -3,17 +3,34 @@ import ipaddr from "ipaddr.js";
 import type { Redis } from "ioredis";
 import { CountedWindow } from "./counted-window.ts";
 
+const keyPrefix = "sign-ins:";
 const attemptsMax = 10;
 /** The window in which they are counted. */
 export const attemptsWindowSeconds = 60;
+const tokenSignInsMax = 200;
+const tokenWindowSeconds = 86_400;
 
-/** Limits sign-in attempts per network, against guessed tokens. Successful attempts count too. */
+/**
+ * Limits sign-in attempts per network, against guessed tokens, and sign-ins per token, each of which the audit trail keeps.
+ * Successful attempts count too.
+ */
 export class SignInAttempts {
   readonly #window: CountedWindow;
+  readonly #tokenWindow: CountedWindow;
 
   constructor(redis: Redis) {
-    const limits = { keyPrefix: "sign-ins:", requestsMax: attemptsMax, windowSeconds: attemptsWindowSeconds };
-    this.#window = new CountedWindow(redis, limits);
+    const [requestsMax, windowSeconds] = [attemptsMax, attemptsWindowSeconds];
+    this.#window = new CountedWindow(redis, { keyPrefix, requestsMax, windowSeconds });
+    const daily = { requestsMax: tokenSignInsMax, windowSeconds: tokenWindowSeconds };
+    this.#tokenWindow = new CountedWindow(redis, { keyPrefix, ...daily });
+  }
+
+  /**
+   * Counts one sign-in with a valid token. @returns undefined if it is within the day's limit, otherwise the milliseconds until
+   * that ends. @throws {CallerError} `unavailable` without Redis.
+   */
+  takeOfToken(tokenId: string): Promise<number | undefined> {
+    return this.#tokenWindow.take(tokenId);
   }
 
   /** Counts one attempt. @returns whether it is within the limit. @throws {CallerError} `unavailable` without Redis. */

@@ -44,11 +44,14 @@ function examineVersion({ version, is_replica: isReplica }: z.infer<typeof state
 }
 
 async function examineMigrations(database: Database): Promise<Finding> {
-  const newest = Math.max(...readdirSync(migrations).map((name) => Number.parseInt(name, 10)));
+  const numbers = readdirSync(migrations).map((name) => Number.parseInt(name, 10));
+  const newest = Math.max(...numbers);
   const applied = await readNewestMigration(database);
   if (applied === newest) return ok("postgres", `migrations up to date (${newest})`);
   const found =
-    applied < newest ? `pending migrations: ${newest - applied}` : `migration ${applied} is of a newer version`;
+    applied < newest
+      ? `pending migrations: ${numbers.filter((number) => number > applied).length}`
+      : `migration ${applied} is of a newer version`;
   if (applied < newest) return failure("postgres", found, "Run npm run migrate.");
   return warning("postgres", found, "Upgrade the processes, or expect what the changelog says about going back.");
 }

@@ -49,6 +49,14 @@ test.each([
   ["update tokens set organization_id = 'ORG'", /permission denied/],
   ["update plans set starting_grant_mils = 1", /permission denied/],
   ["delete from migrations", /permission denied/],
+  ["update audit_entries set action = 'x'", /permission denied/],
+  ["delete from audit_entries", /permission denied/],
+  ["truncate audit_entries", /permission denied/],
+  ["insert into audit_entries (at, actor_kind, action) values (now(), 'stripe', 'x')", /permission denied/],
+  [
+    "insert into audit_entries (id, actor_kind, action) overriding system value values (1, 'stripe', 'x')",
+    /permission denied/,
+  ],
   ["create function settle() returns int language sql return 1", /permission denied/],
   ["alter function grant_credit reset all", /must be owner/],
   ["alter table ledger_entries disable trigger all", /must be owner/],
@@ -94,6 +102,35 @@ test.each(["update ledger_entries set reason = 'x'", "delete from ledger_entries
     await expect(asOwner(url, (client) => client.query(statement))).rejects.toThrow(/append only/);
   },
 );
+
+const oldEntry = (action: string, days: number) =>
+  asOwner(url, (client) =>
+    client.query(
+      `insert into audit_entries (at, actor_kind, action) values (now() - make_interval(days => $2), 'account', $1)`,
+      [action, days],
+    ),
+  );
+
+test.each(["update audit_entries set action = 'x'", "delete from audit_entries", "truncate audit_entries"])(
+  "not even the owner may change the audit trail: %s",
+  async (statement) => {
+    await oldEntry("session.opened", 89);
+    await expect(asOwner(url, (client) => client.query(statement))).rejects.toThrow(/the audit trail is append only/);
+  },
+);
+
+test("of the audit trail only sign-ins and sign-outs are deleted, once they are 90 days old", async () => {
+  await Promise.all([oldEntry("session.opened", 91), oldEntry("session.closed", 92), oldEntry("token.revoked", 900)]);
+  await database.query("insert into audit_entries (actor_kind, action) values ('account', 'session.opened')");
+  const { rows } = await database.query("select clear_old_sign_ins(1) as one, clear_old_sign_ins(9) as rest");
+  expect(rows).toEqual([{ one: 1, rest: 1 }]);
+  const left = await database.query(
+    "select action, now() - at > interval '90 days' as is_old from audit_entries where action <> 'session.opened'",
+  );
+  expect(left.rows).toEqual([{ action: "token.revoked", is_old: true }]);
+  const old = "select from audit_entries where action = 'session.opened' and at < now() - interval '90 days'";
+  expect((await database.query(old)).rowCount).toBe(0);
+});
 
 test.each([
   ["balance_is_never_below_zero", "update organizations set balance_mils = -1"],
