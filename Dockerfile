@@ -1,11 +1,16 @@
 # One image for the API, the workers, the migration and the operator's commands; only the command differs.
-FROM node:24-bookworm-slim AS modules
-WORKDIR /app
+# `npm run images:pin` writes digests behind the versions. The Node is the one of the tests, in package.json.
+FROM node:24.21.0-bookworm-slim AS modules
+WORKDIR /serpmill
 COPY package.json package-lock.json ./
-# Installs only what runs in production, and runs no install scripts of packages.
-RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund && chmod -R a+rX,go-w .
+# Installs only what runs in production, and runs no install scripts of packages. Packages declare compilers and types as optional.
+RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
+# The software bill of materials has what was installed. With the tools in package.json npm would report them as missing.
+RUN npm pkg delete devDependencies && npm sbom --sbom-format=cyclonedx > sbom.cdx.json
+# Half of what packages bring is for compilers and debuggers, and Node reads none of it.
+RUN find node_modules -type f '(' -name '*.map' -o -name '*.d.ts' -o -name '*.d.?ts' ')' -delete && chmod -R a+rX,go-w .
 
-FROM node:24-bookworm-slim AS source
+FROM debian:bookworm-20260918-slim AS source
 WORKDIR /app
 COPY package.json ./
 COPY api api
@@ -14,11 +19,16 @@ COPY shared shared
 # Copies keep the file modes of the checkout. A checkout made under a strict umask must still be readable for user 10001.
 RUN chmod -R a+rX,go-w .
 
-FROM node:24-bookworm-slim
+# Not Node's own image, whose npm, yarn and headers would stay in a layer below; and not distroless, which has no versions to name.
+FROM debian:bookworm-20260918-slim
 RUN groupadd --gid 10001 serpmill \
  && useradd --uid 10001 --gid serpmill --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin serpmill
+COPY --from=modules /usr/local/bin/node /usr/local/bin/
+# Fails if this base has not the libraries that Node is linked with.
+RUN ["node", "--version"]
 WORKDIR /app
-COPY --from=modules /app/node_modules node_modules/
+COPY --from=modules /serpmill/node_modules node_modules/
+COPY --from=modules /serpmill/sbom.cdx.json ./
 COPY --from=source /app ./
 # Only /tmp is written to, and only to cache compiled code: run with --read-only --tmpfs /tmp.
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/tmp/node-compile-cache HOST=0.0.0.0

@@ -24,9 +24,10 @@ const entries = [
   "shared/admin.ts",
   "shared/database/migrate.ts",
   "shared/local/start.ts",
+  "deploy/pin-images.ts",
 ];
 
-const product = sources("{api,worker,shared}/**/*.ts");
+const product = sources("{api,worker,shared,deploy}/**/*.ts");
 const tests = sources("test/**/*.ts");
 const all = [...product, ...tests, ...sources("*.ts")];
 const scripts = sources("{api,worker,shared}/**/*.lua");
@@ -51,7 +52,8 @@ test("api and worker import shared and never each other, and shared imports neit
     api: ["api", "shared"],
     worker: ["worker", "shared"],
     shared: ["shared"],
-    test: ["api", "worker", "shared", "test"],
+    deploy: ["deploy"],
+    test: ["api", "worker", "shared", "deploy", "test"],
   };
   const wrong = [...product, ...tests].flatMap(({ path }) =>
     filesOf(path)
@@ -192,7 +194,7 @@ test("titles of tests are unique within their file", () => {
 });
 
 test("loading a file starts nothing: only the programs have effects", async () => {
-  // Migration and local start are programs only when they are the ones started.
+  // Migration, local start and pinning are programs only when they are the ones started.
   const programs = new Set(["api/main.ts", "worker/main.ts", "shared/admin.ts"]);
   const quiet = product.map(({ path }) => path).filter((path) => !programs.has(path));
   const loading = quiet.map((path) => `import "./${path}";`).join("\n");

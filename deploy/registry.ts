@@ -1,0 +1,74 @@
+/** Asks container registries which digest a tag has now, in the protocol of the OCI distribution specification. */
+
+// Docker writes images of its Hub without a host, and those of Docker itself without a folder: postgres is library/postgres.
+const hub = "registry-1.docker.io";
+const timeoutMs = 10_000;
+const accept = [
+  "application/vnd.oci.image.index.v1+json",
+  "application/vnd.docker.distribution.manifest.list.v2+json",
+  "application/vnd.oci.image.manifest.v1+json",
+  "application/vnd.docker.distribution.manifest.v2+json",
+].join(", ");
+
+/** No digest could be had. The message is a clause for the operator. */
+export class NoDigest extends Error {}
+
+/**
+ * The digest of an image such as `postgres:18`: of its index, where it is built for several platforms.
+ * @param mirror address of a registry that has the images of every other one under their names.
+ * @returns `sha256:` and 64 hexadecimal digits, as the registry said.
+ * @throws {NoDigest} if the registry is not reachable, does not have the tag, or says no digest.
+ */
+export async function digestOf(image: string, mirror?: URL): Promise<string> {
+  const { host, repository, tag } = partsOf(image);
+  const registry = mirror ?? new URL(`https://${host}`);
+  const manifest = new URL(`/v2/${repository}/manifests/${tag}`, registry);
+  const answer = await ask(manifest, "HEAD", { accept });
+  const challenge = answer.status === 401 ? answer.headers.get("www-authenticate") : null;
+  const manifestAnswer = challenge === null ? answer : await askWithToken(manifest, challenge);
+  if (!manifestAnswer.ok) {
+    throw new NoDigest(`The registry ${registry.host} answered ${manifestAnswer.status} when asked for ${image}`);
+  }
+  const digest = manifestAnswer.headers.get("docker-content-digest") ?? "";
+  if (!/^sha256:[0-9a-f]{64}$/.test(digest)) {
+    throw new NoDigest(`The registry ${registry.host} did not say which digest ${image} has`);
+  }
+  return digest;
+}
+
+function partsOf(image: string): { host: string; repository: string; tag: string } {
+  const [, path = "", tag = ""] = /^(.+):([\w.-]+)$/.exec(image) ?? [];
+  const [first = "", ...rest] = path.split("/");
+  // A first part with a dot or a port is a host, as it is for Docker.
+  if (rest.length > 0 && /[.:]|^localhost$/.test(first)) return { host: first, repository: rest.join("/"), tag };
+  return { host: hub, repository: rest.length > 0 ? path : `library/${path}`, tag };
+}
+
+/** Repeats the request with the token that anonymous users get at the address that the registry names. */
+async function askWithToken(manifest: URL, challenge: string): Promise<Response> {
+  const { realm, ...scope } = Object.fromEntries(
+    [...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name = "", value = ""]) => [name, value]),
+  );
+  if (!/^bearer /i.test(challenge) || !realm || !URL.canParse(realm)) {
+    throw new NoDigest(`The registry ${manifest.host} wants a login, and only public images can be pinned`);
+  }
+  const address = new URL(realm);
+  for (const [name, value] of Object.entries(scope)) address.searchParams.set(name, value);
+  const answer = await ask(address, "GET", {});
+  const granted: unknown = answer.ok ? await answer.json().catch(() => undefined) : undefined;
+  // Registries use either name.
+  const { token, access_token: accessToken } = Object(granted);
+  const bearer: unknown = token ?? accessToken;
+  if (typeof bearer !== "string") {
+    throw new NoDigest(`${address.host} answered ${answer.status} without a token for the registry ${manifest.host}`);
+  }
+  return ask(manifest, "HEAD", { accept, authorization: `Bearer ${bearer}` });
+}
+
+async function ask(url: URL, method: string, headers: Record<string, string>): Promise<Response> {
+  try {
+    return await fetch(url, { method, headers, signal: AbortSignal.timeout(timeoutMs) });
+  } catch {
+    throw new NoDigest(`The registry ${url.host} cannot be reached`);
+  }
+}

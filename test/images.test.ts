@@ -1,0 +1,134 @@
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { digestOf } from "../deploy/registry.ts";
+import { importsOf, readSource, sources } from "./harness/assertions/sources.ts";
+import { type RegistryStub, startRegistryStub } from "./harness/stubs/registry-stub.ts";
+
+/** What is in the container image, and `npm run images:pin`, with a registry that answers as real ones do. */
+
+const dockerfile = readSource("Dockerfile");
+const [lastStage = ""] = dockerfile.split(/^(?=FROM )/m).slice(-1);
+const manifest = z.object({ devDependencies: z.object({ node: z.string() }) });
+
+test("the image has the Node of the tests, and every base has an exact version", () => {
+  const bases = [...dockerfile.matchAll(/^FROM ([^\s@]+)(?:@\S+)?(?: AS \w+)?$/gm)].map(([, image = ""]) => image);
+  const { node } = manifest.parse(JSON.parse(readSource("package.json"))).devDependencies;
+  const [debian = ""] = /^debian:bookworm-\d{8}-slim$/.exec(bases.at(-1) ?? "") ?? [];
+  expect(debian).not.toBe("");
+  expect(bases).toEqual([`node:${node}-bookworm-slim`, debian, debian]);
+});
+
+test("the image has Node without npm, packages without tools, and no tests", () => {
+  const copied = [...lastStage.matchAll(/^COPY (.+)$/gm)].map(([, what]) => what);
+  expect(copied).toEqual([
+    "--from=modules /usr/local/bin/node /usr/local/bin/",
+    "--from=modules /serpmill/node_modules node_modules/",
+    "--from=modules /serpmill/sbom.cdx.json ./",
+    "--from=source /app ./",
+  ]);
+  expect(dockerfile).toContain("npm ci --omit=dev --omit=optional --ignore-scripts");
+  const context = readSource(".dockerignore").split("\n");
+  const sent = context.filter((line) => line.startsWith("!"));
+  expect(sent).toEqual(["!package.json", "!package-lock.json", "!api", "!worker", "!shared"]);
+});
+
+test("nothing in the image imports the private servers of a developer's machine, which are not in it", () => {
+  expect(readSource(".dockerignore").split("\n")).toContain("shared/local");
+  const product = sources("{api,worker,shared}/**/*.ts").filter(({ path }) => !path.startsWith("shared/local/"));
+  const wrong = product.filter((file) => importsOf(file).some(({ target }) => target.startsWith("shared/local/")));
+  expect(wrong.map(({ path }) => path)).toEqual([]);
+});
+
+describe("images:pin", () => {
+  let registry: RegistryStub;
+  let folder: string;
+
+  beforeEach(async () => {
+    registry = await startRegistryStub();
+    folder = await mkdtemp(join(tmpdir(), "serpmill-images-"));
+    onTestFinished(async () => {
+      await registry.close();
+      await rm(folder, { recursive: true });
+    });
+    for (const file of ["Dockerfile", "docker-compose.yml"]) await cp(file, join(folder, file));
+    for (const image of images) registry.digests.set(repositoryOf(image), hashOf(image));
+  });
+
+  const program = fileURLToPath(new URL("../deploy/pin-images.ts", import.meta.url));
+
+  /** Runs the program in the folder. */
+  function pin(...args: string[]): Promise<{ exitCode: unknown; stdout: string; stderr: string }> {
+    return new Promise((resolve) => {
+      execFile(process.execPath, [program, ...args], { cwd: folder }, (error, stdout, stderr) => {
+        resolve({ exitCode: error?.code ?? 0, stdout, stderr });
+      });
+    });
+  }
+
+  const text = async () => {
+    const files = ["Dockerfile", "docker-compose.yml"].map((file) => readFile(join(folder, file), "utf8"));
+    return (await Promise.all(files)).join("");
+  };
+  const unpinned = `${dockerfile}${readSource("docker-compose.yml")}`.replace(/@sha256:\w+/g, "");
+  const images = [...new Set([...unpinned.matchAll(/(?:^FROM|image:) (\S+:\S+)/gm)].map(([, image = ""]) => image))];
+  const repositoryOf = (image: string) => (image.includes("/") ? image : `library/${image}`);
+  const hashOf = (image: string) => `sha256:${createHash("sha256").update(image).digest("hex")}`;
+  const pinnedBy = (digest: (image: string) => string) =>
+    unpinned.replace(
+      /((?:^FROM|image:) )(\S+:\S+)/gm,
+      (_, key: string, image: string) => `${key}${image}@${digest(image)}`,
+    );
+
+  test("writes the digest behind every image that is not built here, and changes nothing else", async () => {
+    expect(images).toContain("postgres:18");
+    expect(images).toContain("prom/prometheus:v3.13.5");
+    const { exitCode, stdout } = await pin("--registry", registry.url);
+    expect(exitCode).toBe(0);
+    expect(stdout.trim().split("\n")).toEqual(images.map((image) => `${image}@${hashOf(image)}`));
+    expect(await text()).toBe(pinnedBy(hashOf));
+  });
+
+  test("writes the present digests over older ones when it runs again", async () => {
+    await pin("--registry", registry.url);
+    for (const image of images) registry.digests.set(repositoryOf(image), hashOf(`newer ${image}`));
+    expect(await pin("--registry", registry.url)).toMatchObject({ exitCode: 0 });
+    expect(await text()).toBe(pinnedBy((image) => hashOf(`newer ${image}`)));
+  });
+
+  test("changes no file, says why in one sentence, and exits with 1 if the registry lacks one image", async () => {
+    const before = await text();
+    registry.digests.delete("library/postgres:18");
+    const { exitCode, stdout, stderr } = await pin("--registry", registry.url);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
+    expect(stderr).toMatch(/^The registry \S+ answered 404 when asked for postgres:18, so nothing was changed\.\n$/);
+    expect(await text()).toBe(before);
+  });
+
+  test.for<[fault: string, happen: (registry: RegistryStub) => unknown, reason: RegExp]>([
+    ["is away", (stub) => stub.close(), /^The registry \S+ cannot be reached$/],
+    [
+      "names no digest",
+      (stub) => stub.digests.set("library/postgres:18", ""),
+      /did not say which digest postgres:18 has$/,
+    ],
+    ["names half a digest", (stub) => stub.digests.set("library/postgres:18", "sha256:ab"), /did not say which digest/],
+    ["wants a password", (stub) => Object.assign(stub, { scheme: "Basic" }), /^The registry \S+ wants a login/],
+  ])("has no digest of its own making if the registry %s", async ([, happen, reason]) => {
+    await happen(registry);
+    await expect(digestOf("postgres:18", new URL(registry.url))).rejects.toThrow(reason);
+  });
+
+  test("--help says what it does, and a wrong address is refused", async () => {
+    expect(await pin("--help")).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("--registry <url>") });
+    expect(await pin("--registry", "example")).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("http(s)"),
+    });
+  });
+});
