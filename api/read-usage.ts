@@ -6,6 +6,7 @@ import { readBalance } from "../shared/credits/ledger.ts";
 import type { Database } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
+import { depthMax, organicPerPage } from "../shared/query/depth.ts";
 import type { Caller } from "../shared/organizations/organizations.ts";
 import { RateLimited, unavailable } from "./errors.ts";
 
@@ -17,6 +18,21 @@ export const usageResponseBody = z
       .min(0)
       .meta({ description: "The available credit in mils: the balance minus what is held." }),
     plan: z.string().meta({ description: "The organization's plan." }),
+    pricePerPageMils: z
+      .int()
+      .min(0)
+      .exactOptional()
+      .meta({
+        description:
+          `The price in mils of each ${organicPerPage} results that a search's depth asks for, begun ones included. Missing if ` +
+          "the plan has one price for all depths.",
+      }),
+    maxDepth: z
+      .int()
+      .min(1)
+      .max(depthMax)
+      .exactOptional()
+      .meta({ description: "The largest depth that the plan includes. Missing if it includes all." }),
   })
   .meta({ description: "The available credit and the plan." });
 export type UsageResponseBody = z.infer<typeof usageResponseBody>;
@@ -78,7 +94,13 @@ async function requireBalance(database: Database, organizationId: string) {
 
 /** The response body of usage, the same in REST and MCP. */
 export function serializeUsage({ plan }: Caller, { creditBalanceMils }: Usage): string {
-  const body: UsageResponseBody = { creditBalanceMils, plan: plan.code };
+  const { code, pricePerPageMils, maxDepth } = plan;
+  const body: UsageResponseBody = {
+    creditBalanceMils,
+    plan: code,
+    ...(pricePerPageMils !== undefined && { pricePerPageMils }),
+    ...(maxDepth !== undefined && { maxDepth }),
+  };
   return JSON.stringify(body);
 }
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type ErrorCode, errors } from "./errors.ts";
 import { requestId } from "./ids.ts";
+import { depthMax } from "./query/depth.ts";
 import { candidatesMax } from "./query/locations.ts";
 import { issuesMax } from "./query/query.ts";
 
@@ -113,9 +114,19 @@ export const errorDefinitions = {
           description: "What the organization can do: `contact_operator` if it is suspended, otherwise `upgrade`.",
         }),
         reason: z
-          .literal("suspended")
+          .enum(["suspended", "max_depth"])
           .exactOptional()
-          .meta({ description: "Present if the operator has suspended the organization." }),
+          .meta({
+            description:
+              "`suspended`: the operator has suspended the organization. `max_depth`: the plan has no searches of this depth. " +
+              "Missing if the plan has no searches at all.",
+          }),
+        maxDepth: z
+          .int()
+          .min(1)
+          .max(depthMax)
+          .exactOptional()
+          .meta({ description: "The largest depth that the plan includes; with `max_depth`." }),
       })
       .meta({ description: "The plan, and what would help." }),
   ),

@@ -38,10 +38,13 @@ export type ErrorCode = keyof typeof errors;
 export type ErrorDetails = Readonly<Record<string, unknown>>;
 
 const suspendedMessage = "The operator has suspended the organization. Contact the operator of this service.";
+const maxDepthMessage = "The organization's plan does not include searches of this depth; see details.";
 
 /** The message of an error, for people. */
 export function messageOf(code: ErrorCode, { reason }: ErrorDetails): string {
-  return code === "plan_required" && reason === "suspended" ? suspendedMessage : errors[code].message;
+  if (code === "plan_required" && reason === "suspended") return suspendedMessage;
+  if (code === "plan_required" && reason === "max_depth") return maxDepthMessage;
+  return errors[code].message;
 }
 
 /** An error that goes to the caller, over REST, MCP or the billing page. */

@@ -114,6 +114,10 @@ export const answerExamples: Examples<SearchResponseBody | CompactResponseBody> 
 
 export const usageExamples: Examples<UsageResponseBody> = {
   balance: { summary: "The balance after one search", value: { creditBalanceMils: 995, plan: "free" } },
+  pricePerPage: {
+    summary: "A plan with a price per page and a largest depth",
+    value: { creditBalanceMils: 970, plan: "deep", pricePerPageMils: 3, maxDepth: 50 },
+  },
 };
 
 const failed = (code: ErrorCode, summary: string, details: ErrorDetails = {}): Example => ({
@@ -158,6 +162,12 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
       topupUrl: "/billing",
     }),
     planRequired: failed("plan_required", "The plan does not include searches", { plan: "reader", action: "upgrade" }),
+    tooDeep: failed("plan_required", "The plan does not include searches of this depth", {
+      plan: "deep",
+      action: "upgrade",
+      reason: "max_depth",
+      maxDepth: 50,
+    }),
     suspended: failed("plan_required", "The organization is suspended", {
       plan: "free",
       action: "contact_operator",

@@ -17,7 +17,7 @@ curl -s https://HOST/v1/serp/search -H "Authorization: Bearer $TOKEN" \\
 ## What is charged
 
 One mil is 1/1000 USD, one credit is one mil, and all amounts are whole mils. A search has one price per plan, 5 mils by default, at any
-depth.
+depth. A plan may have a price per page instead: then a search costs it for each 10 results that \`depth\` asks for, begun ones included.
 
 - A search is charged when it is answered with 200 and all bytes were written to your socket. An empty list of results is an answer too.
 - Every other status is free, and so is \`GET /v1/usage\`.
@@ -66,11 +66,11 @@ deadline. Unknown fields are rejected. The body is at most 16 KiB.
 \`types\` limits the results to some types, and \`format: "compact"\` returns the organic results in a shorter shape, which has no
 \`totalResultsCount\`; this is how a typed client tells the two shapes apart. Both fields are applied to the whole page.
 
-Charged when the answer is delivered, at one price for any depth, types and format; nothing else is charged. To pay only once when you retry, send an
+Charged when the answer is delivered, at the price of the plan for any types and format; nothing else is charged. To pay only once when you retry, send an
 \`Idempotency-Key\`.`;
 
 export const aboutUsage = `Returns the organization's available credit, in mils, and its plan. Free, but counts as one request in the rate window. It works
-without credit, and while the organization is suspended. \`creditBalanceMils\` agrees with \`creditsRemaining\` of searches.`;
+without credit, and while the organization is suspended. It also has the price per page and the largest depth, if the plan has them. \`creditBalanceMils\` agrees with \`creditsRemaining\` of searches.`;
 
 export const aboutIdempotencyKey = `Makes a search safe to retry: 1 to 255 visible ASCII characters, new for each search, for example a UUID. A repeat within 24 hours
 with the same query gets the first answer, byte for byte, with \`Idempotency-Replayed: true\`, and is not charged. While the first request

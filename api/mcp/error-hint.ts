@@ -20,6 +20,8 @@ export function errorHint(error: CallerError, topupUrl: string): string {
     case "not_implemented":
       return "Retry with one of the engines listed in `error.details.supported`.";
     case "plan_required":
+      if (details.reason === "max_depth")
+        return `Retry with a \`depth\` of at most ${String(details.maxDepth)}. The organization's plan does not include more.`;
       return details.reason === "suspended"
         ? "Do not retry. Tell the user that the operator has suspended the organization, and to contact the operator."
         : "Do not retry. Tell the user that the organization's plan does not include searches.";

@@ -20,7 +20,7 @@ import { callUsage, type UsageToolParts } from "./usage-tool.ts";
 const toolsListTtlMs = 300_000;
 
 const instructions =
-  "Searches Google for a fixed price per answer. Prices are in mils; 1000 mils are 1 USD. Only answers are charged; " +
+  "Searches Google for a price per answer. Prices are in mils; 1000 mils are 1 USD. Only answers are charged; " +
   "errors and cancelled searches are free.";
 
 // Required by the SDK but never used here. Shared, because each instance would compile its own schemas.
@@ -46,7 +46,7 @@ export function createToolServer(parts: ToolParts, mcpRequest: McpRequest): Serv
     },
   );
   const plain = request.query.names === "plain";
-  server.setRequestHandler("tools/list", () => ({ tools: listTools({ priceMils: caller.plan.priceMils, plain }) }));
+  server.setRequestHandler("tools/list", () => ({ tools: listTools({ plan: caller.plan, plain }) }));
   server.setRequestHandler("tools/call", async ({ params }, serverContext) => {
     const { name } = params;
     if (!isToolName(name)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "There is no such tool.");

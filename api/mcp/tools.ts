@@ -1,6 +1,8 @@
 import type { Tool } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import type { Plan } from "../../shared/credits/plans.ts";
 import { errorBodySchema } from "../../shared/errors.ts";
+import { organicPerPage } from "../../shared/query/depth.ts";
 import { searchRequestBody } from "../../shared/query/query.ts";
 import { compactResponseBody, searchResponseBody } from "../../shared/search-answer.ts";
 import { jsonSchemaOf } from "./json-schema.ts";
@@ -53,20 +55,20 @@ const usage: Definition = {
   },
 };
 
-/** The tools list of a caller whose plan has this price per search. With `plain` it has no names with a dot. */
-export function listTools({ priceMils, plain }: { priceMils: number; plain: boolean }): Tool[] {
-  const priced = { ...search, description: describeSearch(priceMils) };
+/** The tools list of a caller on this plan. With `plain` it has no names with a dot. */
+export function listTools({ plan, plain }: { plan: Plan; plain: boolean }): Tool[] {
+  const priced = { ...search, description: describeSearch(plan) };
   return Object.entries(toolNames)
     .filter(([name]) => !plain || !name.includes("."))
     .map(([name, tool]) => ({ name, ...(tool === "search" ? priced : usage) }));
 }
 
-function describeSearch(priceMils: number): string {
+function describeSearch(plan: Plan): string {
   return (
     "Searches Google and returns the results page as JSON: every element in rank order, with title, url, description and " +
     "more. Use it for current or local information, and for facts that need a source. " +
-    `A search costs ${priceMils} mils (1000 mils are 1 USD) at any depth, even if nothing is found. Errors and cancelled ` +
-    "calls are free. " +
+    `A search costs ${describePrice(plan)}, even if nothing is found. Errors and cancelled calls are free. ` +
+    (plan.maxDepth === undefined ? "" : `The plan includes searches with a \`depth\` of at most ${plan.maxDepth}. `) +
     'Set `format` to "compact" if title, url and description of the organic results are enough: the answer is much shorter. ' +
     "Set `types` to get only some kinds of element. " +
     "Only `keyword` is required. It may contain search operators such as quotes, `site:` and `-word`. " +
@@ -75,6 +77,11 @@ function describeSearch(priceMils: number): string {
     "After an error, read `error.code` and `error.details`, and follow the last text of the result."
   );
 }
+
+const describePrice = ({ priceMils, pricePerPageMils }: Plan) =>
+  pricePerPageMils === undefined
+    ? `${priceMils} mils (1000 mils are 1 USD) at any depth`
+    : `${pricePerPageMils} mils (1000 mils are 1 USD) for each ${organicPerPage} results that \`depth\` asks for, begun ones included`;
 
 /** The JSON Schema of the schema that REST validates with. The protocol requires an object at the root, even of a union. */
 function objectSchema(schema: z.ZodType, io: "input" | "output"): Tool["inputSchema"] {

@@ -5,6 +5,7 @@ import { type Admission, type AdmissionRequest, admit } from "../../shared/credi
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { readBalance } from "../../shared/credits/ledger.ts";
 import type { StoredAnswer } from "../../shared/credits/stored-answers.ts";
+import { searchPriceMils } from "../../shared/credits/plans.ts";
 import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
@@ -15,6 +16,7 @@ import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
 import { CreditCheck } from "./credit-check.ts";
 import { PaidAnswers } from "./paid-answers.ts";
 import type { IdempotencyWaiters } from "./idempotency-waiters.ts";
+import { requirePlan } from "./require-plan.ts";
 import type { SearchRequest } from "./search-request.ts";
 import type { Places } from "./places.ts";
 import type { Shedding } from "./shedding.ts";
@@ -93,11 +95,11 @@ export class AdmissionControl {
   }
 
   async #admit(request: SearchRequest): Promise<Held | Replayed> {
-    const { caller, deadline } = request;
+    const { caller, query, deadline } = request;
     const spentVersion = this.#credit.spentVersion(caller.organizationId);
     let paid = await this.#findPaid(request);
     for (;;) {
-      const priceMils = paid ? 0 : caller.plan.priceMils;
+      const priceMils = paid ? 0 : searchPriceMils(caller.plan, query);
       const refusal = this.#parts.shedding.refusal(deadline.remainingMs());
       const state = { priceMils, closed: refusal !== undefined, remembered: paid?.answer !== undefined };
       const admission = await this.#askRedis(request, state);
@@ -231,14 +233,6 @@ export class AdmissionControl {
     }
     return undefined;
   }
-}
-
-function requirePlan({ caller }: SearchRequest): void {
-  const plan = caller.plan.code;
-  if (caller.suspended)
-    throw new CallerError("plan_required", { plan, action: "contact_operator", reason: "suspended" });
-  if (!caller.plan.operations.includes("serp.search"))
-    throw new CallerError("plan_required", { plan, action: "upgrade" });
 }
 
 function fromPostgres<T>({ deadline }: SearchRequest, step: Promise<T>): Promise<T> {

@@ -1,7 +1,8 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { recordAudit } from "../audit/audit.ts";
 import { listPlans, lockPlan, type Operation, operations, setPlan } from "../credits/plans.ts";
 import { inTransaction } from "../database/transaction.ts";
+import { depthMax, organicPerPage, pagesOf } from "../query/depth.ts";
 import { assignPlan } from "../organizations/organizations.ts";
 import { parseId, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
@@ -10,8 +11,14 @@ import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const int4Max = 2_147_483_647;
 
+// Amounts stay below 2^53, also for the deepest search.
+const pricePerPageMilsMax = Math.floor(Number.MAX_SAFE_INTEGER / pagesOf(depthMax));
+
 interface PlanOptions {
-  price: number;
+  /** Either this or `pricePerPage`. */
+  price?: number;
+  pricePerPage?: number;
+  maxDepth?: number;
   limit: number;
   window: number;
   concurrency: number;
@@ -24,12 +31,23 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
     .command("set")
     .description("create a plan or change its terms; every API applies them within two seconds")
     .argument("<code>", "a short lower-case word, such as free")
-    .requiredOption("--price <mils>", "price of a search", parseWholeNumber(0))
+    .option("--price <mils>", "price of a search of any depth", parseWholeNumber(0))
+    .addOption(
+      new Option("--price-per-page <mils>", `instead of --price: price of each ${organicPerPage} results of a search`)
+        .argParser(parseWholeNumber(0, pricePerPageMilsMax))
+        .conflicts("price"),
+    )
+    .option("--max-depth <n>", "largest depth of a search (default: any)", parseWholeNumber(1, depthMax))
     .requiredOption("--limit <n>", "requests per window", parseWholeNumber(1, int4Max))
     .requiredOption("--window <seconds>", "length of the window", parseWholeNumber(1, 86_400))
     .requiredOption("--concurrency <n>", "searches in flight at a time", parseWholeNumber(1, int4Max))
     .option("--operations <list>", `comma list of ${operations.join(" and ")}`, parseOperations, [...operations])
-    .action((code: string, options: PlanOptions) => run((context) => set(context, code, options)));
+    .action((code: string, options: PlanOptions, command: Command) => {
+      const priceMils = options.price ?? options.pricePerPage;
+      if (priceMils === undefined)
+        command.error("error: one of the options '--price <mils>' and '--price-per-page <mils>' is required");
+      return run((context) => set(context, code, { ...options, priceMils }));
+    });
   plan
     .command("assign")
     .description("move an organization to another plan; every API applies it within two seconds")
@@ -42,7 +60,8 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
     .action(() => run(async ({ database }) => ({ plans: await listPlans(database) })));
 }
 
-async function set(context: CommandContext, code: string, options: PlanOptions) {
+async function set(context: CommandContext, code: string, options: PlanOptions & { priceMils: number }) {
+  const { priceMils, pricePerPage, maxDepth } = options;
   if (!/^[a-z][a-z0-9_-]{0,31}$/.test(code)) {
     throw new CommandRefused(
       "A plan's code is a lower-case letter and up to 31 more lower-case letters, digits, - or _.",
@@ -52,7 +71,9 @@ async function set(context: CommandContext, code: string, options: PlanOptions) 
     const before = await lockPlan(transaction, code);
     const after = await setPlan(transaction, {
       code,
-      priceMils: options.price,
+      priceMils,
+      ...(pricePerPage !== undefined && { pricePerPageMils: pricePerPage }),
+      ...(maxDepth !== undefined && { maxDepth }),
       windowLimit: options.limit,
       windowSeconds: options.window,
       concurrency: options.concurrency,

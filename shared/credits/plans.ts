@@ -1,6 +1,8 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
+import { pagesOf } from "../query/depth.ts";
+import type { Query } from "../query/query.ts";
 
 /** The operations that a plan can include. */
 export const operations = ["serp.search", "usage.get"] as const;
@@ -9,7 +11,12 @@ export type Operation = (typeof operations)[number];
 /** The terms of an organization's searches. Plans are rows, so operators change them without a release. */
 export interface Plan {
   code: string;
+  /** The price of a search; under a price per page, that of a search of one page. */
   priceMils: number;
+  /** The price of each page of results that the depth asks for. Absent where all depths have one price. */
+  pricePerPageMils?: number;
+  /** The largest depth of a search. Absent: any. */
+  maxDepth?: number;
   windowLimit: number;
   windowSeconds: number;
   concurrency: number;
@@ -20,6 +27,8 @@ export interface Plan {
 const planRow = z.object({
   code: z.string(),
   price_mils: z.number(),
+  price_per_page_mils: z.number().nullable(),
+  max_depth: z.number().nullable(),
   window_limit: z.number(),
   window_seconds: z.number(),
   concurrency: z.number(),
@@ -29,19 +38,27 @@ const planRow = z.object({
 
 /** The columns that {@link readPlan} reads, for statements that join the table as `p`. */
 export const planColumns =
-  "p.code, p.price_mils, p.window_limit, p.window_seconds, p.concurrency, p.starting_grant_mils, p.operations";
+  "p.code, p.price_mils, p.price_per_page_mils, p.max_depth, p.window_limit, p.window_seconds, p.concurrency, " +
+  "p.starting_grant_mils, p.operations";
 
 export function readPlan(row: unknown): Plan {
   const read = planRow.parse(row);
   return {
     code: read.code,
-    priceMils: read.price_mils,
+    priceMils: read.price_per_page_mils ?? read.price_mils,
+    ...(read.price_per_page_mils !== null && { pricePerPageMils: read.price_per_page_mils }),
+    ...(read.max_depth !== null && { maxDepth: read.max_depth }),
     windowLimit: read.window_limit,
     windowSeconds: read.window_seconds,
     concurrency: read.concurrency,
     startingGrantMils: read.starting_grant_mils,
     operations: read.operations,
   };
+}
+
+/** What a search costs on this plan, in mils: for the depth that it asks for, however many results there are. */
+export function searchPriceMils({ priceMils, pricePerPageMils }: Plan, { depth }: Pick<Query, "depth">): number {
+  return pricePerPageMils === undefined ? priceMils : pricePerPageMils * pagesOf(depth);
 }
 
 export async function listPlans(database: Database): Promise<Plan[]> {
@@ -60,12 +77,23 @@ export async function lockPlan(transaction: Querying, code: string): Promise<Pla
 /** Creates a plan or changes all its terms but the starting grant. */
 export async function setPlan(database: Querying, plan: Omit<Plan, "startingGrantMils">): Promise<Plan> {
   const { rows } = await database.query(
-    `insert into plans as p (code, price_mils, window_limit, window_seconds, concurrency, operations)
-     values ($1, $2, $3, $4, $5, $6)
+    `insert into plans as p
+       (code, price_mils, window_limit, window_seconds, concurrency, operations, price_per_page_mils, max_depth)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)
      on conflict (code) do update set price_mils = excluded.price_mils, window_limit = excluded.window_limit,
-       window_seconds = excluded.window_seconds, concurrency = excluded.concurrency, operations = excluded.operations
+       window_seconds = excluded.window_seconds, concurrency = excluded.concurrency, operations = excluded.operations,
+       price_per_page_mils = excluded.price_per_page_mils, max_depth = excluded.max_depth
      returning ${planColumns}`,
-    [plan.code, plan.priceMils, plan.windowLimit, plan.windowSeconds, plan.concurrency, plan.operations],
+    [
+      plan.code,
+      plan.pricePerPageMils ?? plan.priceMils,
+      plan.windowLimit,
+      plan.windowSeconds,
+      plan.concurrency,
+      plan.operations,
+      plan.pricePerPageMils,
+      plan.maxDepth,
+    ],
   );
   return readPlan(rows[0]);
 }

@@ -48,8 +48,8 @@ grant delete on undelivered, paid_keys to serpmill;
 grant insert (id, name, plan_code), update (plan_code, suspended_at) on organizations to serpmill;
 grant insert (id, organization_id, hash, last4, expires_at), update (last_used_at, revoked_at) on tokens to serpmill;
 grant
-  insert (code, price_mils, window_limit, window_seconds, concurrency, operations),
-  update (price_mils, window_limit, window_seconds, concurrency, operations)
+  insert (code, price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations),
+  update (price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations)
 on plans to serpmill;
 
 -- The audit trail is read and appended to. Postgres gives each entry its id and its time.

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { depthMax } from "./depth.ts";
 import { readDomain } from "./domains.ts";
 import { CallerError } from "../errors.ts";
 import { readLanguage } from "./languages.ts";
@@ -12,7 +13,6 @@ export const engines = ["google"];
 
 export const keywordCharactersMax = 700;
 const locationCharactersMax = 255;
-const depthMax = 100;
 /** The most issues of one request that an answer lists. */
 export const issuesMax = 20;
 
@@ -126,7 +126,8 @@ const requestFields = z.strictObject({
     .max(depthMax, { error: `Expected a whole number from 1 to ${depthMax}.` })
     .default(10)
     .meta({
-      description: "The number of organic results to return. The price does not depend on it.",
+      description:
+        "The number of organic results to return. The price depends on it only if the plan has a price per page.",
       examples: [10],
     }),
   targetDomain: targetDomain.exactOptional().meta({

@@ -12,6 +12,8 @@ import { type Organization, Service } from "../harness/processes/service.ts";
 
 /** The order of the checks: the first check that fails determines the error, and later steps change nothing. */
 
+const key = "paid";
+
 let service: Service;
 beforeAll(async () => {
   service = await Service.start();
@@ -110,6 +112,19 @@ test.each(cases)(
   },
 );
 
+test("a depth beyond the plan's is refused like a plan without searches: before credit and window, and without a trace", async () => {
+  const terms = { ...endlessWindow, pricePerPageMils: 3, maxDepth: 20 };
+  const organization = await service.organization({ creditMils: 5, terms });
+  const search = (depth: number, options = {}) => service.search(organization.token, { keyword: "a", depth }, options);
+  const details = { plan: expect.any(String), action: "upgrade", reason: "max_depth", maxDepth: 20 };
+  for (const options of [{}, { key }]) {
+    const tooDeep = await expectNoTrace(service, organization, () => search(21, options));
+    expect(refusalIn(tooDeep)).toEqual({ code: "plan_required", details });
+  }
+  const tooDear = await expectNoTrace(service, organization, () => search(20));
+  expect(refusalIn(tooDear)).toMatchObject({ code: "out_of_credits", details: { priceMils: 6, availableMils: 5 } });
+});
+
 test("a search that fails every check gets only the 401", async () => {
   const { organization, token, body, end } = await wrongIn(...steps);
   try {
@@ -130,8 +145,6 @@ test("usage checks the token before the rate window", async () => {
     code: "rate_limited",
   });
 });
-
-const key = "paid";
 
 /** An organization that has spent its whole credit on one search under its key. */
 async function paidUp(terms: object = {}) {

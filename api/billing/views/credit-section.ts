@@ -1,3 +1,5 @@
+import type { Plan } from "../../../shared/credits/plans.ts";
+import { organicPerPage } from "../../../shared/query/depth.ts";
 import type { Credit } from "../reads/load-account.ts";
 import { count, dollars, mils, searches, timeOf } from "./format.ts";
 import { html, type Html } from "./html.ts";
@@ -33,7 +35,7 @@ function planCard({ caller: { plan }, window, windowEndsAt }: Credit): Html {
   return html`<div class="card">
 <h2 class="name">Plan</h2>
 <p class="figure plan">${plan.code}</p>
-<p class="aside">${mils(plan.priceMils)} per search (${dollars(plan.priceMils)})</p>
+<p class="aside">${mils(plan.priceMils)} per ${unitOf(plan)} (${dollars(plan.priceMils)})${plan.maxDepth !== undefined && `, at most ${count(plan.maxDepth)} results`}</p>
 <dl>
 <div><dt>Requests left</dt><dd>${count(left)} of ${count(plan.windowLimit)}</dd></div>
 </dl>
@@ -41,6 +43,10 @@ ${meter(plan.windowLimit - left, plan.windowLimit)}
 <p class="aside">${count(plan.windowSeconds)} s window, resets at <time datetime="${windowEndsAt.toISOString()}">${timeOf(windowEndsAt)}</time> UTC</p>
 </div>`;
 }
+
+/** What the price is for. */
+const unitOf = ({ pricePerPageMils }: Plan) =>
+  pricePerPageMils === undefined ? "search" : `${organicPerPage} results`;
 
 /** A bar for how much is used. It is hidden from screen readers, because the numbers next to it show the same. */
 function meter(used: number, limit: number): Html {

@@ -11,6 +11,7 @@
 import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
 import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../config.ts";
+import { organicPerPage, pagesOf } from "../../query/depth.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
 import { balanceSchema, toAccount } from "../account.ts";
@@ -33,7 +34,6 @@ import { failureOfHttpStatus, failureOfStatus, statusNoResults, statusOk, toMicr
 
 /** DataForSEO states 6 s for one page and three to four times that for ten. The rest of a 30 s deadline is enough for a faster provider. */
 const callTimeoutMs = 25_000;
-const organicPerPage = 10;
 /** More items than any page of results has. Reading more would block the worker's other searches. */
 const itemsMax = 5_000;
 /** The price of the first live page, 0.002 USD (dataforseo.com/pricing/serp/google-organic-serp-api), for answers without a cost. */
@@ -115,7 +115,7 @@ export function openDataForSeo(config: EngineConfig): Provider {
 
 /** One task with the whole depth. DataForSEO crawls, and charges for, only as many pages as the depth needs. */
 function toTask(query: ProviderQuery): object {
-  const pages = Math.ceil(query.depth / organicPerPage);
+  const pages = pagesOf(query.depth);
   return {
     // DataForSEO percent-decodes the keyword, as if it were part of a URL.
     keyword: query.keyword.replaceAll("%", "%25").replaceAll("+", "%2B"),

@@ -1,7 +1,6 @@
+import { pagesOf } from "../../query/depth.ts";
 import type { Failure, Page, PageOutcome } from "../provider.ts";
 import { type Attempt, cancelAttempt, cancellationFailure } from "./attempt.ts";
-
-const organicPerPage = 10;
 
 /**
  * Fetches all pages that the depth of the query needs. The first page is fetched alone, because it says whether there are
@@ -20,7 +19,7 @@ export async function fetchPages(
   if ("failure" in first) return first;
   attempt.hasFirstPage = true;
   onFirstPage();
-  const pageCount = first.hasMore ? Math.ceil(attempt.query.depth / organicPerPage) : 1;
+  const pageCount = first.hasMore ? pagesOf(attempt.query.depth) : 1;
   const pages: Page[] = [first];
   let failure: Failure | undefined;
   const fetchInto = async (index: number) => {

@@ -1,9 +1,9 @@
 import type { ResultType, SiteLink } from "../../results.ts";
+import { organicPerPage } from "../../query/depth.ts";
 import { truncate } from "../../query/truncate.ts";
 import type { Element, Page } from "../provider.ts";
 import { plainText } from "../sanitize.ts";
 
-const organicPerPage = 10;
 const pagesMax = 10;
 const titleCharactersMax = 80;
 const totalMax = 90_000_000;

@@ -8,6 +8,7 @@
  */
 import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../config.ts";
+import { organicPerPage } from "../../query/depth.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
 import { balanceSchema, toAccount } from "../account.ts";
@@ -28,7 +29,6 @@ import { toPage } from "./page.ts";
 
 /** SerpApi answers in 1 to 4 s. By this time it has usually given up on a search itself. */
 const callTimeoutMs = 20_000;
-const organicPerPage = 10;
 /** Recorded answers have at most 200 kB. */
 const bodyCharactersMax = 4 * 1024 * 1024;
 /**

@@ -8,6 +8,7 @@
  */
 import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../config.ts";
+import { organicPerPage } from "../../query/depth.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
 import { balanceSchema, toAccount } from "../account.ts";
@@ -31,7 +32,6 @@ import { readFeatures } from "./serp-features.ts";
 /** Serper states 1 to 2 s per search, and 4 s if it retries by itself. */
 const callTimeoutMs = 10_000;
 /** Google's page size since September 2025. Serper refuses a larger `num` on free accounts. */
-const organicPerPage = 10;
 /** One credit at the price of the smallest package, 50 USD for 50,000. */
 const costPerCreditMicroUsd = 1_000;
 

@@ -57,6 +57,12 @@ test("the page shows the same balance, holds, plan and rate window as REST, and 
   await held;
 });
 
+test("the page shows a price per page, and the largest depth of the plan", async () => {
+  const organization = await service.organization({ terms: { pricePerPageMils: 3, maxDepth: 50 } });
+  const shown = readable((await (await signIn(organization)).get("/billing")).text);
+  expect(shown).toContain("3 mils per 10 results ($0.003), at most 50 results");
+});
+
 test("under load the numbers of one page view agree with each other, and at rest with REST", async () => {
   const organization = await service.organization({ creditMils: 100_000 });
   const visitor = await signIn(organization);

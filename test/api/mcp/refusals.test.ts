@@ -102,6 +102,9 @@ describe.each(both)("in %s", (revision) => {
     expect(await refusedAlike(reader, { revision })).toContain("Do not retry");
     const lowOnCredit = await service.organization({ creditMils: 3 });
     expect(await refusedAlike(lowOnCredit, { revision })).toContain("top up at https://serp.example/billing.");
+    const shallow = await service.organization({ terms: { maxDepth: 20 } });
+    const tooDeep = { revision, query: { keyword: "a", depth: 30 } };
+    expect(await refusedAlike(shallow, tooDeep)).toContain("Retry with a `depth` of at most 20.");
   });
 
   test("429 rate_limited for a full window and for too many searches in flight, with the time to wait", async () => {

@@ -128,6 +128,23 @@ test("the tools list has the price of the caller's plan", async () => {
   const { token } = await service.organization({ terms: { priceMils: 12 } });
   const agent = await Agent.connect(service, token);
   const { tools } = await agent.client.listTools();
-  expect(tools[0]?.description).toContain("costs 12 mils");
+  expect(tools[0]?.description).toContain("costs 12 mils (1000 mils are 1 USD) at any depth, ");
+  await agent.close();
+});
+
+test("under a price per page the tools list has that price and the largest depth, and usage tells them too", async () => {
+  const terms = { pricePerPageMils: 3, maxDepth: 30 };
+  const { token } = await service.organization({ creditMils: 100, terms });
+  const agent = await Agent.connect(service, token);
+  const { tools } = await agent.client.listTools();
+  expect(tools[0]?.description).toContain(
+    "costs 3 mils (1000 mils are 1 USD) for each 10 results that `depth` asks for",
+  );
+  expect(tools[0]?.description).toContain("searches with a `depth` of at most 30.");
+  expect((await agent.call("serp.search", { keyword: "a", depth: 21 })).body).toMatchObject({ creditsCharged: 9 });
+  const usage = { creditBalanceMils: 91, plan: expect.any(String), pricePerPageMils: 3, maxDepth: 30 };
+  await service.until(async () => (await service.usage(token)).body.creditBalanceMils === 91);
+  expect((await agent.call("usage.get")).body).toEqual(usage);
+  expect((await service.usage(token)).body).toEqual(usage);
   await agent.close();
 });

@@ -75,6 +75,18 @@ export const admissionMutants: readonly Mutant[] = [
     edits: [inCode("keysOf", replace("`{${organizationId}}:key:", "`{keys}:key:"))],
   },
   {
+    name: "page-too-many",
+    what: "A price per page counts one page more where the depth fills its pages.",
+    caughtBy: testFile("test/journeys/money-race.test.ts"),
+    edits: [inCode("searchPriceMils", replace("pagesOf(depth)", "pagesOf(depth + 1)"))],
+  },
+  {
+    name: "deeper-than-the-plan",
+    what: "A plan's largest depth includes one more.",
+    caughtBy: testFile("test/api/check-order.test.ts"),
+    edits: [inCode("requirePlan", replace("query.depth > maxDepth", "query.depth > maxDepth + 1"))],
+  },
+  {
     name: "refused-without-postgres",
     what: "A search is refused for lack of credits by what Redis has, without a look at Postgres.",
     caughtBy: testFile("test/journeys/lost-memory.test.ts"),

@@ -26,6 +26,16 @@ test.each([
   { args: ["plan", "set", "gold", "--price", "5"], says: /required option '--limit <n>' not specified/ },
   { args: ["plan", "set", "gold", ...terms, "--limit", "0"], says: badNumber },
   {
+    args: ["plan", "set", "gold", ...terms.slice(2)],
+    says: /'--price <mils>' and '--price-per-page <mils>' is required/,
+  },
+  {
+    args: ["plan", "set", "gold", ...terms, "--price-per-page", "2"],
+    says: /'--price-per-page <mils>' cannot be used with option '--price <mils>'/,
+  },
+  { args: ["plan", "set", "gold", ...terms, "--price-per-page", "900719925474100"], says: badNumber },
+  { args: ["plan", "set", "gold", ...terms, "--max-depth", "101"], says: badNumber },
+  {
     args: ["plan", "set", "gold", ...terms, "--operations", "fly"],
     says: /expected a comma list of serp.search, usage.get/,
   },
@@ -54,6 +64,7 @@ test.each([
   { args: ["token"], lists: ["issue", "list", "revoke"] },
   { args: ["token", "issue"], lists: ["<org>", "--expires"] },
   { args: ["plan", "set"], lists: ["<code>", "--price", "--limit", "--window", "--concurrency", "--operations"] },
+  { args: ["plan", "set"], lists: ["--price-per-page", "instead of --price", "--max-depth"] },
   { args: ["plan", "assign"], lists: ["<org>", "<code>"] },
   { args: ["ledger", "verify"], lists: ["every invariant"] },
 ])("--help lists commands, arguments and options: $args", async ({ args, lists }) => {

@@ -98,7 +98,7 @@ test("a token is shown only when it is issued, and a repeated revocation keeps t
 const terms = ["--price", "5", "--limit", "1", "--window", "1", "--concurrency", "1"];
 const planList = z.strictObject({ plans: z.array(z.unknown()) });
 
-test("plan set creates a plan or changes it, and leaves the other plans as they are", async () => {
+test("plan set creates a plan or changes all its terms, and leaves the other plans as they are", async () => {
   const { plans } = planList.parse(await operator.run("plan", "list"));
   const trial = ["--price", "3", "--limit", "7", "--window", "10", "--concurrency", "2"];
   const made = {
@@ -120,6 +120,12 @@ test("plan set creates a plan or changes it, and leaves the other plans as they 
     { code: "payg", priceMils: 5, windowLimit: 600, windowSeconds: 60, concurrency: 100, startingGrantMils: 0 },
   ]);
   expect(await operator.run("plan", "list")).toEqual({ plans: [changed, ...plans] });
+
+  const [, , ...rates] = trial;
+  const paged = ["--price-per-page", "4", "--max-depth", "30"];
+  const deep = { ...made, priceMils: 4, pricePerPageMils: 4, maxDepth: 30 };
+  expect(await operator.run("plan", "set", "aa-trial_2", ...rates, ...paged)).toEqual(deep);
+  expect(await operator.run("plan", "set", "aa-trial_2", ...trial)).toEqual(made);
 });
 
 test.each([

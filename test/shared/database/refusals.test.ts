@@ -146,6 +146,8 @@ test.each([
   ["organization_id_is_a_typeid", "insert into organizations (id, name, plan_code) values ('acme', 'Acme', 'free')"],
   ["window_admits_at_least_one", "update plans set window_limit = 0"],
   ["price_is_never_negative", "update plans set price_mils = -1"],
+  ["price_per_page_is_never_negative", "update plans set price_per_page_mils = -1"],
+  ["max_depth_is_a_depth", "update plans set max_depth = 0"],
 ])("the database enforces the constraint %s (%s)", async (constraint, statement) => {
   const broken = asOwner(url, (client) => client.query(statement.replace("ORG", organizationId)));
   await expect(broken).rejects.toThrow(constraint);

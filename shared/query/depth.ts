@@ -1,0 +1,8 @@
+/** The most organic results that a search can ask for. */
+export const depthMax = 100;
+
+/** The organic results of one page of Google. */
+export const organicPerPage = 10;
+
+/** The pages that a search of this depth needs, from 1. */
+export const pagesOf = (depth: number): number => Math.ceil(depth / organicPerPage);

@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { openProvider } from "../../shared/providers/registry.ts";
+import { pagesOf } from "../../shared/query/depth.ts";
+import { engineConfig } from "../harness/fixtures/queries.ts";
+import { contractCases } from "../shared/providers/contract-cases.ts";
+import { codesIn, page, tableRows } from "./markdown.ts";
+
+const providers = page("docs/operating/providers.md");
+const priced = ["serper", "dataforseo", "serpapi"] as const;
+
+/** What a whole depth in one call costs for each page after the first, as the page of prices says; answers tell the whole cost. */
+const furtherPageMils = 1.5;
+
+/** What one page costs in mils, by the adapter's reading of an answer. */
+function pageMils(name: (typeof priced)[number]): number {
+  const { settings, page: answer } = contractCases[name];
+  const read = openProvider(name, engineConfig(settings)).read({
+    status: 200,
+    headers: {},
+    body: JSON.stringify(answer),
+  });
+  if ("failure" in read) throw new Error(`the answer of ${name} is unreadable`);
+  return read.costMicroUsd / 1_000;
+}
+
+test("the margin of each provider and depth follows from its price, and the default price of a search", () => {
+  const plan = tableRows(page("docs/api.md"), "plan").find((row) => codesIn(row.plan)[0] === "payg");
+  const priceMils = Number.parseInt(plan?.["price of a search"] ?? "", 10);
+  const expected = priced.flatMap((name) =>
+    [10, 30, 100].map((depth) => {
+      const pages = pagesOf(depth);
+      const atOnce = contractCases[name].isWholeDepthAtOnce === true;
+      const cost = pageMils(name) + (pages - 1) * (atOnce ? furtherPageMils : pageMils(name));
+      const margins = [priceMils - cost, priceMils * pages - cost];
+      return [`\`${name}\``, ...[depth, atOnce ? 1 : pages, cost, ...margins].map(String)];
+    }),
+  );
+  expect(tableRows(providers, "priced at").map((row) => Object.values(row))).toEqual(expected);
+});
