@@ -36,7 +36,7 @@ export function createApp(parts: AppParts): Express {
   app.set("query parser", "simple").set("trust proxy", config.TRUSTED_PROXIES);
 
   app.use((request, response, next) => {
-    openRequestScope({ log, metrics, draining }, request, response);
+    openRequestScope({ log, metrics, draining, publicUrl: config.PUBLIC_URL }, request, response);
     rejectUnsafeHeaders(request);
     next();
   });

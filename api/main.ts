@@ -15,6 +15,7 @@ import { openAuthentication } from "./authenticate.ts";
 import { openIdentify } from "./identify.ts";
 import { RefusedRequests } from "./refused-requests.ts";
 import { openBilling } from "./billing/billing.ts";
+import { isPublicUrlHttps } from "./http/security-headers.ts";
 import { createHttpServer } from "./http/server.ts";
 import { openQueueDashboard } from "./queue-dashboard.ts";
 import { openUsage } from "./read-usage.ts";
@@ -48,7 +49,11 @@ async function openApi(context: Context): Promise<void> {
   const draining = new AbortController();
   const stopping = new AbortController();
   const parts = await openParts(context, { draining: draining.signal, stopping: stopping.signal });
-  await listen(createHttpServer(createApp(parts)), stopping, { config, log, shutdown });
+  await listen(createHttpServer(createApp(parts), { isSecure: isPublicUrlHttps(config.PUBLIC_URL) }), stopping, {
+    config,
+    log,
+    shutdown,
+  });
   await startOpsServer(context, {
     port: config.API_OPS_PORT,
     checks: {

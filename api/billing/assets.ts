@@ -9,7 +9,6 @@ export interface Assets {
 }
 
 export const assetHeaders = {
-  "X-Content-Type-Options": "nosniff",
   "Cross-Origin-Resource-Policy": "same-origin",
 };
 

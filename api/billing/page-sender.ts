@@ -4,7 +4,6 @@ import type { Assets } from "./assets.ts";
 import type { Html } from "./views/html.ts";
 import { htmlDocument } from "./views/html-document.ts";
 
-const hstsSeconds = 365 * 24 * 3_600;
 const disabledFeatures = [
   "accelerometer",
   "camera",
@@ -27,22 +26,19 @@ export interface Page {
 /** Sends pages with the headers that limit what a browser may do with them. */
 export class PageSender {
   readonly #assets: Assets;
-  readonly #isSecure: (request: Request) => boolean;
   readonly #securityPolicy: string;
 
   /** @param parts.checkoutOrigin where a form may lead to besides this service; undefined without payments. */
   constructor(parts: {
     assets: Assets;
-    isSecure: (request: Request) => boolean;
     checkoutOrigin: string | undefined;
   }) {
     this.#assets = parts.assets;
-    this.#isSecure = parts.isSecure;
     this.#securityPolicy = securityPolicyOf(parts.checkoutOrigin);
   }
 
   send(request: Request, response: Response, { status, title, body, reloadAfterSeconds }: Page): void {
-    this.setHeaders(request, response);
+    this.setHeaders(response);
     if (reloadAfterSeconds !== undefined) response.setHeader("Refresh", `${reloadAfterSeconds}; url=/billing`);
     // The rest of an unread body would be taken for the next request, so the connection ends with this answer.
     if (!request.complete || requestScopeOf(response).draining.aborted) response.setHeader("Connection", "close");
@@ -53,16 +49,14 @@ export class PageSender {
     response.end(bytes);
   }
 
-  /** Sets the security headers alone, for answers that are not HTML: the stream and the CSV. */
-  setHeaders(request: Request, response: Response): void {
+  /** Sets the security headers that pages have beyond those of every answer; alone for the stream and the CSV. */
+  setHeaders(response: Response): void {
     response.setHeader("Content-Security-Policy", this.#securityPolicy);
-    response.setHeader("X-Content-Type-Options", "nosniff");
     // Other sites get no referrer. "no-referrer" would also blank the Origin of our own forms, which the CSRF check reads.
     response.setHeader("Referrer-Policy", "same-origin");
     response.setHeader("Cross-Origin-Opener-Policy", "same-origin");
     response.setHeader("Cross-Origin-Resource-Policy", "same-origin");
     response.setHeader("Permissions-Policy", disabledFeatures.map((feature) => `${feature}=()`).join(", "));
-    if (this.#isSecure(request)) response.setHeader("Strict-Transport-Security", `max-age=${hstsSeconds}`);
   }
 }
 

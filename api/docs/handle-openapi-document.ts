@@ -8,7 +8,6 @@ export function handleOpenApiDocument() {
     response.set({
       "Cache-Control": "public, max-age=300",
       "Content-Type": "application/json; charset=utf-8",
-      "X-Content-Type-Options": "nosniff",
     });
     response.end(body);
   };

@@ -30,7 +30,6 @@ export const docsHeaders = {
   "Cross-Origin-Resource-Policy": "same-origin",
   "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
   "Referrer-Policy": "no-referrer",
-  "X-Content-Type-Options": "nosniff",
   "X-Frame-Options": "DENY",
 };
 

@@ -4,6 +4,7 @@ import { newId } from "../../shared/ids.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import type { SearchTrace } from "../../shared/queue/replies.ts";
+import { isHttps, setSecurityHeaders } from "./security-headers.ts";
 
 /** What the one log line of a request carries besides request id, route, status and duration. */
 export interface LogFields extends Partial<SearchTrace> {
@@ -43,6 +44,14 @@ export class RequestScope {
   }
 }
 
+interface ScopeParts {
+  log: Log;
+  metrics: Metrics;
+  draining: AbortSignal;
+  /** PUBLIC_URL. */
+  publicUrl: string | undefined;
+}
+
 const scopes = new WeakMap<ServerResponse, RequestScope>();
 
 /** The scope of a response. @throws if {@link openRequestScope} was not called for it. */
@@ -52,9 +61,9 @@ export function requestScopeOf(response: ServerResponse): RequestScope {
   return scope;
 }
 
-/** Opens a request's scope: sets the request id header, and records one metric and one log line when the response closes. */
+/** Opens a request's scope: sets the headers that every answer has, and records one metric and one log line when the response closes. */
 export function openRequestScope(
-  { log, metrics, draining }: { log: Log; metrics: Metrics; draining: AbortSignal },
+  { log, metrics, draining, publicUrl }: ScopeParts,
   request: Request,
   response: ServerResponse,
 ): RequestScope {
@@ -62,6 +71,7 @@ export function openRequestScope(
   scopes.set(response, scope);
   response.setHeader("X-Request-Id", scope.requestId);
   response.setHeader("Cache-Control", "no-store");
+  setSecurityHeaders(response, isHttps(request, publicUrl));
   response.once("close", () => {
     const ms = performance.now() - scope.receivedAtMs;
     const { route, requestId, address, logFields } = scope;

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type CallerError, type ErrorCode, type ErrorDetails, errorBody, errors } from "../../shared/errors.ts";
+import { type CallerError, errorBody, errors } from "../../shared/errors.ts";
+import { newId } from "../../shared/ids.ts";
 import { hasBearerToken } from "./bearer-token.ts";
 import { requestScopeOf } from "./request-scope.ts";
+import { securityHeadersOf } from "./security-headers.ts";
 import { sendJson } from "./send-json.ts";
 
 /** Answers with an error: the body that all errors share, and the headers that belong to its status. */
@@ -21,23 +23,17 @@ export function retryAfterSeconds({ details: { retryAfterMs } }: CallerError): n
   return typeof retryAfterMs === "number" ? Math.max(1, Math.ceil(retryAfterMs / 1_000)) : undefined;
 }
 
-/** A whole HTTP/1.1 response with an error, for the socket of a request that Node rejected before it had a response object. */
-export function rawError(
-  requestId: string,
-  status: number,
-  phrase: string,
-  code: ErrorCode,
-  details: ErrorDetails,
-): string {
-  const body = JSON.stringify(errorBody(requestId, code, details));
-  return [
-    `HTTP/1.1 ${status} ${phrase}`,
-    "Connection: close",
-    "Content-Type: application/json; charset=utf-8",
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    "Cache-Control: no-store",
-    `X-Request-Id: ${requestId}`,
-    "",
-    body,
-  ].join("\r\n");
+/** The `bad_request` of a request that Node rejects, so that it has no request scope. `reason` is for its details. */
+export function rejection(reason: string, isSecure: boolean): { headers: Record<string, string>; body: string } {
+  const requestId = newId("req");
+  const body = JSON.stringify(errorBody(requestId, "bad_request", { reason }));
+  const headers = {
+    Connection: "close",
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Length": String(Buffer.byteLength(body)),
+    "Cache-Control": "no-store",
+    "X-Request-Id": requestId,
+    ...securityHeadersOf(isSecure),
+  };
+  return { headers, body };
 }

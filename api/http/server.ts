@@ -1,9 +1,7 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
+import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { newId } from "../../shared/ids.ts";
-import { errorBody } from "../../shared/errors.ts";
 import { oneAtATime } from "./one-at-a-time.ts";
-import { rawError } from "./send-error.ts";
+import { rejection } from "./send-error.ts";
 
 const headBytesMax = 8 * 1024;
 const connectionsMax = 10_000;
@@ -25,8 +23,12 @@ export const clientLimits = {
 /**
  * The public HTTP server. Requests that Node itself rejects get an error body like all others, and slow senders and readers
  * are disconnected, a reader when it takes none of the waiting bytes for `stallMs`. A stream without waiting bytes may be idle.
+ * @param options.isSecure whether every caller is known to come by https; what else says so is in a head that was rejected.
  */
-export function createHttpServer(listener: RequestListener, limits = clientLimits): Server {
+export function createHttpServer(
+  listener: RequestListener,
+  { limits = clientLimits, isSecure = false }: { limits?: typeof clientLimits; isSecure?: boolean } = {},
+): Server {
   const server = createServer(
     {
       maxHeaderSize: headBytesMax,
@@ -44,8 +46,14 @@ export function createHttpServer(listener: RequestListener, limits = clientLimit
   server.maxHeadersCount = 0; // Checked by rejectUnsafeHeaders: Node would silently drop headers.
   server.maxConnections = connectionsMax;
   server.on("drop", makesRoom(server));
-  server.on("clientError", rejectMalformed);
-  server.on("checkExpectation", oneAtATime(rejectExpectation));
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => rejectMalformed(error, socket, isSecure));
+  server.on(
+    "checkExpectation",
+    oneAtATime((_request, response) => {
+      const { headers, body } = rejection("expectation_unknown", isSecure);
+      response.writeHead(417, headers).end(body);
+    }),
+  );
   return server;
 }
 
@@ -71,10 +79,12 @@ const rejections: Record<string, [status: number, phrase: string, reason: string
   ERR_HTTP_REQUEST_TIMEOUT: [408, "Request Timeout", "request_too_slow"],
 };
 
-function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex, isSecure: boolean): void {
   if (error.code === "ECONNRESET" || !socket.writable || hasResponse(socket)) return void socket.destroy();
   const [status, phrase, reason] = rejections[error.code ?? ""] ?? [400, "Bad Request", "malformed_http"];
-  socket.end(rawError(newId("req"), status, phrase, "bad_request", { reason }));
+  const { headers, body } = rejection(reason, isSecure);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end([`HTTP/1.1 ${status} ${phrase}`, ...lines, "", body].join("\r\n"));
 }
 
 /** Whether a response has begun on this connection. A second head would corrupt it. */
@@ -82,18 +92,4 @@ function hasResponse(socket: Duplex): boolean {
   // Node keeps the current response on its socket under this name. There is no public API for it.
   const { _httpMessage } = socket as Duplex & { _httpMessage?: ServerResponse | null };
   return _httpMessage?.headersSent ?? false;
-}
-
-function rejectExpectation(_request: IncomingMessage, response: ServerResponse): void {
-  const requestId = newId("req");
-  const body = JSON.stringify(errorBody(requestId, "bad_request", { reason: "expectation_unknown" }));
-  response
-    .writeHead(417, {
-      "Content-Type": "application/json; charset=utf-8",
-      "Content-Length": Buffer.byteLength(body),
-      "Cache-Control": "no-store",
-      "X-Request-Id": requestId,
-      Connection: "close",
-    })
-    .end(body);
 }

@@ -3,10 +3,13 @@ import { createServer, type RequestListener } from "node:http";
 import { withTimeout } from "../concurrency/with-timeout.ts";
 import type { Context } from "../context.ts";
 import type { Metrics } from "../metrics.ts";
+import { securityHeaders } from "./security-headers.ts";
 
 const checkTimeoutMs = 500;
 // Well below the two seconds for which a stopping API still serves, so that a probe sees it stop in time.
 const checkIntervalMs = 200;
+
+const answerHeaders = { "cache-control": "no-store", ...securityHeaders };
 
 /** What a process needs besides its connections to Redis: a name, and a check that rejects while it is missing. */
 export type ReadinessChecks = Record<string, () => Promise<unknown>>;
@@ -28,7 +31,7 @@ export async function startOpsServer(
   ];
   const server = createServer((request, response) => {
     const answer = (status: number, type: string, body: string) => {
-      response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
+      response.writeHead(status, { ...answerHeaders, "content-type": type }).end(body);
     };
     const path = request.url?.split("?")[0] ?? "";
     if (request.method !== "GET") return answer(405, "text/plain", "only GET\n");

@@ -20,7 +20,7 @@ afterAll(() => {
 });
 
 async function serve(answer: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<number> {
-  const server = createHttpServer((request, response) => void answer(request, response), limits);
+  const server = createHttpServer((request, response) => void answer(request, response), { limits });
   server.listen(0, "127.0.0.1");
   closings.push(() => server.close());
   await once(server, "listening");

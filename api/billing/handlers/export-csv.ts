@@ -52,7 +52,7 @@ export function handleCsvExport(parts: {
     try {
       const chunks = csvChunks(read, organizationId, filter);
       const first = await chunks.next(); // A failure up to here is still sent as an error page.
-      pages.setHeaders(request, response);
+      pages.setHeaders(response);
       response.setHeader("Content-Type", "text/csv; charset=utf-8");
       response.setHeader("Content-Disposition", `attachment; filename="serpmill-${filter}.csv"`);
       const text = Readable.from(prepend(first.value ?? "", chunks));

@@ -39,8 +39,8 @@ interface LiveUpdateParts {
  */
 export function handleLiveUpdates(parts: LiveUpdateParts) {
   const { sessions, pageWindow, pages, streams } = parts;
-  const begin = (request: Request, response: Response) => {
-    pages.setHeaders(request, response);
+  const begin = (response: Response) => {
+    pages.setHeaders(response);
     response.writeHead(200, { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no", Connection: "close" });
   };
   return async (request: Request, response: Response) => {
@@ -48,7 +48,7 @@ export function handleLiveUpdates(parts: LiveUpdateParts) {
     const signedIn = await readSignedIn(sessions, request, response, "idle");
     if (!signedIn) {
       // As an event and not as a 401: a page that reconnects takes every refusal for a service that is down.
-      begin(request, response);
+      begin(response);
       response.end(sessionOver);
       return;
     }
@@ -57,7 +57,7 @@ export function handleLiveUpdates(parts: LiveUpdateParts) {
     const leave = streams.enter(session.idHash, caller.organizationId);
     try {
       await pageWindow.take(caller);
-      begin(request, response);
+      begin(response);
       response.write(`retry: ${reconnectAfterMs}\n\n`);
       await sendUpdates(parts, session, view, response);
       response.end();

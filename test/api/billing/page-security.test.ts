@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
+import { expectSecurityHeaders } from "../../harness/fixtures/refusals.ts";
 import { type Answer, Service } from "../../harness/processes/service.ts";
 
-/** The security headers of the billing page and its protection against forged requests, as OWASP ASVS requires. */
+/** The security headers of every door, and the billing page's protection against forged requests, as OWASP ASVS requires. */
 
 let service: Service;
 beforeAll(async () => {
@@ -83,6 +84,75 @@ test("over https the page sets HSTS and a Secure cookie", async () => {
   expect(isAccount(page.text)).toBe(true);
   expect(page.headers.get("strict-transport-security")).toBe("max-age=31536000");
   expect(visitor.setCookie).toMatch(/^__Host-billing=.*; Path=\/; HttpOnly; Secure;/);
+});
+
+/** An answer of every kind from every door but the ops port, with the status that it should have. */
+async function answersOf(
+  api: number,
+): Promise<[status: number, answer: Pick<Answer, "status" | "headers"> | undefined][]> {
+  const { token } = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });
+  const authorization = `Bearer ${token}`;
+  const json = { authorization, "content-type": "application/json" };
+  const get = (path: string, headers = {}) => service.send(path, { api, headers });
+  const post = (path: string, body: string, headers = {}) => service.send(path, { api, method: "POST", headers, body });
+  const raw = async (...head: string[]) =>
+    (await sendRaw(service.apis[api]?.url ?? "", [...head, "", ""].join("\r\n"))).answers[0];
+  return [
+    [200, await get("/v1/usage", { authorization })],
+    [429, await get("/v1/usage", { authorization })],
+    [401, await get("/v1/usage")],
+    [405, await post("/v1/usage", "{}")],
+    [204, await service.send("/v1/usage", { api, method: "OPTIONS" })],
+    [404, await get("/nowhere")],
+    [400, await post("/v1/serp/search", "{", json)],
+    [400, await post("/v1/serp/search", JSON.stringify({ keyword: "a".repeat(20_000) }), json)],
+    [503, await post("/v1/serp/search", '{"keyword":"a"}', json)],
+    [400, await post("/mcp", "{}", { ...json, accept: "application/json, text/event-stream" })],
+    [401, await post("/mcp", "{}")],
+    [200, await get("/openapi.json")],
+    [200, await get("/docs")],
+    [200, await get("/docs/page.js")],
+    [200, await get("/billing")],
+    [200, await get("/billing/live")],
+    [200, await get("/billing/billing.css")],
+    [404, await get("/billing/nothing")],
+    [400, await raw("GET / HTTP/9.9", "Host: a")],
+    [417, await raw("GET / HTTP/1.1", "Host: a", "Expect: 200-ok")],
+    [431, await raw("GET / HTTP/1.1", "Host: a", `X-Large: ${"a".repeat(8_200)}`)],
+  ];
+}
+
+test.each([own, behindHttps])(
+  "every answer of every door has the security headers, over https HSTS too (API %s)",
+  async (api) => {
+    for (const [status, answer] of await answersOf(api)) {
+      if (!answer) throw new Error(`no answer instead of ${status}`);
+      expect(answer.status).toBe(status);
+      expectSecurityHeaders(answer, api === behindHttps);
+    }
+  },
+);
+
+test("the ops port has the security headers", async () => {
+  for (const [path, status] of [
+    ["/livez", 200],
+    ["/metrics", 200],
+    ["/nowhere", 404],
+  ] as const) {
+    const answer = await fetch(`${service.apis[own]?.opsUrl}${path}`);
+    expect(answer.status).toBe(status);
+    expectSecurityHeaders(answer);
+  }
+});
+
+test("a trusted proxy says which requests came by https", async () => {
+  const proxied = await service.startApi({ TRUSTED_PROXIES: "1" });
+  const api = service.apis.indexOf(proxied);
+  for (const protocol of ["https", "http"]) {
+    const answer = await service.send("/v1/usage", { api, headers: { "x-forwarded-proto": protocol } });
+    expect(answer.status).toBe(401);
+    expectSecurityHeaders(answer, protocol === "https");
+  }
 });
 
 test("without a trusted proxy, X-Forwarded-Proto is ignored", async () => {

@@ -87,7 +87,8 @@ function createApp(given: Given, decisions: AnsweringApi["decisions"], metrics: 
   const parts = partsOf(given, decisions, metrics, log);
   const app = express();
   app.use((request, response, next) => {
-    openRequestScope({ log, metrics, draining: new AbortController().signal }, request, response);
+    const draining = new AbortController().signal;
+    openRequestScope({ log, metrics, draining, publicUrl: undefined }, request, response);
     next();
   });
   app.get("/large", (_request, response) => void response.end(large));
