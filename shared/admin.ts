@@ -1,3 +1,4 @@
+import { createInterface } from "node:readline/promises";
 import { runAdmin } from "./admin/run-admin.ts";
 import type { Terminal } from "./admin/terminal.ts";
 
@@ -6,10 +7,20 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
 });
 
+async function ask(question: string): Promise<string> {
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await prompt.question(question);
+  } finally {
+    prompt.close();
+  }
+}
+
 const terminal: Terminal = {
   environment: undefined,
   stdout: (text) => void process.stdout.write(text),
   stderr: (text) => void process.stderr.write(text),
+  ask: process.stdin.isTTY ? ask : undefined,
   exitCode: 0,
 };
 await runAdmin(process.argv.slice(2), terminal);

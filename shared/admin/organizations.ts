@@ -8,13 +8,15 @@ import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
+import { refuseErased } from "./refuse-erased.ts";
 import { issueRecorded } from "./tokens.ts";
 import { addTopupCommands } from "./topups.ts";
 
 const nameLengthMax = 200;
 const noteLengthMax = 500;
 
-export function addOrganizationCommands(program: Command, run: RunCommand): void {
+/** @returns the parent command of those about organizations. */
+export function addOrganizationCommands(program: Command, run: RunCommand): Command {
   const org = program.command("org").description("organizations: the customers, who hold credit and tokens");
   org
     .command("create")
@@ -51,6 +53,7 @@ export function addOrganizationCommands(program: Command, run: RunCommand): void
       run((context) => grant(context, orgId, mils, options)),
     );
   addTopupCommands(credit, run);
+  return org;
 }
 
 async function create(context: CommandContext, options: { name: string; plan: string; credit?: number }) {
@@ -89,17 +92,27 @@ async function show({ database }: CommandContext, organizationId: string) {
 
 async function suspend(context: CommandContext, organizationId: string, suspended: boolean) {
   await inTransaction(context.database, async (transaction) => {
-    const changed = await setSuspended(transaction, organizationId, suspended);
-    if (!changed) refuseUnknown(organizationId);
-    await recordAudit(transaction, context.actor, {
-      action: suspended ? "organization.suspended" : "organization.resumed",
-      organizationId,
-      before: { suspended: changed.wasSuspended },
-      after: { suspended },
-    });
+    if (!suspended) await refuseErased(transaction, organizationId);
+    await suspendRecorded(transaction, context.actor, { organizationId, suspended });
   });
   await announceIdentityChange(context);
   return { orgId: organizationId, suspended };
+}
+
+/** Suspends or resumes an organization with its entry in the audit trail. @throws {CommandRefused} if it does not exist. */
+export async function suspendRecorded(
+  transaction: Querying,
+  actor: Actor,
+  { organizationId, suspended }: { organizationId: string; suspended: boolean },
+): Promise<void> {
+  const changed = await setSuspended(transaction, organizationId, suspended);
+  if (!changed) refuseUnknown(organizationId);
+  await recordAudit(transaction, actor, {
+    action: suspended ? "organization.suspended" : "organization.resumed",
+    organizationId,
+    before: { suspended: changed.wasSuspended },
+    after: { suspended },
+  });
 }
 
 async function grant(
@@ -119,6 +132,7 @@ async function grant(
 /** Adds credit with its entry in the audit trail. The note is in the ledger alone. */
 async function addCredit(transaction: Querying, actor: Actor, wanted: Parameters<typeof grantCredit>[1]) {
   const { organizationId, grantId, mils } = wanted;
+  await refuseErased(transaction, organizationId);
   const granted = await grantCredit(transaction, wanted).catch(refuseGrant);
   if (!granted) refuseUnknown(organizationId);
   const { fresh, balanceMils } = granted;

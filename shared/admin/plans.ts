@@ -7,6 +7,7 @@ import { assignPlan } from "../organizations/organizations.ts";
 import { parseId, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
+import { refuseErased } from "./refuse-erased.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const int4Max = 2_147_483_647;
@@ -89,6 +90,7 @@ async function set(context: CommandContext, code: string, options: PlanOptions &
 
 async function assign(context: CommandContext, orgId: string, code: string) {
   await inTransaction(context.database, async (transaction) => {
+    await refuseErased(transaction, orgId);
     const assigned = await assignPlan(transaction, orgId, code);
     if (!assigned) throw new CommandRefused(`There is no organization ${orgId}, or no plan "${code}".`);
     const values = { before: { plan: assigned.oldPlanCode }, after: { plan: code } };

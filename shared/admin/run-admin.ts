@@ -4,6 +4,7 @@ import { StartRefused } from "../process/start-refused.ts";
 import { addAuditCommands } from "./audit.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { addDoctorCommand } from "./doctor/doctor.ts";
+import { addErasureCommands } from "./erasure.ts";
 import { addLedgerCommands } from "./ledger.ts";
 import { addLocationCommands } from "./locations.ts";
 import { addOrganizationCommands } from "./organizations.ts";
@@ -42,7 +43,7 @@ export function createProgram(terminal: Terminal): Command {
     .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
     .exitOverride();
   const run = openRunCommand(terminal);
-  addOrganizationCommands(program, run);
+  addErasureCommands(addOrganizationCommands(program, run), run, terminal);
   addTokenCommands(program, run);
   addPlanCommands(program, run);
   addProviderCommands(program, terminal);

@@ -4,6 +4,8 @@ export interface Terminal {
   environment: NodeJS.ProcessEnv | undefined;
   stdout: (text: string) => void;
   stderr: (text: string) => void;
+  /** Asks the person at the terminal; absent if there is none. */
+  ask?: ((question: string) => Promise<string>) | undefined;
   /** 0 unless a command was refused, failed, or found something wrong. */
   exitCode: number;
 }

@@ -6,6 +6,7 @@ import { issueToken, listTokens, revokeToken } from "../organizations/tokens.ts"
 import { parseId, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
+import { refuseErased } from "./refuse-erased.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const daysMax = 3_650;
@@ -36,6 +37,7 @@ async function issue({ database, actor }: CommandContext, orgId: string, expires
 
 /** Issues a token with its entry in the audit trail. @throws {CommandRefused} if there is no such organization. */
 export async function issueRecorded(transaction: Querying, actor: Actor, orgId: string, expiresInDays?: number) {
+  await refuseErased(transaction, orgId);
   const issued = await issueToken(transaction, orgId, expiresInDays);
   if (!issued) throw new CommandRefused(`There is no organization ${orgId}.`);
   const { expiresAt, ...shown } = issued;
@@ -50,17 +52,20 @@ async function list({ database }: CommandContext, orgId: string) {
 }
 
 async function revoke(context: CommandContext, tokenId: string) {
-  await inTransaction(context.database, async (transaction) => {
-    const token = await revokeToken(transaction, tokenId);
-    if (!token) throw new CommandRefused(`There is no token ${tokenId}.`);
-    await recordAudit(transaction, context.actor, {
-      action: "token.revoked",
-      organizationId: token.organizationId,
-      subject: tokenId,
-      before: { revoked: token.wasRevoked },
-      after: { revoked: true },
-    });
-  });
+  await inTransaction(context.database, (transaction) => revokeRecorded(transaction, context.actor, tokenId));
   await announceIdentityChange(context);
   return { tokenId, revoked: true };
+}
+
+/** Revokes a token with its entry in the audit trail. @throws {CommandRefused} if there is no such token. */
+export async function revokeRecorded(transaction: Querying, actor: Actor, tokenId: string): Promise<void> {
+  const token = await revokeToken(transaction, tokenId);
+  if (!token) throw new CommandRefused(`There is no token ${tokenId}.`);
+  await recordAudit(transaction, actor, {
+    action: "token.revoked",
+    organizationId: token.organizationId,
+    subject: tokenId,
+    before: { revoked: token.wasRevoked },
+    after: { revoked: true },
+  });
 }

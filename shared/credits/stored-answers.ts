@@ -74,6 +74,35 @@ export async function readStoredAnswers(
   return new Map(await Promise.all(expanded));
 }
 
+const pageRow = z.object({
+  slot: z.number(),
+  key_hash: z.string(),
+  request_id: z.string(),
+  body: z.instanceof(Buffer),
+});
+
+/** Reads the stored answers of an organization, expired ones included, from the first one after a place. */
+export async function readAnswersPage(
+  database: Database,
+  organizationId: string,
+  {
+    after = { slot: -1, keyHash: "" },
+    limit,
+  }: { after?: { slot: number; keyHash: string } | undefined; limit: number },
+): Promise<(StoredAnswer & { slot: number; keyHash: string })[]> {
+  const { rows } = await database.query(
+    `select slot, key_hash, request_id, body from answers
+     where slot in (0, 1, 2, 3) and organization_id = $1 and (slot, key_hash) > ($2, $3)
+     order by slot, key_hash limit $4`,
+    [organizationId, after.slot, after.keyHash, limit],
+  );
+  const read = rows.map(async (row) => {
+    const { slot, key_hash: keyHash, request_id: requestId, body } = pageRow.parse(row);
+    return { slot, keyHash, requestId, body: await expandAnswer(body) };
+  });
+  return Promise.all(read);
+}
+
 /** Empties the table of the day before yesterday, whose answers have all expired. @returns whether there was one to empty. */
 export async function clearOldAnswers(database: Database): Promise<boolean> {
   const { rows } = await database.query("select clear_old_answers() as cleared");

@@ -31,10 +31,10 @@ revoke all on all functions in schema public from serpmill;
 
 -- Processes move money only by calling these functions, which run as their owner.
 revoke execute on function
-  refuse_change, refuse_audit_change, answer_slot, clear_old_sign_ins, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
+  refuse_change, refuse_audit_change, answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
 from public;
 grant execute on function
-  answer_slot, clear_old_sign_ins, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
+  answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
 to serpmill;
 
 -- So that the operator's doctor can see whether a migration is pending.

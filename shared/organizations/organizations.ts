@@ -79,6 +79,7 @@ const organizationRow = z.object({
   name: z.string(),
   plan_code: z.string(),
   suspended_at: z.date().nullable(),
+  erased_at: z.date().nullable(),
   balance_mils: z.number(),
   version: z.number(),
   created_at: z.date(),
@@ -86,7 +87,7 @@ const organizationRow = z.object({
 
 export async function showOrganization(database: Database, organizationId: string) {
   const { rows } = await database.query(
-    `select id, name, plan_code, suspended_at, balance_mils, version, created_at from organizations where id = $1`,
+    `select id, name, plan_code, suspended_at, erased_at, balance_mils, version, created_at from organizations where id = $1`,
     [organizationId],
   );
   if (!rows[0]) return undefined;
@@ -96,10 +97,22 @@ export async function showOrganization(database: Database, organizationId: strin
     name: row.name,
     plan: row.plan_code,
     suspendedAt: row.suspended_at,
+    erasedAt: row.erased_at,
     balanceMils: row.balance_mils,
     ledgerEntries: row.version,
     createdAt: row.created_at,
   };
+}
+
+const erasureRow = z.object({ is_erased: z.boolean() });
+
+/** Whether an organization was erased. It stays as it is until the end of the transaction. */
+export async function isErased(transaction: Querying, organizationId: string): Promise<boolean> {
+  const { rows } = await transaction.query(
+    "select erased_at is not null as is_erased from organizations where id = $1 for no key update",
+    [organizationId],
+  );
+  return rows[0] !== undefined && erasureRow.parse(rows[0]).is_erased;
 }
 
 const suspensionRow = z.object({ was_suspended: z.boolean() });

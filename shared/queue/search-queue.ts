@@ -56,6 +56,15 @@ export function openQueueReader(connection: Redis, failed: (error: Error) => voi
   return queue;
 }
 
+/** Deletes the failed searches of an organization, which the queue keeps for an hour with their keywords, at most 1,000 of all. */
+export async function removeFailedSearches(redis: Redis, organizationId: string): Promise<void> {
+  const queue = openQueueReader(redis, () => undefined);
+  const jobs = await queue.getFailed();
+  const own = jobs.filter(({ data }) => searchJob.safeParse(data).data?.organizationId === organizationId);
+  for (const job of own) await job.remove();
+  await queue.close();
+}
+
 export interface SearchQueue {
   /**
    * Enqueues a search under its request id, so that enqueueing it again while it waits changes nothing. Searches that

@@ -44,7 +44,7 @@ export type NoCall = z.infer<typeof noCall>;
 const entry = z.union([z.object({ call: rawAnswer }), z.object({ noCall })]);
 export type RawAnswerEntry = z.infer<typeof entry>;
 
-const keyOf = (requestId: string) => `raw:${requestId}`;
+export const rawAnswersKeyOf = (requestId: string) => `raw:${requestId}`;
 
 /** An entry as Redis has it. */
 export function compressEntry(kept: RawAnswerEntry): Promise<Buffer> {
@@ -57,7 +57,7 @@ export async function appendEntry(
   requestId: string,
   { compressed, keepMs }: { compressed: Buffer; keepMs: number },
 ): Promise<void> {
-  const key = keyOf(requestId);
+  const key = rawAnswersKeyOf(requestId);
   await execPipeline(redis.multi().rpush(key, compressed).pexpire(key, keepMs, "NX"));
 }
 
@@ -66,7 +66,7 @@ export async function readRawAnswers(
   redis: Redis,
   requestId: string,
 ): Promise<{ answers: RawAnswer[]; noCall: NoCall | undefined } | undefined> {
-  const stored = await redis.lrangeBuffer(keyOf(requestId), 0, -1);
+  const stored = await redis.lrangeBuffer(rawAnswersKeyOf(requestId), 0, -1);
   if (stored.length === 0) return undefined;
   const texts = await Promise.all(stored.map(async (bytes) => (await expandAnswer(bytes)).toString()));
   const entries = texts.map((text) => entry.parse(JSON.parse(text)));

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type Actor, recordAudit } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
+import { isErased } from "../organizations/organizations.ts";
 import { grantRefusal } from "../credits/ledger.ts";
 import { type Topup, topUp } from "../credits/topup.ts";
 import type { Database } from "../database/pool.ts";
@@ -113,6 +114,8 @@ async function creditRecorded(
 ): Promise<Topup | undefined> {
   const { organizationId, grantId, mils } = paid;
   return inTransaction(database, async (transaction) => {
+    // The operator has to pay it back at Stripe.
+    if (await isErased(transaction, organizationId)) return undefined;
     const topup = await topUp(transaction, paid);
     if (!topup?.fresh) return topup;
     const { balance, planChanged } = topup;

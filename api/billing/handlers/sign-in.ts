@@ -59,7 +59,7 @@ export function handleSignIn(parts: {
     // First the entry: if the process dies in between, an entry stands for a session that was never used.
     await orPostgresUnavailable(recordSession(database, response, { action: "session.opened", caller }));
     metrics.signIns.inc({ outcome: "signed_in" });
-    await sessions.open(request, response, tokenHash);
+    await sessions.open(request, response, { tokenHash, organizationId });
     response.writeHead(303, { Location: "/billing" }).end();
   };
 }

@@ -5,6 +5,8 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import { CallerError } from "../../../shared/errors.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
+import { sessionKeyOf as keyOf, sessionListOf } from "../../../shared/organizations/session-keys.ts";
+import { execPipeline } from "../../../shared/redis/pipeline.ts";
 import type { Clock } from "../../../shared/redis/clock.ts";
 import type { FindByTokenHash } from "../../authenticate.ts";
 import { orRedisUnavailable } from "../../datastore-unavailable.ts";
@@ -34,7 +36,6 @@ export interface Session {
 /** Whether a person did something (`active`) or only their open page did (`idle`). Only the first extends a session. */
 export type Presence = "active" | "idle";
 
-const keyOf = (idHash: string) => `session:${idHash}`;
 const hashId = (id: string) => createHash("sha256").update(id).digest("hex");
 
 /**
@@ -65,11 +66,23 @@ export class Sessions {
   }
 
   /** Signs a browser in, always under a new id (against session fixation), and ends the session that it had before. */
-  async open(request: Request, response: Response, tokenHash: string): Promise<void> {
+  async open(
+    request: Request,
+    response: Response,
+    { tokenHash, organizationId }: { tokenHash: string; organizationId: string },
+  ): Promise<void> {
     await this.#delete(request);
     const id = randomBytes(idBytes).toString("base64url");
-    const record = JSON.stringify({ tokenHash, endsAtMs: Math.round(this.#clock.nowMs()) + lifetimeMs });
-    await orRedisUnavailable(this.#redis.set(keyOf(hashId(id)), record, "EX", idleTimeoutSeconds));
+    const nowMs = Math.round(this.#clock.nowMs());
+    const endsAtMs = nowMs + lifetimeMs;
+    const list = sessionListOf(organizationId);
+    const stored = this.#redis
+      .multi()
+      .set(keyOf(hashId(id)), JSON.stringify({ tokenHash, endsAtMs }), "EX", idleTimeoutSeconds)
+      .zremrangebyscore(list, "-inf", nowMs)
+      .zadd(list, endsAtMs, hashId(id))
+      .pexpire(list, lifetimeMs);
+    await orRedisUnavailable(execPipeline(stored));
     this.#setCookie(request, response, id);
   }
 

@@ -66,6 +66,7 @@ const recording: Record<string, { args: (orgId: string, tokenId: string) => stri
     actions: ["organization.created", "credit.granted", "token.issued"],
   },
   "org suspend": { args: (orgId) => ["org", "suspend", orgId], actions: ["organization.suspended"] },
+  "org export": { args: (orgId) => ["org", "export", orgId], actions: ["organization.exported"] },
   "org resume": { args: (orgId) => ["org", "resume", orgId], actions: ["organization.resumed"] },
   "credit grant": { args: (orgId) => ["credit", "grant", orgId, "5"], actions: ["credit.granted"] },
   "credit topups-check": { args: () => ["credit", "topups-check"], actions: ["credit.topped_up"] },
@@ -76,6 +77,10 @@ const recording: Record<string, { args: (orgId: string, tokenId: string) => stri
   "search raw": { args: () => ["search", "raw", rawRequestId], actions: ["search.raw_read"] },
   "locations refresh": { args: () => ["locations", "refresh"], actions: ["locations.refreshed"] },
   "locations remove": { args: () => ["locations", "remove", "dataforseo"], actions: ["locations.removed"] },
+  "org erase": {
+    args: (orgId) => ["org", "erase", orgId, "--yes"],
+    actions: ["organization.suspended", "token.revoked", "organization.erased"],
+  },
 };
 const reading = ["org show", "token list", "plan list", "audit list", "ledger verify", "providers check", "doctor"];
 const rawRequestId = newId("req");
@@ -96,7 +101,7 @@ test("every command that changes something leaves an entry under the operator's 
     expect([name, await recordedBy(...args(orgId, tokenId))]).toEqual([name, actions]);
   }
   for (const args of [
-    ["org", "resume", orgId],
+    ["org", "erase", orgId, "--yes"],
     ["token", "revoke", tokenId],
     ["plan", "set", "trial", ...terms],
   ]) {

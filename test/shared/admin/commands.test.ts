@@ -30,6 +30,7 @@ test("a new organization gets a token and its plan's starting grant, or the cred
     name: "Acme",
     plan: "payg",
     suspendedAt: null,
+    erasedAt: null,
     balanceMils: 123_456,
     ledgerEntries: 1,
     createdAt: isoTime,

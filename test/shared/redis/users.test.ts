@@ -119,6 +119,8 @@ test("the operator's commands run as the API's user", async () => {
   await operator.run("token", "revoke", tokenId);
   expect(await operator.run("ledger", "verify")).toMatchObject({ ok: true, redisChecked: true });
   expect((await operator.try("search", "raw", newId("req"))).stderr).toMatch(/^No raw answer of req_/);
+  expect(await operator.try("org", "export", orgId)).toMatchObject({ exitCode: 0 });
+  expect(await operator.run("org", "erase", orgId, "--yes")).toMatchObject({ erased: true });
   expect(await refusals()).toEqual([]);
 });
 
@@ -142,7 +144,7 @@ test.each(["api", "worker"] as const)(
         ["MONITOR"],
         ["SET", "other", "1"],
         ["GET", user === "api" ? "asked:1" : "session:1"],
-        user === "api" ? ["RPUSH", "raw:1", "1"] : ["LRANGE", "raw:1", "0", "-1"],
+        user === "api" ? ["SET", "caretaker", "1"] : ["LRANGE", "raw:1", "0", "-1"],
         ["PUBLISH", "other", "1"],
         ["EVAL", "return redis.call('KEYS', '*')", "0"],
       ] as const) {

@@ -1,0 +1,134 @@
+import { open } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import { recordAudit } from "../audit/audit.ts";
+import { countOpen, eraseFromPostgres, eraseFromRedis } from "../erasure/erase-organization.ts";
+import { exportOrganization } from "../erasure/export-organization.ts";
+import { inTransaction } from "../database/transaction.ts";
+import { showOrganization } from "../organizations/organizations.ts";
+import { listTokens } from "../organizations/tokens.ts";
+import { protocolTimes } from "../protocol-times.ts";
+import { whenReady } from "../redis/connect.ts";
+import { refuseCluster } from "../redis/refuse-cluster.ts";
+import { parseId } from "./argument-parsers.ts";
+import { CommandRefused } from "./command-refused.ts";
+import { suspendRecorded } from "./organizations.ts";
+import { announceIdentityChange } from "./publish-changes.ts";
+import type { CommandContext, RunCommand } from "./run-command.ts";
+import type { Terminal } from "./terminal.ts";
+import { revokeRecorded } from "./tokens.ts";
+
+const redisTimeoutMs = 2_000;
+/** From then on no API takes a revoked token, also where the announcement was lost. */
+const revocationMs = 2_000;
+
+/** @param org the parent command. */
+export function addErasureCommands(org: Command, run: RunCommand, terminal: Terminal): void {
+  org
+    .command("export")
+    .description("print everything that the service has about an organization, one line of JSON for each thing")
+    .argument("<org>", "the organization's id", parseId("org"))
+    .option("--output <file>", "write the lines to a new file, and only a summary to stdout")
+    .action((orgId: string, { output }: { output?: string }) =>
+      run((context) => writeExport(context, terminal, orgId, output)),
+    );
+  org
+    .command("erase")
+    .description(
+      "erase an organization: names, keywords, answers, sessions. The ledger keeps its ids and amounts. Cannot be undone",
+    )
+    .argument("<org>", "the organization's id", parseId("org"))
+    .option("--yes", "do not ask for the id again")
+    .action((orgId: string, { yes = false }: { yes?: boolean }) =>
+      run((context) => erase(context, terminal, { orgId, yes })),
+    );
+}
+
+/** The last line counts the others, so that an export that was cut off shows. */
+async function writeExport(context: CommandContext, terminal: Terminal, orgId: string, output: string | undefined) {
+  const { database, actor } = context;
+  await requireRedis(context);
+  if (!(await showOrganization(database, orgId))) throw new CommandRefused(`There is no organization ${orgId}.`);
+  const file = output === undefined ? undefined : await openNew(output);
+  try {
+    await recordAudit(database, actor, { action: "organization.exported", organizationId: orgId });
+    let lines = 0;
+    for await (const line of exportOrganization(context, orgId)) {
+      const text = `${JSON.stringify(line)}\n`;
+      if (file) await file.write(text);
+      else terminal.stdout(text);
+      lines += 1;
+    }
+    const end = { kind: "end", orgId, lines };
+    if (!file) return end;
+    await file.write(`${JSON.stringify(end)}\n`);
+    await file.sync();
+    return { orgId, lines, output };
+  } finally {
+    await file?.close();
+  }
+}
+
+/** @throws {CommandRefused} if there is a file already, or none can be made. */
+async function openNew(path: string) {
+  return open(path, "wx", 0o600).catch((error: unknown) => {
+    throw new CommandRefused(`The file cannot be made: ${error instanceof Error ? error.message : String(error)}.`);
+  });
+}
+
+async function erase(context: CommandContext, terminal: Terminal, { orgId, yes }: { orgId: string; yes: boolean }) {
+  const { database, redis, actor } = context;
+  await requireRedis(context);
+  const organization = await showOrganization(database, orgId);
+  if (!organization) throw new CommandRefused(`There is no organization ${orgId}.`);
+  if (!yes) await confirm(terminal, orgId, organization.balanceMils);
+  await close(context, orgId);
+  await sleep(revocationMs);
+  refuseOpen(await countOpen({ database, redis }, orgId));
+  // Repeats that waited for a search get its end from Redis until then.
+  await sleep(protocolTimes.idempotencyEndMs);
+  const erased = await eraseFromPostgres(database, actor, orgId);
+  if (typeof erased === "string")
+    throw new CommandRefused(`Something changed meanwhile (${erased}). Run the command again.`);
+  await eraseFromRedis({ database, redis }, orgId);
+  await removeFailedJobs(context, orgId);
+  return { orgId, erased: true, balanceMils: erased.balanceMils };
+}
+
+/** @throws {CommandRefused} unless the operator types the id. */
+async function confirm({ ask }: Terminal, orgId: string, balanceMils: number): Promise<void> {
+  if (!ask)
+    throw new CommandRefused("This cannot be undone. Add --yes, or run it in a terminal and type the id again.");
+  const question = `This erases ${orgId} and cannot be undone. ${balanceMils} mils of credit cannot be spent after it.\nType the id again: `;
+  if ((await ask(question)).trim() !== orgId) throw new CommandRefused("This is another id. Nothing was changed.");
+}
+
+/** Suspends the organization and revokes its tokens, each with its entry in the audit trail. */
+async function close(context: CommandContext, orgId: string): Promise<void> {
+  const { database, actor } = context;
+  const tokens = await listTokens(database, orgId);
+  await inTransaction(database, async (transaction) => {
+    await suspendRecorded(transaction, actor, { organizationId: orgId, suspended: true });
+    for (const { tokenId } of tokens) await revokeRecorded(transaction, actor, tokenId);
+  });
+  await announceIdentityChange(context);
+}
+
+function refuseOpen({ searches, charges }: { searches: number; charges: number }): void {
+  if (searches + charges === 0) return;
+  throw new CommandRefused(
+    `The organization is suspended and its tokens are revoked, but ${searches} searches run and ${charges} charges wait for the confirmation of their delivery. Nothing was erased yet. Run the command again in a few minutes.`,
+  );
+}
+
+async function requireRedis({ redis }: CommandContext): Promise<void> {
+  if (!(await whenReady(redis, redisTimeoutMs)))
+    throw new CommandRefused("Redis is unreachable, and a part of the data is only there. Try again later.");
+  await refuseCluster(redis);
+}
+
+async function removeFailedJobs({ redis }: CommandContext, orgId: string): Promise<void> {
+  // Loaded on demand: BullMQ would add to the start of every other command.
+  const { removeFailedSearches } = await import("../queue/search-queue.ts");
+  await removeFailedSearches(redis, orgId);
+}

@@ -1,0 +1,81 @@
+import type { Redis } from "ioredis";
+import { readAuditPage } from "../audit/read-audit.ts";
+import { readLedgerPage } from "../credits/ledger-pages.ts";
+import { readAnswersPage } from "../credits/stored-answers.ts";
+import type { Database } from "../database/pool.ts";
+import { showOrganization } from "../organizations/organizations.ts";
+import { listSessions, sessionKeyOf } from "../organizations/session-keys.ts";
+import { listTokens } from "../organizations/tokens.ts";
+import { readRawAnswers } from "../raw-answers/raw-answers.ts";
+import { listRecentSearches } from "./recent-searches.ts";
+
+const entriesPerPage = 1_000;
+/** An answer may have some megabytes. */
+const answersPerPage = 10;
+
+/** One thing that the service has about an organization. `kind` says what it is; dates become ISO 8601 texts in JSON. */
+export type ExportedLine = { kind: string } & Record<string, unknown>;
+
+/**
+ * Everything that the service has about an organization, without hashes of tokens, sessions and keys. It is read page by page
+ * while the service runs, so what changes meanwhile may be there or not.
+ */
+export async function* exportOrganization(
+  { database, redis }: { database: Database; redis: Redis },
+  organizationId: string,
+): AsyncGenerator<ExportedLine> {
+  yield { kind: "organization", ...(await showOrganization(database, organizationId)) };
+  for (const token of await listTokens(database, organizationId)) yield { kind: "token", ...token };
+  yield* auditEntries(database, organizationId);
+  yield* ledgerEntries(database, organizationId);
+  yield* sessions(redis, organizationId);
+  yield* answers(database, organizationId);
+  yield* rawAnswers({ database, redis }, organizationId);
+}
+
+async function* ledgerEntries(database: Database, organizationId: string): AsyncGenerator<ExportedLine> {
+  for (let after = 0; ; ) {
+    const page = await readLedgerPage(database, organizationId, { after, limit: entriesPerPage });
+    for (const { kind: entry, ...fields } of page) yield { kind: "ledger_entry", entry, ...fields };
+    if (page.length < entriesPerPage) return;
+    after = page.at(-1)?.version ?? after;
+  }
+}
+
+async function* auditEntries(database: Database, organizationId: string): AsyncGenerator<ExportedLine> {
+  for (let after = 0; ; ) {
+    const page = await readAuditPage(database, organizationId, { after, limit: entriesPerPage });
+    for (const entry of page) yield { kind: "audit_entry", ...entry };
+    if (page.length < entriesPerPage) return;
+    after = page.at(-1)?.id ?? after;
+  }
+}
+
+async function* sessions(redis: Redis, organizationId: string): AsyncGenerator<ExportedLine> {
+  for (const { idHash, endsAt } of await listSessions(redis, organizationId)) {
+    const idleMs = await redis.pttl(sessionKeyOf(idHash));
+    if (idleMs > 0) yield { kind: "session", endsAt, endsWhenIdleAt: new Date(Date.now() + idleMs) };
+  }
+}
+
+async function* answers(database: Database, organizationId: string): AsyncGenerator<ExportedLine> {
+  let after: { slot: number; keyHash: string } | undefined;
+  for (;;) {
+    const page = await readAnswersPage(database, organizationId, { after, limit: answersPerPage });
+    for (const { requestId, body } of page) {
+      yield { kind: "answer", requestId, body: JSON.parse(body.toString()) };
+    }
+    if (page.length < answersPerPage) return;
+    after = page.at(-1);
+  }
+}
+
+async function* rawAnswers(
+  parts: { database: Database; redis: Redis },
+  organizationId: string,
+): AsyncGenerator<ExportedLine> {
+  for await (const requestId of listRecentSearches(parts.database, organizationId)) {
+    const kept = await readRawAnswers(parts.redis, requestId);
+    for (const answer of kept?.answers ?? []) yield { kind: "raw_answer", requestId, ...answer };
+  }
+}
