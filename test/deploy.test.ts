@@ -20,7 +20,10 @@ const chart = z.object({
   description: z.string().regex(/^[A-Z0-9][^.]*(\.\d[^.]*)*\.$/, "one sentence"),
   gridPos: place,
   datasource: source,
-  fieldConfig: z.object({ defaults: z.object({ unit: z.string().min(1) }) }),
+  fieldConfig: z.object({
+    defaults: z.object({ unit: z.string().min(1), color: z.object({ mode: z.string() }) }),
+    overrides: z.array(z.object({ matcher: z.object({ options: z.string() }) })),
+  }),
   targets: z
     .array(z.object({ datasource: source, refId: z.string(), expr: z.string(), legendFormat: z.string() }))
     .min(1),
@@ -70,6 +73,25 @@ test("every panel asks for metrics that there are, with labels that they have", 
       .flatMap(({ expr, legendFormat }) => faultsOf(expr, known, labelsIn(legendFormat, /\{\{(\w+)\}\}/g)))
       .map((fault) => `${title}: ${fault}`),
   );
+  expect(faults).toEqual([]);
+});
+
+test("the lines of a chart have colours of their own, and no colour is for a line that there is not", async () => {
+  const jobs = new Set(["api", "worker"]);
+  const started = await openMetrics().registry.metrics();
+  const isValue = (text: string) => text.startsWith("/") || jobs.has(text) || started.includes(`="${text}"`);
+  const faults = charts
+    .filter(({ type }) => type === "timeseries")
+    .flatMap(({ title, targets, fieldConfig: { defaults, overrides } }) => {
+      const lines = targets.map(({ legendFormat }) => legendFormat);
+      const coloured = overrides.map(({ matcher }) => matcher.options);
+      const ofValues = lines.some((line) => line.includes("{{")) ? coloured.filter(isValue) : [];
+      const dead = coloured.filter((line) => !lines.includes(line) && !ofValues.includes(line));
+      const bare = lines.filter((line) => (line.includes("{{") ? ofValues.length === 0 : !coloured.includes(line)));
+      const isAlone = lines.length === 1 && !lines[0]?.includes("{{");
+      const isOneColour = defaults.color.mode === "fixed" && bare.length > 0 && !isAlone;
+      return [...dead.map((line) => `${title}: no ${line}`), ...(isOneColour ? [`${title}: lines of one colour`] : [])];
+    });
   expect(faults).toEqual([]);
 });
 
