@@ -2,6 +2,7 @@
 import { Command, Option } from "commander";
 import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
 import { httpProviders, madeUpAnswers, recordedAnswers } from "../harness/fixtures/provider-answers.ts";
+import { interruptibly } from "../harness/processes/interruptibly.ts";
 import { answersReport } from "./answers-report.ts";
 import { cases } from "./cases.ts";
 import { measureHistory } from "./history.ts";
@@ -11,26 +12,12 @@ const measuredMsDefault = 1_000;
 const historyEntriesDefault = 1_000_000;
 const roundsDefault = 3;
 const secondsDefault = 4;
-const interruptedExitCode = 130;
 
 const print = (text: string) => void process.stdout.write(text);
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
-/** Runs something that closes what it has open at the first Ctrl-C. With the second this process ends, and guards close the rest. */
-async function interruptibly(use: (output: Output) => Promise<void>): Promise<void> {
-  const interruption = new AbortController();
-  const stop = () => {
-    interruption.abort(new Error("Interrupted."));
-    process.exitCode = interruptedExitCode;
-  };
-  const signals = ["SIGINT", "SIGTERM"] as const;
-  for (const signal of signals) process.once(signal, stop);
-  try {
-    await use({ print, say, interrupted: interruption.signal });
-  } finally {
-    for (const signal of signals) process.off(signal, stop);
-  }
-}
+const measure = (use: (output: Output) => Promise<void>) =>
+  interruptibly((interrupted) => use({ print, say, interrupted }));
 
 interface AnswersOptions {
   recordings?: string;
@@ -73,7 +60,7 @@ program
   .description("answers, throughput and history, one after the other")
   .action(async () => {
     answers({ ms: measuredMsDefault });
-    await interruptibly((output) => throughput({ rounds: roundsDefault, seconds: secondsDefault }, output));
+    await measure((output) => throughput({ rounds: roundsDefault, seconds: secondsDefault }, output));
     await history({ entries: historyEntriesDefault });
   });
 
@@ -88,7 +75,7 @@ program
 loadCommand(program.command("throughput").alias("doors"))
   .description("searches per second, and CPU, Redis, Postgres and memory of a search, beside bare BullMQ")
   .option("--only <names...>", `only these cases, of ${cases.map(({ name }) => name).join(", ")}`)
-  .action((options: LoadOptions & { only?: string[] }) => interruptibly((output) => throughput(options, output)));
+  .action((options: LoadOptions & { only?: string[] }) => measure((output) => throughput(options, output)));
 
 loadCommand(program.command("latency"))
   .description("latency at fixed arrival rates, from a tenth of the peak to beyond it")
@@ -99,7 +86,7 @@ loadCommand(program.command("latency"))
       .conflicts("yardstick"),
   )
   .action((options: LoadOptions & { svg?: string; providerMs?: number }) =>
-    interruptibly((output) => latency(options, output)),
+    measure((output) => latency(options, output)),
   );
 
 program

@@ -1,0 +1,17 @@
+import type { Drill } from "./drill.ts";
+import { moneyDrills } from "./drills/money.ts";
+import { processDrills } from "./drills/processes.ts";
+import { providerDrills } from "./drills/providers.ts";
+import { storeDrills } from "./drills/stores.ts";
+
+/** Every drill, in the order of the report. */
+export const drills: readonly Drill[] = [...storeDrills, ...processDrills, ...providerDrills, ...moneyDrills];
+
+/** Alerts that no drill shows, each with the reason. Their cases for promtool show them. */
+export const notShown: Record<string, string> = {
+  SearchesSlowTooOften: "it compares days, and needs 40 minutes of slow answers",
+  MarginNegative: "it waits for an hour, over a window of another hour",
+  ProviderRowsUnreadable: "it waits for half an hour",
+  DiskFilling: "it takes a disk that may be filled; a file system in memory does not count",
+  DiskFull: "it takes a disk that may be filled; a file system in memory does not count",
+};

@@ -1,0 +1,89 @@
+import { newId } from "../../../shared/ids.ts";
+import { sendEvent } from "../../harness/clients/topups.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+import { tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import { eventOf } from "../../harness/stubs/stripe-stub.ts";
+import type { Drill } from "../drill.ts";
+import type { DrillStack } from "../drill-stack.ts";
+
+// More than the alert wants.
+const unconfirmed = 15;
+const mended = async () => undefined;
+
+/** Changes the balance of an organization without an entry in the ledger. */
+const changeBalance = ({ service }: DrillStack, organizationId: string, mils: number) =>
+  asOwner(service.databaseUrl, (owner) =>
+    owner.query("update organizations set balance_mils = balance_mils + $2 where id = $1", [organizationId, mils]),
+  );
+
+/** Waits until so many charges wait for their confirmation, or were given back because it did not come. */
+async function untilCounted({ service }: DrillStack, what: "waiting" | "reversed"): Promise<void> {
+  const from = {
+    waiting: "undelivered",
+    reversed: "ledger_entries where kind = 'reversal' and reason = 'undelivered'",
+  };
+  await service.until(async () => {
+    const { rows } = await service.database.query(`select count(*)::int as count from ${from[what]}`);
+    return rows[0].count >= unconfirmed;
+  });
+}
+
+export const moneyDrills: readonly Drill[] = [
+  {
+    name: "ledger-drift",
+    outage: "one balance is a mil too high",
+    expects: ["LedgerDrift"],
+    begin: async (stack) => {
+      // One that does not search: the next entry of a ledger continues from the balance that it finds.
+      const { organizationId } = await stack.service.organization();
+      await changeBalance(stack, organizationId, 1);
+      return async () => void (await changeBalance(stack, organizationId, -1));
+    },
+  },
+  {
+    name: "no-maintenance",
+    outage: "no worker leads, so nothing compares balances with the ledger",
+    expects: ["LedgerDriftUnknown"],
+    withinMs: 900_000,
+    begin: async ({ service }) => {
+      await service.redis.set("caretaker", "no worker");
+      return async () => void (await service.redis.del("caretaker"));
+    },
+  },
+  {
+    name: "payment-without-account",
+    outage: "a payment arrives for an organization that does not exist",
+    expects: ["TopupNotCredited"],
+    begin: async ({ service, stripe }) => {
+      await sendEvent(service, eventOf(stripe.paid(newId("org"), 500)));
+      return mended;
+    },
+  },
+  {
+    name: "deliveries-unconfirmed",
+    outage: "APIs answer and cannot record it in Postgres; their charges are aged by six minutes",
+    expects: ["UndeliveredReversals"],
+    begin: async (stack) => {
+      const { service, provider, apisToPostgres } = stack;
+      const release = provider.hold(tenOrganic);
+      await service.until(async () => (await service.holdsOf(stack.organization.organizationId)).open >= unconfirmed);
+      apisToPostgres.cut();
+      release();
+      await untilCounted(stack, "waiting");
+      await service.age();
+      await untilCounted(stack, "reversed");
+      apisToPostgres.mend();
+      return mended;
+    },
+  },
+  {
+    name: "notifications-fail",
+    outage: "Alertmanager does not reach its receiver",
+    expects: ["NotificationsFail"],
+    withinMs: 600_000,
+    begin: async ({ alertmanager }) => {
+      alertmanager.failNotifications();
+      return async () => alertmanager.mend();
+    },
+  },
+];

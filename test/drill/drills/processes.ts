@@ -1,0 +1,97 @@
+import type { RunningProcess } from "../../harness/processes/process.ts";
+import { tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import type { Drill } from "../drill.ts";
+
+const killAll = (processes: readonly RunningProcess[]) => Promise.all(processes.map((process) => process.destroy()));
+const signalAll = (processes: readonly RunningProcess[], signal: NodeJS.Signals) => {
+  for (const process of processes) process.kill(signal);
+};
+
+const slowMs = 8_000;
+
+export const processDrills: readonly Drill[] = [
+  {
+    name: "workers-gone",
+    outage: "every worker is killed",
+    isTotal: true,
+    expects: ["NoWorkerUp", "NoWorkerReports", "SearchesFail"],
+    begin: async ({ service, startWorkers }) => {
+      await killAll(service.workers);
+      return async () => void (await startWorkers());
+    },
+  },
+  {
+    name: "workers-frozen",
+    outage: "every worker is frozen: its ports are open, and it does nothing",
+    isTotal: true,
+    expects: ["NoWorkerUp", "NoWorkerReports", "SearchesFail"],
+    begin: async ({ service }) => {
+      signalAll(service.workers, "SIGSTOP");
+      return async () => signalAll(service.workers, "SIGCONT");
+    },
+  },
+  {
+    name: "workers-silent",
+    outage: "workers are up and scraped, and Redis gets no heartbeat of them",
+    isTotal: true,
+    expects: ["NoWorkerReports", "RedisUnreachable", "SearchesFail"],
+    begin: async ({ workersToRedis }) => {
+      for (const way of workersToRedis) way.silence("requests", "replies");
+      return async () => {
+        for (const way of workersToRedis) way.mend();
+      };
+    },
+  },
+  {
+    name: "apis-gone",
+    outage: "every API is killed",
+    isTotal: true,
+    expects: ["NoApiUp"],
+    begin: async ({ service, startApi }) => {
+      await killAll(service.apis);
+      return async () => void (await Promise.all([startApi(), startApi()]));
+    },
+  },
+  {
+    name: "api-frozen",
+    outage: "one of two APIs is frozen",
+    expects: ["OpsTargetDown"],
+    begin: async ({ service }) => {
+      const first = service.apis.slice(0, 1);
+      signalAll(first, "SIGSTOP");
+      return async () => signalAll(first, "SIGCONT");
+    },
+  },
+  {
+    name: "api-gone",
+    outage: "one of two APIs is killed",
+    expects: ["ReplicaGone"],
+    withinMs: 600_000,
+    begin: async ({ service, startApi }) => {
+      await killAll(service.apis.slice(0, 1));
+      return async () => void (await startApi());
+    },
+  },
+  {
+    name: "worker-cut-off",
+    outage: "one of two workers loses its way to Redis",
+    expects: ["ProcessNotReady"],
+    withinMs: 600_000,
+    begin: async ({ workersToRedis: [way] }) => {
+      way.cut();
+      return async () => way.mend();
+    },
+  },
+  {
+    name: "queue-too-old",
+    outage: `the provider takes ${slowMs / 1_000} s, and each worker runs one search at a time`,
+    expects: ["QueueTooOld"],
+    stack: { settings: { WORKER_CONCURRENCY: "1" } },
+    begin: async ({ provider }) => {
+      provider.otherwise = (request, response) => void setTimeout(() => tenOrganic(request, response), slowMs);
+      return async () => {
+        provider.otherwise = tenOrganic;
+      };
+    },
+  },
+];

@@ -1,0 +1,75 @@
+import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parse, stringify } from "yaml";
+import { z } from "zod";
+import type { Service } from "../harness/processes/service.ts";
+
+const deployFolder = fileURLToPath(new URL("../../deploy/", import.meta.url));
+
+const scrape = z.looseObject({ job_name: z.string() });
+const shipped = z.looseObject({ rule_files: z.array(z.string()), scrape_configs: z.array(scrape) });
+
+/**
+ * The shipped configuration of Prometheus, with the addresses of a drill. The rules, the jobs and all intervals are the
+ * shipped ones. Files stand in for DNS: as there, a process that has ended is no target any more after 10 s. The job `node`
+ * is left out, because it watches the disks of the machine.
+ */
+export function configOf(
+  text: string,
+  addresses: { own: string; alertmanager: string; targets: Pick<ScrapeTargets, "folder"> },
+): string {
+  const { own, alertmanager, targets } = addresses;
+  const { rule_files, scrape_configs, ...rest } = shipped.parse(parse(text));
+  const fixed: Record<string, string> = { prometheus: own, alertmanager };
+  return stringify({
+    ...rest,
+    rule_files: rule_files.map((file) => join(deployFolder, "prometheus", file)),
+    alerting: { alertmanagers: [{ static_configs: [{ targets: [alertmanager] }] }] },
+    scrape_configs: scrape_configs
+      .filter(({ job_name }) => job_name !== "node")
+      .map(({ job_name }) => {
+        const address = fixed[job_name];
+        if (address !== undefined) return { job_name, static_configs: [{ targets: [address] }] };
+        return { job_name, file_sd_configs: [{ files: [fileOf(targets.folder, job_name)] }] };
+      }),
+  });
+}
+
+const fileOf = (folder: string, job: string) => join(folder, `${job}.json`);
+// As refresh_interval in the shipped configuration.
+const refreshMs = 10_000;
+
+/** Keeps the files up to date in which Prometheus finds the processes of a service. */
+export class ScrapeTargets {
+  readonly folder: string;
+  readonly #service: Service;
+  #timer: NodeJS.Timeout | undefined;
+
+  private constructor(folder: string, service: Service) {
+    this.folder = folder;
+    this.#service = service;
+  }
+
+  static async open(service: Service): Promise<ScrapeTargets> {
+    const targets = new ScrapeTargets(await realpath(await mkdtemp(join(tmpdir(), "serpmill-targets-"))), service);
+    await targets.#write();
+    targets.#timer = setInterval(() => void targets.#write(), refreshMs);
+    return targets;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  async #write(): Promise<void> {
+    const { apis, workers } = this.#service;
+    for (const [job, processes] of Object.entries({ api: apis, worker: workers })) {
+      const running = processes.filter(({ hasEnded }) => !hasEnded);
+      const targets = running.map(({ opsUrl }) => new URL(opsUrl).host);
+      await writeFile(fileOf(this.folder, job), JSON.stringify([{ targets }]));
+    }
+  }
+}
