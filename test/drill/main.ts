@@ -52,7 +52,8 @@ async function runSideBySide(chosen: readonly Drill[], stacks: number, interrupt
       say(`${drill.name}: ended; ${waiting.length} of ${chosen.length} drills wait for a stack`);
     }
   };
-  await Promise.all(Array.from({ length: stacks }, work));
+  await Promise.allSettled(Array.from({ length: stacks }, work)); // After an interruption each closes its stack.
+  interrupted.throwIfAborted();
   return chosen.flatMap((drill) => results.get(drill) ?? []);
 }
 

@@ -1,9 +1,9 @@
-import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
 import { z } from "zod";
+import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 import type { Service } from "../harness/processes/service.ts";
 
 const deployFolder = fileURLToPath(new URL("../../deploy/", import.meta.url));
@@ -43,25 +43,29 @@ const refreshMs = 10_000;
 
 /** Keeps the files up to date in which Prometheus finds the processes of a service. */
 export class ScrapeTargets {
-  readonly folder: string;
+  readonly #folder: GuardedFolder;
   readonly #service: Service;
   #timer: NodeJS.Timeout | undefined;
 
-  private constructor(folder: string, service: Service) {
-    this.folder = folder;
+  private constructor(folder: GuardedFolder, service: Service) {
+    this.#folder = folder;
     this.#service = service;
   }
 
   static async open(service: Service): Promise<ScrapeTargets> {
-    const targets = new ScrapeTargets(await realpath(await mkdtemp(join(tmpdir(), "serpmill-targets-"))), service);
+    const targets = new ScrapeTargets(await GuardedFolder.create("serpmill-targets-"), service);
     await targets.#write();
     targets.#timer = setInterval(() => void targets.#write(), refreshMs);
     return targets;
   }
 
-  async close(): Promise<void> {
+  get folder(): string {
+    return this.#folder.path;
+  }
+
+  close(): void {
     clearInterval(this.#timer);
-    await rm(this.folder, { recursive: true, force: true });
+    this.#folder.remove();
   }
 
   async #write(): Promise<void> {

@@ -1,10 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { mkdtemp, realpath, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { type LocalServer, startServer } from "../../../shared/local/local-server.ts";
+import { GuardedFolder } from "../processes/guarded-folder.ts";
 
 const program = "prometheus";
 
@@ -40,8 +39,9 @@ export async function startPrometheus(options: {
   config: (port: number) => string;
   prepare?: (dataFolder: string) => Promise<void>;
 }): Promise<Prometheus> {
-  const folder = await realpath(await mkdtemp(join(tmpdir(), "serpmill-prometheus-")));
-  const remove = () => rm(folder, { recursive: true, force: true });
+  // Prometheus may need longer to stop than a guard of its process waits.
+  const guarded = await GuardedFolder.create("serpmill-prometheus-");
+  const folder = guarded.path;
   const [configFile, dataFolder] = [join(folder, "prometheus.yml"), join(folder, "data")];
   try {
     await options.prepare?.(dataFolder);
@@ -58,12 +58,11 @@ export async function startPrometheus(options: {
       pidFile: join(folder, "prometheus.pid"),
       workFolder: folder,
       cwd: folder,
-      throwawayFolder: folder,
     });
     const url = `http://127.0.0.1:${port}`;
     const stop = async () => {
       await child.stop();
-      await remove();
+      guarded.remove();
     };
     const get = async (path: string): Promise<unknown> => (await fetch(`${url}/api/v1/${path}`)).json();
     return {
@@ -82,7 +81,7 @@ export async function startPrometheus(options: {
       },
     };
   } catch (error) {
-    await remove();
+    guarded.remove();
     throw error;
   }
 }
