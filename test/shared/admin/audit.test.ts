@@ -121,6 +121,15 @@ function commandsOf(command: Command, path = ""): string[] {
   return command.commands.flatMap((child) => commandsOf(child, `${path} ${child.name()}`.trim()));
 }
 
+test("a command that logs in as the owner of the database records too, and cannot change what it recorded", async () => {
+  const { orgId } = await operator.create("free");
+  const owner = new Operator(service, { DATABASE_URL: service.databaseUrl, OPERATOR_NAME: "grace" });
+  expect(await owner.try("org", "suspend", orgId)).toMatchObject({ exitCode: 0 });
+  expect((await entries("--org", orgId)).at(-1)).toMatchObject({ action: "organization.suspended", actor: "grace" });
+  const change = asOwner(service.databaseUrl, (client) => client.query("delete from audit_entries"));
+  await expect(change).rejects.toThrow("the audit trail is append only");
+});
+
 test("an entry says what was changed, from what to what", async () => {
   const { orgId } = await operator.create("free");
   await operator.run("plan", "set", "gold", ...terms);
