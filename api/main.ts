@@ -12,7 +12,7 @@ import { startProcess } from "../shared/process/start-process.ts";
 import { openSearchQueue } from "../shared/queue/search-queue.ts";
 import { type AppParts, createApp } from "./app.ts";
 import { openAuthentication } from "./authenticate.ts";
-import { openIdentify } from "./identify.ts";
+import { openIdentify, openIdentifyByHash } from "./identify.ts";
 import { RefusedRequests } from "./refused-requests.ts";
 import { openBilling } from "./billing/billing.ts";
 import { isPublicUrlHttps } from "./http/security-headers.ts";
@@ -78,6 +78,7 @@ async function openParts(
   const { SEARCH_DEADLINE_MS: searchTimeoutMs, TOPUP_URL: topupUrl } = config;
   const { authenticate, findByTokenHash } = openAuthentication(context);
   const identify = openIdentify({ authenticate, refused: new RefusedRequests() });
+  const identifyByHash = openIdentifyByHash(findByTokenHash);
   const readUsage = openUsage(context);
   const topups = await openTopups(context);
 
@@ -104,7 +105,7 @@ async function openParts(
   });
 
   const stripeWebhook = topups && handleStripeWebhook(context, topups);
-  const billing = openBilling({ ...context, findByTokenHash, readUsage, topups, draining });
+  const billing = openBilling({ ...context, identifyByHash, readUsage, topups, draining });
   return {
     ...context,
     draining,

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type ErrorCode, errors } from "./errors.ts";
 import { requestId } from "./ids.ts";
+import { scopes } from "./organizations/scopes.ts";
 import { depthMax } from "./query/depth.ts";
 import { candidatesMax } from "./query/locations.ts";
 import { issuesMax } from "./query/query.ts";
@@ -104,7 +105,18 @@ export const errorDefinitions = {
       })
       .meta({ description: "Which field to change, and why." }),
   ),
-  unauthenticated: errorSchema("unauthenticated", noDetails),
+  unauthenticated: errorSchema(
+    "unauthenticated",
+    z
+      .strictObject({
+        reason: z
+          .literal("scope")
+          .exactOptional()
+          .meta({ description: "Present if the token is valid, but lacks the scope that the operation needs." }),
+        scope: z.enum(scopes).exactOptional().meta({ description: "The scope that is missing; with `reason`." }),
+      })
+      .meta({ description: "Empty for a token that is missing, malformed, unknown, expired or revoked." }),
+  ),
   plan_required: errorSchema(
     "plan_required",
     z

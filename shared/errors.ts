@@ -37,14 +37,18 @@ export type ErrorCode = keyof typeof errors;
 /** The `details` of an error. Their fields depend on the code; error-schemas.ts has them. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
 
-const suspendedMessage = "The operator has suspended the organization. Contact the operator of this service.";
-const maxDepthMessage = "The organization's plan does not include searches of this depth; see details.";
+/** Messages for a `details.reason`. They come before that of the code. */
+const messagesOfReasons: Partial<Record<ErrorCode, Readonly<Record<string, string>>>> = {
+  unauthenticated: { scope: "The token is valid, but lacks the scope of this operation; see details." },
+  plan_required: {
+    suspended: "The operator has suspended the organization. Contact the operator of this service.",
+    max_depth: "The organization's plan does not include searches of this depth; see details.",
+  },
+};
 
 /** The message of an error, for people. */
 export function messageOf(code: ErrorCode, { reason }: ErrorDetails): string {
-  if (code === "plan_required" && reason === "suspended") return suspendedMessage;
-  if (code === "plan_required" && reason === "max_depth") return maxDepthMessage;
-  return errors[code].message;
+  return messagesOfReasons[code]?.[String(reason)] ?? errors[code].message;
 }
 
 /** An error that goes to the caller, over REST, MCP or the billing page. */

@@ -7,8 +7,8 @@ import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import type { Shutdown } from "../../shared/process/shutdown.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
-import type { FindByTokenHash } from "../authenticate.ts";
 import { isHttps } from "../http/security-headers.ts";
+import type { IdentifyByHash } from "../identify.ts";
 import type { ReadUsage } from "../read-usage.ts";
 import type { Topups } from "../topups/topups.ts";
 import { type Assets, readAssets } from "./assets.ts";
@@ -51,14 +51,14 @@ export function openBilling(parts: {
   shutdown: Shutdown;
   redis: Redis;
   clock: Clock;
-  findByTokenHash: FindByTokenHash;
+  identifyByHash: IdentifyByHash;
   readUsage: ReadUsage;
   /** Undefined if the operator has set up no payments. */
   topups: Topups | undefined;
   /** Aborted when the process shuts down: open streams end then. */
   draining: AbortSignal;
 }): Billing {
-  const { config, log, metrics, shutdown, redis, clock, findByTokenHash, readUsage, topups, draining } = parts;
+  const { config, log, metrics, shutdown, redis, clock, identifyByHash, readUsage, topups, draining } = parts;
   const publicUrl = config.PUBLIC_URL;
   const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
   const isPooled = pooler === "transaction";
@@ -66,7 +66,7 @@ export function openBilling(parts: {
   const assets = readAssets();
   const isSecure = (request: Request) => isHttps(request, publicUrl);
   const pages = new PageSender({ assets, checkoutOrigin: topups?.checkoutOrigin });
-  const sessions = new Sessions({ redis, clock, findByTokenHash, isSecure });
+  const sessions = new Sessions({ redis, clock, identifyByHash, isSecure });
   const attempts = new SignInAttempts(redis);
   const pageWindow = new PageWindow(redis);
   const reads = openAccountReads({ readUsage, clock, database });

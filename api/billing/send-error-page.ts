@@ -5,6 +5,7 @@ import { requestScopeOf } from "../http/request-scope.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
 import type { PageSender } from "./page-sender.ts";
 import { messagePage } from "./views/message-page.ts";
+import { scopeMissing } from "./views/sign-in-page.ts";
 
 const paths = /^\/billing($|\/)/;
 
@@ -18,6 +19,7 @@ type Message = [title: string, text: string];
 
 /** Messages for a `details.reason`. They come before those of the code. */
 const messagesOfReasons: Record<string, Message> = {
+  scope: ["This token may not open the billing page", scopeMissing],
   other_organization: [
     "Nothing was paid",
     "This page was opened for another organization than the one that you are signed in to now. Go to the billing page and " +

@@ -145,7 +145,10 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
       candidates: ["Springfield,Illinois,United States", "Springfield,Missouri,United States"],
     }),
   },
-  401: { noToken: failed("unauthenticated", "No token, or an invalid one") },
+  401: {
+    noToken: failed("unauthenticated", "No token, or an invalid one"),
+    noScope: failed("unauthenticated", "A valid token without the scope", { reason: "scope", scope: "search" }),
+  },
   402: {
     outOfCredits: failed("out_of_credits", "Not enough credit", {
       priceMils: 5,

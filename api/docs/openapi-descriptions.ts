@@ -25,7 +25,7 @@ depth. A plan may have a price per page instead: then a search costs it for each
   disconnect.
 - With an \`Idempotency-Key\` a disconnect changes nothing: the search runs to its end, and its answer stays retrievable for 24 hours.
 
-The checks run in this order, and the first that fails determines the error: token, refused requests, request, engine, unread answers, plan, remembered answer, credits,
+The checks run in this order, and the first that fails determines the error: token, refused requests, scope, request, engine, unread answers, plan, remembered answer, credits,
 searches in flight, rate window. A rejected request leaves no hold and does not count in the rate window.
 
 ## Errors
@@ -58,7 +58,10 @@ If the operator has configured no provider, the sandbox answers: always the same
 
 export const aboutTokens = `\`Authorization: Bearer <token>\`, with exactly one space. A token is \`smk_\` and 39 characters of \`[a-z0-9]\`; the last 7 are a
 checksum. The operator of the service issues it and shows it once. Keep it on your server: anyone who has it can spend your credits. Missing,
-malformed, unknown, expired and revoked tokens all get the same 401.`;
+malformed, unknown, expired and revoked tokens all get the same 401.
+
+A token has one or more scopes: \`search\` and \`usage\` for the operations here, \`billing\` for the billing page. A valid token without the
+scope of an operation gets a 401 with the reason \`scope\`.`;
 
 export const aboutSearch = `Runs one search and returns ranked results. The response comes after 30 seconds at most, unless the operator has set another
 deadline. Unknown fields are rejected. The body is at most 16 KiB.

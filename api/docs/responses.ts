@@ -51,8 +51,18 @@ const headers = {
     required: true,
   },
   "WWW-Authenticate": {
-    description: 'How to authenticate; with `error="invalid_token"` if a token was sent.',
-    schema: { type: "string", enum: ["Bearer", 'Bearer error="invalid_token"'] },
+    description:
+      'How to authenticate; with `error="invalid_token"` if a token was sent, and with `error="insufficient_scope"` if it is ' +
+      "valid, but lacks the scope that is named.",
+    schema: {
+      type: "string",
+      enum: [
+        "Bearer",
+        'Bearer error="invalid_token"',
+        'Bearer error="insufficient_scope", scope="search"',
+        'Bearer error="insufficient_scope", scope="usage"',
+      ],
+    },
     example: "Bearer",
     required: true,
   },

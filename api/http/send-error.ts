@@ -10,12 +10,18 @@ import { sendJson } from "./send-json.ts";
 export function sendError(request: IncomingMessage, response: ServerResponse, error: CallerError): void {
   const { status } = errors[error.code];
   if (status === 401) {
-    response.setHeader("WWW-Authenticate", hasBearerToken(request) ? 'Bearer error="invalid_token"' : "Bearer");
+    response.setHeader("WWW-Authenticate", challenge(request, error));
   }
   const seconds = retryAfterSeconds(error);
   if (seconds !== undefined) response.setHeader("Retry-After", seconds);
   const { requestId } = requestScopeOf(response);
   sendJson(request, response, status, JSON.stringify(errorBody(requestId, error.code, error.details)));
+}
+
+/** What a 401 asks for (RFC 6750, section 3). */
+function challenge(request: IncomingMessage, { details: { scope } }: CallerError): string {
+  if (typeof scope === "string") return `Bearer error="insufficient_scope", scope="${scope}"`;
+  return hasBearerToken(request) ? 'Bearer error="invalid_token"' : "Bearer";
 }
 
 /** The error's `details.retryAfterMs` in whole seconds, rounded up, at least 1; undefined where it has none. */

@@ -19,6 +19,8 @@ export function errorHint(error: CallerError, topupUrl: string): string {
         : "Do not retry. Providers reject this query; use a different one.";
     case "not_implemented":
       return "Retry with one of the engines listed in `error.details.supported`.";
+    case "unauthenticated":
+      return `Do not retry. Tell the user that this token lacks the scope \`${String(details.scope)}\`, which the operator gives to a new token.`;
     case "plan_required":
       if (details.reason === "max_depth")
         return `Retry with a \`depth\` of at most ${String(details.maxDepth)}. The organization's plan does not include more.`;

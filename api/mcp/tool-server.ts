@@ -10,6 +10,7 @@ import { errorBody } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { CallerDisconnected, recordError, toCallerError } from "../errors.ts";
+import { requireScope } from "../identify.ts";
 import { errorHint } from "./error-hint.ts";
 import type { McpRequest } from "./mcp-request.ts";
 import { callSearch, type SearchToolParts } from "./search-tool.ts";
@@ -67,6 +68,7 @@ async function callTool(
   serverContext: ServerContext,
 ): Promise<ToolAnswer> {
   try {
+    requireScope(mcpRequest.caller, tool);
     if (tool === "usage") return await callUsage(parts, mcpRequest, args);
     return await callSearch(parts, mcpRequest, args, serverContext);
   } catch (error) {

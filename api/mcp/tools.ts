@@ -2,19 +2,20 @@ import type { Tool } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { Plan } from "../../shared/credits/plans.ts";
 import { errorBodySchema } from "../../shared/errors.ts";
+import type { Scope } from "../../shared/organizations/scopes.ts";
 import { organicPerPage } from "../../shared/query/depth.ts";
 import { searchRequestBody } from "../../shared/query/query.ts";
 import { compactResponseBody, searchResponseBody } from "../../shared/search-answer.ts";
 import { jsonSchemaOf } from "./json-schema.ts";
 import { usageResponseBody } from "../read-usage.ts";
 
-/** The tools by name. Each has a second name for clients that do not allow a dot. */
+/** The tools by name, with the scope that each needs. Each has a second name for clients that do not allow a dot. */
 export const toolNames = {
   "serp.search": "search",
   "usage.get": "usage",
   serp_search: "search",
   usage_get: "usage",
-} as const;
+} as const satisfies Record<string, Scope>;
 
 export type ToolName = keyof typeof toolNames;
 

@@ -26,7 +26,7 @@ export function handleSearch(parts: SearchHandlerParts) {
   return async (request: Request, response: Response) => {
     const { requestId, receivedAtMs, logFields } = requestScopeOf(response);
     const disconnected = abortOnDisconnect(response).signal;
-    const caller = await identify(request, response);
+    const caller = await identify(request, response, "search");
     const idempotencyKey = readIdempotencyKey(request);
     const query = readQuery(await readJson(request));
 

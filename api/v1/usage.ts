@@ -17,7 +17,7 @@ export function handleUsage({ identify, readUsage, log }: UsageHandlerParts) {
   return async (request: Request, response: Response) => {
     const { requestId, logFields } = requestScopeOf(response);
     try {
-      const caller = await identify(request, response);
+      const caller = await identify(request, response, "usage");
       const usage = await readUsage(caller);
       logFields.outcome = "answered";
       if (usage.window) setRateLimitHeaders(response, caller.plan, usage.window);

@@ -43,3 +43,13 @@ export function parseText(lengthMax: number) {
     throw new InvalidArgumentError(`expected 1 to ${lengthMax} characters`);
   };
 }
+
+/** Parses a comma list of one or more of these names. @returns them without repeats, in the order of `names`. */
+export function parseList<Name extends string>(names: readonly Name[]) {
+  return (text: string): Name[] => {
+    const wanted = new Set(text.split(",").map((name) => name.trim()));
+    const known = names.filter((name) => wanted.has(name));
+    if (known.length === wanted.size) return known;
+    throw new InvalidArgumentError(`expected a comma list of ${names.join(", ")}`);
+  };
+}

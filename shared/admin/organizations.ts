@@ -82,8 +82,8 @@ async function createWithToken(
   const mils = credit ?? plan.startingGrantMils;
   const wanted = { organizationId, grantId: newId("grant"), mils, reason: "starting grant" };
   const balance = mils > 0 ? await addCredit(transaction, actor, wanted) : undefined;
-  const token = await issueRecorded(transaction, actor, organizationId);
-  return { orgId: organizationId, ...token, plan: plan.code, creditBalanceMils: mils, balance };
+  const { tokenId, token } = await issueRecorded(transaction, actor, organizationId);
+  return { orgId: organizationId, tokenId, token, plan: plan.code, creditBalanceMils: mils, balance };
 }
 
 async function show({ database }: CommandContext, organizationId: string) {

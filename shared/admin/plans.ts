@@ -1,10 +1,10 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { recordAudit } from "../audit/audit.ts";
 import { listPlans, lockPlan, type Operation, operations, setPlan } from "../credits/plans.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { depthMax, organicPerPage, pagesOf } from "../query/depth.ts";
 import { assignPlan } from "../organizations/organizations.ts";
-import { parseId, parseWholeNumber } from "./argument-parsers.ts";
+import { parseId, parseList, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import { refuseErased } from "./refuse-erased.ts";
@@ -42,7 +42,7 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
     .requiredOption("--limit <n>", "requests per window", parseWholeNumber(1, int4Max))
     .requiredOption("--window <seconds>", "length of the window", parseWholeNumber(1, 86_400))
     .requiredOption("--concurrency <n>", "searches in flight at a time", parseWholeNumber(1, int4Max))
-    .option("--operations <list>", `comma list of ${operations.join(" and ")}`, parseOperations, [...operations])
+    .option("--operations <list>", `comma list of ${operations.join(" and ")}`, parseList(operations), [...operations])
     .action((code: string, options: PlanOptions, command: Command) => {
       const priceMils = options.price ?? options.pricePerPage;
       if (priceMils === undefined)
@@ -99,12 +99,4 @@ async function assign(context: CommandContext, orgId: string, code: string) {
   });
   await announceIdentityChange(context);
   return { orgId, plan: code };
-}
-
-function parseOperations(text: string): Operation[] {
-  return text.split(",").map((name) => {
-    const known = operations.find((operation) => operation === name.trim());
-    if (!known) throw new InvalidArgumentError(`expected a comma list of ${operations.join(", ")}`);
-    return known;
-  });
 }

@@ -2,14 +2,23 @@ import type { Command } from "commander";
 import { type Actor, recordAudit } from "../audit/audit.ts";
 import { inTransaction, type Querying } from "../database/transaction.ts";
 import { showOrganization } from "../organizations/organizations.ts";
-import { issueToken, listTokens, revokeToken } from "../organizations/tokens.ts";
-import { parseId, parseWholeNumber } from "./argument-parsers.ts";
+import { type Scope, scopes } from "../organizations/scopes.ts";
+import { issueToken, listTokens, revokeToken, type TokenTerms } from "../organizations/tokens.ts";
+import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import { refuseErased } from "./refuse-erased.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const daysMax = 3_650;
+const nameLengthMax = 100;
+
+/** The options of `token issue`, as commander names them. */
+interface IssueOptions {
+  name?: string;
+  scopes: Scope[];
+  expires?: number;
+}
 
 export function addTokenCommands(program: Command, run: RunCommand): void {
   const token = program.command("token").description("bearer tokens of organizations");
@@ -17,11 +26,17 @@ export function addTokenCommands(program: Command, run: RunCommand): void {
     .command("issue")
     .description("issue a token, which is shown only now")
     .argument("<org>", "the organization's id", parseId("org"))
+    .option("--name <name>", "what people know it by, for lists", parseText(nameLengthMax))
+    .option("--scopes <list>", `comma list of ${scopes.join(", ")}: all that it may do`, parseList(scopes), [...scopes])
     .option("--expires <days>", "days until it expires; without it, never", parseWholeNumber(1, daysMax))
-    .action((orgId: string, options: { expires?: number }) => run((context) => issue(context, orgId, options.expires)));
+    .action((orgId: string, { expires: expiresInDays, ...terms }: IssueOptions) =>
+      run((context) => issue(context, orgId, { ...terms, expiresInDays })),
+    );
   token
     .command("list")
-    .description("list an organization's tokens by their last four characters")
+    .description(
+      "list an organization's tokens by their last four characters, with what they may do and their last use",
+    )
     .argument("<org>", "the organization's id", parseId("org"))
     .action((orgId: string) => run((context) => list(context, orgId)));
   token
@@ -31,19 +46,19 @@ export function addTokenCommands(program: Command, run: RunCommand): void {
     .action((tokenId: string) => run((context) => revoke(context, tokenId)));
 }
 
-async function issue({ database, actor }: CommandContext, orgId: string, expiresInDays: number | undefined) {
-  return inTransaction(database, (transaction) => issueRecorded(transaction, actor, orgId, expiresInDays));
+async function issue({ database, actor }: CommandContext, orgId: string, terms: TokenTerms) {
+  return inTransaction(database, (transaction) => issueRecorded(transaction, actor, orgId, terms));
 }
 
 /** Issues a token with its entry in the audit trail. @throws {CommandRefused} if there is no such organization. */
-export async function issueRecorded(transaction: Querying, actor: Actor, orgId: string, expiresInDays?: number) {
+export async function issueRecorded(transaction: Querying, actor: Actor, orgId: string, terms?: TokenTerms) {
   await refuseErased(transaction, orgId);
-  const issued = await issueToken(transaction, orgId, expiresInDays);
+  const issued = await issueToken(transaction, orgId, terms);
   if (!issued) throw new CommandRefused(`There is no organization ${orgId}.`);
-  const { expiresAt, ...shown } = issued;
-  const entry = { organizationId: orgId, subject: shown.tokenId, before: null, after: { expiresAt } };
+  const { tokenId, scopes: granted, expiresAt } = issued;
+  const entry = { organizationId: orgId, subject: tokenId, before: null, after: { scopes: granted, expiresAt } };
   await recordAudit(transaction, actor, { action: "token.issued", ...entry });
-  return shown;
+  return issued;
 }
 
 async function list({ database }: CommandContext, orgId: string) {

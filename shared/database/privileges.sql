@@ -44,9 +44,10 @@ grant select on migrations to serpmill;
 grant select on organizations, tokens, plans, ledger_entries, answers, paid_keys, undelivered to serpmill;
 grant delete on undelivered, paid_keys to serpmill;
 
--- The operator's commands, column by column: never a balance, a version, or the hash and owner of a token that exists.
+-- The operator's commands, column by column: never a balance, a version, or the hash, the owner
+-- and the scopes of a token that exists.
 grant insert (id, name, plan_code), update (plan_code, suspended_at) on organizations to serpmill;
-grant insert (id, organization_id, hash, last4, expires_at), update (last_used_at, revoked_at) on tokens to serpmill;
+grant insert (id, organization_id, hash, last4, expires_at, name, scopes), update (last_used_at, revoked_at) on tokens to serpmill;
 grant
   insert (code, price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations),
   update (price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations)

@@ -4,17 +4,25 @@ import { type Plan, planColumns, readPlan } from "../credits/plans.ts";
 import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
+import { type Scope, scopes } from "./scopes.ts";
 
 /** Who sent an authenticated request: the organization of its token, and the terms of its plan. */
 export interface Caller {
   organizationId: string;
   /** The id of the token, for the log. */
   tokenId: string;
+  /** What the token may do. */
+  scopes: readonly Scope[];
   suspended: boolean;
   plan: Plan;
 }
 
-const callerRow = z.object({ organization_id: z.string(), token_id: z.string(), suspended: z.boolean() });
+const callerRow = z.object({
+  organization_id: z.string(),
+  token_id: z.string(),
+  scopes: z.array(z.enum(scopes)),
+  suspended: z.boolean(),
+});
 const foundRow = z.looseObject({ token_hash: z.string() });
 
 /**
@@ -31,8 +39,8 @@ export async function findCallers(database: Database, tokenHashes: readonly stri
           where hash = any($1) and revoked_at is null and coalesce(last_used_at, '-infinity') < now() - interval '30 seconds'
           for no key update skip locked)
       )
-      select encode(t.hash, 'hex') as token_hash, t.id as token_id, o.id as organization_id, o.suspended_at is not null as suspended,
-        ${planColumns}
+      select encode(t.hash, 'hex') as token_hash, t.id as token_id, t.scopes, o.id as organization_id,
+        o.suspended_at is not null as suspended, ${planColumns}
       from tokens t join organizations o on o.id = t.organization_id join plans p on p.code = o.plan_code
       where t.hash = any($1) and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`,
     values: [tokenHashes.map((tokenHash) => Buffer.from(tokenHash, "hex"))],
@@ -46,6 +54,7 @@ export function readCaller(found: unknown): Caller {
   return {
     organizationId: row.organization_id,
     tokenId: row.token_id,
+    scopes: row.scopes,
     suspended: row.suspended,
     plan: readPlan(found),
   };

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
+import { type Scope, scopes as allScopes } from "./scopes.ts";
 
 /**
  * A token is `smk_`, 32 random characters of [a-z0-9], and a checksum of 7: the CRC-32 of everything before it, in base 36,
@@ -32,6 +33,22 @@ export function hashToken(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }
 
+/** The terms of a new token. Without them it has no name, may do everything and never expires. */
+export interface TokenTerms {
+  name?: string | undefined;
+  scopes?: readonly Scope[] | undefined;
+  expiresInDays?: number | undefined;
+}
+
+/** A new token, and its terms. */
+export interface IssuedToken {
+  tokenId: string;
+  token: string;
+  name: string | null;
+  scopes: readonly Scope[];
+  expiresAt: Date | null;
+}
+
 const issuedRow = z.object({ id: z.string(), expires_at: z.date().nullable() });
 
 /**
@@ -41,23 +58,24 @@ const issuedRow = z.object({ id: z.string(), expires_at: z.date().nullable() });
 export async function issueToken(
   database: Querying,
   organizationId: string,
-  expiresInDays?: number,
-): Promise<{ tokenId: string; token: string; expiresAt: Date | null } | undefined> {
+  { name, scopes = allScopes, expiresInDays }: TokenTerms = {},
+): Promise<IssuedToken | undefined> {
   const token = newToken();
   const { rows } = await database.query(
-    `insert into tokens (id, organization_id, hash, last4, expires_at)
-     select $1, o.id, $3, $4, now() + make_interval(hours => 24 * $5) from organizations o
-     where o.id = $2
+    `insert into tokens (id, organization_id, hash, last4, expires_at, name, scopes)
+     select $1, o.id, $3, $4, now() + make_interval(hours => 24 * $5), $6, $7 from organizations o where o.id = $2
      returning id, expires_at`,
-    [newId("tok"), organizationId, hashToken(token), token.slice(-4), expiresInDays ?? null],
+    [newId("tok"), organizationId, hashToken(token), token.slice(-4), expiresInDays ?? null, name ?? null, scopes],
   );
   if (!rows[0]) return undefined;
-  const { id: tokenId, expires_at: expiresAt } = issuedRow.parse(rows[0]);
-  return { tokenId, token, expiresAt };
+  const row = issuedRow.parse(rows[0]);
+  return { tokenId: row.id, token, name: name ?? null, scopes, expiresAt: row.expires_at };
 }
 
 const tokenRow = z.object({
   id: z.string(),
+  name: z.string().nullable(),
+  scopes: z.array(z.string()),
   last4: z.string(),
   created_at: z.date(),
   expires_at: z.date().nullable(),
@@ -67,7 +85,7 @@ const tokenRow = z.object({
 
 export async function listTokens(database: Database, organizationId: string) {
   const { rows } = await database.query(
-    `select id, last4, created_at, expires_at, revoked_at, last_used_at from tokens where organization_id = $1
+    `select id, name, scopes, last4, created_at, expires_at, revoked_at, last_used_at from tokens where organization_id = $1
      order by id`,
     [organizationId],
   );
@@ -75,6 +93,8 @@ export async function listTokens(database: Database, organizationId: string) {
     .map((row) => tokenRow.parse(row))
     .map((row) => ({
       tokenId: row.id,
+      name: row.name,
+      scopes: row.scopes,
       last4: row.last4,
       createdAt: row.created_at,
       expiresAt: row.expires_at,

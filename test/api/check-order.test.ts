@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Scope } from "../../shared/organizations/scopes.ts";
 import { issueToken, revokeToken } from "../../shared/organizations/tokens.ts";
 import {
   endlessWindow,
@@ -20,11 +21,12 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const steps = ["identity", "request", "engine", "plan", "credits", "in flight", "rate limit"] as const;
+const steps = ["identity", "scope", "request", "engine", "plan", "credits", "in flight", "rate limit"] as const;
 type Step = (typeof steps)[number];
 
 const refusals: Record<Step, Refusal> = {
-  identity: { code: "unauthenticated" },
+  identity: { code: "unauthenticated", details: {} },
+  scope: { code: "unauthenticated", details: { reason: "scope", scope: "search" } },
   request: { code: "bad_request" },
   engine: { code: "not_implemented" },
   plan: { code: "plan_required" },
@@ -55,16 +57,17 @@ async function wrongIn(...wrong: Step[]): Promise<Wrong> {
   const end = is("in flight") ? await keepOneInFlight(organization) : async () => undefined;
   if (is("rate limit") && !is("in flight")) await service.usage(organization.token);
   if (is("plan")) await takeSearchFromPlan(organization);
-  const token = await otherToken(organization, is("identity"));
+  const token = await otherToken(organization, wrong);
   const body = { keyword: is("request") ? "" : "a", engine: is("engine") ? "bing" : "google" };
   return { organization, token, body, end };
 }
 
 /** A token that no API has cached yet, so that the API reads the current state from Postgres. */
-async function otherToken({ organizationId }: Organization, isRevoked = false): Promise<string> {
-  const issued = await issueToken(service.database, organizationId);
+async function otherToken({ organizationId }: Organization, wrong: readonly Step[]): Promise<string> {
+  const scopes: Scope[] = wrong.includes("scope") ? ["usage", "billing"] : ["search"];
+  const issued = await issueToken(service.database, organizationId, { scopes });
   if (!issued) throw new Error("no token");
-  if (isRevoked) await revokeToken(service.database, issued.tokenId);
+  if (wrong.includes("identity")) await revokeToken(service.database, issued.tokenId);
   return issued.token;
 }
 
@@ -193,15 +196,18 @@ test("a key that was used for another query is rejected before the balance is ch
   expect(refusalIn(other)).toEqual({ code: "bad_request", details: { reason: "idempotency_key_reused" } });
 });
 
-test.each(["identity", "request", "plan"] as const)("%s is checked before a remembered answer", async (step) => {
-  const { organization } = await paidUp();
-  if (step === "plan") await takeSearchFromPlan(organization);
-  const token = await otherToken(organization, step === "identity");
-  const again = await expectNoTrace(service, organization, () =>
-    service.search(token, { keyword: step === "request" ? "" : "a" }, { key }),
-  );
-  expect(refusalIn(again)).toMatchObject(refusals[step]);
-});
+test.each(["identity", "scope", "request", "plan"] as const)(
+  "%s is checked before a remembered answer",
+  async (step) => {
+    const { organization } = await paidUp();
+    if (step === "plan") await takeSearchFromPlan(organization);
+    const token = await otherToken(organization, [step]);
+    const again = await expectNoTrace(service, organization, () =>
+      service.search(token, { keyword: step === "request" ? "" : "a" }, { key }),
+    );
+    expect(refusalIn(again)).toMatchObject(refusals[step]);
+  },
+);
 
 test("a repeat that waits takes a rate token but no slot in flight, and gets the same answer", async () => {
   const organization = await service.organization({

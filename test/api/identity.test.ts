@@ -44,7 +44,7 @@ const expire = (tokenId: string) =>
 
 test("a token works until it expires", async () => {
   const { organizationId } = await service.organization();
-  const issued = await issueToken(service.database, organizationId, 1);
+  const issued = await issueToken(service.database, organizationId, { expiresInDays: 1 });
   if (!issued) throw new Error("no token");
   expect(await service.usage(issued.token)).toMatchObject({ status: 200 });
   await expire(issued.tokenId);
@@ -65,7 +65,7 @@ test.each([
 
 test("a 401 does not reveal what is wrong with a token", async () => {
   const { organizationId, token, tokenId } = await service.organization();
-  const expired = await issueToken(service.database, organizationId, 1);
+  const expired = await issueToken(service.database, organizationId, { expiresInDays: 1 });
   if (!expired) throw new Error("no token");
   await expire(expired.tokenId);
   await revokeToken(service.database, tokenId);

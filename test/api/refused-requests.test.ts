@@ -59,6 +59,12 @@ const counted: { title: string; given?: Partial<Given>; send: (api: Api) => Prom
     send: (api) => api.search({ keyword: "a" }, { "idempotency-key": "1" }),
   },
   { title: "for invalid tool calls", send: (api) => api.mcp(tool("serp.search", invalid)) },
+  { title: "without the scope of the operation", given: { scopes: ["usage"] }, send: (api) => api.search() },
+  {
+    title: "without the scope of the tool",
+    given: { scopes: ["usage"] },
+    send: (api) => api.mcp(tool("serp.search", { keyword: "a" })),
+  },
   { title: "for an unknown tool", send: (api) => api.mcp(tool("none", {})) },
   { title: "over MCP that call no tool", send: (api) => api.mcp(currentMessage("tools/list")) },
 ];

@@ -178,6 +178,8 @@ async function upgradeAndBack(service: Service): Promise<{ answers: Answer[]; se
     await nextAnswers();
     await replaceWorker(service.workers[0], "this");
     await replaceApi(serving, "this");
+    // Its token keeps every scope.
+    expect(await service.usage(token, service.apis.indexOf(serving))).toMatchObject({ status: 200 });
     await replaceApi(serving, "last");
     await replaceWorker(service.workers[1], "last");
   } finally {

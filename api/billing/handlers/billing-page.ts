@@ -1,4 +1,5 @@
 import type { Request, Response } from "express";
+import { CallerError } from "../../../shared/errors.ts";
 import type { PageSender } from "../page-sender.ts";
 import { readHistoryView } from "../reads/history-view.ts";
 import type { AccountReads } from "../reads/load-account.ts";
@@ -9,7 +10,7 @@ import type { Sessions } from "../session/sessions.ts";
 import { accountPage } from "../views/account-page.ts";
 import type { AddCredit } from "../views/add-credit-section.ts";
 import { reloadPage } from "../views/reload-page.ts";
-import { signInPage } from "../views/sign-in-page.ts";
+import { scopeMissing, signInPage } from "../views/sign-in-page.ts";
 
 /** GET /billing: the account, or the sign-in form. */
 export function handleBillingPage(parts: {
@@ -24,8 +25,8 @@ export function handleBillingPage(parts: {
     const cookies = sessions.countCookies(request);
     if (cookies === 0 && isCrossSiteNavigation(request)) return reload(pages, request, response);
     const signedIn = await readSignedIn(sessions, request, response);
-    if (!signedIn) {
-      const body = signInPage(problemOf(cookies));
+    if (signedIn instanceof CallerError) {
+      const body = signInPage(problemOf(cookies, signedIn));
       return pages.send(request, response, { status: 200, title: "Sign in", body });
     }
     const view = readHistoryView(request);
@@ -49,8 +50,9 @@ function reload(pages: PageSender, request: Request, response: Response): void {
 }
 
 /** Why a browser with this many session cookies is not signed in; undefined for one that never was. */
-function problemOf(cookies: number): string | undefined {
+function problemOf(cookies: number, { details }: CallerError): string | undefined {
   if (cookies === 0) return undefined;
+  if (details.reason === "scope") return scopeMissing;
   return cookies === 1
     ? "Your session has ended. Sign in again."
     : "Your browser sent more than one session, so none was used. Delete the cookies of this site, then sign in again.";

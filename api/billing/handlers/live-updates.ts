@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Request, Response } from "express";
+import { CallerError } from "../../../shared/errors.ts";
 import type { LiveStreams } from "../live-streams.ts";
 import type { PageSender } from "../page-sender.ts";
 import { type HistoryView, readHistoryView } from "../reads/history-view.ts";
@@ -46,7 +47,7 @@ export function handleLiveUpdates(parts: LiveUpdateParts) {
   return async (request: Request, response: Response) => {
     // An open page does not count as activity: the session times out all the same.
     const signedIn = await readSignedIn(sessions, request, response, "idle");
-    if (!signedIn) {
+    if (signedIn instanceof CallerError) {
       // As an event and not as a 401: a page that reconnects takes every refusal for a service that is down.
       begin(response);
       response.end(sessionOver);
@@ -81,8 +82,8 @@ async function sendUpdates(
   let sent: { version: number; credit: string } | undefined;
   // A browser that disconnected while the stream was opened emits no "close" any more.
   while (!ended.aborted && !response.closed) {
-    const caller = (await sessions.isOpen(session)) ? await sessions.callerOf(session) : undefined;
-    if (!caller) return void response.write(sessionOver);
+    const caller = (await sessions.isOpen(session)) ? await sessions.callerOf(session, response) : undefined;
+    if (!caller || caller instanceof CallerError) return void response.write(sessionOver);
     const credit = await reads.readCredit(caller);
     const { version } = credit.state;
     const section = creditSection(credit).toString();

@@ -1,6 +1,7 @@
 import type { Request, Response } from "express";
 import { recordAudit } from "../../../shared/audit/audit.ts";
 import type { Database } from "../../../shared/database/pool.ts";
+import { CallerError } from "../../../shared/errors.ts";
 import type { Log } from "../../../shared/log.ts";
 import type { Metrics } from "../../../shared/metrics.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
@@ -14,9 +15,10 @@ import type { PageWindow } from "../session/page-window.ts";
 import { readSignedIn } from "../session/require-session.ts";
 import type { Sessions } from "../session/sessions.ts";
 import { attemptsWindowSeconds, type SignInAttempts } from "../session/sign-in-attempts.ts";
-import { signInPage } from "../views/sign-in-page.ts";
+import { scopeMissing, signInPage } from "../views/sign-in-page.ts";
 
-/** POST /billing/sign-in: exchanges a token for a session. Every invalid token gets the same answer. */
+/** POST /billing/sign-in: exchanges a token for a session. Every invalid token gets the same answer, and a valid one without
+ * the scope `billing` one of its own. */
 export function handleSignIn(parts: {
   sessions: Sessions;
   attempts: SignInAttempts;
@@ -39,18 +41,19 @@ export function handleSignIn(parts: {
     }
     const token = (await readForm(request)).get("token")?.trim() ?? "";
     const tokenHash = hashToken(token).toString("hex");
-    const caller = isTokenShaped(token) ? await sessions.callerOf({ tokenHash }) : undefined;
-    if (!caller) {
+    const caller = isTokenShaped(token)
+      ? await sessions.callerOf({ tokenHash }, response)
+      : new CallerError("unauthenticated");
+    if (caller instanceof CallerError) {
       metrics.signIns.inc({ outcome: "refused" });
       requestScopeOf(response).logFields.outcome = "refused";
       response.setHeader("WWW-Authenticate", "Bearer");
-      return sendForm(401, "This token is not valid. It may be mistyped, expired or revoked.");
+      const isValid = caller.details.reason === "scope";
+      return sendForm(401, isValid ? scopeMissing : "This token is not valid. It may be mistyped, expired or revoked.");
     }
-    const { organizationId, tokenId } = caller;
-    Object.assign(requestScopeOf(response).logFields, { organizationId, tokenId });
     // Bounds the sessions that one organization keeps in Redis, from however many networks.
     await pageWindow.take(caller);
-    const retryAfterMs = await attempts.takeOfToken(tokenId);
+    const retryAfterMs = await attempts.takeOfToken(caller.tokenId);
     if (retryAfterMs !== undefined) {
       metrics.signIns.inc({ outcome: "limited" });
       response.setHeader("Retry-After", Math.ceil(retryAfterMs / 1_000));
@@ -59,7 +62,7 @@ export function handleSignIn(parts: {
     // First the entry: if the process dies in between, an entry stands for a session that was never used.
     await orPostgresUnavailable(recordSession(database, response, { action: "session.opened", caller }));
     metrics.signIns.inc({ outcome: "signed_in" });
-    await sessions.open(request, response, { tokenHash, organizationId });
+    await sessions.open(request, response, { tokenHash, organizationId: caller.organizationId });
     response.writeHead(303, { Location: "/billing" }).end();
   };
 }
@@ -76,7 +79,7 @@ export function handleSignOut(parts: {
     rejectCrossOrigin(request, publicUrl);
     const signedIn = await readSignedIn(sessions, request, response, "idle").catch(() => undefined);
     await sessions.close(request, response);
-    if (signedIn) {
+    if (signedIn && !(signedIn instanceof CallerError)) {
       await recordSession(database, response, { action: "session.closed", caller: signedIn.caller }).catch(
         (error: unknown) => log.warn({ err: error }, "a sign-out is missing in the audit trail"),
       );

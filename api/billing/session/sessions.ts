@@ -8,13 +8,13 @@ import type { Caller } from "../../../shared/organizations/organizations.ts";
 import { sessionKeyOf as keyOf, sessionListOf } from "../../../shared/organizations/session-keys.ts";
 import { execPipeline } from "../../../shared/redis/pipeline.ts";
 import type { Clock } from "../../../shared/redis/clock.ts";
-import type { FindByTokenHash } from "../../authenticate.ts";
 import { orRedisUnavailable } from "../../datastore-unavailable.ts";
+import type { IdentifyByHash } from "../../identify.ts";
 
 /**
  * Sessions of the billing page. The browser stores a random id in a cookie; Redis stores, under the hash of that id, the
  * hash of the token that signed in. Neither side stores a usable credential, and a session is valid only while its token
- * is.
+ * is, and has the scope `billing`.
  *
  * A session is opened by a sign-in and ends when the person signs out or signs in again, when its token is revoked or
  * expires, after 30 minutes without activity, or 12 hours after it was opened.
@@ -50,18 +50,18 @@ const cookieOf = (secure: boolean) =>
 export class Sessions {
   readonly #redis: Redis;
   readonly #clock: Clock;
-  readonly #findByTokenHash: FindByTokenHash;
+  readonly #identifyByHash: IdentifyByHash;
   readonly #isSecure: (request: Request) => boolean;
 
   constructor(parts: {
     redis: Redis;
     clock: Clock;
-    findByTokenHash: FindByTokenHash;
+    identifyByHash: IdentifyByHash;
     isSecure: (request: Request) => boolean;
   }) {
     this.#redis = parts.redis;
     this.#clock = parts.clock;
-    this.#findByTokenHash = parts.findByTokenHash;
+    this.#identifyByHash = parts.identifyByHash;
     this.#isSecure = parts.isSecure;
   }
 
@@ -106,12 +106,12 @@ export class Sessions {
     return this.#parse(idHash, await orRedisUnavailable(this.#redis.get(keyOf(idHash)))) !== undefined;
   }
 
-  /** The caller that a session's token belongs to; undefined if the token is unknown, expired or revoked. */
-  async callerOf({ tokenHash }: Pick<Session, "tokenHash">): Promise<Caller | undefined> {
+  /** The caller that a session's token belongs to, or why it may not use the billing page: `unauthenticated`. */
+  async callerOf({ tokenHash }: Pick<Session, "tokenHash">, response: Response): Promise<Caller | CallerError> {
     try {
-      return await this.#findByTokenHash(tokenHash);
+      return await this.#identifyByHash(tokenHash, response, "billing");
     } catch (error) {
-      if (error instanceof CallerError && error.code === "unauthenticated") return undefined;
+      if (error instanceof CallerError && error.code === "unauthenticated") return error;
       throw error;
     }
   }

@@ -1,5 +1,9 @@
 import { html, type Html } from "./html.ts";
 
+/** The problem of a valid token without the scope `billing`. */
+export const scopeMissing =
+  "This token may not open the billing page, because it lacks the scope billing. Use a token that has it.";
+
 /** The sign-in form. @param problem why the form is shown again. */
 export function signInPage(problem?: string): Html {
   return html`<main class="narrow">

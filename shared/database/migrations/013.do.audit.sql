@@ -56,7 +56,7 @@ $$;
 -- When an organization was erased. Its row stays, because the ledger refers to it.
 alter table organizations add column erased_at timestamptz;
 
--- Erases an organization that is suspended and has no valid token: its name, its tokens' hashes, and the keys and answers that
+-- Erases an organization that is suspended and has no valid token: its name, its tokens' names and hashes, and the keys and answers that
 -- callers could still repeat. The ledger and the audit trail stay. A repeat finds nothing more.
 -- Returns `erased` with the credit that is left and whether this call did it; or `unknown`, `active` (not suspended, or
 -- with a token), `open` (a charge waits for the confirmation of its delivery), without a change.
@@ -79,7 +79,8 @@ begin
     delete from answers a where a.slot in (0, 1, 2, 3) and a.organization_id = organization;
     delete from paid_keys p where p.organization_id = organization;
     -- No token has these hashes.
-    update tokens t set hash = sha256(gen_random_uuid()::text::bytea), last4 = '' where t.organization_id = organization;
+    update tokens t set hash = sha256(gen_random_uuid()::text::bytea), last4 = '', name = null
+    where t.organization_id = organization;
     update organizations o set name = 'erased', erased_at = coalesce(o.erased_at, now()) where o.id = organization;
     return query select 'erased', known.erased_at is null, known.balance_mils;
   end if;

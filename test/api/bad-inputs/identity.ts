@@ -127,10 +127,20 @@ test("a suspended organization gets 402 for a search", async () => {
   });
 });
 
-test("without a token the API does not wait for a large body", async () => {
-  const head = ["POST /v1/serp/search HTTP/1.1", "Host: a", "Content-Length: 100000000", "", ""].join("\r\n");
-  const { answers, closed } = await sendRaw(service.apis[0]?.url ?? "", head);
-  expect(refusalIn(answers[0])).toEqual({ code: "unauthenticated", details: {} });
+test.each([
+  { title: "a token", authorization: async () => [], details: {} },
+  {
+    title: "the scope",
+    authorization: async () => [`Authorization: Bearer ${(await service.organization({ scopes: ["usage"] })).token}`],
+    details: { reason: "scope", scope: "search" },
+  },
+])("without $title the API does not wait for a large body", async ({ authorization, details }) => {
+  const head = ["POST /v1/serp/search HTTP/1.1", "Host: a", ...(await authorization())];
+  const { answers, closed } = await sendRaw(
+    service.apis[0]?.url ?? "",
+    [...head, "Content-Length: 100000000", "", ""].join("\r\n"),
+  );
+  expect(refusalIn(answers[0])).toEqual({ code: "unauthenticated", details });
   expect(closed).toBe(true);
 });
 

@@ -119,6 +119,9 @@ test("400 and 401, for requests that the document does not allow", async () => {
   const stranger = { ...organization, token: "unknown" };
   expect(await search({ keyword: "a" }, { by: stranger })).toBe("401 unauthenticated");
   expect(await usage({ by: stranger })).toBe("401 unauthenticated");
+  const payer = await service.organization({ scopes: ["billing"] });
+  expect(await search({ keyword: "a" }, { by: payer })).toBe("401 unauthenticated");
+  expect(await usage({ by: payer })).toBe("401 unauthenticated");
 });
 
 test("402, 429, 500, 502 and 504", async () => {

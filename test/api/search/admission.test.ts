@@ -74,7 +74,7 @@ async function lastSearch(): Promise<SearchRequest> {
   await grantCredit(database, { organizationId, grantId: newId("grant"), mils: plan.priceMils, reason: "test" });
   return newSearchRequest({
     requestId: newId("req"),
-    caller: { organizationId, tokenId: "tok_1", suspended: false, plan },
+    caller: { organizationId, tokenId: "tok_1", scopes: ["search"], suspended: false, plan },
     query: query(),
     disconnected: new AbortController().signal,
     receivedAtMs: performance.now(),

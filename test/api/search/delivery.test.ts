@@ -25,6 +25,7 @@ function begin() {
     caller: {
       organizationId: "org_1",
       tokenId: "tok_1",
+      scopes: ["search"],
       suspended: false,
       plan: { ...plan, operations: ["serp.search"] },
     },

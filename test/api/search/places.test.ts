@@ -13,6 +13,7 @@ const search = (requestId: string, given: { organizationId?: string; key?: strin
     caller: {
       organizationId: given.organizationId ?? "org_1",
       tokenId: "tok_1",
+      scopes: ["search"],
       suspended: false,
       plan: { ...plan, operations: ["serp.search"] },
     },

@@ -4,6 +4,7 @@ import { deliveryMutants } from "./delivery.ts";
 import { hangUpMutants } from "./hang-ups.ts";
 import { limitMutants } from "./limits.ts";
 import type { Mutant } from "./mutant.ts";
+import { scopeMutants } from "./scopes.ts";
 import { settlingMutants } from "./settling.ts";
 
 export const mutants: readonly Mutant[] = [
@@ -13,4 +14,5 @@ export const mutants: readonly Mutant[] = [
   ...deliveryMutants,
   ...hangUpMutants,
   ...limitMutants,
+  ...scopeMutants,
 ];

@@ -6,7 +6,7 @@ import { GuardedFolder } from "./guarded-folder.ts";
 
 /**
  * The release that operators run while they upgrade to this checkout. Put the commit of a release here once it is out. There
- * is none yet: this is the commit before the two newest migrations.
+ * is none yet: this is the commit before migration 008.
  */
 const commit = "3ec0a93e8276a55a706e4ce1d9fca531f093da6d";
 

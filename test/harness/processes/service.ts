@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { Shutdown } from "../../../shared/process/shutdown.ts";
 import { defineHoldScripts, keysOf } from "../../../shared/credits/holds.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
-import { setPlan } from "../../../shared/credits/plans.ts";
+import { type Plan, setPlan } from "../../../shared/credits/plans.ts";
 import { type VerificationReport, verifyLedger } from "../../../shared/credits/verify.ts";
 import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
@@ -11,7 +11,7 @@ import { startRedis } from "../../../shared/local/redis.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { openLog } from "../../../shared/log.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
-import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { issueToken, type TokenTerms } from "../../../shared/organizations/tokens.ts";
 import type { FreshDatabase } from "../servers/fresh-database.ts";
 import { seesWorkers } from "../assertions/metrics.ts";
 import { readBacklog } from "../assertions/backlog.ts";
@@ -130,19 +130,19 @@ export class Service {
     return started;
   }
 
-  /** An organization with a token. `plan` sets terms of a new plan; the other terms are those of `payg`. */
+  /** An organization with a token, by default with all scopes. `terms` are those of a new plan; the others are those of `payg`. */
   async organization(
-    options: { creditMils?: number; plan?: string; terms?: Partial<Omit<Parameters<typeof setPlan>[1], "code">> } = {},
+    options: { creditMils?: number; plan?: string; terms?: Partial<Plan>; scopes?: TokenTerms["scopes"] } = {},
   ): Promise<Organization> {
     let planCode = options.plan ?? "payg";
     if (options.terms) {
       planCode = `p${newId("org").slice(-20)}`;
       const payg = { priceMils: 5, windowLimit: 100_000, windowSeconds: 60, concurrency: 1_000 };
       await setPlan(this.database, {
-        code: planCode,
         ...payg,
         operations: ["serp.search", "usage.get"],
         ...options.terms,
+        code: planCode,
       });
     }
     const made = await createOrganization(this.database, { name: "Test", planCode });
@@ -150,7 +150,7 @@ export class Service {
     const { organizationId } = made;
     const mils = options.creditMils ?? 1_000;
     if (mils > 0) await grantCredit(this.database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
-    const issued = await issueToken(this.database, organizationId);
+    const issued = await issueToken(this.database, organizationId, { scopes: options.scopes });
     if (!issued) throw new Error("no token");
     return { organizationId, ...issued };
   }

@@ -19,6 +19,7 @@ import type { Plan } from "../../../shared/credits/plans.ts";
 import type { CallerError } from "../../../shared/errors.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
+import { type Scope, scopes } from "../../../shared/organizations/scopes.ts";
 
 const payg: Plan = {
   code: "payg",
@@ -44,6 +45,8 @@ export interface Given {
   /** How long a caller may take for an answer. */
   deliveryMs?: number;
   plan?: Partial<Plan>;
+  /** What every token may do; all by default. */
+  scopes?: readonly Scope[];
 }
 
 /** The HTTP side of the API without Redis and Postgres. A token is the id of its organization; every search is charged. */
@@ -129,6 +132,7 @@ function partsOf(
       authenticate: async ({ headers: { authorization = "" } }) => ({
         organizationId: authorization,
         tokenId: "tok_1",
+        scopes: given.scopes ?? scopes,
         suspended: false,
         plan: { ...payg, ...given.plan },
       }),

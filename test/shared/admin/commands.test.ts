@@ -74,12 +74,30 @@ test("a grant beyond the largest balance is refused and adds nothing", async () 
   expect(await operator.run("org", "show", orgId)).toMatchObject({ balanceMils: 1, ledgerEntries: 1 });
 });
 
+const unlimited = { name: null, scopes: ["search", "usage", "billing"] };
+
+test("a token has the name, the scopes and the end that it was issued with, also in the list", async () => {
+  const { orgId } = await operator.create("free");
+  const options = ["--name", "Shop search", "--scopes", "usage, search,usage", "--expires", "7"];
+  const terms = { name: "Shop search", scopes: ["search", "usage"], expiresAt: isoTime };
+  const issued = issuedToken.parse(await operator.run("token", "issue", orgId, ...options));
+  expect(issued).toMatchObject(terms);
+  expect(await operator.run("token", "list", orgId)).toMatchObject({
+    tokens: [unlimited, { ...terms, tokenId: issued.tokenId, last4: issued.token.slice(-4), lastUsedAt: null }],
+  });
+});
+
+const issuedToken = z.looseObject({ tokenId: z.string(), token: z.string() });
+
 test("a token is shown only when it is issued, and a repeated revocation keeps the first time", async () => {
   const { orgId, tokenId, token } = await operator.create("free");
   const issued = await operator.run("token", "issue", orgId, "--expires", "30");
   expect(issued).toEqual({
     tokenId: expect.stringMatching(/^tok_[0-7][0-9a-z]{25}$/),
     token: expect.stringMatching(/^smk_[a-z0-9]{39}$/),
+    name: null,
+    scopes: ["search", "usage", "billing"],
+    expiresAt: isoTime,
   });
 
   expect(await operator.run("token", "revoke", tokenId)).toEqual({ tokenId, revoked: true });
@@ -88,8 +106,15 @@ test("a token is shown only when it is issued, and a repeated revocation keeps t
   expect(list).toEqual({
     orgId,
     tokens: [
-      { tokenId, last4: token.slice(-4), ...times },
-      { tokenId: expect.any(String), last4: expect.any(String), ...times, expiresAt: isoTime, revokedAt: null },
+      { tokenId, ...unlimited, last4: token.slice(-4), ...times },
+      {
+        tokenId: expect.any(String),
+        ...unlimited,
+        last4: expect.any(String),
+        ...times,
+        expiresAt: isoTime,
+        revokedAt: null,
+      },
     ],
   });
   await operator.run("token", "revoke", tokenId);

@@ -25,6 +25,9 @@ afterAll(async () => {
   await drop();
 });
 
+const token = "insert into tokens (id, organization_id, hash, last4";
+const tokenId = `'${newId("tok")}'`;
+const tokenHash = "decode(repeat('00', 32), 'hex')";
 const entry =
   "insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason)";
 
@@ -47,6 +50,8 @@ test.each([
   ["truncate answers_0", /permission denied/],
   ["update tokens set hash = 'x'", /permission denied/],
   ["update tokens set organization_id = 'ORG'", /permission denied/],
+  ["update tokens set scopes = '{search}'", /permission denied/],
+  ["update tokens set name = 'x'", /permission denied/],
   ["update plans set starting_grant_mils = 1", /permission denied/],
   ["delete from migrations", /permission denied/],
   ["update audit_entries set action = 'x'", /permission denied/],
@@ -144,6 +149,10 @@ test.each([
   ["whoever_gives_back_says_why", `${entry} values ('ORG', 2, 'refund', 0, 10, 'r', null, null)`],
   ["one_entry_per_grant", `${entry} values ('ORG', 2, 'grant', 1, 11, null, 'g', null)`],
   ["organization_id_is_a_typeid", "insert into organizations (id, name, plan_code) values ('acme', 'Acme', 'free')"],
+  ["token_has_known_scopes", `${token}, scopes) values (${tokenId}, 'ORG', ${tokenHash}, 'last', '{}')`],
+  ["token_has_known_scopes", `${token}, scopes) values (${tokenId}, 'ORG', ${tokenHash}, 'last', '{search,fly}')`],
+  ["token_has_known_scopes", `${token}, scopes) values (${tokenId}, 'ORG', ${tokenHash}, 'last', '{search,null}')`],
+  ["token_name_is_not_blank", `${token}, name) values (${tokenId}, 'ORG', ${tokenHash}, 'last', ' ')`],
   ["window_admits_at_least_one", "update plans set window_limit = 0"],
   ["price_is_never_negative", "update plans set price_mils = -1"],
   ["price_per_page_is_never_negative", "update plans set price_per_page_mils = -1"],

@@ -18,7 +18,7 @@ test("each day of a token's validity has 24 hours, even if Postgres' time zone h
   const organizationId = created?.organizationId ?? "";
   // Whatever today is, some of these ends have the other daylight saving offset.
   const wanted = [60, 120, 180, 240, 300];
-  for (const days of wanted) await issueToken(database, organizationId, days);
+  for (const days of wanted) await issueToken(database, organizationId, { expiresInDays: days });
   const validDays = (await listTokens(database, organizationId)).map(
     ({ createdAt, expiresAt }) => ((expiresAt?.getTime() ?? 0) - createdAt.getTime()) / (24 * 3_600_000),
   );

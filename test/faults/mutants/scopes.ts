@@ -1,0 +1,52 @@
+import { inCode, type Mutant, replace, testFile } from "./mutant.ts";
+
+const caughtBy = testFile("test/api/scopes.test.ts");
+const requireToolScope = "requireScope(mcpRequest.caller, tool);";
+
+/** Defects of the scopes: one door of the API does not ask for its scope. */
+export const scopeMutants: readonly Mutant[] = [
+  {
+    name: "search-without-scope",
+    what: "POST /v1/serp/search is open to any valid token.",
+    caughtBy,
+    edits: [
+      inCode("handleSearch", replace('identify(request, response, "search")', 'identify(request, response, "any")')),
+    ],
+  },
+  {
+    name: "usage-without-scope",
+    what: "GET /v1/usage is open to any valid token.",
+    caughtBy,
+    edits: [
+      inCode("handleUsage", replace('identify(request, response, "usage")', 'identify(request, response, "any")')),
+    ],
+  },
+  {
+    name: "search-tool-without-scope",
+    what: "The search tool is open to any valid token.",
+    caughtBy,
+    edits: [inCode("callTool", replace(requireToolScope, `if (tool !== "search") ${requireToolScope}`))],
+  },
+  {
+    name: "usage-tool-without-scope",
+    what: "The usage tool is open to any valid token.",
+    caughtBy,
+    edits: [inCode("callTool", replace(requireToolScope, `if (tool !== "usage") ${requireToolScope}`))],
+  },
+  {
+    name: "sign-in-without-scope",
+    what: "A sign-in to the billing page asks for another scope than its later requests.",
+    caughtBy,
+    edits: [
+      inCode("Sessions.callerOf", replace('"billing"', 'response.req.path.endsWith("/sign-in") ? "usage" : "billing"')),
+    ],
+  },
+  {
+    name: "session-without-scope",
+    what: "The scope is asked for at the sign-in to the billing page, and not at later requests of the session.",
+    caughtBy,
+    edits: [
+      inCode("Sessions.callerOf", replace('"billing"', 'response.req.path.endsWith("/sign-in") ? "billing" : "usage"')),
+    ],
+  },
+];
