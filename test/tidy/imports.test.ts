@@ -41,6 +41,31 @@ test("the worker has no SQL of its own: statements stand beside the table's owne
   expect(places(worker, sql, withoutComments)).toEqual([]);
 });
 
+test("only the private servers of one machine start programs, and nothing runs text as code", () => {
+  const product = sources("{api,worker,shared}/**/*.ts").filter(({ path }) => !path.startsWith("shared/local/"));
+  const starters = new Set(["node:child_process", "node:vm", "node:cluster"]);
+  const starting = product.filter(({ path }) => importedBy.get(path)?.some(({ target }) => starters.has(target)));
+  expect(starting.map(({ path }) => path)).toEqual([]);
+  expect(places(product, /\beval\(|\bnew Function\(/)).toEqual([]);
+});
+
+test("statements take values as parameters: only these constants of ours are put into their text", () => {
+  const constants = new Set(["planColumns", "settleTypes", "condition", "namesakesMax", "neighborsMax"]);
+  const isStatement =
+    /`[^`]*\b(?:select\s+[\w*(,. ]+\s+from|insert into|delete from|update \w+ (?:as \w+ )?set)\b[^`]*`/g;
+  // The migration, which the operator runs, gives the processes' login its name and time-outs.
+  const files = sources("{api,worker,shared}/**/*.ts").filter(
+    ({ path }) => path !== "shared/database/process-login.ts",
+  );
+  const others = files.flatMap(({ path, text }) =>
+    [...text.matchAll(isStatement)]
+      .flatMap(([statement]) => [...statement.matchAll(/\$\{([^}]*)\}/g)].map(([, name = ""]) => name))
+      .filter((name) => !constants.has(name))
+      .map((name) => `${path}: ${name}`),
+  );
+  expect(others).toEqual([]);
+});
+
 test("words that were private to this code do not come back as exported names", () => {
   const isPrivate =
     /^(line|visit|place|errand|lane|caretaker|askOnce|askForAll|asker|workforce|rounds|claim|unclaim|abandon)$/i;
