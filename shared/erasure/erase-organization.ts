@@ -70,11 +70,11 @@ export async function eraseFromRedis(
   { database, redis }: { database: Database; redis: Redis },
   organizationId: string,
 ): Promise<void> {
-  const { balance, holds, window, abandoned } = keysOf(organizationId);
+  const own = Object.values(keysOf(organizationId)).filter((key) => typeof key === "string");
   for (const { idHash } of await listSessions(redis, organizationId)) await redis.del(sessionKeyOf(idHash));
   for await (const requestId of listRecentSearches(database, organizationId))
     await redis.del(rawAnswersKeyOf(requestId));
   const tokens = await listTokens(database, organizationId);
   const counts = [`pages:${organizationId}`, ...tokens.map(({ tokenId }) => `sign-ins:${tokenId}`)];
-  await redis.del(balance, holds, window, abandoned, sessionListOf(organizationId), ...counts);
+  await redis.del(...own, sessionListOf(organizationId), ...counts);
 }
