@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { RateWindow } from "../shared/credits/holds.ts";
+import type { RateWindow } from "../shared/credits/admit.ts";
 import type { Plan } from "../shared/credits/plans.ts";
 import type { UnavailableReason } from "../shared/error-schemas.ts";
 import { CallerError, type ErrorCode, type ErrorDetails } from "../shared/errors.ts";

@@ -1,8 +1,10 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
-import { type CreditState, type RateWindow, readUsage as readUsageInRedis } from "../shared/credits/holds.ts";
+import type { RateWindow } from "../shared/credits/admit.ts";
+import { type CreditState, readUsage as readUsageInRedis } from "../shared/credits/holds.ts";
 import { storeBalance } from "../shared/credits/stored-balances.ts";
-import { readBalance } from "../shared/credits/ledger.ts";
+import { type Credit, readCredit } from "../shared/credits/ledger.ts";
+import { describeLimits, limitState, type PayerSpending, spentIn } from "../shared/credits/limits.ts";
 import type { Database } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
@@ -33,6 +35,10 @@ export const usageResponseBody = z
       .max(depthMax)
       .exactOptional()
       .meta({ description: "The largest depth that the plan includes. Missing if it includes all." }),
+    limits: z
+      .array(limitState)
+      .exactOptional()
+      .meta({ description: "The limits that apply to this token. Present if there are any." }),
   })
   .meta({ description: "The available credit and the plan." });
 export type UsageResponseBody = z.infer<typeof usageResponseBody>;
@@ -43,6 +49,8 @@ export interface Usage {
   creditBalanceMils: number;
   window: RateWindow | undefined;
   creditState: CreditState | undefined;
+  /** What counts against the caller's limits; 0 where there are none. */
+  spent?: PayerSpending | undefined;
 }
 
 /**
@@ -61,45 +69,52 @@ export function openUsage({ redis, database }: { redis: Redis; database: Databas
 async function fromRedis(
   redis: Redis,
   database: Database,
-  { organizationId, plan }: Caller,
+  caller: Caller,
   counted: boolean,
 ): Promise<Usage | undefined> {
-  const first = await readUsageInRedis(redis, organizationId, plan, counted).catch(() => undefined);
+  const { organizationId, plan } = caller;
+  const first = await readUsageInRedis(redis, caller, counted).catch(() => undefined);
   if (!first) return undefined;
   if (first.outcome === "limited") throw RateLimited.byPlan("window", plan, first.window);
-  if (first.outcome === "read") return usageOf(first);
-  const balance = await requireBalance(database, organizationId);
-  const second = await storeBalance(redis, organizationId, balance)
-    .then(() => readUsageInRedis(redis, organizationId, plan, true))
+  if (first.spent) return usageOf(first, first.spent);
+  const { balance, token } = await requireCredit(database, caller);
+  const second = await storeBalance(redis, organizationId, balance, token && [token])
+    .then(() => readUsageInRedis(redis, caller, true))
     .catch(() => undefined);
-  return second && usageOf(second);
+  return second?.spent && usageOf(second, second.spent);
 }
 
-const usageOf = ({ availableMils, window, creditState }: Awaited<ReturnType<typeof readUsageInRedis>>): Usage => ({
-  creditBalanceMils: availableMils,
-  window,
-  creditState: creditState,
-});
+const usageOf = (
+  { availableMils, window, creditState }: Awaited<ReturnType<typeof readUsageInRedis>>,
+  spent: PayerSpending,
+): Usage => ({ creditBalanceMils: availableMils, window, creditState, spent });
 
-async function fromPostgres(database: Database, { organizationId }: Caller): Promise<Usage> {
-  const { balanceMils } = await requireBalance(database, organizationId);
-  return { creditBalanceMils: balanceMils, window: undefined, creditState: undefined };
+async function fromPostgres(database: Database, caller: Caller): Promise<Usage> {
+  const { balance, token } = await requireCredit(database, caller);
+  const spentBy = (spending: string | undefined) => ({
+    day: spending ? spentIn("day", spending) : 0,
+    month: spending ? spentIn("month", spending) : 0,
+    heldMils: 0,
+  });
+  const spent = { organization: spentBy(balance.spending), token: spentBy(token?.spending) };
+  return { creditBalanceMils: balance.balanceMils, window: undefined, creditState: undefined, spent };
 }
 
-async function requireBalance(database: Database, organizationId: string) {
-  const balance = await readBalance(database, organizationId).catch(() => undefined);
-  if (!balance) throw unavailable("postgres_unreachable");
-  return balance;
+async function requireCredit(database: Database, { organizationId, tokenId }: Caller): Promise<Credit> {
+  const credit = await readCredit(database, organizationId, { tokenId }).catch(() => undefined);
+  if (!credit) throw unavailable("postgres_unreachable");
+  return credit;
 }
 
 /** The response body of usage, the same in REST and MCP. */
-export function serializeUsage({ plan }: Caller, { creditBalanceMils }: Usage): string {
+export function serializeUsage({ plan, limits }: Caller, { creditBalanceMils, spent }: Usage): string {
   const { code, pricePerPageMils, maxDepth } = plan;
   const body: UsageResponseBody = {
     creditBalanceMils,
     plan: code,
     ...(pricePerPageMils !== undefined && { pricePerPageMils }),
     ...(maxDepth !== undefined && { maxDepth }),
+    ...(limits && spent && { limits: describeLimits(limits, spent, Date.now()) }),
   };
   return JSON.stringify(body);
 }

@@ -147,13 +147,22 @@ export const errorDefinitions = {
     z
       .strictObject({
         priceMils: mils("The price of the search"),
-        availableMils: mils("The available credit"),
+        availableMils: mils("The available credit, or what a limit leaves of it"),
         heldMils: mils("The amount held by searches in flight, which is released if they fail"),
-        action: z.literal("topup").meta({ description: "What the organization can do." }),
+        action: z.enum(["topup", "raise_limit"]).meta({
+          description: "What the organization can do: `raise_limit`, or wait until it renews, if a limit was reached.",
+        }),
         topupUrl: z.string().meta({ description: "Where to top up: a URL, or a path on this host." }),
+        reason: z.enum(["daily_limit", "monthly_limit", "token_limit"]).exactOptional().meta({
+          description: "Present with the next three if a limit was reached: of the organization, or of the token.",
+        }),
+        period: z.enum(["day", "month"]).exactOptional().meta({ description: "The UTC day or the calendar month." }),
+        limitMils: mils("The limit").exactOptional(),
+        renewsAt: z.iso.datetime().exactOptional().meta({ description: "When the limit renews, in UTC." }),
       })
       .meta({
-        description: "The price and the available credit. If `heldMils` is not 0, credit may be released soon.",
+        description:
+          "The price and the available credit, or what is left of the limit. If `heldMils` is not 0, some of it may be released soon.",
       }),
   ),
   not_found: errorSchema("not_found", noDetails),

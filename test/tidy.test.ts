@@ -138,6 +138,8 @@ test("no test looks beyond the checkout", () => {
 test("every Lua script names its keys, arguments and outcomes on top", () => {
   const exceptions = {
     "shared/credits/window.lua": "no script: functions that are put in front of two",
+    "shared/credits/limits.lua": "no script: functions that are put in front of two",
+    "shared/credits/token-hold.lua": "no script: a function that is put in front of two",
     "shared/credits/abandoned.lua": "no script: functions that are put in front of two",
     "shared/credits/deadline-entry.lua": "no script: a function that is put in front of three",
   };
@@ -152,8 +154,7 @@ test("every migration begins with why, has its number once, and only goes forwar
   const migrations = sources("shared/database/migrations/*");
   expect(migrations.filter(({ lines }) => !/^-- \w.{30,}/.test(lines[0] ?? "")).map(({ path }) => path)).toEqual([]);
   const numbers = migrations.map(({ path }) => /\/(\d{3})\.do\.[a-z-]+\.sql$/.exec(path)?.[1]);
-  expect(numbers).not.toContain(undefined);
-  expect(new Set(numbers).size).toBe(numbers.length);
+  expect(numbers).toEqual(migrations.map((_, place) => String(place + 1).padStart(3, "0")));
 });
 
 test("every source file is used by one of the programs", () => {

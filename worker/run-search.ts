@@ -1,4 +1,5 @@
 import type { Context } from "../shared/context.ts";
+import { limitBehind, limitDetails, spentIn } from "../shared/credits/limits.ts";
 import { type Decision, type SettlementRequest, isCharged } from "../shared/credits/ledger.ts";
 import { compressAnswer } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
@@ -101,18 +102,20 @@ async function ask(
 }
 
 /** The caller has hung up: nothing is charged. */
-const abandonment = ({ requestId, organizationId, key }: SearchJob): SettlementRequest => ({
+const abandonment = ({ requestId, organizationId, tokenId, key }: SearchJob): SettlementRequest => ({
   requestId,
   organizationId,
+  tokenId,
   key,
   wanted: "refund",
   reason: "caller_gone",
 });
 
 function settlementRequest(job: SearchJob, ending: Ending, compressed: Buffer | undefined): SettlementRequest {
-  const { requestId, organizationId, key, priceMils } = job;
-  if (ending.ok) return { requestId, organizationId, key, wanted: "charge", priceMils, answer: compressed };
-  return { requestId, organizationId, key, wanted: "refund", reason: ending.reason };
+  const { requestId, organizationId, tokenId, key, priceMils } = job;
+  const settled = { requestId, organizationId, tokenId, key };
+  if (ending.ok) return { ...settled, wanted: "charge", priceMils, answer: compressed };
+  return { ...settled, wanted: "refund", reason: ending.reason };
 }
 
 /**
@@ -133,6 +136,10 @@ function conclude(context: RunningSearches, job: SearchJob, ending: Ending, deci
       // The payment is of a version that did not store answers, and Redis has lost it.
       return answered(job, uncharged(job, ending.body), 0);
     case "out_of_credits":
+    case "daily_limit":
+    case "monthly_limit":
+    case "token_daily_limit":
+    case "token_monthly_limit":
       return { kind: "failure", code: "out_of_credits", details: outOfCredits(context, job, decision) };
     case "idempotency_key_reused":
       return { kind: "failure", code: "bad_request", details: { reason: decision.reason } };
@@ -149,14 +156,16 @@ const answered = ({ requestId }: SearchJob, body: Buffer, chargedMils: number): 
   chargedMils,
 });
 
-function outOfCredits({ config }: RunningSearches, { priceMils }: SearchJob, { balance }: Decision) {
-  return {
-    priceMils,
-    availableMils: balance.balanceMils,
-    heldMils: 0,
-    action: "topup",
-    topupUrl: config.TOPUP_URL,
-  };
+function outOfCredits({ config, clock }: RunningSearches, job: SearchJob, { reason, balance, token }: Decision) {
+  const { priceMils, limits } = job;
+  const topupUrl = config.TOPUP_URL;
+  const limit = limitBehind(reason);
+  const spending = limit?.scope === "token" ? token?.spending : balance.spending;
+  if (limit && spending) {
+    const spentMils = spentIn(limit.period, spending);
+    return limitDetails(limits, limit, { priceMils, spentMils, heldMils: 0, topupUrl, nowMs: clock.nowMs() });
+  }
+  return { priceMils, availableMils: balance.balanceMils, heldMils: 0, action: "topup", topupUrl };
 }
 
 function countCalls({ metrics }: RunningSearches, { calls }: SearchTrace): void {

@@ -54,11 +54,11 @@ export function takeJobs(
 
 /** Refunds a search that threw, which is a bug, or that lost one worker after the other, and answers its caller. */
 async function refundFailed(context: RunningSearches, job: SearchJob): Promise<void> {
-  const { requestId, organizationId, key, inbox } = job;
+  const { requestId, organizationId, tokenId, key, inbox } = job;
   const trace = { ...notSearched, worker: context.workerId, from: "provider" as const, queueMs: 0, runMs: 0 };
   await context.settlement
     .settle({
-      request: { requestId, organizationId, key, wanted: "refund", reason: "worker_failed" },
+      request: { requestId, organizationId, tokenId, key, wanted: "refund", reason: "worker_failed" },
       retryForMs: failedRetryMs,
       toOutcome: (decision) => {
         return { kind: "failure", code: "internal_error", details: {}, charged: isCharged(decision) };

@@ -164,6 +164,17 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
       action: "topup",
       topupUrl: "/billing",
     }),
+    limitReached: failed("out_of_credits", "A limit of the token is reached", {
+      priceMils: 5,
+      availableMils: 3,
+      heldMils: 0,
+      action: "raise_limit",
+      topupUrl: "/billing",
+      reason: "token_limit",
+      period: "day",
+      limitMils: 500,
+      renewsAt: "2026-03-02T00:00:00.000Z",
+    }),
     planRequired: failed("plan_required", "The plan does not include searches", { plan: "reader", action: "upgrade" }),
     tooDeep: failed("plan_required", "The plan does not include searches of this depth", {
       plan: "deep",

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { RateWindow } from "../../shared/credits/holds.ts";
+import type { RateWindow } from "../../shared/credits/admit.ts";
 import type { Plan } from "../../shared/credits/plans.ts";
 
 /** Sets the RateLimit headers (draft-ietf-httpapi-ratelimit-headers: q requests in w seconds, r left, t seconds to reset). */

@@ -28,6 +28,8 @@ export function errorHint(error: CallerError, topupUrl: string): string {
         ? "Do not retry. Tell the user that the operator has suspended the organization, and to contact the operator."
         : "Do not retry. Tell the user that the organization's plan does not include searches.";
     case "out_of_credits":
+      if (details.action === "raise_limit")
+        return `Do not retry before ${String(details.renewsAt)}. Tell the user that a spending limit was reached, which its payer can raise.`;
       return `Tell the user to top up at ${topupUrl}. Held mils are charged or released when the searches in flight end.`;
     case "rate_limited":
       if (details.reason === "abandoned")

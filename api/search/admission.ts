@@ -1,19 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
-import { type Admission, type AdmissionRequest, admit } from "../../shared/credits/holds.ts";
-import { storeBalance } from "../../shared/credits/stored-balances.ts";
-import { readBalance } from "../../shared/credits/ledger.ts";
+import { type Admission, type AdmissionRequest, admit } from "../../shared/credits/admit.ts";
 import type { StoredAnswer } from "../../shared/credits/stored-answers.ts";
 import { searchPriceMils } from "../../shared/credits/plans.ts";
-import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { parseFailure } from "../../shared/queue/replies.ts";
 import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
-import { CreditCheck } from "./credit-check.ts";
+import { CreditCheck, type TooLittle } from "./credit-check.ts";
 import { PaidAnswers } from "./paid-answers.ts";
 import type { IdempotencyWaiters } from "./idempotency-waiters.ts";
 import { requirePlan } from "./require-plan.ts";
@@ -33,10 +30,11 @@ import type { Shedding } from "./shedding.ts";
  *   cold         Redis has no balance; copy it from Postgres and try again
  *   short        what Redis has is too low; ask Postgres, since Redis may have missed a top-up or the end of a search, or
  *                have lost the record of a key that has paid meanwhile, and try again if it did; otherwise 402
+ *   over         a limit of the organization or the token would be exceeded; ask Postgres as for `short`; otherwise 402
  *   closed       shedding refuses new searches: 503 (only replays and waiting repeats pass)
  *   key_reused   400      limited, crowded, abandoned   429
  *
- * Without a key, Postgres is read for `cold` and `short` only.
+ * Without a key, Postgres is read for `cold`, `short` and `over` only.
  */
 
 // Before Postgres is asked for an answer that it did not have although Redis said so.
@@ -46,7 +44,6 @@ export type Held = Extract<Admission, { outcome: "held" }> & { priceMils: number
 export type Replayed = Extract<Admission, { outcome: "replayed" }>;
 /** What Postgres has under the key of a search: that it has paid, and the answer unless an earlier version was paid. */
 type Paid = { answer: StoredAnswer | undefined };
-type Short = Extract<Admission, { outcome: "short" }>;
 
 /** Redis did not answer the admission; whether it placed a hold may be unknown. */
 export class AdmissionFailed extends Error {
@@ -120,9 +117,10 @@ export class AdmissionControl {
         case "abandoned":
           throw RateLimited.byPlan("abandoned", caller.plan, admission.window, admission.retryAfterMs);
         case "cold":
-          await this.#copyBalance(request);
+          await deadline.limit(this.#credit.copy(caller));
           break;
         case "short":
+        case "over":
           paid = await this.#reconsider(request, priceMils, admission, spentVersion);
           break;
         case "remembered":
@@ -176,37 +174,22 @@ export class AdmissionControl {
     }
   }
 
-  async #copyBalance(request: SearchRequest): Promise<void> {
-    const { organizationId } = request.caller;
-    const balance = await fromPostgres(request, readBalance(this.#parts.database, organizationId));
-    if (!balance) throw new Error(`the organization ${organizationId} has disappeared`);
-    await this.#storeBalance(request, balance);
-  }
-
   /**
-   * Checks with Postgres before a search is refused.
+   * Checks with Postgres before a search is refused for its price.
    * @param spentVersion from before the key was looked up: if the balance is still that one, the key has not paid since.
    * @returns what the key has paid meanwhile, with the last of the credit. @throws {CallerError} `out_of_credits`
    */
   async #reconsider(
     request: SearchRequest,
     priceMils: number,
-    short: Short,
+    refusal: TooLittle,
     spentVersion: number | undefined,
   ): Promise<Paid | undefined> {
-    const correction = this.#credit.correct(request.caller.organizationId, short);
-    if (await fromPostgres(request, correction)) return undefined;
-    const paid = short.version === spentVersion ? undefined : await this.#findPaid(request);
+    const { caller, deadline } = request;
+    if (await deadline.limit(this.#credit.correct(caller, refusal))) return undefined;
+    const paid = refusal.version === spentVersion ? undefined : await this.#findPaid(request);
     if (paid) return paid;
-    const { availableMils, heldMils } = short;
-    const topup = { action: "topup", topupUrl: this.#parts.topupUrl };
-    throw new CallerError("out_of_credits", { priceMils, availableMils, heldMils, ...topup });
-  }
-
-  async #storeBalance({ caller, deadline }: SearchRequest, balance: VersionedBalance): Promise<void> {
-    await deadline.limit(storeBalance(this.#parts.redis, caller.organizationId, balance)).catch(() => {
-      throw unavailable("redis_unreachable");
-    });
+    throw this.#credit.error(caller, priceMils, refusal);
   }
 
   /**

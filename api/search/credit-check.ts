@@ -1,55 +1,61 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { freeDecidedHolds, listHoldsWithMils } from "../../shared/credits/open-holds.ts";
-import { readBalanceAndDecided } from "../../shared/credits/ledger.ts";
+import { type LimitName, limitDetails, spentIn } from "../../shared/credits/limits.ts";
+import { freeDecidedHolds, listHoldsOfToken, listHoldsWithMils } from "../../shared/credits/open-holds.ts";
+import { type Credit, readCredit } from "../../shared/credits/ledger.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
-import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";
+import type { Admission } from "../../shared/credits/admit.ts";
 import type { Database } from "../../shared/database/pool.ts";
+import { CallerError } from "../../shared/errors.ts";
+import type { Caller } from "../../shared/organizations/organizations.ts";
 import { unavailable } from "../errors.ts";
 
 // An organization without credit that keeps retrying costs one check per interval and process.
 const checkIntervalMs = 250;
 const checksCachedMax = 10_000;
 
-/** What Redis has of an organization whose credit is too low for a search. */
-export interface ShownCredit {
+/** Why Redis refuses a search for its price: the credit is too low, or a limit would be exceeded. */
+export type TooLittle = Extract<Admission, { outcome: "short" | "over" }>;
+
+type Payer = Pick<Caller, "organizationId" | "tokenId">;
+
+/** What Redis shows, as far as a check depends on it. */
+interface Shown {
+  organizationId: string;
+  tokenId: string;
   version: number;
   heldMils: number;
-}
-
-interface Truth {
-  balance: VersionedBalance;
-  /** Searches that hold mils in Redis and are decided: `balance` contains what they were charged. */
-  decided: string[];
+  /** The limit that refused the search, and what was spent against it. */
+  reached: (LimitName & { spentMils: number }) | undefined;
 }
 
 /** Redis holds fewer mils by now: a search ended a moment ago, and Redis may have enough without any correction. */
 type Outdated = "outdated";
 
 /**
- * Checks with Postgres whether an organization really is short of credit before a search is refused. Redis may show less
- * than there is, where its copy of the balance is older than a top-up or a reversal, or where two workers' messages
- * arrived crossed: a newer balance stands beside the hold of a search whose charge it contains, and counts that twice.
+ * Checks with Postgres whether an organization really is short of credit, or at a limit, before a search is refused. Redis may
+ * show less than there is, where its copy is older than a top-up or a reversal, or where two workers' messages arrived
+ * crossed: a newer balance stands beside the hold of a search whose charge it contains, and counts that twice.
  */
 export class CreditCheck {
-  readonly #redis: Redis;
-  readonly #truths: LRUCache<string, Truth | Outdated, { organizationId: string; heldMils: number }>;
+  readonly #parts: { redis: Redis; database: Database; topupUrl: string };
+  readonly #truths: LRUCache<string, Credit | Outdated, Shown>;
   readonly #spentVersions = new LRUCache<string, number>({ max: checksCachedMax });
 
-  constructor({ redis, database }: { redis: Redis; database: Database }) {
-    this.#redis = redis;
+  constructor(parts: { redis: Redis; database: Database; topupUrl: string }) {
+    this.#parts = parts;
     this.#truths = new LRUCache({
       max: checksCachedMax,
       ttl: checkIntervalMs,
-      fetchMethod: async (_key, _stale, { context: { organizationId, heldMils } }) => {
-        const none = { requestIds: [], heldMils };
-        const held = heldMils > 0 ? await fromRedis(listHoldsWithMils(redis, organizationId)) : none;
-        if (held.heldMils < heldMils) return "outdated";
-        return readBalanceAndDecided(database, organizationId, held.requestIds).catch(() => {
-          throw unavailable("postgres_unreachable");
-        });
-      },
+      fetchMethod: async (_key, _stale, { context }) => this.#readTruth(context),
     });
+  }
+
+  /** Copies what Postgres has of the caller's credit to Redis, which has lost it. @throws {CallerError} `unavailable` */
+  async copy({ organizationId, tokenId }: Payer): Promise<void> {
+    const credit = await fromPostgres(readCredit(this.#parts.database, organizationId, { tokenId }));
+    if (!credit) throw new Error(`the organization ${organizationId} has disappeared`);
+    await this.#store(organizationId, credit);
   }
 
   /**
@@ -66,28 +72,79 @@ export class CreditCheck {
    * @returns whether Redis was corrected, or shows more by now: ask it again.
    * @throws {CallerError} `unavailable`
    */
-  async correct(organizationId: string, { version, heldMils }: ShownCredit): Promise<boolean> {
-    const state = `${organizationId} ${version} ${heldMils}`;
-    const truth = await this.#truths.fetch(state, { context: { organizationId, heldMils } });
+  async correct({ organizationId, tokenId }: Payer, refusal: TooLittle): Promise<boolean> {
+    const { version, heldMils } = refusal;
+    const reached = refusal.outcome === "over" ? { ...refusal.limit, spentMils: refusal.spentMils } : undefined;
+    const shown: Shown = { organizationId, tokenId, version, heldMils, reached };
+    const state = stateOf(shown);
+    const truth = await this.#truths.fetch(state, { context: shown });
     if (!truth) return false;
-    if (truth === "outdated") {
-      this.#truths.delete(state);
-      return true;
-    }
-    const { balance, decided } = truth;
-    if (balance.version <= version && decided.length === 0) {
-      if (heldMils === 0) this.#spentVersions.set(organizationId, version);
+    if (truth !== "outdated" && !showsMore(truth, shown)) {
+      if (refusal.outcome === "short" && heldMils === 0) this.#spentVersions.set(organizationId, version);
       return false;
     }
     this.#truths.delete(state); // Other holds may lead to the same state.
-    await fromRedis(storeBalance(this.#redis, organizationId, balance));
-    if (decided.length > 0) await fromRedis(freeDecidedHolds(this.#redis, organizationId, balance.version, decided));
+    if (truth === "outdated") return true;
+    await this.#store(organizationId, truth);
+    const { balance, decided } = truth;
+    if (decided.length > 0)
+      await fromRedis(freeDecidedHolds(this.#parts.redis, organizationId, balance.version, decided));
     return true;
   }
+
+  /** The error of a search that Postgres cannot pay for either. */
+  error({ limits }: Pick<Caller, "limits">, priceMils: number, refusal: TooLittle): CallerError {
+    const { topupUrl } = this.#parts;
+    const { heldMils } = refusal;
+    if (refusal.outcome === "short") {
+      const { availableMils } = refusal;
+      return new CallerError("out_of_credits", { priceMils, availableMils, heldMils, action: "topup", topupUrl });
+    }
+    const { limit, spentMils } = refusal;
+    const shown = { priceMils, spentMils, heldMils, topupUrl, nowMs: Date.now() };
+    return new CallerError("out_of_credits", limitDetails(limits, limit, shown));
+  }
+
+  async #readTruth({ organizationId, tokenId, heldMils, reached }: Shown): Promise<Credit | Outdated | undefined> {
+    const { redis, database } = this.#parts;
+    const none = { requestIds: [], heldMils };
+    const list = () =>
+      reached?.scope === "token"
+        ? listHoldsOfToken(redis, organizationId, tokenId)
+        : listHoldsWithMils(redis, organizationId);
+    const held = heldMils > 0 ? await fromRedis(list()) : none;
+    if (held.heldMils < heldMils) return "outdated";
+    return fromPostgres(readCredit(database, organizationId, { tokenId, requestIds: held.requestIds }));
+  }
+
+  async #store(organizationId: string, { balance, token }: Credit): Promise<void> {
+    await fromRedis(storeBalance(this.#parts.redis, organizationId, balance, token ? [token] : []));
+  }
+}
+
+/** At a limit of its token, a search does not depend on the version: the searches of other tokens change that all the time. */
+function stateOf({ organizationId, tokenId, version, heldMils, reached }: Shown): string {
+  if (!reached) return `${organizationId} ${version} ${heldMils}`;
+  const { scope, period, spentMils } = reached;
+  return `${scope === "token" ? tokenId : organizationId} ${period} ${spentMils} ${heldMils}`;
+}
+
+/** Whether Postgres has more than Redis shows. */
+function showsMore({ balance, token, decided }: Credit, { version, reached }: Shown): boolean {
+  if (decided.length > 0) return true;
+  if (!reached) return balance.version > version;
+  const spending = reached.scope === "token" ? token?.spending : balance.spending;
+  return spending !== undefined && spentIn(reached.period, spending) < reached.spentMils;
 }
 
 function fromRedis<T>(step: Promise<T>): Promise<T> {
   return step.catch(() => {
     throw unavailable("redis_unreachable");
+  });
+}
+
+function fromPostgres<T>(step: Promise<T>): Promise<T> {
+  return step.catch(() => {
+    throw unavailable("postgres_unreachable");
   });
 }

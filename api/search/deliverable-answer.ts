@@ -1,4 +1,4 @@
-import type { RateWindow } from "../../shared/credits/holds.ts";
+import type { RateWindow } from "../../shared/credits/admit.ts";
 import type { SearchTrace } from "../../shared/queue/replies.ts";
 import type { LogFields } from "../http/request-scope.ts";
 

@@ -31,7 +31,14 @@ export class Refunds {
     isAbandoned = false,
   ): Promise<Decision> {
     return this.#settlement.settle({
-      request: { wanted: "refund", reason, key, organizationId: caller.organizationId, requestId },
+      request: {
+        wanted: "refund",
+        reason,
+        key,
+        organizationId: caller.organizationId,
+        tokenId: caller.tokenId,
+        requestId,
+      },
       retryForMs: protocolTimes.undoRetryMs,
       ifCharged: "keep_hold",
       isAbandoned,

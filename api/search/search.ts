@@ -89,6 +89,8 @@ export class Search {
       const enqueued = queue.enqueue({
         requestId,
         organizationId: caller.organizationId,
+        tokenId: caller.tokenId,
+        ...(caller.limits && { limits: caller.limits }),
         query,
         priceMils,
         remainingMils,

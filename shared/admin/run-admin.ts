@@ -13,6 +13,7 @@ import { addProviderCommands } from "./providers.ts";
 import { openRunCommand } from "./run-command.ts";
 import { addSearchCommands } from "./search.ts";
 import type { Terminal } from "./terminal.ts";
+import { addLimitCommands } from "./limits.ts";
 import { addTokenCommands } from "./tokens.ts";
 
 /** Runs one of the operator's commands. It never throws: what went wrong is on stderr and in the exit code. */
@@ -45,6 +46,7 @@ export function createProgram(terminal: Terminal): Command {
   const run = openRunCommand(terminal);
   addErasureCommands(addOrganizationCommands(program, run), run, terminal);
   addTokenCommands(program, run);
+  addLimitCommands(program, run);
   addPlanCommands(program, run);
   addProviderCommands(program, terminal);
   addLocationCommands(program, run);

@@ -17,6 +17,7 @@ export const auditActions = [
   "plan.assigned",
   "token.issued",
   "token.revoked",
+  "limit.set",
   "credit.granted",
   "credit.topped_up",
   "session.opened",

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { keysOf } from "./holds.ts";
+import { keysOf } from "./redis-keys.ts";
 
 /** Whether a search is counted as abandoned: its caller hung up while a worker had it. @throws if Redis does not answer. */
 export async function isCountedAbandoned(redis: Redis, organizationId: string, requestId: string): Promise<boolean> {

@@ -1,18 +1,20 @@
 -- Admits one search, or returns why not. A refusal takes nothing from the rate window and leaves no hold.
--- KEYS: balance (its mils and version), holds (request id -> "mils:deadline:key hash", and their sum under "held"), window,
+-- KEYS: balance (its mils, version and what was spent), holds (request id -> "mils:deadline:key hash", and their sum under "held"), window,
 --   record (the first request under an Idempotency-Key), index of all organizations' open holds (see overdue.lua),
---   searches abandoned lately.
+--   searches abandoned lately, limited tokens (token -> what it spent, "held:" token -> mils, request id -> "mils:token").
 -- ARGV: 1 request id, 2 price in mils, 3 searches in flight at most, 4 window limit, 5 window ms, 6 ms until the
 --   deadline, 7 query fingerprint ('' without an Idempotency-Key), 8 ms that a record lives, 9 '1' to place no
 --   hold, 10 hash of the Idempotency-Key, so that a hold names the record it owns, 11 '1' if Postgres has the answer, 12 '1' if
---   the process has as many searches in flight as ARGV 3.
+--   the process has as many searches in flight as ARGV 3. If the organization or the token has limits: 13 and 14 the
+--   organization's mils a day and a month, 15 the token, 16 and 17 its mils a day and a month; '' for none.
 -- Returns {outcome, requests in the window, ms to its end, …}:
 --   held: deadline (ms since the epoch, Redis' clock), mils left to spend
 --   waiting: the id of the request that still runs              short: available, held, version of the balance
 --   remembered: the answer is in Postgres                       answered: by now; look for the answer in Postgres
+--   over: organization or token, day or month, spent, held, version of the balance
 --   key_reused, cold, closed, limited, crowded: nothing more    abandoned: ms until a search without a key is admitted again
 --   replayed: the first request's id and the bytes of its answer, which an earlier version kept in the record
-local balance, holds, window, record, index, abandoned = unpack(KEYS)
+local balance, holds, window, record, index, abandoned, tokens = unpack(KEYS)
 local id, price, fingerprint = ARGV[1], tonumber(ARGV[2]), ARGV[7]
 local limit, windowMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 local used, leftMs = readWindow(window, windowMs)
@@ -31,12 +33,27 @@ if fingerprint ~= '' then
 end
 if ARGV[9] == '1' then return {'closed', used, leftMs} end
 
-local copy = redis.call('HMGET', balance, 'balance', 'version')
+local copy = redis.call('HMGET', balance, 'balance', 'version', 'spent')
 if not copy[1] then return {'cold', used, leftMs} end
 local held = tonumber(redis.call('HGET', holds, 'held')) or 0
 local available = tonumber(copy[1]) - held
 -- The balance of a batch can arrive before its holds are dropped. A search for 0 mils is admitted even then.
 if price > 0 and available < price then return {'short', used, leftMs, math.max(available, 0), held, copy[2]} end
+local dayLimit, monthLimit, token, tokenDayLimit, tokenMonthLimit = unpack(ARGV, 13)
+if price > 0 and dayLimit and dayLimit .. monthLimit ~= '' then
+  local version, dayMils, monthMils = readSpending(copy[3])
+  if version ~= copy[2] then return {'cold', used, leftMs} end
+  local period, spent = limitReached(dayMils, monthMils, held + price, dayLimit, monthLimit)
+  if period then return {'over', used, leftMs, 'organization', period, spent, held, copy[2]} end
+end
+if price > 0 and token and token ~= '' then
+  local kept = redis.call('HMGET', tokens, token, 'held:' .. token)
+  local version, dayMils, monthMils = readSpending(kept[1])
+  if not version then return {'cold', used, leftMs} end
+  local tokenHeld = tonumber(kept[2]) or 0
+  local period, spent = limitReached(dayMils, monthMils, tokenHeld + price, tokenDayLimit, tokenMonthLimit)
+  if period then return {'over', used, leftMs, 'token', period, spent, tokenHeld, copy[2]} end
+end
 -- One field of the hash is the sum; all others are holds.
 if ARGV[12] == '1' or redis.call('HLEN', holds) > tonumber(ARGV[3]) then return {'crowded', used, leftMs} end
 -- Under a key a search runs on when its caller hangs up, and is paid.
@@ -48,6 +65,10 @@ local deadline = nowMs + tonumber(ARGV[6])
 if redis.call('HSETNX', holds, id, price .. ':' .. deadline .. ':' .. ARGV[10]) == 1 then
   redis.call('HINCRBY', holds, 'held', price)
   redis.call('ZADD', index, deadline, indexEntry(holds, id, ARGV[10]))
+  if price > 0 and token and token ~= '' then
+    redis.call('HSET', tokens, id, price .. ':' .. token)
+    redis.call('HINCRBY', tokens, 'held:' .. token, price)
+  end
 end
 if fingerprint ~= '' then
   redis.call('DEL', record)

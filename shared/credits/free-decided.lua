@@ -1,11 +1,12 @@
 -- Frees the mils of holds whose searches Postgres has decided. The holds stay as places of 0 mils until the process that
 -- decided drops them: a search keeps its place in flight, and a record in flight keeps the hold by which it is swept.
--- KEYS: balance, holds.  ARGV: 1 version of a balance that contains the decisions, then request ids.
+-- KEYS: balance, holds, limited tokens.  ARGV: 1 version of a balance that contains the decisions, then request ids.
 -- Returns the mils freed; none if Redis' copy of the balance is older than the decisions.
 local version = tonumber(redis.call('HGET', KEYS[1], 'version'))
 if not version or version < tonumber(ARGV[1]) then return 0 end
 local freed = 0
 for at = 2, #ARGV do
+  dropTokenHold(KEYS[3], ARGV[at])
   local hold = redis.call('HGET', KEYS[2], ARGV[at])
   local mils, rest = string.match(hold or '', '^(%d+)(:.*)$')
   if mils and mils ~= '0' then

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import { execPipeline } from "../redis/pipeline.ts";
 import { Script } from "../redis/script.ts";
-import { holdIndexKey, keysOf } from "./holds.ts";
+import { holdIndexKey, keysOf } from "./redis-keys.ts";
 
 /**
  * The index of all organizations' open holds, by deadline. admit.lua and settle.lua keep it together with the holds, so

@@ -3,8 +3,11 @@ import { z } from "zod";
 import { protocolTimes } from "../protocol-times.ts";
 import { Script } from "../redis/script.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
-import type { VersionedBalance } from "./versioned-balance.ts";
+import { admitScript } from "./admit.ts";
+import type { PayerLimits, PayerSpending } from "./limits.ts";
 import type { Plan } from "./plans.ts";
+import { holdIndexKey, keysOf } from "./redis-keys.ts";
+import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 
 /**
  * Holds: mils set aside for searches that run. For each organization Redis keeps a copy of the balance in Postgres with
@@ -22,117 +25,17 @@ import type { Plan } from "./plans.ts";
  */
 
 const here = (file: string) => new URL(file, import.meta.url);
-const admitScript = new Script(
-  "admit",
-  here("window.lua"),
+const usageScript = new Script("usage", here("window.lua"), here("limits.lua"), here("usage.lua"));
+const settleScript = Script.endingWork(
+  "settle",
   here("deadline-entry.lua"),
   here("abandoned.lua"),
-  here("admit.lua"),
+  here("token-hold.lua"),
+  here("settle.lua"),
 );
-const usageScript = new Script("usage", here("window.lua"), here("usage.lua"));
-const settleScript = Script.endingWork("settle", here("deadline-entry.lua"), here("abandoned.lua"), here("settle.lua"));
 
 export function defineHoldScripts(redis: Redis): void {
   for (const script of [admitScript, usageScript, settleScript]) script.define(redis);
-}
-
-/** The index of all organizations' open holds; hold-deadlines.ts reads it. */
-export const holdIndexKey = "holds:deadlines";
-
-export const keysOf = (organizationId: string) => ({
-  balance: `{${organizationId}}:pair`,
-  holds: `{${organizationId}}:holds`,
-  window: `{${organizationId}}:window`,
-  abandoned: `{${organizationId}}:abandoned`,
-  record: (keyHash: string) => `{${organizationId}}:key:${keyHash}`,
-});
-
-/** The rate window: requests counted so far, and milliseconds until it ends. */
-export interface RateWindow {
-  used: number;
-  leftMs: number;
-}
-
-const otherOutcomes = ["remembered", "answered", "key_reused", "cold", "closed", "limited", "crowded"] as const;
-const bytes = z.string();
-const count = z.coerce.number();
-const window = [count, count] as const;
-const admissionReply = z.union([
-  z.tuple([z.literal("held"), ...window, count, count]),
-  z.tuple([z.literal("replayed"), ...window, z.string(), bytes]),
-  z.tuple([z.literal("waiting"), ...window, z.string()]),
-  z.tuple([z.literal("short"), ...window, count, count, count]),
-  z.tuple([z.literal("abandoned"), ...window, count]),
-  z.tuple([z.enum([...otherOutcomes]), ...window]),
-]);
-
-export type Admission = { window: RateWindow } & (
-  | { outcome: "held"; deadlineAtMs: number; remainingMils: number }
-  | { outcome: "replayed"; requestId: string; body: Buffer }
-  | { outcome: "waiting"; requestId: string }
-  | { outcome: "abandoned"; retryAfterMs: number }
-  | { outcome: "short"; availableMils: number; heldMils: number; version: number }
-  | { outcome: (typeof otherOutcomes)[number] }
-);
-
-export interface AdmissionRequest {
-  organizationId: string;
-  requestId: string;
-  /** The mils to hold; 0 for a search whose key has paid already. */
-  priceMils: number;
-  budgetMs: number;
-  plan: Plan;
-  key: IdempotencyKey | undefined;
-  /** Places no hold: only replays, and waits for a key's first request, are admitted. */
-  closed: boolean;
-  /** Postgres has the answer under the key: nothing is checked or held, only the rate window is read. */
-  remembered?: boolean | undefined;
-  /** The process has as many searches of the organization as its plan allows in flight, whose answers may be under way. */
-  crowded?: boolean | undefined;
-}
-
-/** Admits a search in one atomic step and one round trip: its key, credits, concurrency, rate window, hold. */
-export async function admit(redis: Redis, request: AdmissionRequest): Promise<Admission> {
-  const { plan, key } = request;
-  const keys = keysOf(request.organizationId);
-  const reply = await admitScript.run(
-    redis,
-    // Without an Idempotency-Key another key stands in for the record; the script does not read it.
-    [keys.balance, keys.holds, keys.window, key ? keys.record(key.hash) : keys.balance, holdIndexKey, keys.abandoned],
-    [
-      request.requestId,
-      request.priceMils,
-      plan.concurrency,
-      plan.windowLimit,
-      plan.windowSeconds * 1_000,
-      Math.max(0, Math.round(request.budgetMs)),
-      key?.fingerprint ?? "",
-      protocolTimes.idempotencyRecordMs,
-      request.closed ? "1" : "",
-      key?.hash ?? "",
-      request.remembered ? "1" : "",
-      request.crowded ? "1" : "",
-    ],
-  );
-  return readAdmission(admissionReply.parse(reply));
-}
-
-function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
-  const state = { window: { used: reply[1], leftMs: reply[2] } };
-  switch (reply[0]) {
-    case "held":
-      return { ...state, outcome: "held", deadlineAtMs: reply[3], remainingMils: reply[4] };
-    case "replayed":
-      return { ...state, outcome: "replayed", requestId: reply[3], body: Buffer.from(reply[4]) };
-    case "waiting":
-      return { ...state, outcome: "waiting", requestId: reply[3] };
-    case "short":
-      return { ...state, outcome: "short", availableMils: reply[3], heldMils: reply[4], version: reply[5] };
-    case "abandoned":
-      return { ...state, outcome: "abandoned", retryAfterMs: reply[3] };
-    default:
-      return { ...state, outcome: reply[0] };
-  }
 }
 
 /** The end of a hold, and how it ends the record of its Idempotency-Key. */
@@ -150,7 +53,7 @@ export interface HoldEnd {
 }
 
 /**
- * Ends holds of one organization and stores its newest balance, in one step. Running it again has no further effect. It
+ * Ends holds of one organization and stores its newest balance, and what limited tokens spent, in one step. Running it again has no further effect. It
  * also runs in a Redis that is out of memory.
  */
 export function settleHolds(
@@ -158,18 +61,20 @@ export function settleHolds(
   organizationId: string,
   balance: VersionedBalance,
   ends: readonly HoldEnd[],
+  tokens: readonly TokenSpending[] = [],
 ): Promise<unknown> {
-  const { balance: balanceKey, holds, abandoned, record } = keysOf(organizationId);
+  const { balance: balanceKey, holds, abandoned, tokens: tokensKey, record } = keysOf(organizationId);
   const records: string[] = [];
   const args = ends.flatMap((end) => {
     const recordIndex = end.key ? records.push(record(end.key.hash)) : 0;
     return [end.requestId, recordIndex, fateOf(end), end.failure ?? ""];
   });
-  const { balanceMils, version } = balance;
+  const { balanceMils, version, spending = "" } = balance;
+  const spent = tokens.flatMap((token) => [token.tokenId, `${token.version}:${token.spending}`]);
   return settleScript.run(
     redis,
-    [balanceKey, holds, holdIndexKey, abandoned, ...records],
-    [balanceMils, version, protocolTimes.idempotencyEndMs, ...args],
+    [balanceKey, holds, holdIndexKey, abandoned, tokensKey, ...records],
+    [balanceMils, version, protocolTimes.idempotencyEndMs, spending, tokens.length, ...spent, ...args],
   );
 }
 
@@ -201,8 +106,11 @@ export async function readIdempotencyState(
   return { outcome: answered === null ? "running" : "answered" };
 }
 
+const count = z.coerce.number();
+const window = [count, count] as const;
+const spent = z.union([z.null(), count]);
 const usageReply = z.union([
-  z.tuple([z.literal("read"), ...window, count, count, count, count, count]),
+  z.tuple([z.literal("read"), ...window, count, count, count, count, count, spent, spent, spent, spent, spent]),
   z.tuple([z.enum(["limited", "cold"]), ...window, count]),
 ]);
 
@@ -213,18 +121,32 @@ export interface CreditState extends VersionedBalance {
 }
 
 /** Reads what an organization can spend, for one request of its rate window; for none if `tokenTaken`. */
-export async function readUsage(redis: Redis, organizationId: string, plan: Plan, tokenTaken = false) {
+export async function readUsage(
+  redis: Redis,
+  { organizationId, plan, limits }: { organizationId: string; plan: Plan; limits?: PayerLimits | undefined },
+  tokenTaken = false,
+) {
   const keys = keysOf(organizationId);
+  const limited = [limits?.organization ? "1" : "", limits?.token?.tokenId ?? ""];
   const reply = await usageScript.run(
     redis,
-    [keys.balance, keys.holds, keys.window],
-    [plan.windowLimit, plan.windowSeconds * 1_000, tokenTaken ? "1" : ""],
+    [keys.balance, keys.holds, keys.window, keys.tokens],
+    [plan.windowLimit, plan.windowSeconds * 1_000, tokenTaken ? "1" : "", ...limited],
   );
   const read = usageReply.parse(reply);
   const [outcome, used, leftMs, availableMils] = read;
-  const creditState: CreditState | undefined =
-    read[0] === "read"
-      ? { balanceMils: read[4], version: read[5], heldMils: read[6], searchesInFlight: read[7] }
-      : undefined;
-  return { outcome, window: { used, leftMs }, availableMils, creditState };
+  const state = { outcome, window: { used, leftMs }, availableMils };
+  if (read[0] !== "read") return { ...state, creditState: undefined, spent: undefined };
+  const [, , , , balanceMils, version, heldMils, searchesInFlight] = read;
+  const creditState: CreditState = { balanceMils, version, heldMils, searchesInFlight };
+  return { ...state, creditState, spent: readSpent(heldMils, read.slice(8)) };
+}
+
+/** @param amounts of the organization's day and month, of the token's day and month, and held by the token. */
+function readSpent(heldMils: number, amounts: readonly unknown[]): PayerSpending {
+  const [day, month, tokenDay, tokenMonth, tokenHeld] = amounts.map(Number);
+  return {
+    organization: { day: day ?? 0, month: month ?? 0, heldMils },
+    token: { day: tokenDay ?? 0, month: tokenMonth ?? 0, heldMils: tokenHeld ?? 0 },
+  };
 }

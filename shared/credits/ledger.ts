@@ -4,19 +4,21 @@ import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
 import { expandAnswer, type StoredAnswer } from "./stored-answers.ts";
-import type { VersionedBalance } from "./versioned-balance.ts";
+import { limitReasons } from "./limits.ts";
+import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 
 /**
  * The ledger in Postgres, which is the truth about money. Every search whose end reached Postgres has one deciding entry,
  * a charge or a refund. The first process that inserts it decides, and all others follow. Only the functions of the
- * database write (`settle`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
+ * database write (`settle_searches`, `settle_keyed_searches`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
  */
 
-/** Why a search was not charged. `settle()` finds the first three; the others come from the process that settles. */
+/** Why a search was not charged. `settle_searches()` finds those down to the limits; the others come from the process that settles. */
 export const refundReasons = [
   "out_of_credits",
   "already_paid",
   "idempotency_key_reused",
+  ...limitReasons,
   "engine_error",
   "engine_timeout",
   "query_rejected",
@@ -34,6 +36,8 @@ export type SettlementRequest = {
   requestId: string;
   organizationId: string;
   key?: IdempotencyKey | undefined;
+  /** The token of the search, where the process knows it; a charge names it. */
+  tokenId?: string | undefined;
 } & (
   | {
       wanted: "charge";
@@ -54,6 +58,8 @@ export interface Decision {
   isNew: boolean;
   reversed: boolean;
   balance: VersionedBalance;
+  /** What the token of the search spent by now; absent if it never had a limit. */
+  token?: TokenSpending | undefined;
   /** The answer that an earlier charge stored under the key of this search: what its caller gets. */
   stored?: StoredAnswer;
 }
@@ -71,15 +77,18 @@ const decisionRow = z.object({
   reversed: z.boolean(),
   balance_mils: z.number(),
   version: z.number(),
+  spending: z.string().nullable(),
+  token_id: z.string().nullable(),
+  token_spending: z.string().nullable(),
   answer_of: z.string().nullish(),
   answer: z.instanceof(Buffer).nullish(),
 });
 
-const settleTypes = "$1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[]";
-const unkeyedStatement = { name: "settle", text: `select * from settle(${settleTypes})` };
+const settleTypes = "$1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[]";
+const unkeyedStatement = { name: "settle_searches", text: `select * from settle_searches(${settleTypes})` };
 const keyedStatement = {
-  name: "settle_with_answers",
-  text: `select * from settle_with_answers(${settleTypes}, $8::bytea[])`,
+  name: "settle_keyed_searches",
+  text: `select * from settle_keyed_searches(${settleTypes}, $9::bytea[])`,
 };
 
 /**
@@ -102,6 +111,7 @@ export async function decideSettlements(
       requests.map((request) => (request.wanted === "refund" ? request.reason : null)),
       requests.map((request) => request.key?.hash ?? null),
       requests.map((request) => request.key?.fingerprint ?? null),
+      requests.map((request) => request.tokenId ?? null),
       ...(isKeyed ? [requests.map((request) => (request.wanted === "charge" && request.answer) || null)] : []),
     ],
   });
@@ -110,8 +120,9 @@ export async function decideSettlements(
 }
 
 async function readDecision(row: z.infer<typeof decisionRow>): Promise<Decision> {
-  const { answer_of: requestId, answer } = row;
+  const { answer_of: requestId, answer, version, token_id: tokenId, token_spending: spending } = row;
   return {
+    ...(tokenId && spending && { token: { tokenId, version, spending } }),
     ...(requestId && answer && { stored: { requestId, body: await expandAnswer(answer) } }),
     requestId: row.request_id,
     organizationId: row.organization_id,
@@ -120,7 +131,7 @@ async function readDecision(row: z.infer<typeof decisionRow>): Promise<Decision>
     reason: row.reason ?? undefined,
     isNew: row.fresh,
     reversed: row.reversed,
-    balance: { balanceMils: row.balance_mils, version: row.version },
+    balance: { balanceMils: row.balance_mils, version, ...(row.spending !== null && { spending: row.spending }) },
   };
 }
 
@@ -158,39 +169,43 @@ export function grantRefusal(error: unknown): string | undefined {
 
 const balanceRow = z.object({ balance_mils: z.number(), version: z.number() });
 
-/** Reads an organization's current balance. @returns undefined if the organization does not exist. */
-export async function readBalance(database: Database, organizationId: string): Promise<VersionedBalance | undefined> {
-  const { rows } = await database.query({
-    name: "read_balance",
-    text: "select balance_mils, version from organizations where id = $1",
-    values: [organizationId],
-  });
-  if (!rows[0]) return undefined;
-  const row = balanceRow.parse(rows[0]);
-  return { balanceMils: row.balance_mils, version: row.version };
+const creditRow = balanceRow.extend({
+  spending: z.string().nullable(),
+  token_spending: z.string().nullable(),
+  decided: z.array(z.string()),
+});
+
+/** An organization's credit at one moment, with what one of its tokens spent, if that ever had a limit. */
+export interface Credit {
+  balance: VersionedBalance;
+  token: TokenSpending | undefined;
+  /** Of the searches asked about: those whose decisions are in the balance. */
+  decided: string[];
 }
 
-const creditRow = balanceRow.extend({ decided: z.array(z.string()) });
-
-/**
- * Reads an organization's current balance, and which of these searches are decided: their charges are in that balance.
- * @returns undefined if the organization does not exist.
- */
-export async function readBalanceAndDecided(
+/** Reads an organization's current credit. @returns undefined if the organization does not exist. */
+export async function readCredit(
   database: Database,
   organizationId: string,
-  requestIds: readonly string[],
-): Promise<{ balance: VersionedBalance; decided: string[] } | undefined> {
+  { tokenId, requestIds = [] }: { tokenId?: string; requestIds?: readonly string[] } = {},
+): Promise<Credit | undefined> {
   const { rows } = await database.query({
-    name: "read_balance_and_decided",
-    text: `select balance_mils, version, array(select l.request_id from ledger_entries l
-             where l.request_id = any($2) and l.kind in ('charge', 'refund')) as decided
-           from organizations where id = $1`,
-    values: [organizationId, requestIds],
+    name: "read_credit",
+    text: `select o.balance_mils, o.version, spending_text(o.day, o.spent_day_mils, o.spent_month_mils) as spending,
+             spending_text(t.day, t.spent_day_mils, t.spent_month_mils) as token_spending,
+             array(select l.request_id from ledger_entries l
+                   where l.request_id = any($3) and l.kind in ('charge', 'refund')) as decided
+           from organization_spending o left join token_spending t on t.token_id = $2
+           where o.organization_id = $1`,
+    values: [organizationId, tokenId, requestIds],
   });
   if (!rows[0]) return undefined;
-  const row = creditRow.parse(rows[0]);
-  return { balance: { balanceMils: row.balance_mils, version: row.version }, decided: row.decided };
+  const { balance_mils: balanceMils, version, spending, token_spending: ofToken, decided } = creditRow.parse(rows[0]);
+  return {
+    balance: { balanceMils, version, ...(spending !== null && { spending }) },
+    token: tokenId && ofToken !== null ? { tokenId, version, spending: ofToken } : undefined,
+    decided,
+  };
 }
 
 const comparedRow = balanceRow.extend({ id: z.string(), ledger_mils: z.number() });

@@ -1,11 +1,15 @@
 import type { Redis } from "ioredis";
 import { execPipeline } from "../redis/pipeline.ts";
 import { Script } from "../redis/script.ts";
-import { keysOf } from "./holds.ts";
+import { keysOf } from "./redis-keys.ts";
 
 /** What the API asks about open holds, besides admission: whether they exist, and whether their mils are free by now. */
 
-const freeDecidedScript = Script.endingWork("freeDecided", new URL("free-decided.lua", import.meta.url));
+const freeDecidedScript = Script.endingWork(
+  "freeDecided",
+  new URL("token-hold.lua", import.meta.url),
+  new URL("free-decided.lua", import.meta.url),
+);
 
 export const defineOpenHoldScripts = (redis: Redis) => freeDecidedScript.define(redis);
 
@@ -31,6 +35,17 @@ export async function listHoldsWithMils(
   return { requestIds, heldMils: Number(held) };
 }
 
+/** Lists the searches that hold mils against the limits of a token, also those whose hold has ended and left them. */
+export async function listHoldsOfToken(
+  redis: Redis,
+  organizationId: string,
+  tokenId: string,
+): Promise<{ requestIds: string[]; heldMils: number }> {
+  const tokens = await redis.hgetall(keysOf(organizationId).tokens);
+  const requestIds = Object.keys(tokens).filter((field) => tokens[field]?.endsWith(`:${tokenId}`));
+  return { requestIds, heldMils: Number(tokens[`held:${tokenId}`] ?? 0) };
+}
+
 /** Frees the mils of holds whose searches are decided in this version of the balance or before. The holds stay open. */
 export async function freeDecidedHolds(
   redis: Redis,
@@ -38,6 +53,6 @@ export async function freeDecidedHolds(
   version: number,
   requestIds: readonly string[],
 ): Promise<void> {
-  const { balance, holds } = keysOf(organizationId);
-  await freeDecidedScript.run(redis, [balance, holds], [version, ...requestIds]);
+  const { balance, holds, tokens } = keysOf(organizationId);
+  await freeDecidedScript.run(redis, [balance, holds, tokens], [version, ...requestIds]);
 }

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { type SearchOutcome, type SearchTrace, sendReply, serializeFailure } from "../queue/replies.ts";
 import { type HoldEnd, settleHolds } from "./holds.ts";
 import type { Decision, SettlementRequest } from "./ledger.ts";
-import { newestBalance } from "./versioned-balance.ts";
+import { newestBalance, type TokenSpending } from "./versioned-balance.ts";
 
 /** A search that Postgres has decided, with what Redis has to be given. */
 export interface DecidedSearch {
@@ -33,7 +33,7 @@ export async function publishDecisions<Search extends DecidedSearch>(
   const organizations = [...Map.groupBy(decided, (search) => search.request.organizationId)];
   const settled = organizations.map(([organizationId, searches]) => {
     const balance = newestBalance(searches.map((search) => search.decision.balance));
-    return settleHolds(redis, organizationId, balance, searches.flatMap(holdEnd));
+    return settleHolds(redis, organizationId, balance, searches.flatMap(holdEnd), newestOfTokens(searches));
   });
   const replied = decided.map(async ({ reply, request, outcome }) => {
     if (reply) await sendReply(redis, { ...reply, requestId: request.requestId, outcome });
@@ -59,6 +59,16 @@ export async function publishDecisions<Search extends DecidedSearch>(
       error,
     })),
   };
+}
+
+/** What each limited token of these searches spent by its newest decision. */
+function newestOfTokens(searches: readonly DecidedSearch[]): TokenSpending[] {
+  const newest = new Map<string, TokenSpending>();
+  for (const { decision } of searches) {
+    const { token } = decision;
+    if (token && token.version >= (newest.get(token.tokenId)?.version ?? 0)) newest.set(token.tokenId, token);
+  }
+  return [...newest.values()];
 }
 
 const toError = (reason: unknown) => (reason instanceof Error ? reason : new Error(String(reason)));

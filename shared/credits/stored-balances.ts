@@ -1,14 +1,19 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { execPipeline } from "../redis/pipeline.ts";
-import { keysOf, settleHolds } from "./holds.ts";
-import type { VersionedBalance } from "./versioned-balance.ts";
+import { settleHolds } from "./holds.ts";
+import { keysOf } from "./redis-keys.ts";
+import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 
 /** The copies of balances in Redis. A copy may be missing or older than Postgres' balance, but never newer. */
 
-/** Stores an organization's balance in Redis, unless Redis has that version or a newer one. Ends no hold. */
-export const storeBalance = (redis: Redis, organizationId: string, balance: VersionedBalance) =>
-  settleHolds(redis, organizationId, balance, []);
+/** Stores an organization's balance in Redis, and what limited tokens spent, unless Redis has newer ones. Ends no hold. */
+export const storeBalance = (
+  redis: Redis,
+  organizationId: string,
+  balance: VersionedBalance,
+  tokens: readonly TokenSpending[] = [],
+) => settleHolds(redis, organizationId, balance, [], tokens);
 
 const copyReply = z.tuple([z.coerce.number(), z.coerce.number()]);
 
@@ -27,7 +32,8 @@ export async function readStoredBalances(redis: Redis, ids: readonly string[]): 
   );
 }
 
-/** Deletes a copy; the organization's next search stores a new one from Postgres. */
+/** Deletes a copy, with what limited tokens spent; the organization's next search stores a new one from Postgres. */
 export async function deleteStoredBalance(redis: Redis, organizationId: string): Promise<void> {
-  await redis.del(keysOf(organizationId).balance);
+  const { balance, tokens } = keysOf(organizationId);
+  await redis.del(balance, tokens);
 }

@@ -1,17 +1,34 @@
 -- Reads what an organization can spend, for one request of its rate window.
--- KEYS: balance, holds, window.  ARGV: 1 window limit, 2 window ms, 3 '1' if the request was counted before (a second
---   read, after a missing balance was stored).
+-- KEYS: balance, holds, window, limited tokens.
+-- ARGV: 1 window limit, 2 window ms, 3 '1' if the request was counted before (a second read, after a missing balance was
+--   stored), 4 '1' if the organization has limits, 5 the token if it has limits, otherwise ''.
 -- Returns {outcome, requests in the window, ms to its end, mils left to spend, …}:
---   read: balance, its version, mils held, searches that hold them      limited, cold: nothing more
+--   read: balance, its version, mils held, searches that hold them, then what the organization and the token spent today and
+--     in this month, and the mils held by the token (false without limits)      limited, cold: nothing more
 local used, leftMs = readWindow(KEYS[3], tonumber(ARGV[2]))
 if ARGV[3] ~= '1' then
   if used >= tonumber(ARGV[1]) then return {'limited', used, leftMs, 0} end
   used = takeFromWindow(KEYS[3], used, leftMs)
 end
-local copy = redis.call('HMGET', KEYS[1], 'balance', 'version')
+local copy = redis.call('HMGET', KEYS[1], 'balance', 'version', 'spent')
 local balance = tonumber(copy[1])
 if not balance then return {'cold', used, leftMs, 0} end
+local version, dayMils, monthMils
+if ARGV[4] == '1' then
+  version, dayMils, monthMils = readSpending(copy[3])
+  if version ~= copy[2] then return {'cold', used, leftMs, 0} end
+end
+local ofToken, tokenDayMils, tokenMonthMils, tokenHeld
+if ARGV[5] ~= '' then
+  local kept = redis.call('HMGET', KEYS[4], ARGV[5], 'held:' .. ARGV[5])
+  ofToken, tokenDayMils, tokenMonthMils = readSpending(kept[1])
+  if not ofToken then return {'cold', used, leftMs, 0} end
+  tokenHeld = kept[2] or 0
+end
 local held = redis.call('HGET', KEYS[2], 'held')
 -- One field of the hash is the sum; all others are holds.
 local searches = redis.call('HLEN', KEYS[2]) - (held and 1 or 0)
-return {'read', used, leftMs, math.max(balance - (tonumber(held) or 0), 0), balance, copy[2], held or 0, searches}
+return {
+  'read', used, leftMs, math.max(balance - (tonumber(held) or 0), 0), balance, copy[2], held or 0, searches,
+  dayMils or false, monthMils or false, tokenDayMils or false, tokenMonthMils or false, tokenHeld or false,
+}

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { indexEntryOf, readIndexEntry } from "./hold-deadlines.ts";
-import { holdIndexKey, keysOf } from "./holds.ts";
+import { holdIndexKey, keysOf } from "./redis-keys.ts";
 import type { Violation } from "./violation.ts";
 
 /**

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import type { PoolClient } from "pg";
 import { z } from "zod";
 import { protocolTimes } from "../protocol-times.ts";
-import { keysOf } from "./holds.ts";
+import { keysOf } from "./redis-keys.ts";
 import { type OpenHold, strayEntries, unindexedHolds } from "./verify-hold-deadlines.ts";
 import { queryAll, type Violation } from "./violation.ts";
 
@@ -15,8 +15,11 @@ const organizationsPerPage = 500;
 
 const copyRule = "Redis' copy of a balance is Postgres' balance of that version";
 const sumRule = "the held sum is the sum of the open holds";
+const tokenRule = "what a token holds against its limits is the sum of the open holds of its searches";
 const overdueRule = "a hold ends with its deadline and its grace";
 
+const hashReply = z.record(z.string(), z.string());
+const holdReply = z.tuple([hashReply, hashReply]);
 const idRow = z.object({ id: z.string() });
 const balanceRow = z.object({ id: z.string(), balance_mils: z.number(), version: z.number() });
 
@@ -48,16 +51,35 @@ async function brokenHolds(redis: Redis, ids: readonly string[]): Promise<Violat
       const deadline = new Date(deadlineMs).toISOString();
       return { rule: overdueRule, subject: requestId, found: `still open, its deadline was ${deadline}` };
     });
-  return [...wrongSums, ...overdue, ...(await unindexedHolds(redis, open))];
+  const ofTokens = organizations.flatMap(wrongTokenSums);
+  return [...wrongSums, ...ofTokens, ...overdue, ...(await unindexedHolds(redis, open))];
 }
 
 async function readHolds(redis: Redis, organizationId: string) {
-  const { held = "0", ...hash } = await redis.hgetall(keysOf(organizationId).holds);
+  const keys = keysOf(organizationId);
+  const read = await redis.multi().hgetall(keys.holds).hgetall(keys.tokens).exec();
+  const [{ held = "0", ...hash }, tokens] = holdReply.parse(read?.map(([, reply]) => reply));
   const holds = Object.entries(hash).map(([requestId, hold]): OpenHold => {
     const [mils, deadlineMs, keyHash = ""] = hold.split(":");
     return { organizationId, requestId, mils: Number(mils), deadlineMs: Number(deadlineMs), keyHash };
   });
-  return { organizationId, heldMils: Number(held), holds };
+  return { organizationId, heldMils: Number(held), holds, tokens };
+}
+
+function wrongTokenSums({ tokens, holds }: Awaited<ReturnType<typeof readHolds>>): Violation[] {
+  const open = new Set(holds.map(({ requestId }) => requestId));
+  const sums = new Map<string, number>();
+  for (const [requestId, hold] of Object.entries(tokens)) {
+    const [, mils, tokenId] = /^(\d+):(tok_.*)$/.exec(hold) ?? [];
+    if (tokenId && open.has(requestId)) sums.set(tokenId, (sums.get(tokenId) ?? 0) + Number(mils));
+  }
+  const named = Object.keys(tokens).flatMap((field) =>
+    field.startsWith("held:") ? [field.slice("held:".length)] : [],
+  );
+  return [...new Set([...sums.keys(), ...named])].flatMap((tokenId) => {
+    const [held, sum] = [Number(tokens[`held:${tokenId}`] ?? 0), sums.get(tokenId) ?? 0];
+    return held === sum ? [] : [{ rule: tokenRule, subject: tokenId, found: `${held} held, holds sum to ${sum}` }];
+  });
 }
 
 /** Redis is read before Postgres, so a copy that is newer than Postgres was never true. */

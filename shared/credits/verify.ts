@@ -13,6 +13,13 @@ import { queryAll, verifyStatementTimeoutMs, type Violation } from "./violation.
 
 const shownMax = 20;
 
+/** What an owner's charges since the first entry of a day or month cost, without those that were reversed. */
+const spentSince = (start: string, owner: string) => `
+  (select coalesce(-sum(l.amount_mils), 0) from ledger_entries l
+   where ${owner} and l.kind in ('charge', 'reversal') and l.version >= (
+     select min(f.version) from ledger_entries f
+     where f.organization_id = l.organization_id and f.created_at >= ${start}::timestamp at time zone 'UTC'))`;
+
 /** Each rule with the query that finds its violations, as rows of `subject` and `found`. */
 const rules: Record<string, string> = {
   "a balance is the sum of its organization's ledger entries": `
@@ -54,6 +61,20 @@ const rules: Record<string, string> = {
     select k.request_id as subject, 'no charge under the key' as found
     from paid_keys k left join ledger_entries c on c.request_id = k.request_id and c.kind = 'charge'
     where c.request_id is null or c.organization_id <> k.organization_id`,
+  "what counts against an organization's limits is what its ledger says": `
+    select id as subject, format('counted %s and %s, the ledger has %s and %s', day, month, ledger_day, ledger_month) as found
+    from (select o.id, o.day_began_with_mils - o.balance_mils as day, o.month_began_with_mils - o.balance_mils as month,
+            ${spentSince("o.spending_day", "l.organization_id = o.id")} as ledger_day,
+            ${spentSince("month_of(o.spending_day)", "l.organization_id = o.id")} as ledger_month
+          from organizations o where o.spending_day is not null) c
+    where day <> ledger_day or month <> ledger_month`,
+  "what counts against a token's limits is what its organization's ledger says": `
+    select id as subject, format('counted %s and %s, the ledger has %s and %s', day, month, ledger_day, ledger_month) as found
+    from (select t.id, t.spent_day_mils as day, t.spent_month_mils as month,
+            ${spentSince("t.spending_day", "l.organization_id = t.organization_id and l.token_id = t.id")} as ledger_day,
+            ${spentSince("month_of(t.spending_day)", "l.organization_id = t.organization_id and l.token_id = t.id")} as ledger_month
+          from tokens t where t.spending_day is not null) c
+    where day <> ledger_day or month <> ledger_month`,
 };
 
 export interface VerificationReport {

@@ -2,6 +2,15 @@
 export interface VersionedBalance {
   balanceMils: number;
   version: number;
+  /** What the organization spent by this version, as text of `spending_text()`; absent if unknown, or without limits. */
+  spending?: string | undefined;
+}
+
+/** What a limited token spent by a version of its organization's balance, as text of `spending_text()`. */
+export interface TokenSpending {
+  tokenId: string;
+  version: number;
+  spending: string;
 }
 
 /** @throws {TypeError} if there is none. */

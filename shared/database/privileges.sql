@@ -31,10 +31,14 @@ revoke all on all functions in schema public from serpmill;
 
 -- Processes move money only by calling these functions, which run as their owner.
 revoke execute on function
-  refuse_change, refuse_audit_change, answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
+  refuse_change, refuse_audit_change, answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, settle_searches,
+  settle_keyed_searches, reverse_charges, grant_credit, topup, clear_old_answers, limit_organization, limit_token,
+  begin_spending_day, begin_token_spending_day, utc_today, month_of, spending_text, first_version_since, began_with,
+  token_spent, refuse_another_day
 from public;
 grant execute on function
-  answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, reverse_charges, grant_credit, topup, clear_old_answers
+  answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, settle_searches, settle_keyed_searches, reverse_charges,
+  grant_credit, topup, clear_old_answers, limit_organization, limit_token, utc_today, month_of, spending_text
 to serpmill;
 
 -- So that the operator's doctor can see whether a migration is pending.
@@ -42,6 +46,7 @@ grant select on migrations to serpmill;
 
 -- The ledger is read, never written. Confirming a delivery deletes its row from `undelivered`.
 grant select on organizations, tokens, plans, ledger_entries, answers, paid_keys, undelivered to serpmill;
+grant select on organization_spending, token_spending to serpmill;
 grant delete on undelivered, paid_keys to serpmill;
 
 -- The operator's commands, column by column: never a balance, a version, or the hash, the owner

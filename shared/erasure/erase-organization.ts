@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { type Actor, recordAudit } from "../audit/audit.ts";
-import { keysOf } from "../credits/holds.ts";
+import { keysOf } from "../credits/redis-keys.ts";
 import type { Database } from "../database/pool.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { listSessions, sessionKeyOf, sessionListOf } from "../organizations/session-keys.ts";

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
+import { type PayerLimits, readLimits } from "../credits/limits.ts";
 import { type Plan, planColumns, readPlan } from "../credits/plans.ts";
 import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
@@ -15,6 +16,8 @@ export interface Caller {
   scopes: readonly Scope[];
   suspended: boolean;
   plan: Plan;
+  /** Absent if neither the organization nor the token has limits. */
+  limits?: PayerLimits | undefined;
 }
 
 const callerRow = z.object({
@@ -22,6 +25,10 @@ const callerRow = z.object({
   token_id: z.string(),
   scopes: z.array(z.enum(scopes)),
   suspended: z.boolean(),
+  day_limit_mils: z.number().nullable(),
+  month_limit_mils: z.number().nullable(),
+  token_day_limit_mils: z.number().nullable(),
+  token_month_limit_mils: z.number().nullable(),
 });
 const foundRow = z.looseObject({ token_hash: z.string() });
 
@@ -40,7 +47,8 @@ export async function findCallers(database: Database, tokenHashes: readonly stri
           for no key update skip locked)
       )
       select encode(t.hash, 'hex') as token_hash, t.id as token_id, t.scopes, o.id as organization_id,
-        o.suspended_at is not null as suspended, ${planColumns}
+        o.suspended_at is not null as suspended, ${planColumns}, o.day_limit_mils, o.month_limit_mils,
+        t.day_limit_mils as token_day_limit_mils, t.month_limit_mils as token_month_limit_mils
       from tokens t join organizations o on o.id = t.organization_id join plans p on p.code = o.plan_code
       where t.hash = any($1) and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`,
     values: [tokenHashes.map((tokenHash) => Buffer.from(tokenHash, "hex"))],
@@ -57,7 +65,15 @@ export function readCaller(found: unknown): Caller {
     scopes: row.scopes,
     suspended: row.suspended,
     plan: readPlan(found),
+    limits: limitsOf(row),
   };
+}
+
+function limitsOf(row: z.infer<typeof callerRow>): PayerLimits | undefined {
+  const organization = readLimits(row);
+  const token = readLimits({ day_limit_mils: row.token_day_limit_mils, month_limit_mils: row.token_month_limit_mils });
+  if (!organization && !token) return undefined;
+  return { ...(organization && { organization }), ...(token && { token: { ...token, tokenId: row.token_id } }) };
 }
 
 /** The Redis channel that announces changes of tokens, plans or organizations. Every API then drops its cache. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { payerLimits } from "../credits/limits.ts";
 import { querySchema } from "../query/query.ts";
 
 /** What the API sends to the worker: the request, never the answer, and no secret. */
@@ -6,6 +7,9 @@ export const searchJob = z.object({
   requestId: z.string(),
   organizationId: z.string(),
   query: querySchema,
+  /** Absent in a job of an API of the previous version. */
+  tokenId: z.string().optional(),
+  limits: payerLimits.optional(),
   /** The price that is held, in mils; 0 where the key has paid already. */
   priceMils: z.number(),
   /** What could still be spent once the search was admitted, in mils. */

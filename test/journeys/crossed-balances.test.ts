@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CreditCheck } from "../../api/search/credit-check.ts";
-import { admit, settleHolds } from "../../shared/credits/holds.ts";
+import { admit } from "../../shared/credits/admit.ts";
+import { settleHolds } from "../../shared/credits/holds.ts";
 import { type Decision, decideSettlements } from "../../shared/credits/ledger.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { newId } from "../../shared/ids.ts";
@@ -80,9 +81,14 @@ test("a hold that ends between the refusal of Redis and the look into Postgres d
   const { organizationId } = await service.organization({ creditMils: priceMils });
   const balance = { balanceMils: priceMils, version: 1 };
   await storeBalance(service.redis, organizationId, balance);
-  const check = new CreditCheck(service);
+  const { redis, database } = service;
+  const check = new CreditCheck({ redis, database, topupUrl: "/billing" });
+  const refused = () => {
+    const shown = { window: { used: 0, leftMs: 0 }, availableMils: 0, heldMils: priceMils, version: 1 };
+    return check.correct({ organizationId, tokenId: "tok_of_a_test" }, { outcome: "short", ...shown });
+  };
   // Redis showed a hold that it has dropped by now.
-  expect(await check.correct(organizationId, { version: 1, heldMils: priceMils })).toBe(true);
+  expect(await refused()).toBe(true);
   await hold(organizationId);
-  expect(await check.correct(organizationId, { version: 1, heldMils: priceMils })).toBe(false);
+  expect(await refused()).toBe(false);
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { keysOf } from "../../shared/credits/holds.ts";
+import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Agent } from "../harness/clients/agent.ts";

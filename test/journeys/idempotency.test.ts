@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { keysOf } from "../../shared/credits/holds.ts";
+import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { type Answer, Service } from "../harness/processes/service.ts";

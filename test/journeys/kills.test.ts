@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
-import { admit, holdIndexKey } from "../../shared/credits/holds.ts";
+import { admit } from "../../shared/credits/admit.ts";
+import { holdIndexKey } from "../../shared/credits/redis-keys.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";

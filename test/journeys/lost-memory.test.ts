@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { keysOf } from "../../shared/credits/holds.ts";
+import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
-import { grantCredit, readBalance } from "../../shared/credits/ledger.ts";
+import { grantCredit, readCredit } from "../../shared/credits/ledger.ts";
 import { Service } from "../harness/processes/service.ts";
 
 let service: Service;
@@ -63,7 +63,7 @@ test("a balance that Redis restored from an old snapshot does not admit a search
 
   const refused = await service.search(token, { keyword: "not covered" });
   expect(refused).toMatchObject({ status: 402, body: { error: { code: "out_of_credits" } } });
-  expect(await readBalance(service.database, organizationId)).toMatchObject({ balanceMils: 0 });
+  expect((await readCredit(service.database, organizationId))?.balance).toMatchObject({ balanceMils: 0 });
   expect((await service.usage(token)).body.creditBalanceMils).toBe(0);
 });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readReply } from "../../shared/queue/replies.ts";
-import { keysOf } from "../../shared/credits/holds.ts";
+import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { createQueue } from "../../shared/queue/search-queue.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { defineHoldScripts, keysOf } from "../../shared/credits/holds.ts";
+import { defineHoldScripts } from "../../shared/credits/holds.ts";
+import { keysOf } from "../../shared/credits/redis-keys.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import type { LocalServer } from "../../shared/local/local-server.ts";
 import { openLog } from "../../shared/log.ts";

@@ -1,6 +1,7 @@
 import { type DayFigures, readDays } from "../../../shared/credits/days.ts";
 import { type HistoryEntry, readHistory } from "../../../shared/credits/history.ts";
-import type { CreditState, RateWindow } from "../../../shared/credits/holds.ts";
+import type { RateWindow } from "../../../shared/credits/admit.ts";
+import type { CreditState } from "../../../shared/credits/holds.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { type Caller, showOrganization } from "../../../shared/organizations/organizations.ts";
 import type { Clock } from "../../../shared/redis/clock.ts";

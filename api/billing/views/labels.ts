@@ -6,6 +6,10 @@ import type { ReversalReason } from "../../../shared/credits/deliveries.ts";
 
 export const refundLabels: Record<RefundReason, string> = {
   out_of_credits: "There was not enough credit left to charge it",
+  daily_limit: "The organization's limit of the day was reached before it could be charged",
+  monthly_limit: "The organization's limit of the month was reached before it could be charged",
+  token_daily_limit: "The token's limit of the day was reached before it could be charged",
+  token_monthly_limit: "The token's limit of the month was reached before it could be charged",
   already_paid: "A repeat whose Idempotency-Key had already paid",
   idempotency_key_reused: "Its Idempotency-Key had already paid for another query",
   engine_error: "The search provider failed",

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { keysOf } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import { type CallerAnswer, keepInFlight } from "../../faults/scenarios/callers.ts";
 import type { Organization } from "../../harness/processes/service.ts";

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { keysOf } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { revokeToken } from "../../../shared/organizations/tokens.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { forgetSignIns, type LiveEvent, PageVisitor } from "../../harness/clients/page-visitor.ts";

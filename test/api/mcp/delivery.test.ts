@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
-import { keysOf } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { Agent, currentMessage, type Revision, revisions } from "../../harness/clients/agent.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { keysOf } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import type { Service } from "../../harness/processes/service.ts";
 
 const planRow = z.object({ id: z.string(), concurrency: z.number() });

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { keysOf } from "../../../shared/credits/holds.ts";
-import { readBalance } from "../../../shared/credits/ledger.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
+import { readCredit } from "../../../shared/credits/ledger.ts";
 import { becomes, eventually } from "../../harness/assertions/eventually.ts";
 import type { Service } from "../../harness/processes/service.ts";
 import { type Accounts, isStanding } from "./accounts.ts";
@@ -29,7 +29,7 @@ export async function wrongBalances(
       };
       await becomes(async () => (await copy()) === expected, repairMsMax);
       const seen: Record<string, number | undefined> = {
-        Postgres: (await readBalance(database, organizationId))?.balanceMils,
+        Postgres: (await readCredit(database, organizationId))?.balance.balanceMils,
         Redis: await copy(),
       };
       for (const [at, url] of apiUrls.entries()) seen[`API ${at}`] = await usageOf(url, token);

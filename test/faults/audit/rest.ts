@@ -1,4 +1,4 @@
-import { holdIndexKey } from "../../../shared/credits/holds.ts";
+import { holdIndexKey } from "../../../shared/credits/redis-keys.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { readBacklog } from "../../harness/assertions/backlog.ts";
 import type { Service } from "../../harness/processes/service.ts";

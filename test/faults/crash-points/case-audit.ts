@@ -1,4 +1,4 @@
-import { keysOf } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { isStanding, readAccounts } from "../audit/accounts.ts";
 import { audit, ledgerViolations, type Totals, totalsOf } from "../audit/audit.ts";

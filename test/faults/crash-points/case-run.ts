@@ -1,4 +1,4 @@
-import { keysOf } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { progressKey as resyncKey } from "../../../worker/resync.ts";
 import type { ProcessExit } from "../../harness/processes/supervised-process.ts";
 import type { Attempt } from "../audit/evidence.ts";

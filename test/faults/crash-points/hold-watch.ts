@@ -1,4 +1,4 @@
-import { keysOf } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import type { Service } from "../../harness/processes/service.ts";
 

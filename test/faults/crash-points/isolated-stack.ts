@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
-import { readBalance } from "../../../shared/credits/ledger.ts";
+import { readCredit } from "../../../shared/credits/ledger.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
 import { environmentFor } from "../../harness/processes/supervised-process.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
@@ -82,7 +82,7 @@ export class IsolatedStack {
   /** An organization with credit. Redis has a copy of its balance, unless it is to be cold. */
   async customer(options: { cold: boolean }): Promise<Organization & { grantedMils: number }> {
     const organization = await this.service.organization({ creditMils: grantedMils });
-    const balance = await readBalance(this.service.database, organization.organizationId);
+    const balance = (await readCredit(this.service.database, organization.organizationId))?.balance;
     if (balance && !options.cold) await storeBalance(this.service.redis, organization.organizationId, balance);
     return { ...organization, grantedMils };
   }

@@ -6,11 +6,11 @@ import type { Step } from "./points.ts";
 
 const stepsOfStatements: Record<string, Step> = {
   find_callers: "identity",
-  read_balance: "seed",
+  read_credit: "seed",
   read_paid_keys: "look",
   read_stored_answers: "fetch",
-  settle: "settle",
-  settle_with_answers: "settle",
+  settle_searches: "settle",
+  settle_keyed_searches: "settle",
   reverse_charges: "reverse",
   confirm_delivered: "confirm",
 };

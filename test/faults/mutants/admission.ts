@@ -90,13 +90,13 @@ export const admissionMutants: readonly Mutant[] = [
     name: "refused-without-postgres",
     what: "A search is refused for lack of credits by what Redis has, without a look at Postgres.",
     caughtBy: testFile("test/journeys/lost-memory.test.ts"),
-    edits: [inCode("CreditCheck.correct", replace("balance.version <= version", "balance.version >= 0"))],
+    edits: [inCode("showsMore", replace("return balance.version > version", "return balance.version < 0"))],
   },
   {
     name: "decided-holds-still-count",
     what: "A search is refused for the mils of a hold whose charge is in the balance already.",
     caughtBy: testFile("test/journeys/crossed-balances.test.ts"),
-    edits: [inCode("CreditCheck.correct", replace("&& decided.length === 0", ""))],
+    edits: [inCode("showsMore", replace("if (decided.length > 0) return true;", ""))],
   },
   {
     name: "refunded-without-hold",

@@ -6,6 +6,7 @@ import { limitMutants } from "./limits.ts";
 import type { Mutant } from "./mutant.ts";
 import { scopeMutants } from "./scopes.ts";
 import { settlingMutants } from "./settling.ts";
+import { spendingLimitMutants } from "./spending-limits.ts";
 
 export const mutants: readonly Mutant[] = [
   ...admissionMutants,
@@ -15,4 +16,5 @@ export const mutants: readonly Mutant[] = [
   ...hangUpMutants,
   ...limitMutants,
   ...scopeMutants,
+  ...spendingLimitMutants,
 ];

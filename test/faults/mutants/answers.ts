@@ -11,7 +11,7 @@ export const answerMutants: readonly Mutant[] = [
     caughtBy: storedAnswers,
     edits: [
       inSql(
-        "settle_with_answers",
+        "settle_keyed_searches",
         replace(
           "from decided d where d.pays and d.key_hash is not null",
           "from decided d where false and d.key_hash is not null",

@@ -8,13 +8,13 @@ export const deliveryMutants: readonly Mutant[] = [
     name: "undelivered-row-missing",
     what: "A charge is final at once: no row in `undelivered` says that its answer has not arrived yet.",
     caughtBy: testFile("test/journeys/kills.test.ts"),
-    edits: [inSql("settle", replace(owed, owed.replace("d.key_hash is null", "false")))],
+    edits: [inSql("settle_searches", replace(owed, owed.replace("d.key_hash is null", "false")))],
   },
   {
     name: "keyed-charges-reversible",
     what: "A charge under an Idempotency-Key can be reversed, and its answer is replayed all the same.",
     caughtBy: testFile("test/journeys/give-back.test.ts"),
-    edits: [inSql("settle", replace(owed, owed.replace(" and d.key_hash is null", "")))],
+    edits: [inSql("settle_searches", replace(owed, owed.replace(" and d.key_hash is null", "")))],
   },
   {
     name: "reversed-without-evidence",

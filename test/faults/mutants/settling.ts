@@ -49,7 +49,10 @@ export const settlingMutants: readonly Mutant[] = [
     caughtBy: moneyModel,
     edits: [
       inSql("ledger_entries", replace("balance_after_mils between 0 and", "balance_after_mils between -5 and")),
-      inSql("settle", replace("<= f.balance_mils as covered", "<= f.balance_mils + 5 as covered")),
+      inSql(
+        "settle_searches",
+        replace("b.organization_sum > b.balance_mils then", "b.organization_sum > b.balance_mils + 5 then"),
+      ),
     ],
   },
   {
@@ -70,7 +73,7 @@ export const settlingMutants: readonly Mutant[] = [
     name: "lock-and-decision-in-one-snapshot",
     what: "Settling does not lock the organization first, so two batches decide on the same balance.",
     caughtBy: moneyModel,
-    edits: [inSql("settle", replace(/perform 1 from organizations o [^;]*;/, ""))],
+    edits: [inSql("settle_searches", replace(/perform 1 from organizations o [^;]*;/, ""))],
   },
   {
     name: "older-balance-stored",
@@ -99,7 +102,7 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inSql("one_deciding_entry_per_request", replace("create unique index", "create index")),
       inSql(
-        "settle",
+        "settle_searches",
         both(
           replace("l.request_id = any (request_ids) and l.kind in ('charge', 'refund')", "false"),
           replace("where not exists (select 1 from known k where k.request_id = a.request_id)", ""),

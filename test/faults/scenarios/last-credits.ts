@@ -1,5 +1,5 @@
-import { keysOf } from "../../../shared/credits/holds.ts";
-import { readBalance } from "../../../shared/credits/ledger.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
+import { readCredit } from "../../../shared/credits/ledger.ts";
 import { auditCharges } from "../audit/audit.ts";
 import { priceMils } from "../audit/evidence.ts";
 import type { Row } from "../report.ts";
@@ -54,7 +54,7 @@ async function measure(stack: ScenarioStack): Promise<Figures> {
     balances: {
       rest: Object(usage).creditBalanceMils,
       redis: Number(await service.redis.hget(keysOf(organizationId).balance, "balance")),
-      postgres: (await readBalance(service.database, organizationId))?.balanceMils,
+      postgres: (await readCredit(service.database, organizationId))?.balance.balanceMils,
     },
     leastMils,
     broken: await auditCharges(service, organizationId, affordable),

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { Shutdown } from "../../../shared/process/shutdown.ts";
-import { defineHoldScripts, keysOf } from "../../../shared/credits/holds.ts";
+import { defineHoldScripts } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { type Plan, setPlan } from "../../../shared/credits/plans.ts";
 import { type VerificationReport, verifyLedger } from "../../../shared/credits/verify.ts";
@@ -77,7 +78,7 @@ export class Service {
     this.redis = new Redis(parts.redisServer.url);
     this.redis.on("error", () => undefined); // Tests kill the server on purpose.
     defineHoldScripts(this.redis);
-    const url = this.processDatabaseUrl;
+    const { processDatabaseUrl: url } = this;
     this.database = openDatabase({ url, name: "test", sizeMax: 3, log, shutdown: this.#shutdown });
     this.#environment = {
       PATH: process.env.PATH ?? "",
@@ -200,12 +201,9 @@ export class Service {
 
   /** The organization's ledger, oldest first. */
   async ledgerOf(organizationId: string): Promise<{ kind: string; mils: number; requestId: string; reason: string }[]> {
-    const { rows } = await this.database.query(
-      `select kind, amount_mils as mils, request_id as "requestId", reason from ledger_entries
-       where organization_id = $1 order by version`,
-      [organizationId],
-    );
-    return rows;
+    const text = `select kind, amount_mils as mils, request_id as "requestId", reason from ledger_entries
+                  where organization_id = $1 order by version`;
+    return (await this.database.query(text, [organizationId])).rows;
   }
 
   /** Waits until nothing is in flight any more: no hold, no job, nothing undelivered. */

@@ -49,6 +49,30 @@ test("a suspended organization shows since when, until it is resumed; repeating 
   expect(await operator.run("org", "show", orgId)).toMatchObject({ suspendedAt: null });
 });
 
+test("limits are shown with what was spent, changed one at a time, and removed with none", async () => {
+  const { orgId, tokenId } = await operator.create("free");
+  const none = { dayLimitMils: null, monthLimitMils: null, spentTodayMils: null, spentThisMonthMils: null };
+  expect(await operator.run("limit", "org", orgId)).toEqual({ orgId, ...none });
+  expect(await operator.run("limit", "token", tokenId)).toEqual({ orgId, tokenId, ...none });
+  const counted = { spentTodayMils: 0, spentThisMonthMils: 0 };
+  const daily = { orgId, dayLimitMils: 500, monthLimitMils: null, ...counted };
+  expect(await operator.run("limit", "org", orgId, "--day", "500")).toEqual(daily);
+  const both = await operator.run("limit", "org", orgId, "--month", "0");
+  expect(both).toEqual({ ...daily, monthLimitMils: 0 });
+  expect(await operator.run("limit", "org", orgId)).toEqual(both);
+  const removed = await operator.run("limit", "org", orgId, "--day", "none", "--month", "none");
+  expect(removed).toEqual({ orgId, ...none, ...counted });
+  const monthly = await operator.run("limit", "token", tokenId, "--month", "70");
+  expect(monthly).toEqual({ orgId, tokenId, dayLimitMils: null, monthLimitMils: 70, ...counted });
+  const unknown = await operator.try("limit", "org", unknownId, "--day", "1");
+  expect(unknown).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining(`There is no organization ${unknownId}.`),
+  });
+  const text = await operator.try("limit", "org", orgId, "--day", "much");
+  expect(text.stderr).toContain("expected a whole number of mils from 0 to 9007199254740991, or none");
+});
+
 test("each grant adds credit, except a repeat under the same --id", async () => {
   const { orgId } = await operator.create("payg");
   const grantId = expect.stringMatching(/^grant_[0-7][0-9a-z]{25}$/);

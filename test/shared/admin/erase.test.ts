@@ -5,7 +5,7 @@ import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { runAdmin } from "../../../shared/admin/run-admin.ts";
-import { keysOf } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { eraseFromPostgres } from "../../../shared/erasure/erase-organization.ts";
 import { newId } from "../../../shared/ids.ts";
 import { hashToken } from "../../../shared/organizations/tokens.ts";

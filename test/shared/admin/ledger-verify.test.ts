@@ -1,7 +1,7 @@
 import type { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { holdIndexKey, keysOf } from "../../../shared/credits/holds.ts";
+import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
 import { readLine } from "../../harness/clients/admin.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import type { AdmissionRequest } from "../../../shared/credits/holds.ts";
+import type { AdmissionRequest } from "../../../shared/credits/admit.ts";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { newId } from "../../../shared/ids.ts";
 

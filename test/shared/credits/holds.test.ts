@@ -1,6 +1,8 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { admit, defineHoldScripts, keysOf, readUsage, settleHolds } from "../../../shared/credits/holds.ts";
+import { admit } from "../../../shared/credits/admit.ts";
+import { defineHoldScripts, readUsage, settleHolds } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
@@ -21,7 +23,7 @@ afterAll(async () => {
 
 const seeded = (balanceMils: number, version?: number) => seed(redis, balanceMils, version);
 
-const available = async (organizationId: string) => (await readUsage(redis, organizationId, plan)).availableMils;
+const available = async (organizationId: string) => (await readUsage(redis, { organizationId, plan })).availableMils;
 const heldOf = (organizationId: string) => redis.hget(keysOf(organizationId).holds, "held");
 
 test("two connections with the same balance never spend it twice", async () => {

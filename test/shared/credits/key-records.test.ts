@@ -1,6 +1,8 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { admit, defineHoldScripts, keysOf, readIdempotencyState, settleHolds } from "../../../shared/credits/holds.ts";
+import { admit } from "../../../shared/credits/admit.ts";
+import { defineHoldScripts, readIdempotencyState, settleHolds } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { decideSettlements, type SettlementRequest, grantCredit, readBalance } from "../../../shared/credits/ledger.ts";
+import { decideSettlements, type SettlementRequest, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
 import { nameOfKey, readPaidKeys } from "../../../shared/credits/paid-keys.ts";
 import { listUndelivered } from "../../../shared/credits/deliveries.ts";
 import { confirmDelivered } from "../../../shared/credits/deliveries.ts";
@@ -70,7 +70,10 @@ test("a batch that is sent again in part and in another order decides no search 
   await decideSettlements(database, batch);
   const again = await decideSettlements(database, [...batch.slice(2).toReversed(), charge(organizationId)]);
   expect([...again.values()].filter(({ isNew }) => isNew)).toHaveLength(1);
-  expect(await readBalance(database, organizationId)).toEqual({ balanceMils: 100 - 7 * priceMils, version: 8 });
+  expect((await readCredit(database, organizationId))?.balance).toEqual({
+    balanceMils: 100 - 7 * priceMils,
+    version: 8,
+  });
 });
 
 test("a batch never takes more than the balance, and names what it refused", async () => {
@@ -81,7 +84,7 @@ test("a batch never takes more than the balance, and names what it refused", asy
   );
   const kinds = [...decisions.values()].map(({ kind, reason }) => `${kind} ${reason ?? ""}`.trim());
   expect(kinds.toSorted()).toEqual(["charge", "charge", "charge", "refund out_of_credits", "refund out_of_credits"]);
-  expect(await readBalance(database, organizationId)).toMatchObject({ balanceMils: 0 });
+  expect((await readCredit(database, organizationId))?.balance).toMatchObject({ balanceMils: 0 });
 });
 
 test("batches that race over the same searches and organizations charge each once, without gap or overdraft", async () => {
@@ -101,7 +104,7 @@ test("batches that race over the same searches and organizations charge each onc
   );
   for (const id of organizations) {
     // 1 grant, 20 charges and 10 refusals: every search decided once.
-    expect(await readBalance(database, id)).toEqual({ balanceMils: 0, version: 31 });
+    expect((await readCredit(database, id))?.balance).toEqual({ balanceMils: 0, version: 31 });
   }
 });
 
@@ -120,7 +123,7 @@ test("under one key only the first charge pays, in one batch as in many; the oth
   expect(await decideOne(charge(organizationId, newId("req"), key))).toMatchObject({ reason: "already_paid" });
   const other = charge(organizationId, newId("req"), { ...key, fingerprint: "another query" });
   expect(await decideOne(other)).toMatchObject({ kind: "refund", reason: "idempotency_key_reused" });
-  expect(await readBalance(database, organizationId)).toMatchObject({ balanceMils: 95 });
+  expect((await readCredit(database, organizationId))?.balance).toMatchObject({ balanceMils: 95 });
 });
 
 test("a paid key is free even with an empty balance, and a key without cover makes no other search free", async () => {
@@ -175,7 +178,9 @@ test("a confirmation and a reversal that race agree on one of them", async () =>
     }),
   );
   const givenMils = reversals.reduce((sum, mils) => sum + mils, 0);
-  expect(await readBalance(database, organizationId)).toMatchObject({ balanceMils: 500 - priceMils * 40 + givenMils });
+  expect((await readCredit(database, organizationId))?.balance).toMatchObject({
+    balanceMils: 500 - priceMils * 40 + givenMils,
+  });
 });
 
 test("a grant counts once however often it is sent, also at the same time", async () => {
@@ -183,7 +188,7 @@ test("a grant counts once however often it is sent, also at the same time", asyn
   const grant = { organizationId, grantId: newId("grant"), mils: 7, reason: "top-up" };
   const grants = await Promise.all(Array.from({ length: 5 }, () => grantCredit(database, grant)));
   expect(grants.filter((given) => given?.fresh)).toHaveLength(1);
-  expect(await readBalance(database, organizationId)).toEqual({ balanceMils: 7, version: 1 });
+  expect((await readCredit(database, organizationId))?.balance).toEqual({ balanceMils: 7, version: 1 });
   expect(
     await grantCredit(database, { ...grant, grantId: newId("grant"), organizationId: newId("org") }),
   ).toBeUndefined();

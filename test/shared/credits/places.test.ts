@@ -6,14 +6,9 @@ import {
   indexHolds,
   readOpenHolds,
 } from "../../../shared/credits/hold-deadlines.ts";
-import {
-  admit,
-  defineHoldScripts,
-  holdIndexKey,
-  keysOf,
-  readUsage,
-  settleHolds,
-} from "../../../shared/credits/holds.ts";
+import { admit } from "../../../shared/credits/admit.ts";
+import { defineHoldScripts, readUsage, settleHolds } from "../../../shared/credits/holds.ts";
+import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
@@ -48,7 +43,7 @@ describe("abandoned searches", () => {
     await admit(redis, search);
     for (const _ of [1, 2]) {
       await end(organizationId, search.requestId, "running");
-      expect(await readUsage(redis, organizationId, plan)).toMatchObject({
+      expect(await readUsage(redis, { organizationId, plan })).toMatchObject({
         availableMils: 100,
         creditState: { heldMils: 0, searchesInFlight: 1 },
       });

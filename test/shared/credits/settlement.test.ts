@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { defineHoldScripts, keysOf } from "../../../shared/credits/holds.ts";
+import { defineHoldScripts } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { openSettlement, type Settlement } from "../../../shared/credits/settlement.ts";
 import type { Database } from "../../../shared/database/pool.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import type { Redis } from "ioredis";
-import { holdIndexKey, keysOf } from "../../../../shared/credits/holds.ts";
+import { holdIndexKey, keysOf } from "../../../../shared/credits/redis-keys.ts";
 import type { Decision, SettlementRequest } from "../../../../shared/credits/ledger.ts";
 import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 import type { Database } from "../../../../shared/database/pool.ts";

@@ -2,7 +2,7 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import fc from "fast-check";
 import type { Redis } from "ioredis";
 import type { Database } from "../../../../shared/database/pool.ts";
-import { holdIndexKey } from "../../../../shared/credits/holds.ts";
+import { holdIndexKey } from "../../../../shared/credits/redis-keys.ts";
 import { balanceOf } from "./postgres-model.ts";
 import { createParticipants } from "./participants.ts";
 import {

@@ -1,9 +1,11 @@
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { findOverdueHolds, indexHolds, readOpenHolds } from "../../../../shared/credits/hold-deadlines.ts";
-import { admit, keysOf, readUsage, settleHolds } from "../../../../shared/credits/holds.ts";
+import { admit } from "../../../../shared/credits/admit.ts";
+import { readUsage, settleHolds } from "../../../../shared/credits/holds.ts";
+import { keysOf } from "../../../../shared/credits/redis-keys.ts";
 import type { IdempotencyKey } from "../../../../shared/credits/idempotency-key.ts";
-import { readBalance } from "../../../../shared/credits/ledger.ts";
+import { readCredit } from "../../../../shared/credits/ledger.ts";
 import { nameOfKey, readPaidKeys } from "../../../../shared/credits/paid-keys.ts";
 import { readStoredAnswers } from "../../../../shared/credits/stored-answers.ts";
 import { balanceOf, expandedAnswer, keyOf } from "./postgres-model.ts";
@@ -117,7 +119,7 @@ export const delivery = steps(
 export const readLedgerBalance = steps("read balance", organization, async (model, real, at) => {
   const { id } = organizationAt(model, at);
   const balance = balanceOf(model.postgres, id);
-  deepStrictEqual(await readBalance(real.database, id), balance);
+  deepStrictEqual((await readCredit(real.database, id))?.balance, balance);
   model.history.push(`read version ${balance.version} of ${id}`);
   model.messagesInFlight.push(balanceMessage(id, balance));
 });
@@ -133,7 +135,12 @@ export const usage = steps(
     const availableMils =
       limited || !redisModel.balance ? 0 : Math.max(0, redisModel.balance.balanceMils - heldMilsOf(redisModel));
     const outcome = limited ? "limited" : redisModel.balance ? "read" : "cold";
-    const { window, creditState, ...answer } = await readUsage(real.redis, id, plan, tokenTaken);
+    const {
+      window,
+      creditState,
+      spent: _,
+      ...answer
+    } = await readUsage(real.redis, { organizationId: id, plan }, tokenTaken);
     real.met(`usage: ${answer.outcome}`);
     deepStrictEqual({ ...answer, used: window.used }, { outcome, availableMils, used: redisModel.used });
     const expected = {

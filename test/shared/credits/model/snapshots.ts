@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
-import { keysOf } from "../../../../shared/credits/holds.ts";
+import { keysOf } from "../../../../shared/credits/redis-keys.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
 import { type Participants, keyHashes } from "./participants.ts";
 

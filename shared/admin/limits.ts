@@ -1,0 +1,65 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { recordAudit } from "../audit/audit.ts";
+import { inTransaction } from "../database/transaction.ts";
+import { changeLimits, type LimitChange, type OwnLimits, readOwnLimits } from "../organizations/limits.ts";
+import { parseId, parseWholeNumber } from "./argument-parsers.ts";
+import { CommandRefused } from "./command-refused.ts";
+import { announceIdentityChange } from "./publish-changes.ts";
+import type { CommandContext, RunCommand } from "./run-command.ts";
+
+type Owner = Parameters<typeof changeLimits>[1];
+type Limit = number | "none";
+type LimitOptions = { day?: Limit; month?: Limit };
+
+export function addLimitCommands(program: Command, run: RunCommand): void {
+  const limit = program.command("limit").description("limits of spending: mils a UTC day and a calendar month");
+  const add = (name: string, owner: Owner, prefix: "org" | "tok", whose: string) =>
+    limit
+      .command(name)
+      .description(
+        `show the limits of ${whose} and what was spent, or change them; every API applies them within two seconds`,
+      )
+      .argument(`<${name}>`, `the ${owner}'s id`, parseId(prefix))
+      .option("--day <mils>", "the most that may be spent in a UTC day, or none", parseLimit)
+      .option("--month <mils>", "the most that may be spent in a calendar month, or none", parseLimit)
+      .action((id: string, options: LimitOptions) => run((context) => apply(context, owner, id, options)));
+  add("org", "organization", "org", "an organization");
+  add("token", "token", "tok", "a token");
+}
+
+async function apply(context: CommandContext, owner: Owner, id: string, { day, month }: LimitOptions) {
+  const isChange = day !== undefined || month !== undefined;
+  const shown = isChange
+    ? await change(context, owner, id, { dayMils: milsOf(day), monthMils: milsOf(month) })
+    : await readOwnLimits(context.database, owner, id);
+  if (!shown) throw new CommandRefused(`There is no ${owner} ${id}.`);
+  const { organizationId: orgId, ...limits } = shown;
+  return owner === "token" ? { orgId, tokenId: id, ...limits } : { orgId, ...limits };
+}
+
+async function change(context: CommandContext, owner: Owner, id: string, wanted: LimitChange) {
+  const changed = await inTransaction(context.database, async (transaction) => {
+    const limits = await changeLimits(transaction, owner, id, wanted);
+    if (!limits) return undefined;
+    const { organizationId } = limits.after;
+    const [before, after] = [termsOf(limits.before), termsOf(limits.after)];
+    const subject = owner === "token" ? id : undefined;
+    await recordAudit(transaction, context.actor, { action: "limit.set", organizationId, subject, before, after });
+    return limits.after;
+  });
+  if (changed) await announceIdentityChange(context);
+  return changed;
+}
+
+const termsOf = ({ dayLimitMils, monthLimitMils }: OwnLimits) => ({ dayLimitMils, monthLimitMils });
+
+const milsOf = (limit: Limit | undefined) => (limit === "none" ? null : limit);
+
+function parseLimit(text: string): Limit {
+  if (text === "none") return text;
+  try {
+    return parseWholeNumber(0)(text);
+  } catch {
+    throw new InvalidArgumentError(`expected a whole number of mils from 0 to ${Number.MAX_SAFE_INTEGER}, or none`);
+  }
+}

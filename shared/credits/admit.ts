@@ -1,0 +1,139 @@
+import type { Redis } from "ioredis";
+import { z } from "zod";
+import { protocolTimes } from "../protocol-times.ts";
+import { Script } from "../redis/script.ts";
+import type { IdempotencyKey } from "./idempotency-key.ts";
+import type { Plan } from "./plans.ts";
+import type { LimitName, PayerLimits } from "./limits.ts";
+import { holdIndexKey, keysOf } from "./redis-keys.ts";
+
+/** Admission in Redis: the step that places a hold, or finds why not. */
+
+const here = (file: string) => new URL(file, import.meta.url);
+export const admitScript = new Script(
+  "admit",
+  here("window.lua"),
+  here("deadline-entry.lua"),
+  here("abandoned.lua"),
+  here("limits.lua"),
+  here("admit.lua"),
+);
+
+/** The rate window: requests counted so far, and milliseconds until it ends. */
+export interface RateWindow {
+  used: number;
+  leftMs: number;
+}
+
+const otherOutcomes = ["remembered", "answered", "key_reused", "cold", "closed", "limited", "crowded"] as const;
+const bytes = z.string();
+const count = z.coerce.number();
+const window = [count, count] as const;
+const admissionReply = z.union([
+  z.tuple([z.literal("held"), ...window, count, count]),
+  z.tuple([z.literal("replayed"), ...window, z.string(), bytes]),
+  z.tuple([z.literal("waiting"), ...window, z.string()]),
+  z.tuple([z.literal("short"), ...window, count, count, count]),
+  z.tuple([
+    z.literal("over"),
+    ...window,
+    z.enum(["organization", "token"]),
+    z.enum(["day", "month"]),
+    count,
+    count,
+    count,
+  ]),
+  z.tuple([z.literal("abandoned"), ...window, count]),
+  z.tuple([z.enum([...otherOutcomes]), ...window]),
+]);
+
+export type Admission = { window: RateWindow } & (
+  | { outcome: "held"; deadlineAtMs: number; remainingMils: number }
+  | { outcome: "replayed"; requestId: string; body: Buffer }
+  | { outcome: "waiting"; requestId: string }
+  | { outcome: "abandoned"; retryAfterMs: number }
+  | { outcome: "short"; availableMils: number; heldMils: number; version: number }
+  | { outcome: "over"; limit: LimitName; spentMils: number; heldMils: number; version: number }
+  | { outcome: (typeof otherOutcomes)[number] }
+);
+
+export interface AdmissionRequest {
+  organizationId: string;
+  requestId: string;
+  /** The mils to hold; 0 for a search whose key has paid already. */
+  priceMils: number;
+  budgetMs: number;
+  plan: Plan;
+  limits?: PayerLimits | undefined;
+  key: IdempotencyKey | undefined;
+  /** Places no hold: only replays, and waits for a key's first request, are admitted. */
+  closed: boolean;
+  /** Postgres has the answer under the key: nothing is checked or held, only the rate window is read. */
+  remembered?: boolean | undefined;
+  /** The process has as many searches of the organization as its plan allows in flight, whose answers may be under way. */
+  crowded?: boolean | undefined;
+}
+
+/** Admits a search in one atomic step and one round trip: its key, credits, limits, concurrency, rate window, hold. */
+export async function admit(redis: Redis, request: AdmissionRequest): Promise<Admission> {
+  const { plan, key } = request;
+  const keys = keysOf(request.organizationId);
+  const reply = await admitScript.run(
+    redis,
+    // Without an Idempotency-Key another key stands in for the record; the script does not read it.
+    [
+      keys.balance,
+      keys.holds,
+      keys.window,
+      key ? keys.record(key.hash) : keys.balance,
+      holdIndexKey,
+      keys.abandoned,
+      keys.tokens,
+    ],
+    [
+      request.requestId,
+      request.priceMils,
+      plan.concurrency,
+      plan.windowLimit,
+      plan.windowSeconds * 1_000,
+      Math.max(0, Math.round(request.budgetMs)),
+      key?.fingerprint ?? "",
+      protocolTimes.idempotencyRecordMs,
+      request.closed ? "1" : "",
+      key?.hash ?? "",
+      request.remembered ? "1" : "",
+      request.crowded ? "1" : "",
+      ...limitArguments(request),
+    ],
+  );
+  return readAdmission(admissionReply.parse(reply));
+}
+
+function limitArguments({ limits }: AdmissionRequest): (string | number)[] {
+  if (!limits) return [];
+  const { organization, token } = limits;
+  const ofToken = token ? [token.tokenId, token.dayMils ?? "", token.monthMils ?? ""] : ["", "", ""];
+  return [organization?.dayMils ?? "", organization?.monthMils ?? "", ...ofToken];
+}
+
+function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
+  const state = { window: { used: reply[1], leftMs: reply[2] } };
+  switch (reply[0]) {
+    case "held":
+      return { ...state, outcome: "held", deadlineAtMs: reply[3], remainingMils: reply[4] };
+    case "replayed":
+      return { ...state, outcome: "replayed", requestId: reply[3], body: Buffer.from(reply[4]) };
+    case "waiting":
+      return { ...state, outcome: "waiting", requestId: reply[3] };
+    case "short":
+      return { ...state, outcome: "short", availableMils: reply[3], heldMils: reply[4], version: reply[5] };
+    case "over": {
+      const limit = { scope: reply[3], period: reply[4] };
+      return { ...state, outcome: "over", limit, spentMils: reply[5], heldMils: reply[6], version: reply[7] };
+    }
+    case "abandoned":
+      return { ...state, outcome: "abandoned", retryAfterMs: reply[3] };
+    default:
+      return { ...state, outcome: reply[0] };
+  }
+}

@@ -1,0 +1,124 @@
+import { z } from "zod";
+
+/**
+ * Limits that a payer sets: mils a UTC day and a calendar month, for an organization and for a token. Postgres counts what was
+ * spent, Redis has a copy (see limits.lua), and admit.lua refuses a search that could exceed a limit together with the searches
+ * that run. If Redis has lost these, `settle_searches()` refuses the charge instead, and the caller pays nothing.
+ */
+
+const milsByPeriod = z.object({ dayMils: z.number().optional(), monthMils: z.number().optional() });
+/** Mils; absent without that limit. */
+export type Limits = z.infer<typeof milsByPeriod>;
+
+/** The limits that a search must keep; each absent if its owner set none. */
+export const payerLimits = z.object({
+  organization: milsByPeriod.optional(),
+  token: milsByPeriod.extend({ tokenId: z.string() }).optional(),
+});
+export type PayerLimits = z.infer<typeof payerLimits>;
+
+const columns = { day_limit_mils: z.number().nullable(), month_limit_mils: z.number().nullable() };
+const limitsRow = z.object(columns);
+
+/** Reads the columns `day_limit_mils` and `month_limit_mils`. @returns undefined without limits. */
+export function readLimits(row: unknown): Limits | undefined {
+  const { day_limit_mils: dayMils, month_limit_mils: monthMils } = limitsRow.parse(row);
+  if (dayMils === null && monthMils === null) return undefined;
+  return { ...(dayMils !== null && { dayMils }), ...(monthMils !== null && { monthMils }) };
+}
+
+/** Which limit a search would exceed. */
+export interface LimitName {
+  scope: "organization" | "token";
+  period: "day" | "month";
+}
+
+/** What counts against the limits of a search: mils spent today and in this month, and mils held. */
+export type PayerSpending = Record<LimitName["scope"], Record<LimitName["period"], number> & { heldMils: number }>;
+
+/** A limit as its payer sees it. */
+export const limitState = z
+  .strictObject({
+    scope: z
+      .enum(["organization", "token"])
+      .meta({ description: "Whose limit it is: the organization's or this token's." }),
+    period: z.enum(["day", "month"]).meta({ description: "The UTC day or the calendar month." }),
+    limitMils: z.int().min(0).meta({ description: "The limit, in mils." }),
+    spentMils: z.int().meta({ description: "The mils spent in this period, without what was given back." }),
+    heldMils: z.int().min(0).meta({ description: "The mils held by searches in flight, which count until they end." }),
+    renewsAt: z.iso.datetime().meta({ description: "When the period ends." }),
+  })
+  .meta({ description: "A limit, and what counts against it." });
+export type LimitState = z.infer<typeof limitState>;
+
+/** The limits that are set, with what was spent. */
+export function describeLimits(limits: PayerLimits, spent: PayerSpending, nowMs: number): LimitState[] {
+  return (["organization", "token"] as const).flatMap((scope) =>
+    (["day", "month"] as const).flatMap((period) => {
+      const limitMils = limitMilsOf(limits, { scope, period });
+      if (limitMils === undefined) return [];
+      const { heldMils, [period]: spentMils } = spent[scope];
+      return [{ scope, period, limitMils, spentMils, heldMils, renewsAt: renewalOf(period, nowMs).toISOString() }];
+    }),
+  );
+}
+
+const limitMilsOf = (limits: PayerLimits | undefined, { scope, period }: LimitName) =>
+  limits?.[scope]?.[period === "day" ? "dayMils" : "monthMils"];
+
+/** Why Postgres refused a charge, by the limit. */
+export const limitReasons = ["daily_limit", "monthly_limit", "token_daily_limit", "token_monthly_limit"] as const;
+export type LimitReason = (typeof limitReasons)[number];
+
+const limitOf: Record<LimitReason, LimitName> = {
+  daily_limit: { scope: "organization", period: "day" },
+  monthly_limit: { scope: "organization", period: "month" },
+  token_daily_limit: { scope: "token", period: "day" },
+  token_monthly_limit: { scope: "token", period: "month" },
+};
+
+/** The limit behind the reason of a refund; undefined for any other reason. */
+export function limitBehind(reason: string | undefined): LimitName | undefined {
+  const known = limitReasons.find((name) => name === reason);
+  return known && limitOf[known];
+}
+
+const spendingForm = /^\d+:(-?\d+):(-?\d+):\d+$/;
+
+/**
+ * The mils spent in a period by the clock of Postgres, out of the text of `spending_text()` that it has just returned.
+ * @throws {Error} if the text has another form.
+ */
+export function spentIn(period: LimitName["period"], spending: string): number {
+  const [, dayMils, monthMils] = spendingForm.exec(spending) ?? [];
+  if (monthMils === undefined) throw new Error(`"${spending}" is no spending`);
+  return Number(period === "day" ? dayMils : monthMils);
+}
+
+/** The details of 402 `out_of_credits` for a search that a limit refuses. */
+export function limitDetails(
+  limits: PayerLimits | undefined,
+  { scope, period }: LimitName,
+  shown: { priceMils: number; spentMils: number; heldMils: number; topupUrl: string; nowMs: number },
+) {
+  const { priceMils, spentMils, heldMils, topupUrl, nowMs } = shown;
+  const limitMils = limitMilsOf(limits, { scope, period }) ?? 0;
+  const organizationReason = period === "day" ? ("daily_limit" as const) : ("monthly_limit" as const);
+  return {
+    priceMils,
+    availableMils: Math.max(0, limitMils - spentMils - heldMils),
+    heldMils,
+    action: "raise_limit" as const,
+    topupUrl,
+    reason: scope === "token" ? ("token_limit" as const) : organizationReason,
+    period,
+    limitMils,
+    renewsAt: renewalOf(period, nowMs).toISOString(),
+  };
+}
+
+function renewalOf(period: LimitName["period"], nowMs: number): Date {
+  const now = new Date(nowMs);
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  return new Date(period === "day" ? Date.UTC(year, month, now.getUTCDate() + 1) : Date.UTC(year, month + 1, 1));
+}

@@ -1,0 +1,70 @@
+import { inScript, inSql, type Mutant, replace, testFile } from "./mutant.ts";
+
+const journey = testFile("test/journeys/limits.test.ts");
+const ledger = testFile("test/shared/credits/limits.test.ts");
+
+/** Defects of the limits that payers set. */
+export const spendingLimitMutants: readonly Mutant[] = [
+  {
+    name: "spending-limit-off-by-one",
+    what: "A search that reaches its limit exactly is refused.",
+    caughtBy: journey,
+    edits: [
+      inScript("limits.lua", replace("dayMils + mils > tonumber(dayLimit)", "dayMils + mils >= tonumber(dayLimit)")),
+    ],
+  },
+  {
+    name: "spending-limit-ignores-holds",
+    what: "Searches in flight do not count against a limit until they are charged.",
+    caughtBy: journey,
+    edits: [
+      inScript(
+        "admit.lua",
+        replace("limitReached(dayMils, monthMils, held + price,", "limitReached(dayMils, monthMils, price,"),
+      ),
+    ],
+  },
+  {
+    name: "spending-not-seeded",
+    what: "A Redis that does not know what was spent counts from nothing, and does not ask Postgres.",
+    caughtBy: journey,
+    edits: [
+      inScript(
+        "admit.lua",
+        replace(
+          "if version ~= copy[2] then return {'cold', used, leftMs} end",
+          "if version ~= copy[2] then dayMils, monthMils = 0, 0 end",
+        ),
+      ),
+    ],
+  },
+  {
+    name: "token-hold-left",
+    what: "A search that ends goes on counting as held against the limit of its token.",
+    caughtBy: journey,
+    edits: [inScript("token-hold.lua", replace("redis.call('HDEL', tokens, id)", "if id then return end"))],
+  },
+  {
+    name: "spending-limit-unguarded",
+    what: "Postgres charges beyond a limit whatever Redis has admitted.",
+    caughtBy: ledger,
+    edits: [inSql("settle_searches", replace("when b.organization_sum > b.day_left_mils then 'daily_limit'", ""))],
+  },
+  {
+    name: "credit-counts-as-spending",
+    what: "Credit that is added makes room under a limit.",
+    caughtBy: ledger,
+    edits: [inSql("grant_credit", replace("day_began_with_mils = o.day_began_with_mils + mils,", ""))],
+  },
+  {
+    name: "spending-of-yesterday-counts",
+    what: "A new day goes on counting what was spent on the day before.",
+    caughtBy: ledger,
+    edits: [
+      inSql(
+        "organization_spending",
+        replace("when o.spending_day = d.day then o.day_began_with_mils", "when true then o.day_began_with_mils"),
+      ),
+    ],
+  },
+];

@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { reverseCharges } from "../../../shared/credits/deliveries.ts";
+import { decideSettlements, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
+import { spentIn } from "../../../shared/credits/limits.ts";
+import { newId } from "../../../shared/ids.ts";
+import { changeLimits } from "../../../shared/organizations/limits.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+
+/** What Postgres counts against limits, and the charges that it refuses beyond them. */
+
+const priceMils = 5;
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 0 });
+});
+afterAll(() => service.stop());
+
+interface Payer {
+  organizationId: string;
+  tokenId: string;
+}
+
+/** Wants to charge this many searches in one batch. @returns the reasons of those that were refused. */
+async function charge({ organizationId, tokenId }: Payer, count: number, mils = priceMils) {
+  const requests = Array.from({ length: count }, () => {
+    return { requestId: newId("req"), organizationId, tokenId, wanted: "charge" as const, priceMils: mils };
+  });
+  const decisions = [...(await decideSettlements(service.database, requests)).values()];
+  return {
+    charged: decisions.filter(({ kind }) => kind === "charge").map(({ requestId }) => requestId),
+    refused: decisions.flatMap(({ reason }) => reason ?? []),
+  };
+}
+
+/** What counts on this day and in this month, of the organization and the token. */
+async function spending({ organizationId, tokenId }: Payer) {
+  const credit = await readCredit(service.database, organizationId, { tokenId });
+  return [credit?.balance.spending, credit?.token?.spending].map(
+    (text) => text && [spentIn("day", text), spentIn("month", text)],
+  );
+}
+
+/** Makes everything that was counted and charged until now look as old as this. */
+async function age({ organizationId, tokenId }: Payer, interval: string) {
+  await asOwner(service.databaseUrl, async (client) => {
+    await client.query("alter table ledger_entries disable trigger ledger_is_append_only");
+    const older = "created_at = created_at - $1::interval";
+    await client.query(`update ledger_entries set ${older} where organization_id = $2`, [interval, organizationId]);
+    await client.query("alter table ledger_entries enable trigger ledger_is_append_only");
+    const day = "spending_day = (spending_day - $1::interval)::date where id = $2";
+    await client.query(`update organizations set ${day}`, [interval, organizationId]);
+    await client.query(`update tokens set ${day}`, [interval, tokenId]);
+  });
+}
+
+test("without limits nothing is counted, and a charge names its token", async () => {
+  const payer = await service.organization();
+  const { charged } = await charge(payer, 2);
+  expect(await spending(payer)).toEqual([undefined, undefined]);
+  const { rows } = await service.database.query("select token_id from ledger_entries where request_id = any($1)", [
+    charged,
+  ]);
+  expect(rows).toEqual([{ token_id: payer.tokenId }, { token_id: payer.tokenId }]);
+});
+
+test("a limit counts what was spent before it was set, on that day and in that month, and no credit that was added", async () => {
+  const payer = await service.organization();
+  await charge(payer, 3);
+  await grantCredit(service.database, { ...payer, grantId: newId("grant"), mils: 70, reason: "test" });
+  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 1_000 });
+  await changeLimits(service.database, "token", payer.tokenId, { monthMils: 1_000 });
+  expect(await spending(payer)).toEqual([
+    [15, 15],
+    [15, 15],
+  ]);
+  await grantCredit(service.database, { ...payer, grantId: newId("grant"), mils: 70, reason: "test" });
+  await charge(payer, 1);
+  expect(await spending(payer)).toEqual([
+    [20, 20],
+    [20, 20],
+  ]);
+});
+
+test("charges of earlier days do not count against today, and those of the last month not against this one", async () => {
+  const payer = await service.organization();
+  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 1_000 });
+  await changeLimits(service.database, "token", payer.tokenId, { dayMils: 1_000 });
+  await charge(payer, 2);
+  await age(payer, "40 days");
+  expect(await spending(payer)).toEqual([
+    [0, 0],
+    [0, 0],
+  ]);
+  // The first entry of the new day is credit: it begins the count, and is not spending.
+  await grantCredit(service.database, { ...payer, grantId: newId("grant"), mils: 70, reason: "test" });
+  await charge(payer, 3);
+  expect(await spending(payer)).toEqual([
+    [15, 15],
+    [15, 15],
+  ]);
+  // Counted anew from the ledger, it is the same.
+  await changeLimits(service.database, "organization", payer.organizationId, { monthMils: 9 });
+  await changeLimits(service.database, "token", payer.tokenId, { monthMils: 9 });
+  expect(await spending(payer)).toEqual([
+    [15, 15],
+    [15, 15],
+  ]);
+});
+
+test("a reversal gives back what the charge counted", async () => {
+  const payer = await service.organization();
+  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 1_000 });
+  await changeLimits(service.database, "token", payer.tokenId, { dayMils: 1_000 });
+  const { charged } = await charge(payer, 2);
+  const reversed = charged.slice(0, 1).map((requestId) => ({ organizationId: payer.organizationId, requestId }));
+  await reverseCharges(service.database, reversed, "undelivered");
+  expect(await spending(payer)).toEqual([
+    [5, 5],
+    [5, 5],
+  ]);
+});
+
+test.each([
+  { whose: "organization", limit: { dayMils: 12 }, reason: "daily_limit" },
+  { whose: "organization", limit: { monthMils: 12 }, reason: "monthly_limit" },
+  { whose: "token", limit: { dayMils: 12 }, reason: "token_daily_limit" },
+  { whose: "token", limit: { monthMils: 12 }, reason: "token_monthly_limit" },
+])(
+  "of one batch, the charges beyond the $whose's limit are refused as $reason, whatever admitted them",
+  async (given) => {
+    const payer = await service.organization();
+    if (given.whose === "token") await changeLimits(service.database, "token", payer.tokenId, given.limit);
+    else await changeLimits(service.database, "organization", payer.organizationId, given.limit);
+    expect((await charge(payer, 4)).refused).toEqual([given.reason, given.reason]);
+    expect((await charge(payer, 1, 2)).refused).toEqual([]);
+    expect((await charge(payer, 1, 1)).refused).toEqual([given.reason]);
+    expect((await charge(payer, 1, 0)).refused).toEqual([]);
+  },
+);
+
+test("what a token's limit refuses uses up nothing of the organization's limit", async () => {
+  const payer = await service.organization();
+  const other = { ...payer, tokenId: newId("tok") };
+  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 2 * priceMils });
+  await changeLimits(service.database, "token", payer.tokenId, { dayMils: priceMils });
+  const search = (tokenId: string) => ({
+    requestId: newId("req"),
+    organizationId: payer.organizationId,
+    tokenId,
+    wanted: "charge" as const,
+    priceMils,
+  });
+  const batch = [search(payer.tokenId), search(payer.tokenId), search(payer.tokenId), search(other.tokenId)];
+  const decisions = await decideSettlements(service.database, batch);
+  expect(batch.map(({ requestId }) => decisions.get(requestId)?.reason ?? "charged")).toEqual([
+    "charged",
+    "token_daily_limit",
+    "token_daily_limit",
+    "charged",
+  ]);
+});
+
+test("limits that are removed refuse nothing, and a limit of an unknown organization or token is not set", async () => {
+  const payer = await service.organization();
+  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 0, monthMils: 0 });
+  expect((await charge(payer, 1)).refused).toEqual(["daily_limit"]);
+  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: null, monthMils: null });
+  expect((await charge(payer, 1)).refused).toEqual([]);
+  expect(await changeLimits(service.database, "organization", newId("org"), { dayMils: 1 })).toBeUndefined();
+  expect(await changeLimits(service.database, "token", newId("tok"), { dayMils: 1 })).toBeUndefined();
+});
