@@ -7,6 +7,8 @@ import { openMetrics } from "../../shared/metrics.ts";
 const plan = {
   code: "payg",
   price_mils: 5,
+  price_per_page_mils: null,
+  max_depth: null,
   window_limit: 600,
   window_seconds: 60,
   concurrency: 100,
@@ -16,7 +18,12 @@ const plan = {
 const rowOf = (tokenHash: string) => ({
   organization_id: `org of ${tokenHash}`,
   token_id: `id of ${tokenHash}`,
+  scopes: ["search"],
   suspended: false,
+  day_limit_mils: null,
+  month_limit_mils: null,
+  token_day_limit_mils: null,
+  token_month_limit_mils: null,
   ...plan,
 });
 
