@@ -4,6 +4,7 @@ import { reverseCharges } from "../../shared/credits/deliveries.ts";
 import { changeLimits, type LimitChange } from "../../shared/organizations/limits.ts";
 import { issueToken } from "../../shared/organizations/tokens.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
+import { searchPatiently } from "../harness/clients/patient-search.ts";
 import { Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 
@@ -31,16 +32,11 @@ const secondToken = async (organizationId: string) => {
   if (!issued) throw new Error("no token");
   return issued;
 };
-/** As a caller does that a busy service asks to try again. */
-const searchUntilDecided = async (token: string, keyword: string, api: number) => {
-  for (;;) {
-    const answer = await service.search(token, { keyword }, { api });
-    if (answer.status !== 503) return answer;
-  }
-};
 const searchMany = async (token: string, count: number, name: string) => {
   const answers = await Promise.all(
-    Array.from({ length: count }, (_, at) => searchUntilDecided(token, `${name} ${at}`, at % 2)),
+    Array.from({ length: count }, (_, at) =>
+      searchPatiently(service, token, { keyword: `${name} ${at}` }, { api: at % 2 }),
+    ),
   );
   return answers.map(({ status }) => status).toSorted((a, b) => a - b);
 };

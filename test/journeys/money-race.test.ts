@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { searchPatiently } from "../harness/clients/patient-search.ts";
 import { Service } from "../harness/processes/service.ts";
 import { refusal, reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
@@ -17,7 +18,7 @@ test("200 searches that race for the last credits through two APIs spend them ex
   const { organizationId, token } = await service.organization({ creditMils: affordable * priceMils, terms: {} });
 
   const attempts = await Promise.all(
-    Array.from({ length: 200 }, (_, n) => service.search(token, { keyword: `race ${n}` }, { api: n % 2 })),
+    Array.from({ length: 200 }, (_, n) => searchPatiently(service, token, { keyword: `race ${n}` }, { api: n % 2 })),
   );
 
   const count = (status: number) => attempts.filter((attempt) => attempt.status === status).length;
