@@ -183,22 +183,30 @@ export interface Credit {
   decided: string[];
 }
 
+const creditWith = (decided: string) =>
+  `select o.balance_mils, o.version, spending_text(o.day, o.spent_day_mils, o.spent_month_mils) as spending,
+     spending_text(t.day, t.spent_day_mils, t.spent_month_mils) as token_spending, ${decided} as decided
+   from organization_spending o left join token_spending t on t.token_id = $2
+   where o.organization_id = $1`;
+// The first does not wait for a lock of the ledger.
+const creditStatement = { name: "read_credit", text: creditWith("array[]::text[]") };
+const creditAndDecidedStatement = {
+  name: "read_credit_and_decided",
+  text: creditWith(
+    "array(select l.request_id from ledger_entries l where l.request_id = any($3) and l.kind in ('charge', 'refund'))",
+  ),
+};
+
 /** Reads an organization's current credit. @returns undefined if the organization does not exist. */
 export async function readCredit(
   database: Database,
   organizationId: string,
   { tokenId, requestIds = [] }: { tokenId?: string; requestIds?: readonly string[] } = {},
 ): Promise<Credit | undefined> {
-  const { rows } = await database.query({
-    name: "read_credit",
-    text: `select o.balance_mils, o.version, spending_text(o.day, o.spent_day_mils, o.spent_month_mils) as spending,
-             spending_text(t.day, t.spent_day_mils, t.spent_month_mils) as token_spending,
-             array(select l.request_id from ledger_entries l
-                   where l.request_id = any($3) and l.kind in ('charge', 'refund')) as decided
-           from organization_spending o left join token_spending t on t.token_id = $2
-           where o.organization_id = $1`,
-    values: [organizationId, tokenId, requestIds],
-  });
+  const { rows } =
+    requestIds.length > 0
+      ? await database.query({ ...creditAndDecidedStatement, values: [organizationId, tokenId, requestIds] })
+      : await database.query({ ...creditStatement, values: [organizationId, tokenId] });
   if (!rows[0]) return undefined;
   const { balance_mils: balanceMils, version, spending, token_spending: ofToken, decided } = creditRow.parse(rows[0]);
   return {
