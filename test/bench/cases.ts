@@ -59,6 +59,7 @@ export const cases: readonly Case[] = [
   ...[1, 16, 64, 256].map(atConnections),
   { ...usual, name: "one-organization", callers: "one", beside: ["yardstick"] },
   { ...usual, name: "keyed", request: "keyed" },
+  { ...usual, name: "spending-limits", callers: "spending-limits" },
   { ...usual, name: "equal", request: "equal" },
   { ...usual, name: "depth-100", request: "depth-100" },
   { ...usual, name: "mcp", request: "mcp" },

@@ -7,8 +7,8 @@ export type ContestantName = (typeof contestantNames)[number];
 export const processKinds = ["api", "worker", "redis", "postgres", "provider", "generator"] as const;
 export type ProcessKind = (typeof processKinds)[number];
 
-/** Whose tokens a load uses. */
-export type Callers = "hundred" | "one" | "without-credit" | "limited" | "unknown";
+/** Whose tokens a load uses. Those with `spending-limits` are a hundred too, far from their limits. */
+export type Callers = "hundred" | "one" | "spending-limits" | "without-credit" | "limited" | "unknown";
 
 /** How many organizations the callers `hundred` belong to. */
 export const organizationsMax = 100;

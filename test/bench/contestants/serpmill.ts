@@ -1,6 +1,7 @@
 import { setPlan } from "../../../shared/credits/plans.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import type { Shutdown } from "../../../shared/process/shutdown.ts";
+import { changeLimits } from "../../../shared/organizations/limits.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
 import { loadResultSchema } from "../load/load.ts";
@@ -76,10 +77,19 @@ async function createCallers(service: Service): Promise<Record<Callers, string[]
   const tokenOf = async (plan: Parameters<Service["organization"]>[0]) => (await service.organization(plan)).token;
   const hundred: string[] = [];
   for (let at = 0; at < organizationsMax; at += 1) hundred.push(await tokenOf({ creditMils, plan: "bench" }));
+  const withLimits: string[] = [];
+  for (const _ of hundred) {
+    const { organizationId, tokenId, token } = await service.organization({ creditMils, plan: "bench" });
+    const limits = { dayMils: creditMils, monthMils: creditMils };
+    await changeLimits(service.database, "organization", organizationId, limits);
+    await changeLimits(service.database, "token", tokenId, limits);
+    withLimits.push(token);
+  }
   const limited = await tokenOf({ creditMils, terms: { ...terms, windowLimit: 1 } });
   return {
     hundred,
     one: hundred.slice(0, 1),
+    "spending-limits": withLimits,
     "without-credit": [await tokenOf({ creditMils: 0, plan: "bench" })],
     limited: [limited],
     unknown: [unknownToken],
