@@ -1,12 +1,20 @@
 -- Frees the mils of holds whose searches Postgres has decided. The holds stay as places of 0 mils until the process that
 -- decided drops them: a search keeps its place in flight, and a record in flight keeps the hold by which it is swept.
+-- A token's mils stay held until what the token spent contains the decision too: the caller stores that of its own token only.
 -- KEYS: balance, holds, limited tokens.  ARGV: 1 version of a balance that contains the decisions, then request ids.
 -- Returns the mils freed; none if Redis' copy of the balance is older than the decisions.
 local version = tonumber(redis.call('HGET', KEYS[1], 'version'))
 if not version or version < tonumber(ARGV[1]) then return 0 end
 local freed = 0
+
+local function isCounted(token)
+  local spent = redis.call('HGET', KEYS[3], token)
+  return spent and tonumber(string.match(spent, '^%d+')) >= tonumber(ARGV[1])
+end
+
 for at = 2, #ARGV do
-  dropTokenHold(KEYS[3], ARGV[at])
+  local token = string.match(redis.call('HGET', KEYS[3], ARGV[at]) or '', '^%d+:(.*)$')
+  if token and isCounted(token) then dropTokenHold(KEYS[3], ARGV[at]) end
   local hold = redis.call('HGET', KEYS[2], ARGV[at])
   local mils, rest = string.match(hold or '', '^(%d+)(:.*)$')
   if mils and mils ~= '0' then

@@ -1,4 +1,5 @@
 import { defineHoldIndexScripts } from "../../shared/credits/hold-deadlines.ts";
+import { defineOpenHoldScripts } from "../../shared/credits/open-holds.ts";
 import { checkMoneyModel } from "../shared/credits/model/money-model.ts";
 import { Service } from "../harness/processes/service.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
@@ -17,6 +18,7 @@ export async function moneyModel(options: {
   const service = await Service.start({ apis: 0, workers: 0, servers });
   const { database, redis } = service;
   defineHoldIndexScripts(redis);
+  defineOpenHoldScripts(redis);
   say(`money model: ${runs} runs`);
   const promise = {
     what: `${runs} runs of random commands on the real scripts and functions`,

@@ -1,5 +1,6 @@
-import { inScript, inSql, type Mutant, replace, testFile } from "./mutant.ts";
+import { faults, inScript, inSql, type Mutant, replace, testFile } from "./mutant.ts";
 
+const moneyModel = faults("money", "--runs", "1500");
 const journey = testFile("test/journeys/limits.test.ts");
 const ledger = testFile("test/shared/credits/limits.test.ts");
 
@@ -43,6 +44,12 @@ export const spendingLimitMutants: readonly Mutant[] = [
     what: "A search that ends goes on counting as held against the limit of its token.",
     caughtBy: journey,
     edits: [inScript("token-hold.lua", replace("redis.call('HDEL', tokens, id)", "if id then return end"))],
+  },
+  {
+    name: "token-hold-freed-uncounted",
+    what: "The check of one token's credit frees what another token holds, before Redis knows what that token spent.",
+    caughtBy: moneyModel,
+    edits: [inScript("free-decided.lua", replace("if token and isCounted(token) then", "if token then"))],
   },
   {
     name: "spending-limit-unguarded",

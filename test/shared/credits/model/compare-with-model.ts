@@ -1,7 +1,8 @@
 import { deepStrictEqual } from "node:assert/strict";
-import type { PostgresModel } from "./postgres-model.ts";
+import { accountOf, type PostgresModel } from "./postgres-state.ts";
 import { type Participants, keyHashes } from "./participants.ts";
-import { type RedisModel, heldMilsOf } from "./redis-model.ts";
+import { type RedisModel, heldMilsOf, tokenHeldMilsOf } from "./redis-model.ts";
+import { spentMilsOf } from "./limits-model.ts";
 import { checkPostgres, checkRedis } from "./invariants.ts";
 import { redisModelOf, type Model, type Real } from "./model.ts";
 import { readPostgres, readRedis, type PostgresSnapshot, type RedisSnapshot } from "./snapshots.ts";
@@ -18,7 +19,26 @@ export function expectedPostgres(participants: Participants, postgres: PostgresM
     answers: [...postgres.answers]
       .toSorted(([one], [other]) => (one < other ? -1 : 1))
       .map(([key, { requestId, compressed }]) => [key, requestId, compressed]),
+    limits: participants.organizations
+      .flatMap(({ id, tokenIds }) => [id, ...tokenIds].map((owner) => ({ id, owner })))
+      .toSorted((one, other) => (one.owner < other.owner ? -1 : 1))
+      .flatMap(({ id, owner }) => {
+        const limits = postgres.limits.get(owner)?.at(-1);
+        if (!limits) return [];
+        const spentMils = spentMilsOf(accountOf(postgres, id).entries, owner);
+        return [[owner, limits.dayMils ?? null, limits.monthMils ?? null, spentMils, spentMils]];
+      }),
   };
+}
+
+function expectedTokens(redis: RedisModel): Record<string, string> {
+  const { tokens, tokenHolds } = redis;
+  const holding = new Set([...tokenHolds.values()].map(({ tokenId }) => tokenId));
+  return Object.fromEntries([
+    ...[...tokens].map(([tokenId, { version, spending }]) => [tokenId, `${version}:${spending}`]),
+    ...[...tokenHolds].map(([requestId, { mils, tokenId }]) => [requestId, `${mils}:${tokenId}`]),
+    ...[...holding].map((tokenId) => [`held:${tokenId}`, String(tokenHeldMilsOf(redis, tokenId))]),
+  ]);
 }
 
 function expectedRedis(redis: RedisModel): RedisSnapshot {
@@ -28,8 +48,16 @@ function expectedRedis(redis: RedisModel): RedisSnapshot {
     if (request === undefined || fingerprint === undefined) return [hash, {}];
     return [hash, { request, fingerprint, ...(failure && { failure }), ...(answered && { answered: "" }) }];
   });
+  const { balanceMils, version, spending } = balance ?? {};
   return {
-    balance: balance ? { balance: String(balance.balanceMils), version: String(balance.version) } : {},
+    balance: balance
+      ? {
+          balance: String(balanceMils),
+          version: String(version),
+          ...(spending !== undefined && { spent: `${version}:${spending}` }),
+        }
+      : {},
+    tokens: expectedTokens(redis),
     heldMils: heldMilsOf(redis),
     holds: Object.fromEntries([...holds].map(([id, { mils, keyHash }]) => [id, { mils, keyHash }])),
     used,

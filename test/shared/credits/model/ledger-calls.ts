@@ -3,21 +3,18 @@ import fc from "fast-check";
 import { type Decision, decideSettlements, grantCredit } from "../../../../shared/credits/ledger.ts";
 import { confirmDelivered, reverseCharges } from "../../../../shared/credits/deliveries.ts";
 import type { HoldEnd } from "../../../../shared/credits/holds.ts";
+import { limitBehind, type Limits } from "../../../../shared/credits/limits.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
-import {
-  type PostgresModel,
-  decideInModel,
-  type Granted,
-  grantInModel,
-  type Reversed,
-  reverseInModel,
-} from "./postgres-model.ts";
+import { changeLimits } from "../../../../shared/organizations/limits.ts";
+import { decideInModel, type Granted, grantInModel, type Reversed, reverseInModel } from "./postgres-model.ts";
+import type { PostgresModel } from "./postgres-state.ts";
 import { grantsMax, type Search } from "./participants.ts";
 import type { Message } from "./redis-model.ts";
 import {
   redisModelOf,
   type Model,
   messagesOf,
+  noteLimits,
   balanceMessage,
   organizationAt,
   searchOf,
@@ -27,7 +24,7 @@ import {
 
 /** A call of Postgres: its expected effect and result, the real call, and the messages that it sends to Redis. */
 export interface LedgerCall {
-  kind: "decide" | "reverse" | "confirm" | "grant";
+  kind: "decide" | "reverse" | "confirm" | "grant" | "limit";
   description: string;
   organizationIds: string[];
   predict: (postgres: PostgresModel) => unknown;
@@ -56,10 +53,13 @@ export function decideCall(settlements: readonly Settlement[]): LedgerCall {
     make: async (database) => byRequest((await decideSettlements(database, settlements)).values()),
     apply: (model) => {
       model.messagesInFlight.push(...messagesOf(decisions, settlements));
-      // Unless Redis lost data, an admitted search is covered by the balance.
-      const refused = decisions.find(({ isNew, reason }) => isNew && reason === "out_of_credits");
-      if (refused && !model.redisLostData.has(refused.organizationId))
-        throw new Error(`${refused.requestId} was admitted and then refused as out of credits`);
+      // Unless Redis lost data, an admitted search is covered by the balance, and by the limits that it was admitted under.
+      for (const { requestId, organizationId, isNew, reason } of decisions) {
+        const isLimit = limitBehind(reason) !== undefined;
+        const isCovered = !model.redisLostData.has(organizationId) && !(isLimit && model.limitsLag.has(organizationId));
+        if (isNew && isCovered && (isLimit || reason === "out_of_credits"))
+          throw new Error(`${requestId} was admitted and then refused: ${reason}`);
+      }
     },
   };
 }
@@ -128,6 +128,25 @@ function grantCall(grant: { organizationId: string; grantId: string; mils: numbe
   };
 }
 
+/** Sets or removes both limits of an organization or a token. */
+function limitCall(organizationId: string, ownerId: string, limits: Limits): LedgerCall {
+  const owner = ownerId === organizationId ? "organization" : "token";
+  const { dayMils = null, monthMils = null } = limits;
+  return {
+    kind: "limit",
+    description: `limit ${ownerId} to ${dayMils} a day, ${monthMils} a month`,
+    organizationIds: [organizationId],
+    predict: (postgres) => {
+      postgres.limits.set(ownerId, [...(postgres.limits.get(ownerId) ?? []), limits]);
+    },
+    make: async (database) => {
+      if (!(await changeLimits(database, owner, ownerId, { dayMils, monthMils }))) throw new Error(`no ${ownerId}`);
+    },
+    apply: (model) => noteLimits(model, organizationId, false),
+  };
+}
+
+const limitMils = fc.constantFrom(undefined, undefined, 5, 10, 12, 25);
 const settlementChoice = fc.record({
   search: searchChoice,
   wanted: fc.constantFrom("charge" as const, "charge" as const, "refund" as const),
@@ -154,6 +173,10 @@ export const ledgerChoice = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ grant: fc.nat(grantsMax - 1), to: fc.nat(1), mils: fc.constantFrom(0, 3, 5, 10) }),
   },
+  {
+    weight: 2,
+    arbitrary: fc.record({ limit: fc.nat(2), of: fc.nat(1), dayMils: limitMils, monthMils: limitMils }),
+  },
 );
 type LedgerChoice = typeof ledgerChoice extends fc.Arbitrary<infer Wish> ? Wish : never;
 
@@ -171,19 +194,24 @@ export function callOf(model: Model, choice: LedgerChoice): LedgerCall | undefin
     const organizationId = organizationAt(model, choice.to).id;
     return grantCall({ organizationId, grantId, mils: choice.mils, reason: "top-up" });
   }
+  if ("limit" in choice) {
+    const { id, tokenIds } = organizationAt(model, choice.of);
+    const { dayMils, monthMils } = choice;
+    const limits = { ...(dayMils !== undefined && { dayMils }), ...(monthMils !== undefined && { monthMils }) };
+    return limitCall(id, [id, ...tokenIds][choice.limit] ?? id, limits);
+  }
   const settlements = choice.decide.flatMap(({ search, wanted, reason, ifCharged, isRunning }): Settlement[] => {
-    const { requestId, organizationId, key, priceMils } = searchOf(model, search, isHeld);
+    const { requestId, organizationId, tokenId, key, priceMils } = searchOf(model, search, isHeld);
+    const common = { requestId, organizationId, tokenId, key, ifCharged };
     const hold = redisModelOf(model, organizationId).holds.get(requestId);
     // Under a key nothing is abandoned: the search runs on.
     const isAbandoned = isRunning && !key;
-    if (wanted === "refund") return [{ requestId, organizationId, key, wanted, reason, ifCharged, isAbandoned }];
+    if (wanted === "refund") return [{ ...common, wanted, reason, isAbandoned }];
     // A worker runs only admitted searches, but Redis may have lost the hold.
     const mayRun = hold || model.postgres.decided.has(requestId) || model.redisLostData.has(organizationId);
     model.answers += 1;
     const answer = key && gzipSync(`answer ${model.answers} of ${requestId}`);
-    return mayRun
-      ? [{ requestId, organizationId, key, wanted, answer, priceMils: hold?.mils ?? priceMils, ifCharged }]
-      : [];
+    return mayRun ? [{ ...common, wanted, answer, priceMils: hold?.mils ?? priceMils }] : [];
   });
   return settlements.length > 0 ? decideCall(settlements) : undefined;
 }

@@ -2,9 +2,10 @@ import fc from "fast-check";
 import type { Redis } from "ioredis";
 import { holdIndexKey, keysOf } from "../../../../shared/credits/redis-keys.ts";
 import type { Decision, SettlementRequest } from "../../../../shared/credits/ledger.ts";
-import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
+import type { TokenSpending, VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
-import { type PostgresModel, grantInModel } from "./postgres-model.ts";
+import { grantInModel } from "./postgres-model.ts";
+import type { PostgresModel } from "./postgres-state.ts";
 import { type Participants, keyHashes, readable, type Search, searchesMax } from "./participants.ts";
 import { emptyRedis, type RedisModel, type Message } from "./redis-model.ts";
 import type { PostgresSnapshot } from "./snapshots.ts";
@@ -21,6 +22,8 @@ export interface Model {
   redisLostData: Set<string>;
   /** Organizations with a lost message. */
   messagesLost: Set<string>;
+  /** Organizations with holds that were placed under other limits than are in force. Their searches may end at a limit. */
+  limitsLag: Set<string>;
   confirmed: Set<string>;
   /** The commands so far, printed with a counterexample. */
   history: string[];
@@ -49,6 +52,8 @@ export function newModel(participants: Participants): Model {
     paid: new Map(),
     answers: new Map(),
     grants: new Map(),
+    limits: new Map(participants.organizations.map(({ firstLimit: { ownerId, dayMils } }) => [ownerId, [{ dayMils }]])),
+    chargedUnder: new Map(),
   };
   const messagesInFlight: Message[] = [];
   for (const { id: organizationId, firstGrant } of participants.organizations) {
@@ -63,6 +68,7 @@ export function newModel(participants: Participants): Model {
     saved: new Map(),
     redisLostData: new Set(),
     messagesLost: new Set(),
+    limitsLag: new Set(),
     confirmed: new Set(),
     history: [],
     answers: 0,
@@ -87,6 +93,12 @@ export function searchOf(model: Model, choice: number, isLikely: (search: Search
   return search;
 }
 
+/** Notes that limits and the open holds of an organization may disagree, unless it has no open hold. */
+export function noteLimits(model: Model, organizationId: string, agree: boolean): void {
+  if (redisModelOf(model, organizationId).holds.size === 0) model.limitsLag.delete(organizationId);
+  else if (!agree) model.limitsLag.add(organizationId);
+}
+
 export function organizationAt(model: Model, at: number) {
   const organization = model.participants.organizations[at];
   if (!organization) throw new Error(`no organization ${at}`);
@@ -99,11 +111,17 @@ export function withHistory({ participants, history }: Model, step: string, erro
   return new Error(readable(participants, [...history, `${step}: ${reason}`].join("\n")), { cause: error });
 }
 
-/** A message that only brings a balance. */
-export const balanceMessage = (organizationId: string, { balanceMils, version }: VersionedBalance): Message => ({
+/** A message that brings a balance, and what limited tokens spent, and ends no hold. */
+export const balanceMessage = (
+  organizationId: string,
+  { balanceMils, version, spending }: VersionedBalance,
+  tokens: readonly (TokenSpending | undefined)[] = [],
+): Message => ({
   organizationId,
-  balance: { balanceMils, version },
+  balance: { balanceMils, version, ...(spending !== undefined && { spending }) },
+  tokens: tokens.filter((token) => token !== undefined),
   ends: [],
+  frees: [],
 });
 
 /** A request to settle, what a failure after an earlier charge does to the hold, and whether a worker may still have it. */
@@ -118,6 +136,9 @@ export function messagesOf(decisions: readonly Decision[], settlements: readonly
     const message =
       messages.get(settlement.organizationId) ?? balanceMessage(settlement.organizationId, decision.balance);
     messages.set(settlement.organizationId, message);
+    // All decisions of one batch of an organization have one version.
+    const { token } = decision;
+    if (token && message.tokens.every(({ tokenId }) => tokenId !== token.tokenId)) message.tokens.push(token);
     const { requestId, key, wanted } = settlement;
     const paid = decision.kind === "charge" || decision.reason === "already_paid";
     if (wanted === "charge" && paid && !decision.reversed) message.ends.push({ requestId, key, answered: true });
@@ -131,8 +152,8 @@ export function messagesOf(decisions: readonly Decision[], settlements: readonly
 
 /** All keys that Redis may hold for an organization. */
 export function redisKeysOf(organizationId: string): string[] {
-  const { balance, holds, window, abandoned, record } = keysOf(organizationId);
-  return [balance, holds, window, abandoned, ...keyHashes.map(record)];
+  const { balance, holds, window, abandoned, tokens, record } = keysOf(organizationId);
+  return [balance, holds, window, abandoned, tokens, ...keyHashes.map(record)];
 }
 
 /** Removes an organization from Redis, together with the entries of its holds in the index. */

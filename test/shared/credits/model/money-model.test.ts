@@ -3,6 +3,7 @@ import { Redis } from "ioredis";
 import { Shutdown } from "../../../../shared/process/shutdown.ts";
 import { defineHoldIndexScripts } from "../../../../shared/credits/hold-deadlines.ts";
 import { defineHoldScripts } from "../../../../shared/credits/holds.ts";
+import { defineOpenHoldScripts } from "../../../../shared/credits/open-holds.ts";
 import { verifyLedger } from "../../../../shared/credits/verify.ts";
 import { type Database, openDatabase } from "../../../../shared/database/pool.ts";
 import type { LocalServer } from "../../../../shared/local/local-server.ts";
@@ -25,6 +26,7 @@ beforeAll(async () => {
   [fresh, server] = await Promise.all([freshDatabase(), freshRedis()]);
   redis = new Redis(server.url);
   defineHoldScripts(redis);
+  defineOpenHoldScripts(redis);
   defineHoldIndexScripts(redis);
   database = openDatabase({ url: fresh.url, name: "test", sizeMax: 4, log, shutdown });
 });
@@ -45,8 +47,10 @@ test(
       expect.arrayContaining([
         "admit: held",
         "admit: short",
+        "admit: over",
         "deliver: abandoned",
         "decide",
+        "limit",
         "reverse",
         "race of 2",
         "deliver, then keep",

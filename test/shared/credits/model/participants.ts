@@ -4,19 +4,31 @@ import type { Plan } from "../../../../shared/credits/plans.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
 import { newId } from "../../../../shared/ids.ts";
 import { createOrganization } from "../../../../shared/organizations/organizations.ts";
+import { changeLimits } from "../../../../shared/organizations/limits.ts";
+import { issueToken } from "../../../../shared/organizations/tokens.ts";
 
 /** A search that commands can choose, with everything about it that never changes. */
 export interface Search {
   requestId: string;
   organizationId: string;
+  tokenId: string;
   plan: Plan;
   priceMils: number;
   key: IdempotencyKey | undefined;
 }
 
+/** One of the two organizations of a run. Its searches come from its two tokens in turn. */
+export interface ModelOrganization {
+  id: string;
+  plan: Plan;
+  tokenIds: string[];
+  firstGrant: { grantId: string; mils: number; reason: string };
+  firstLimit: { ownerId: string; dayMils: number };
+}
+
 /** The participants of one run: two new organizations with little credit, their searches, and the ids of grants. */
 export interface Participants {
-  organizations: { id: string; plan: Plan; firstGrant: { grantId: string; mils: number; reason: string } }[];
+  organizations: ModelOrganization[];
   searches: Search[];
   grantIds: string[];
 }
@@ -60,15 +72,20 @@ export async function createParticipants(database: Database): Promise<Participan
       const id = made?.organizationId ?? "";
       const firstGrant = { grantId: newId("grant"), mils: firstGrantsMils[at] ?? 0, reason: "first" };
       await grantCredit(database, { organizationId: id, ...firstGrant });
-      return { id, plan, firstGrant };
+      const tokens = [await issueToken(database, id), await issueToken(database, id)];
+      const tokenIds = tokens.map((token) => token?.tokenId ?? "");
+      // Commands change it, or set others.
+      const firstLimit = { ownerId: at === 0 ? (tokenIds[0] ?? "") : id, dayMils: 10 };
+      await changeLimits(database, at === 0 ? "token" : "organization", firstLimit.ownerId, firstLimit);
+      return { id, plan, tokenIds, firstGrant, firstLimit };
     }),
   );
   return {
     organizations,
-    searches: searches.flatMap(({ of, ...search }) => {
-      const organization = organizations[of];
-      const { id = "", plan } = organization ?? {};
-      return plan ? [{ key: undefined, ...search, requestId: newId("req"), organizationId: id, plan }] : [];
+    searches: searches.flatMap(({ of, ...search }, at) => {
+      const { id = "", plan, tokenIds = [] } = organizations[of] ?? {};
+      const tokenId = tokenIds[at % 2] ?? "";
+      return plan ? [{ key: undefined, ...search, requestId: newId("req"), organizationId: id, tokenId, plan }] : [];
     }),
     grantIds: Array.from({ length: grantsMax }, () => newId("grant")),
   };
@@ -78,6 +95,9 @@ export async function createParticipants(database: Database): Promise<Participan
 export function readable(participants: Participants, text: string): string {
   const names = new Map<string, string>([
     ...participants.organizations.map(({ id }, at): [string, string] => [id, `organization ${at}`]),
+    ...participants.organizations.flatMap(({ tokenIds }, at) =>
+      tokenIds.map((id, place): [string, string] => [id, `token ${place} of ${at}`]),
+    ),
     ...participants.searches.map(({ requestId }, at): [string, string] => [requestId, `search ${at}`]),
     ...participants.grantIds.map((id, at): [string, string] => [id, `grant ${at}`]),
   ]);

@@ -2,52 +2,17 @@ import { gunzipSync } from "node:zlib";
 import type { Decision, SettlementRequest, RefundReason } from "../../../../shared/credits/ledger.ts";
 import type { Reversal } from "../../../../shared/credits/deliveries.ts";
 import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
+import { guardOf, spendingOf, tokenSpendingOf } from "./limits-model.ts";
+import { accountOf, type Entry, keyOf, type ModelAnswer, type PostgresModel } from "./postgres-state.ts";
 
 /** The expected content of Postgres, computed one search after the other. */
 
-export interface Entry {
-  version: number;
-  kind: "grant" | "charge" | "refund" | "reversal";
-  mils: number;
-  /** The balance after this entry. */
-  balanceMils: number;
-  /** The request or the grant. */
-  subject: string;
-  reason: string | null;
-}
-
-export interface Account extends VersionedBalance {
-  entries: Entry[];
-}
-
-export interface ModelAnswer {
-  requestId: string;
-  /** As it is stored, in hexadecimal. */
-  compressed: string;
-}
-
-export interface PostgresModel {
-  accounts: Map<string, Account>;
-  decided: Map<string, Pick<Decision, "organizationId" | "kind" | "chargedMils" | "reason">>;
-  reversed: Set<string>;
-  undelivered: Set<string>;
-  /** The fingerprint that a key has paid for, by {@link keyOf}. */
-  paid: Map<string, string>;
-  /** The answer under a key that has paid, by {@link keyOf}. */
-  answers: Map<string, ModelAnswer>;
-  /** The organization of each grant, by the id of the grant. */
-  grants: Map<string, string>;
-}
-
-export const keyOf = (organizationId: string, keyHash: string) => `${organizationId} ${keyHash}`;
-
-export function accountOf(postgres: PostgresModel, organizationId: string): Account {
-  const account = postgres.accounts.get(organizationId);
-  if (!account) throw new Error(`no account of ${organizationId}`);
-  return account;
-}
-
 export function balanceOf(postgres: PostgresModel, organizationId: string): VersionedBalance {
+  return { ...pairOf(postgres, organizationId), ...spendingOf(postgres, organizationId, organizationId) };
+}
+
+/** The balance as grants and reversals return it, without what was spent. */
+export function pairOf(postgres: PostgresModel, organizationId: string): VersionedBalance {
   const { balanceMils, version } = accountOf(postgres, organizationId);
   return { balanceMils, version };
 }
@@ -63,21 +28,20 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
   const firsts = settlements.filter(
     ({ requestId }, at) => settlements.findIndex((settlement) => settlement.requestId === requestId) === at,
   );
-  const beginsMils = new Map([...postgres.accounts].map(([id, { balanceMils }]) => [id, balanceMils]));
-  const askedMils = new Map<string, number>();
+  const guard = guardOf(postgres);
+  // Of several searches under one key only the first asks the guard; if it is refused, the others are refused like it.
+  const refusedKeys = new Map<string, RefundReason>();
   const fresh = new Set<string>();
   for (const settlement of firsts) {
-    const { requestId, organizationId, key } = settlement;
+    const { requestId, organizationId, key, tokenId = null } = settlement;
     if (postgres.decided.has(requestId)) continue;
-    const verdict = judge(postgres, settlement, (mils) => {
-      // The first search of a batch that exceeds the balance is refused, and so are all later ones.
-      const asked = (askedMils.get(organizationId) ?? 0) + mils;
-      askedMils.set(organizationId, asked);
-      return asked <= (beginsMils.get(organizationId) ?? 0);
-    });
+    const verdict = judge(postgres, settlement, refusedKeys, guard);
     const charged = verdict.kind === "charge";
     const mils = charged ? 0 - verdict.chargedMils : 0;
-    write(postgres, organizationId, { kind: verdict.kind, mils, subject: requestId, reason: verdict.reason ?? null });
+    const reason = verdict.reason ?? null;
+    write(postgres, organizationId, { kind: verdict.kind, mils, subject: requestId, reason, tokenId });
+    const owners = [organizationId, tokenId ?? ""];
+    postgres.chargedUnder.set(requestId, new Map(owners.map((id) => [id, postgres.limits.get(id)?.at(-1) ?? {}])));
     postgres.decided.set(requestId, { organizationId, ...verdict });
     fresh.add(requestId);
     if (charged && key) {
@@ -99,9 +63,12 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
     // A charge by this very call has brought its answer.
     const paysNow = known.kind === "charge" && fresh.has(requestId);
     const stored = bringsAnswers && !paysNow ? storedFor(postgres, settlement) : undefined;
+    const decision = accountOf(postgres, known.organizationId).entries.find(({ subject }) => subject === requestId);
+    const token = tokenSpendingOf(postgres, known.organizationId, decision?.tokenId);
     return [
       {
         ...(stored && { stored }),
+        ...(token && { token }),
         requestId,
         ...known,
         isNew: fresh.has(requestId),
@@ -126,13 +93,21 @@ export const expandedAnswer = ({ requestId, compressed }: ModelAnswer) => ({
   body: gunzipSync(Buffer.from(compressed, "hex")),
 });
 
-function judge(postgres: PostgresModel, settlement: SettlementRequest, covers: (mils: number) => boolean) {
+function judge(
+  postgres: PostgresModel,
+  settlement: SettlementRequest,
+  refusedKeys: Map<string, RefundReason>,
+  guard: ReturnType<typeof guardOf>,
+) {
   const refund = (reason: RefundReason) => ({ kind: "refund" as const, chargedMils: 0, reason });
   if (settlement.wanted === "refund") return refund(settlement.reason);
-  const paid = settlement.key && postgres.paid.get(keyOf(settlement.organizationId, settlement.key.hash));
-  if (paid !== undefined)
-    return refund(paid === settlement.key?.fingerprint ? "already_paid" : "idempotency_key_reused");
-  if (!covers(settlement.priceMils)) return refund("out_of_credits");
+  const { organizationId, key } = settlement;
+  const keyName = key && keyOf(organizationId, key.hash);
+  const paid = keyName && postgres.paid.get(keyName);
+  if (paid !== undefined) return refund(paid === key?.fingerprint ? "already_paid" : "idempotency_key_reused");
+  const refused = (keyName && refusedKeys.get(keyName)) ?? guard(settlement);
+  if (refused && keyName) refusedKeys.set(keyName, refused);
+  if (refused) return refund(refused);
   return { kind: "charge" as const, chargedMils: settlement.priceMils, reason: undefined };
 }
 
@@ -149,15 +124,15 @@ export function reverseInModel(
     const given = accountOf(postgres, organizationId).entries.filter(
       ({ kind, subject }) => kind === "charge" && named.has(subject) && postgres.undelivered.has(subject),
     );
-    for (const { mils, subject } of given) {
-      write(postgres, organizationId, { kind: "reversal", mils: 0 - mils, subject, reason });
+    for (const { mils, subject, tokenId } of given) {
+      write(postgres, organizationId, { kind: "reversal", mils: 0 - mils, subject, reason, tokenId });
       postgres.undelivered.delete(subject);
       postgres.reversed.add(subject);
     }
     return {
       organizationId,
       requestIds: given.map(({ subject }) => subject),
-      balance: balanceOf(postgres, organizationId),
+      balance: pairOf(postgres, organizationId),
     };
   });
 }
@@ -171,7 +146,8 @@ export function grantInModel(
   const { organizationId, grantId, mils, reason } = grant;
   const owner = postgres.grants.get(grantId);
   if (owner !== undefined && owner !== organizationId) return "refused";
-  if (owner === undefined) write(postgres, organizationId, { kind: "grant", mils, subject: grantId, reason });
+  const entry = { kind: "grant" as const, mils, subject: grantId, reason, tokenId: null };
+  if (owner === undefined) write(postgres, organizationId, entry);
   postgres.grants.set(grantId, organizationId);
-  return { fresh: owner === undefined, ...balanceOf(postgres, organizationId) };
+  return { fresh: owner === undefined, ...pairOf(postgres, organizationId) };
 }

@@ -1,11 +1,17 @@
 import type { HoldEnd } from "../../../../shared/credits/holds.ts";
-import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
+import type { PayerLimits } from "../../../../shared/credits/limits.ts";
+import type { TokenSpending, VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
+import { milsIn } from "./limits-model.ts";
 import type { Search } from "./participants.ts";
 
 /** The expected content of Redis for one organization, and the expected effect of each script. */
 export interface RedisModel {
   balance: VersionedBalance | undefined;
   holds: Map<string, { mils: number; keyHash: string; late: boolean }>;
+  /** What limited tokens spent. */
+  tokens: Map<string, TokenSpending>;
+  /** What searches hold against the limits of their tokens. */
+  tokenHolds: Map<string, { mils: number; tokenId: string }>;
   used: number;
   records: Map<string, KeyRecord>;
   /** Searches that count as abandoned. None is old enough to be forgotten in a run. */
@@ -23,23 +29,60 @@ interface KeyRecord {
 export interface Message {
   organizationId: string;
   balance: VersionedBalance;
+  tokens: TokenSpending[];
   ends: HoldEnd[];
+  /** Searches that this balance has decided, whose holds give back their mils once Redis has it. */
+  frees: string[];
 }
 
 export const emptyRedis = (): RedisModel => ({
   balance: undefined,
   holds: new Map(),
+  tokens: new Map(),
+  tokenHolds: new Map(),
   used: 0,
   records: new Map(),
   abandoned: new Set(),
 });
 export const heldMilsOf = ({ holds }: RedisModel) => [...holds.values()].reduce((sum, { mils }) => sum + mils, 0);
+export const tokenHeldMilsOf = ({ tokenHolds }: RedisModel, of: string) =>
+  [...tokenHolds.values()].reduce((sum, { mils, tokenId }) => (tokenId === of ? sum + mils : sum), 0);
+
+/** Whether Redis knows what counts against these limits. */
+export const knowsSpending = ({ balance, tokens }: RedisModel, { organization, token }: PayerLimits = {}): boolean =>
+  balance !== undefined && (!organization || balance.spending !== undefined) && (!token || tokens.has(token.tokenId));
+
+/** The refusal of a search that could exceed a limit. */
+function overLimit(redis: RedisModel, limits: PayerLimits | undefined, priceMils: number): object | undefined {
+  const version = redis.balance?.version;
+  for (const scope of ["organization", "token"] as const) {
+    const own = limits?.[scope];
+    if (!own) continue;
+    const tokenId = limits.token?.tokenId ?? "";
+    const spending = scope === "token" ? redis.tokens.get(tokenId)?.spending : redis.balance?.spending;
+    if (spending === undefined) return { outcome: "cold" };
+    const heldMils = scope === "token" ? tokenHeldMilsOf(redis, tokenId) : heldMilsOf(redis);
+    const spentMils = milsIn(spending);
+    const exceeds = (limit = Number.POSITIVE_INFINITY) => spentMils + heldMils + priceMils > limit;
+    const period = exceeds(own.dayMils) ? "day" : exceeds(own.monthMils) ? "month" : undefined;
+    if (period) return { outcome: "over", limit: { scope, period }, spentMils, heldMils, version };
+  }
+  return undefined;
+}
+
+interface AdmissionChoice {
+  priceMils: number;
+  closed: boolean;
+  late: boolean;
+  remembered: boolean;
+  limits: PayerLimits | undefined;
+}
 
 /** The expected reply of admit.lua. The count of the window is in {@link RedisModel.used}. */
 export function admitInModel(
   redis: RedisModel,
   { requestId, plan, key }: Search,
-  { priceMils, closed, late, remembered }: { priceMils: number; closed: boolean; late: boolean; remembered: boolean },
+  { priceMils, closed, late, remembered, limits }: AdmissionChoice,
 ): object {
   if (remembered) return { outcome: "remembered" };
   const record = key && redis.records.get(key.hash);
@@ -56,21 +99,30 @@ export function admitInModel(
   const availableMils = redis.balance.balanceMils - heldMils;
   if (priceMils > 0 && availableMils < priceMils)
     return { outcome: "short", availableMils: Math.max(0, availableMils), heldMils, version: redis.balance.version };
+  const over = priceMils > 0 ? overLimit(redis, limits, priceMils) : undefined;
+  if (over) return over;
   if (redis.holds.size >= plan.concurrency) return { outcome: "crowded" };
   if (!key && redis.abandoned.size >= plan.concurrency) return { outcome: "abandoned" };
   if (redis.used >= plan.windowLimit) return { outcome: "limited" };
   redis.used += 1;
+  const token = priceMils > 0 ? limits?.token : undefined;
+  if (token && !redis.holds.has(requestId))
+    redis.tokenHolds.set(requestId, { mils: priceMils, tokenId: token.tokenId });
   if (!redis.holds.has(requestId)) redis.holds.set(requestId, { mils: priceMils, keyHash: key?.hash ?? "", late });
   if (key) redis.records.set(key.hash, { requestId, fingerprint: key.fingerprint });
   return { outcome: "held", remainingMils: Math.max(0, availableMils - priceMils) };
 }
 
 /** The expected effect of settle.lua. */
-export function settleInModel(redis: RedisModel, { balance, ends }: Message): void {
-  if (!redis.balance || balance.version > redis.balance.version) redis.balance = balance;
+export function settleInModel(redis: RedisModel, { balance, tokens, ends }: Message): void {
+  const versionsAhead = balance.version - (redis.balance?.version ?? -1);
+  if (versionsAhead > 0 || (versionsAhead === 0 && balance.spending !== undefined)) redis.balance = balance;
+  for (const token of tokens)
+    if (token.version >= (redis.tokens.get(token.tokenId)?.version ?? 0)) redis.tokens.set(token.tokenId, token);
   for (const { requestId, key, answered, failure, abandoned } of ends) {
     const hold = redis.holds.get(requestId);
     if (abandoned) redis.abandoned.add(requestId);
+    if (hold) redis.tokenHolds.delete(requestId);
     if (abandoned !== "running") redis.holds.delete(requestId);
     else if (hold) hold.mils = 0;
     const record = key && redis.records.get(key.hash);
@@ -78,5 +130,16 @@ export function settleInModel(redis: RedisModel, { balance, ends }: Message): vo
     if (answered) record.answered = true;
     else if (failure === undefined) redis.records.delete(key.hash);
     else record.failure = failure;
+  }
+}
+
+/** The expected effect of free-decided.lua. */
+export function freeInModel(redis: RedisModel, { balance, frees }: Message): void {
+  if ((redis.balance?.version ?? -1) < balance.version) return;
+  for (const requestId of frees) {
+    const hold = redis.holds.get(requestId);
+    if (hold) hold.mils = 0;
+    const tokenId = redis.tokenHolds.get(requestId)?.tokenId ?? "";
+    if ((redis.tokens.get(tokenId)?.version ?? -1) >= balance.version) redis.tokenHolds.delete(requestId);
   }
 }

@@ -1,21 +1,25 @@
 import { deepStrictEqual } from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { findOverdueHolds, indexHolds, readOpenHolds } from "../../../../shared/credits/hold-deadlines.ts";
 import { admit } from "../../../../shared/credits/admit.ts";
-import { readUsage, settleHolds } from "../../../../shared/credits/holds.ts";
+import { settleHolds } from "../../../../shared/credits/holds.ts";
+import { freeDecidedHolds } from "../../../../shared/credits/open-holds.ts";
 import { keysOf } from "../../../../shared/credits/redis-keys.ts";
 import type { IdempotencyKey } from "../../../../shared/credits/idempotency-key.ts";
-import { readCredit } from "../../../../shared/credits/ledger.ts";
 import { nameOfKey, readPaidKeys } from "../../../../shared/credits/paid-keys.ts";
 import { readStoredAnswers } from "../../../../shared/credits/stored-answers.ts";
-import { balanceOf, expandedAnswer, keyOf } from "./postgres-model.ts";
-import { admitInModel, emptyRedis, heldMilsOf, type Message, settleInModel } from "./redis-model.ts";
+import { balanceOf, expandedAnswer } from "./postgres-model.ts";
+import { keyOf } from "./postgres-state.ts";
+import { payerLimitsOf, tokenSpendingOf } from "./limits-model.ts";
+import { admitInModel, emptyRedis, freeInModel, knowsSpending, type Message, settleInModel } from "./redis-model.ts";
 import { decideCall } from "./ledger-calls.ts";
 import { callAlone } from "./ledger-steps.ts";
 import {
   redisModelOf,
   type Model,
   balanceMessage,
+  noteLimits,
   organizationAt,
   type Real,
   redisKeysOf,
@@ -27,7 +31,8 @@ import {
 import { searchesMax } from "./participants.ts";
 import { steps } from "./step.ts";
 
-const organization = fc.nat(1);
+/** One of the two organizations. */
+export const organization = fc.nat(1);
 const budgetMs = 3_600_000;
 // A hold with a budget of 0 is overdue at once, a hold with an hour only at the end of the run.
 const overdueNowMs = -1_000;
@@ -43,10 +48,12 @@ export const admission = steps(
     // As if an earlier version had been paid, which did not store answers.
     findsAnswer: fc.nat(3).map((n) => n > 0),
     staysCold: fc.nat(7).map((n) => n === 7),
+    // An API may know the limits as they were before their last change.
+    limitsAge: fc.nat(7).map((n) => (n === 7 ? (2 as const) : (1 as const))),
   }),
   async (model, real, given) => {
     const search = searchOf(model, given.search, ({ requestId: id }) => !model.postgres.decided.has(id));
-    const { requestId, organizationId, key } = search;
+    const { requestId, organizationId, tokenId, key } = search;
     const decided = model.postgres.decided.get(requestId);
     // An admission can arrive twice and late, but never after its search was charged.
     if (decided?.kind === "charge" || decided?.reason === "already_paid") return;
@@ -54,10 +61,14 @@ export const admission = steps(
     const priceMils = isPaid ? 0 : search.priceMils;
     const remembered = isPaid && given.findsAnswer;
     const redisModel = redisModelOf(model, organizationId);
-    if (!redisModel.balance && !given.staysCold)
-      await deliver(model, real, balanceMessage(organizationId, balanceOf(model.postgres, organizationId)));
-    const predicted = admitInModel(redisModel, search, { ...given, priceMils, remembered });
-    const request = { ...search, priceMils, budgetMs: given.late ? 0 : budgetMs, closed: given.closed, remembered };
+    const limits = payerLimitsOf(model.postgres, search, given.limitsAge);
+    if (!knowsSpending(redisModel, limits) && !given.staysCold)
+      await deliver(model, real, creditMessage(model, organizationId, tokenId));
+    noteLimits(model, organizationId, true);
+    const predicted = admitInModel(redisModel, search, { ...given, priceMils, remembered, limits });
+    noteLimits(model, organizationId, isDeepStrictEqual(limits, payerLimitsOf(model.postgres, search)));
+    const budget = given.late ? 0 : budgetMs;
+    const request = { ...search, priceMils, limits, budgetMs: budget, closed: given.closed, remembered };
     const { window, ...answer } = await admit(real.redis, request);
     model.history.push(`admit ${requestId} for ${priceMils} mils: ${answer.outcome}`);
     real.met(`admit: ${answer.outcome}${priceMils === 0 ? " at no price" : ""}`);
@@ -66,6 +77,12 @@ export const admission = steps(
     deepStrictEqual({ ...answer, used: window.used }, { ...predicted, used: redisModel.used });
   },
 );
+
+/** What an API copies to Redis for a caller: the balance, and what the organization and the token spent. */
+export const creditMessage = ({ postgres }: Model, organizationId: string, tokenId: string): Message =>
+  balanceMessage(organizationId, balanceOf(postgres, organizationId), [
+    tokenSpendingOf(postgres, organizationId, tokenId),
+  ]);
 
 /** Reads from Postgres what a key has paid for. @returns whether it has paid for this query. */
 async function lookUp(model: Model, real: Real, organizationId: string, key: IdempotencyKey): Promise<boolean> {
@@ -82,16 +99,20 @@ async function lookUp(model: Model, real: Real, organizationId: string, key: Ide
 }
 
 export async function deliver(model: Model, real: Real, message: Message): Promise<void> {
-  const { organizationId, balance, ends } = message;
+  const { organizationId, balance, tokens, ends, frees } = message;
   const ended = ends.map(
     ({ requestId, answered, failure, abandoned }) =>
       `${requestId} ${answered ? "answered" : (failure ?? "freed")}${abandoned ? `, abandoned, ${abandoned}` : ""}`,
   );
   model.history.push(
-    `deliver ${balance.balanceMils} mils of version ${balance.version} to ${organizationId}: ${ended.join("; ")}`,
+    `deliver ${balance.balanceMils} mils of version ${balance.version} to ${organizationId}: ${ended.join("; ")}${frees.length > 0 ? ` frees ${frees.join(", ")}` : ""}`,
   );
-  settleInModel(redisModelOf(model, organizationId), message);
-  await settleHolds(real.redis, organizationId, balance, ends);
+  const redisModel = redisModelOf(model, organizationId);
+  settleInModel(redisModel, message);
+  await settleHolds(real.redis, organizationId, balance, ends, tokens);
+  freeInModel(redisModel, message);
+  if (frees.length > 0) await freeDecidedHolds(real.redis, organizationId, balance.version, frees);
+  if (frees.length > 0) real.met("deliver: frees");
   if (ends.some(({ abandoned }) => abandoned)) real.met("deliver: abandoned");
   // The end of a record expires after seconds, which a slow run may take.
   for (const { key } of ends) if (key) await real.redis.persist(keysOf(organizationId).record(key.hash));
@@ -112,43 +133,6 @@ export const delivery = steps(
       model.history.push(`lose version ${message.balance.version} to ${message.organizationId}`);
     } else await deliver(model, real, message);
     real.met(`deliver, then ${afterwards}`);
-  },
-);
-
-/** Reads a balance from Postgres. Its message may reach Redis long after newer ones. */
-export const readLedgerBalance = steps("read balance", organization, async (model, real, at) => {
-  const { id } = organizationAt(model, at);
-  const balance = balanceOf(model.postgres, id);
-  deepStrictEqual((await readCredit(real.database, id))?.balance, balance);
-  model.history.push(`read version ${balance.version} of ${id}`);
-  model.messagesInFlight.push(balanceMessage(id, balance));
-});
-
-export const usage = steps(
-  "usage",
-  fc.record({ organization, tokenTaken: fc.boolean() }),
-  async (model, real, { organization: at, tokenTaken }) => {
-    const { id, plan } = organizationAt(model, at);
-    const redisModel = redisModelOf(model, id);
-    const limited = !tokenTaken && redisModel.used >= plan.windowLimit;
-    if (!tokenTaken && !limited) redisModel.used += 1;
-    const availableMils =
-      limited || !redisModel.balance ? 0 : Math.max(0, redisModel.balance.balanceMils - heldMilsOf(redisModel));
-    const outcome = limited ? "limited" : redisModel.balance ? "read" : "cold";
-    const {
-      window,
-      creditState,
-      spent: _,
-      ...answer
-    } = await readUsage(real.redis, { organizationId: id, plan }, tokenTaken);
-    real.met(`usage: ${answer.outcome}`);
-    deepStrictEqual({ ...answer, used: window.used }, { outcome, availableMils, used: redisModel.used });
-    const expected = {
-      ...redisModel.balance,
-      heldMils: heldMilsOf(redisModel),
-      searchesInFlight: redisModel.holds.size,
-    };
-    deepStrictEqual(creditState, outcome === "read" ? expected : undefined);
   },
 );
 
