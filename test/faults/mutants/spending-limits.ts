@@ -28,7 +28,7 @@ export const spendingLimitMutants: readonly Mutant[] = [
   {
     name: "spending-not-seeded",
     what: "A Redis that does not know what was spent counts from nothing, and does not ask Postgres.",
-    caughtBy: journey,
+    caughtBy: moneyModel,
     edits: [
       inScript(
         "admit.lua",
