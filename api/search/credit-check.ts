@@ -52,9 +52,12 @@ export class CreditCheck {
   }
 
   /** Copies what Postgres has of the caller's credit to Redis, which has lost it. @throws {CallerError} `unavailable` */
-  async copy({ organizationId, tokenId }: Payer): Promise<void> {
+  async copy({ organizationId, tokenId, limits }: Payer & Pick<Caller, "limits">): Promise<void> {
     const credit = await fromPostgres(readCredit(this.#parts.database, organizationId, { tokenId }));
     if (!credit) throw new Error(`the organization ${organizationId} has disappeared`);
+    // Limits that Postgres does not know any more: it was restored from the past. This process forgets them within 2 s.
+    const isKnown = (!limits?.organization || credit.balance.spending) && (!limits?.token || credit.token);
+    if (!isKnown) throw unavailable("balance_unreadable");
     await this.#store(organizationId, credit);
   }
 

@@ -54,7 +54,7 @@ export async function readOwnLimits(database: Querying, owner: Owner, id: string
 }
 
 /**
- * Changes limits. What was spent before on this UTC day and in this month counts; for a token, except for searches that were
+ * Changes limits, in a transaction. What was spent before on this UTC day and in this month counts; for a token, except for searches that were
  * charged before the release that records tokens.
  * @returns the limits before and after; undefined if the organization or the token does not exist.
  */
@@ -64,6 +64,8 @@ export async function changeLimits(
   id: string,
   { dayMils, monthMils }: LimitChange,
 ): Promise<{ before: OwnLimits; after: OwnLimits } | undefined> {
+  // Two changes at once, each of another period, come one after the other.
+  await database.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [id]);
   const before = await readOwnLimits(database, owner, id);
   if (!before) return undefined;
   const { dayLimitMils, monthLimitMils } = before;
