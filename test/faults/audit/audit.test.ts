@@ -16,6 +16,7 @@ const answerOf = (requestId: string, creditsCharged = priceMils, of = keyword) =
 });
 const attempt: Attempt = {
   organizationId,
+  tokenId: "tok_1",
   keyword,
   key: undefined,
   api: 0,

@@ -13,6 +13,7 @@ export interface AuditedCustomer {
 /** One request for a search, and all that its caller knows about its outcome. */
 export interface Attempt {
   organizationId: string;
+  tokenId: string;
   keyword: string;
   key: string | undefined;
   /** Which API was asked. */

@@ -11,6 +11,7 @@ const answerHead = z.object({ requestId: z.string() });
 export interface CallerRequest {
   organizationId: string;
   token: string;
+  tokenId: string;
   keyword: string;
   /** Without a key nothing is retried. */
   key: string | undefined;
@@ -37,9 +38,9 @@ export async function searchWithRetries(stack: IsolatedStack, request: CallerReq
 
 /** One attempt, at this API or, while it does not listen, at the other. */
 async function search(stack: IsolatedStack, request: CallerRequest, wanted: 0 | 1): Promise<Attempt> {
-  const { organizationId, token, keyword, key, hangUp } = request;
+  const { organizationId, token, tokenId, keyword, key, hangUp } = request;
   const { api, url } = await chooseApi(stack, wanted);
-  const attempt: Attempt = { organizationId, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
+  const attempt: Attempt = { organizationId, tokenId, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
   try {
     const response = await fetch(`${url}/v1/serp/search`, {
       method: "POST",

@@ -36,6 +36,7 @@ export async function auditCase(run: CaseRun, lateMsMax: number): Promise<{ brok
     ...(run.case.keyed ? await unfetchedKey(run) : []),
     ...(run.case.plot === "maintenance starts" ? await missingCopy(run) : []),
     ...(await wrongBalances(stack.service, [customer], evidence.accounts, urls)),
+    ...(await heldByToken(run)),
     ...needlessCalls(run, totals),
     ...run.holds.broken,
     ...stack.processes.flatMap((process) => process.defects()),
@@ -115,6 +116,14 @@ async function missingCopy({ stack, customer }: CaseRun): Promise<string[]> {
   const { balance } = keysOf(customer.organizationId);
   const isThere = await becomes(async () => (await stack.service.redis.exists(balance)) === 1, copyMsMax);
   return isThere ? [] : ["no worker copied the balance to Redis"];
+}
+
+/** Redis counted the searches against the limits of their token, and holds nothing against them any more. */
+async function heldByToken({ stack, customer }: CaseRun): Promise<string[]> {
+  const { organizationId, tokenId } = customer;
+  const { [tokenId]: spent, ...held } = await stack.service.redis.hgetall(keysOf(organizationId).tokens);
+  const left = Object.entries(held).map(([field, mils]) => `${field} still holds ${mils} mils against its token`);
+  return spent === undefined ? [...left, "Redis does not know what the token spent"] : left;
 }
 
 /** The provider is called once for each search, again for each run that takes over, and once more where it failed. */

@@ -1,5 +1,6 @@
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { progressKey as resyncKey } from "../../../worker/resync.ts";
+import type { Organization } from "../../harness/processes/service.ts";
 import type { ProcessExit } from "../../harness/processes/supervised-process.ts";
 import type { Attempt } from "../audit/evidence.ts";
 import { searchWithRetries } from "./caller.ts";
@@ -18,7 +19,7 @@ const halfAStopMs = 6_500;
 export class CaseRun {
   readonly stack: IsolatedStack;
   readonly case: Case;
-  readonly customer: { organizationId: string; token: string; grantedMils: number };
+  readonly customer: Organization & { grantedMils: number };
   readonly keyword: string;
   readonly key: string | undefined;
   readonly holds: HoldWatch;
@@ -74,9 +75,9 @@ export class CaseRun {
 
   async #search(firstApi: 0 | 1 = 0, onAttempt: () => void = () => undefined): Promise<void> {
     const { keyword, key } = this;
-    const { organizationId, token } = this.customer;
+    const { organizationId, token, tokenId } = this.customer;
     const hangUp = this.#hangUp.signal;
-    const request = { organizationId, token, keyword, key, firstApi, hangUp, retryForMs, onAttempt };
+    const request = { organizationId, token, tokenId, keyword, key, firstApi, hangUp, retryForMs, onAttempt };
     this.attempts.push(...(await searchWithRetries(this.stack, request)));
   }
 

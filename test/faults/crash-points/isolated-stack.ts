@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { readCredit } from "../../../shared/credits/ledger.ts";
+import { changeLimits } from "../../../shared/organizations/limits.ts";
 import { startRedis } from "../../../shared/local/redis.ts";
 import { environmentFor } from "../../harness/processes/supervised-process.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
@@ -79,11 +80,18 @@ export class IsolatedStack {
     await Promise.all(this.processes.map((process) => process.ready()));
   }
 
-  /** An organization with credit. Redis has a copy of its balance, unless it is to be cold. */
+  /**
+   * An organization with credit, and limits that let it spend that credit, for itself and its token. Redis has a copy of its
+   * balance and of what both spent, unless it is to be cold.
+   */
   async customer(options: { cold: boolean }): Promise<Organization & { grantedMils: number }> {
+    const { database, redis } = this.service;
     const organization = await this.service.organization({ creditMils: grantedMils });
-    const balance = (await readCredit(this.service.database, organization.organizationId))?.balance;
-    if (balance && !options.cold) await storeBalance(this.service.redis, organization.organizationId, balance);
+    const { organizationId, tokenId } = organization;
+    await changeLimits(database, "organization", organizationId, { dayMils: grantedMils });
+    await changeLimits(database, "token", tokenId, { monthMils: grantedMils });
+    const credit = await readCredit(database, organizationId, { tokenId });
+    if (credit?.token && !options.cold) await storeBalance(redis, organizationId, credit.balance, [credit.token]);
     return { ...organization, grantedMils };
   }
 

@@ -45,17 +45,25 @@ function scriptOf(redis: Redis, sha: unknown): string | undefined {
   return found?.[0].split(":")[0];
 }
 
-/** settle.lua has three arguments, and four more for each hold that it ends. A command may contain several calls of it. */
+/**
+ * settle.lua has five arguments, the fifth is the number of limited tokens. Two more follow for each of these, and four for
+ * each hold that it ends. A command may contain several calls of it.
+ */
 function stepOfSettle([, keys, ...rest]: readonly unknown[]): Step | undefined {
   if (!isAbout(rest.map(String).join(" "))) return undefined;
-  return argumentsPerCall(rest.slice(Number(keys))).some((count) => count > 3) ? "drop" : "store";
+  const endsHolds = (args: readonly unknown[]) => args.length > 5 + 2 * Number(args[4]);
+  return callsIn(rest.slice(Number(keys))).some(endsHolds) ? "drop" : "store";
 }
 
-/** How many arguments each call in a command has. See run-calls.lua. */
-function argumentsPerCall(args: readonly unknown[]): number[] {
-  const counts: number[] = [];
-  for (let at = 0; at < args.length; at += 2 + Number(args[at + 1])) counts.push(Number(args[at + 1]));
-  return counts;
+/** The arguments of each call in a command. See run-calls.lua. */
+function callsIn(args: readonly unknown[]): unknown[][] {
+  const calls: unknown[][] = [];
+  for (let at = 0; at < args.length; ) {
+    const end = at + 2 + Number(args[at + 1]);
+    calls.push(args.slice(at + 2, end));
+    at = end;
+  }
+  return calls;
 }
 
 /** The API and the worker repeat these all the time: a read that found nothing is not the step. */

@@ -5,7 +5,7 @@ import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { ledgerViolations } from "../audit/audit.ts";
 import { priceMils } from "../audit/evidence.ts";
-import type { Cluster, Customer } from "./cluster.ts";
+import { type Cluster, type Customer, type CustomerToken, tokenOf } from "./cluster.ts";
 import type { PlannedRequest } from "./plan.ts";
 
 const timeoutMs = 12_000;
@@ -35,10 +35,13 @@ export class BackgroundTraffic {
     }
   }
 
-  async #run({ kind, api }: PlannedRequest, customer: Customer): Promise<void> {
+  async #run({ kind, api, token, limit }: PlannedRequest, customer: Customer): Promise<void> {
     switch (kind) {
       case "read usage":
-        return this.#readUsage(customer, api);
+        return this.#readUsage(customer, tokenOf(customer, token), api);
+      case "change a limit":
+        if (customer.kind === "capped") await this.#changeLimit(customer, tokenOf(customer, token), limit);
+        return;
       case "verify the ledger":
         return this.#verify();
       case "top up":
@@ -51,9 +54,10 @@ export class BackgroundTraffic {
     }
   }
 
-  async #readUsage(customer: Customer, api: 0 | 1): Promise<void> {
-    const response = await this.#send(customer, api, "/v1/usage", { method: "GET" });
+  async #readUsage(customer: Customer, token: CustomerToken, api: 0 | 1): Promise<void> {
+    const response = await this.#send(token, api, "/v1/usage", { method: "GET" });
     const text = await response.text();
+    if (!token.scopes.includes("usage")) return this.#expect(response, [401, 429, 503], "usage without the scope");
     // The balance is never more than what was granted by the time the answer was read.
     const grantedMils = customer.grantedMils;
     if (response.status !== 200) return this.#expect(response, [402, 429, 503], "usage");
@@ -85,15 +89,25 @@ export class BackgroundTraffic {
     }
   }
 
+  async #changeLimit(
+    { organizationId }: Customer,
+    { tokenId }: CustomerToken,
+    { owner: kind, period, searches }: PlannedRequest["limit"],
+  ): Promise<void> {
+    const id = kind === "token" ? tokenId : organizationId;
+    const mils = searches === null ? null : searches * priceMils;
+    await this.#cluster.limits.change({ kind, organizationId, id }, { [period]: mils });
+  }
+
   async #search(customer: Customer, api: 0 | 1, body: object, status: number): Promise<void> {
     const response = await this.#send(customer, api, "/v1/serp/search", { method: "POST", body: JSON.stringify(body) });
     this.#expect(response, [status, 429, 503], JSON.stringify(body));
   }
 
-  async #send(customer: Customer, api: 0 | 1, path: string, init: RequestInit): Promise<Response> {
+  async #send({ token }: { token: string }, api: 0 | 1, path: string, init: RequestInit): Promise<Response> {
     return fetch(this.#cluster.addressOf(api, path), {
       ...init,
-      headers: { authorization: `Bearer ${customer.token}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
       signal: AbortSignal.timeout(timeoutMs),
     });
   }

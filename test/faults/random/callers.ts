@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { z } from "zod";
 import type { Attempt } from "../audit/evidence.ts";
-import { type Cluster, type Customer, deadlineMs } from "./cluster.ts";
+import { type Cluster, type Customer, type CustomerToken, deadlineMs, tokenOf } from "./cluster.ts";
 import type { Manner, PlannedSearch } from "./plan.ts";
 import { cancel, pipeline } from "./raw-callers.ts";
 
@@ -16,6 +16,7 @@ const answerHead = z.object({ requestId: z.string() });
 
 interface CallerRequest {
   customer: Customer;
+  token: CustomerToken;
   keyword: string;
   key: string | undefined;
   /** The fields of the request besides the keyword. */
@@ -54,10 +55,11 @@ export class Callers {
     if (!customer) throw new Error(`there is no organization ${planned.organization}`);
     const { manner, api, fields, copies, hangUpAfterMs } = planned;
     const key = keyedManners.has(manner) ? randomUUID() : undefined;
-    const search = (at: 0 | 1) => this.searchWithRetries({ customer, keyword, key, fields, api: at });
+    const token = tokenOf(customer, planned.token);
+    const search = (at: 0 | 1) => this.searchWithRetries({ customer, token, keyword, key, fields, api: at });
     switch (manner) {
       case "once":
-        await this.send({ customer, keyword, key, fields, api });
+        await this.send({ customer, token, keyword, key, fields, api });
         return;
       case "pipelining": {
         const keywords = Array.from({ length: copies }, (_, nth) =>
@@ -65,13 +67,13 @@ export class Callers {
         );
         const attempts = await pipeline(
           this.#cluster,
-          keywords.map((one) => ({ customer, api, fields, keyword: one })),
+          keywords.map((one) => ({ customer, token, api, fields, keyword: one })),
         );
         this.attempts.push(...attempts);
         return;
       }
       case "cancelling":
-        this.attempts.push(await cancel(this.#cluster, { customer, api, keyword, fields }, hangUpAfterMs));
+        this.attempts.push(await cancel(this.#cluster, { customer, token, api, keyword, fields }, hangUpAfterMs));
         return;
       case "keyed":
         await search(api);
@@ -80,10 +82,10 @@ export class Callers {
         await Promise.all(Array.from({ length: copies }, (_, copy) => search(copy % 2 === 0 ? 0 : 1)));
         return;
       case "hanging_up":
-        await this.send({ customer, keyword, key, fields, api }, hangUpAfterMs);
+        await this.send({ customer, token, keyword, key, fields, api }, hangUpAfterMs);
         return;
       case "hanging_up_keyed":
-        await this.send({ customer, keyword, key, fields, api }, hangUpAfterMs);
+        await this.send({ customer, token, keyword, key, fields, api }, hangUpAfterMs);
         await search(api);
     }
   }
@@ -100,9 +102,11 @@ export class Callers {
   }
 
   /** One request; the caller hangs up after `hangUpAfterMs`. A missing answer is part of what is returned. */
-  async send({ customer, keyword, key, fields, api }: CallerRequest, hangUpAfterMs?: number): Promise<Attempt> {
-    const { organizationId, token } = customer;
-    const attempt: Attempt = { organizationId, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
+  async send(asked: CallerRequest, hangUpAfterMs?: number): Promise<Attempt> {
+    const { keyword, key, fields, api } = asked;
+    const { token, tokenId } = asked.token;
+    const { organizationId } = asked.customer;
+    const attempt: Attempt = { organizationId, tokenId, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
     const timeout = AbortSignal.timeout(hangUpAfterMs ?? timeoutMs);
     try {
       const response = await request(this.#cluster.addressOf(api, "/v1/serp/search"), {

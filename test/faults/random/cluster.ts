@@ -1,19 +1,31 @@
 import { processUrlOf } from "../../../shared/local/postgres.ts";
 import { createQueue } from "../../../shared/queue/search-queue.ts";
+import { type Scope, scopes as allScopes } from "../../../shared/organizations/scopes.ts";
+import { issueToken } from "../../../shared/organizations/tokens.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { environmentFor } from "../../harness/processes/supervised-process.ts";
 import { priceMils } from "../audit/evidence.ts";
 import { ClusterProcess } from "./cluster-process.ts";
+import { LimitChanges } from "./limits.ts";
 import { openProvider, type ProviderStub } from "./provider.ts";
 import { Servers } from "./servers.ts";
 
 export const organizationsMax = 20;
 export const deadlineMs = 10_000;
 
+export interface CustomerToken {
+  token: string;
+  tokenId: string;
+  scopes: readonly Scope[];
+}
+
 /** An organization of the cluster, and all that was ever granted to it. */
 export interface Customer extends Organization {
-  kind: "rich" | "tight" | "penniless" | "limited";
+  /** Rich, with limits that change; with little credit; with none; or rich and rate-limited. */
+  kind: "rich" | "capped" | "tight" | "penniless" | "limited";
   grantedMils: number;
+  /** The first one is its `token` and has all scopes. */
+  tokens: readonly [CustomerToken, ...CustomerToken[]];
 }
 
 const clockJump = `--import=${new URL("./clock-jump.ts", import.meta.url).href}`;
@@ -29,6 +41,7 @@ export class Cluster {
   readonly apis: readonly [ClusterProcess, ClusterProcess];
   readonly workers: readonly [ClusterProcess, ClusterProcess];
   readonly customers: Customer[] = [];
+  readonly limits: LimitChanges;
   readonly queue: ReturnType<typeof createQueue>;
 
   private constructor(parts: {
@@ -43,6 +56,7 @@ export class Cluster {
     this.provider = parts.provider;
     this.apis = parts.apis;
     this.workers = parts.workers;
+    this.limits = new LimitChanges(parts.service);
     this.queue = createQueue({ url: parts.servers.redis.url });
     this.queue.on("error", () => undefined); // Redis is killed on purpose.
   }
@@ -104,12 +118,33 @@ export class Cluster {
 
   async #prepare(): Promise<void> {
     for (let n = 0; n < organizationsMax; n += 1) {
-      const kind = n < 10 ? "rich" : n < 16 ? "tight" : n < 18 ? "penniless" : "limited";
-      const grantedMils = { rich: 100_000, tight: 40 * priceMils, penniless: 0, limited: 100_000 }[kind];
+      const kind = n < 8 ? "rich" : n < 12 ? "capped" : n < 16 ? "tight" : n < 18 ? "penniless" : "limited";
+      const grantedMils = { rich: 100_000, capped: 100_000, tight: 40 * priceMils, penniless: 0, limited: 100_000 }[
+        kind
+      ];
       const terms = kind === "limited" ? { windowLimit: 20, windowSeconds: 5, concurrency: 4 } : {};
       const organization = await this.service.organization({ creditMils: grantedMils, terms });
-      this.customers.push({ ...organization, kind, grantedMils });
+      const own = { ...organization, scopes: allScopes };
+      const tokens: Customer["tokens"] = kind === "capped" ? [own, ...(await this.#cap(organization))] : [own];
+      this.customers.push({ ...organization, kind, grantedMils, tokens });
     }
     await this.untilReady();
   }
+
+  /** Sets limits for an organization and its token. @returns a token for searches only, with a limit, and one for usage only. */
+  async #cap({ organizationId, tokenId }: Organization): Promise<CustomerToken[]> {
+    const issue = async (scope: Scope): Promise<CustomerToken> => {
+      const issued = await issueToken(this.service.database, organizationId, { scopes: [scope] });
+      if (!issued) throw new Error("no token");
+      return issued;
+    };
+    const searching = await issue("search");
+    await this.limits.change({ kind: "organization", organizationId, id: organizationId }, { dayMils: 20 * priceMils });
+    await this.limits.change({ kind: "token", organizationId, id: tokenId }, { dayMils: 4 * priceMils });
+    await this.limits.change({ kind: "token", organizationId, id: searching.tokenId }, { monthMils: 3 * priceMils });
+    return [searching, await issue("usage")];
+  }
 }
+
+/** The token with which a search or request of the plan is sent. */
+export const tokenOf = ({ tokens }: Customer, nth: number): CustomerToken => tokens[nth % tokens.length] ?? tokens[0];

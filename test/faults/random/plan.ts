@@ -26,6 +26,8 @@ export type Manner = "once" | "keyed" | "doubled" | "hanging_up" | "hanging_up_k
 export interface PlannedSearch {
   manner: Manner;
   organization: number;
+  /** Which token of the organization, counted around. */
+  token: number;
   api: 0 | 1;
   /** The fields of the request besides the keyword. */
   fields: object;
@@ -42,8 +44,12 @@ const backgroundMax = 10_000;
 
 /** What callers and operators do besides searching. */
 export interface PlannedRequest {
-  kind: "read usage" | "verify the ledger" | "top up" | "another engine" | "a bad request";
+  kind: "read usage" | "verify the ledger" | "top up" | "change a limit" | "another engine" | "a bad request";
   organization: number;
+  /** Which token of the organization, counted around. */
+  token: number;
+  /** What becomes of a limit where one changes: of the organization or the token, in searches; null removes it. */
+  limit: { owner: "organization" | "token"; period: "dayMils" | "monthMils"; searches: number | null };
   api: 0 | 1;
   afterMs: number;
 }
@@ -63,6 +69,8 @@ const plannedFault = (names: readonly FaultName[]): fc.Arbitrary<PlannedFault> =
     landed: fc.boolean(),
   });
 
+// Of three: all scopes, searches only, usage only.
+const token = fc.constantFrom(0, 0, 0, 1, 1, 2);
 const weighted = (weight: number, manner: Manner) => ({ weight, arbitrary: fc.constant(manner) });
 
 const plannedSearch: fc.Arbitrary<PlannedSearch> = fc.record({
@@ -76,6 +84,7 @@ const plannedSearch: fc.Arbitrary<PlannedSearch> = fc.record({
     weighted(3, "pipelining"),
   ),
   organization: fc.integer({ min: 0, max: organizationsMax - 1 }),
+  token,
   api: firstOrSecond,
   fields: fc.constantFrom<object[]>(
     { depth: 10 },
@@ -96,10 +105,17 @@ const plannedRequest: fc.Arbitrary<PlannedRequest> = fc.record({
     { weight: 12, arbitrary: fc.constant("read usage" as const) }, // `as const`, or the type would be string.
     { weight: 1, arbitrary: fc.constant("verify the ledger" as const) },
     { weight: 4, arbitrary: fc.constant("top up" as const) },
+    { weight: 4, arbitrary: fc.constant("change a limit" as const) },
     { weight: 2, arbitrary: fc.constant("another engine" as const) },
     { weight: 1, arbitrary: fc.constant("a bad request" as const) },
   ),
   organization: fc.integer({ min: 0, max: organizationsMax - 1 }),
+  token,
+  limit: fc.record({
+    owner: fc.constantFrom("organization" as const, "token" as const),
+    period: fc.constantFrom("dayMils" as const, "monthMils" as const),
+    searches: fc.option(fc.integer({ min: 0, max: 40 })),
+  }),
   api: firstOrSecond,
   afterMs: fc.integer({ min: 10, max: 200 }),
 });

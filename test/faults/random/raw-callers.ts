@@ -6,7 +6,7 @@ import { responsesIn } from "../../abuse/callers/responses.ts";
 import { usableAnswers } from "../../abuse/judges/usable-copies.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { Attempt } from "../audit/evidence.ts";
-import { type Cluster, type Customer, deadlineMs } from "./cluster.ts";
+import { type Cluster, type Customer, type CustomerToken, deadlineMs } from "./cluster.ts";
 
 const timeoutMs = deadlineMs + 6_000;
 // After a cancellation the server answers, ends the connection, or does neither.
@@ -17,6 +17,7 @@ const answerHead = z.object({ requestId: z.string() });
 /** What a caller asks with bytes of its own. */
 export interface RawRequest {
   customer: Customer;
+  token: CustomerToken;
   api: 0 | 1;
   keyword: string;
   /** The fields of the request besides the keyword. */
@@ -29,10 +30,10 @@ export async function pipeline(cluster: Cluster, requests: readonly RawRequest[]
   const [first] = requests;
   if (!first) return [];
   const connection = await open(cluster, first);
-  for (const { customer, api, keyword, fields } of requests) {
-    const { token } = customer;
-    connection?.send(searchBytes({ url: cluster.addressOf(api, "/").href, token }, { keyword, ...fields }));
-  }
+  for (const { token, api, keyword, fields } of requests)
+    connection?.send(
+      searchBytes({ url: cluster.addressOf(api, "/").href, token: token.token }, { keyword, ...fields }),
+    );
   const answersOf = () => responsesIn(connection?.received ?? Buffer.alloc(0)).filter(({ isWhole }) => isWhole);
   // The turn of each comes when the answer before it has been read. If there is none any more, all of them lost this turn.
   let turnAtMs = performance.now();
@@ -54,8 +55,8 @@ export async function pipeline(cluster: Cluster, requests: readonly RawRequest[]
 /** Searches over MCP and cancels with a message, at any moment, also while it is answered. Then it takes all it can get. */
 export async function cancel(cluster: Cluster, request: RawRequest, cancelAfterMs: number): Promise<Attempt> {
   const attempt = newAttempt(request);
-  const { customer, api, keyword, fields } = request;
-  const by = { url: cluster.addressOf(api, "/").href, token: customer.token };
+  const { token, api, keyword, fields } = request;
+  const by = { url: cluster.addressOf(api, "/").href, token: token.token };
   const call = { id: 1, session: newId("mcp") };
   const [calling, cancelling] = [await open(cluster, request), await open(cluster, request)];
   calling?.send(toolCallBytes(by, { ...call, query: { keyword, ...fields } }));
@@ -72,8 +73,9 @@ export async function cancel(cluster: Cluster, request: RawRequest, cancelAfterM
   return attempt;
 }
 
-const newAttempt = ({ customer: { organizationId }, api, keyword }: RawRequest): Attempt => ({
+const newAttempt = ({ customer: { organizationId }, token: { tokenId }, api, keyword }: RawRequest): Attempt => ({
   organizationId,
+  tokenId,
   keyword,
   key: undefined,
   api,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Callers } from "./callers.ts";
 import { indexOf, keywordOf } from "./callers.ts";
-import type { Cluster } from "./cluster.ts";
+import type { Cluster, Customer } from "./cluster.ts";
 import type { PlannedSearch } from "./plan.ts";
 import type { Attempt } from "../audit/evidence.ts";
 
@@ -20,10 +20,11 @@ export async function fetchPaidKeys(
   const unanswered = [...byKey(callers).values()].filter((same) => same.every(({ answer }) => answer?.status !== 200));
   const found = await Promise.all(
     unanswered.map(async ([first]) => {
-      const customer = customers.find(({ organizationId }) => organizationId === first?.organizationId);
+      const sender = first && senderOf(customers, first);
       const fields = planned[indexOf(first?.keyword ?? "")]?.fields;
-      if (!first || !customer || !fields) return [];
-      const { answer, keyword, noAnswer } = await callers.searchWithRetries({ ...first, customer, fields });
+      if (!first || !sender?.token.scopes.includes("search") || !fields) return [];
+      const { customer } = sender;
+      const { answer, keyword, noAnswer } = await callers.searchWithRetries({ ...first, ...sender, fields });
       const isAnswer = answer?.status === 200 || (answer?.status === 402 && customer.kind !== "rich");
       return isAnswer || answer?.status === 429 ? [] : [`"${keyword}" asked once more: ${answer?.text ?? noAnswer}`];
     }),
@@ -31,7 +32,7 @@ export async function fetchPaidKeys(
   return found.flat();
 }
 
-/** What was answered under a key is answered again after Redis has lost everything, and the provider is not asked. */
+/** What was answered under a key is answered again after Redis has lost everything, at a limit too, and no provider is asked. */
 export async function repeatKeysOnceFlushed(
   callers: Callers,
   { service, customers, provider }: Cluster,
@@ -44,15 +45,21 @@ export async function repeatKeysOnceFlushed(
   const callsBefore = provider.calls.length;
   const found = await Promise.all(
     answered.slice(-repeatsMax).map(async (first) => {
-      const customer = customers.find(({ organizationId }) => organizationId === first.organizationId);
+      const sender = senderOf(customers, first);
       const fields = planned[indexOf(first.keyword)]?.fields;
-      if (!customer || !fields || customer.kind === "limited") return [];
-      const { answer, keyword, noAnswer } = await callers.searchWithRetries({ ...first, customer, fields });
+      if (!sender || !fields || sender.customer.kind === "limited") return [];
+      const { answer, keyword, noAnswer } = await callers.searchWithRetries({ ...first, ...sender, fields });
       return answer?.status === 200 ? [] : [`"${keyword}" repeated after a flush: ${answer?.text ?? noAnswer}`];
     }),
   );
   const calls = provider.calls.length - callsBefore;
   return calls === 0 ? found.flat() : [...found.flat(), `repeats after a flush cost ${calls} calls of the provider`];
+}
+
+/** Who sent an attempt, and with which token. */
+function senderOf(customers: readonly Customer[], { tokenId }: Attempt) {
+  const senders = customers.flatMap((customer) => customer.tokens.map((token) => ({ customer, token })));
+  return senders.find(({ token }) => token.tokenId === tokenId);
 }
 
 const byKey = ({ attempts }: Callers): Map<string, Attempt[]> =>
@@ -68,7 +75,13 @@ export async function searchOnceMended(cluster: Cluster, callers: Callers, msMax
     Array.from({ length: searchesOnceMended }, async (_, n) => {
       const customer = rich[n % rich.length];
       if (!customer) return [];
-      const request = { customer, keyword: keywordOf(1_000_000 + n), key: undefined, fields: {} };
+      const request = {
+        customer,
+        token: customer.tokens[0],
+        keyword: keywordOf(1_000_000 + n),
+        key: undefined,
+        fields: {},
+      };
       const send = () => callers.send({ ...request, api: n % 2 === 0 ? 0 : 1 });
       let attempt = await send();
       // On a slow machine the queue of before is not empty yet, and the API says when it will be.

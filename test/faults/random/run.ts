@@ -15,6 +15,7 @@ import {
   wasUnreachable,
 } from "../audit/evidence.ts";
 import { untilAtRest } from "../audit/rest.ts";
+import { auditSpending, limitThatRefused, readSpendingEntries, type SpendingEvidence } from "../audit/spending.ts";
 import type { Say } from "../report.ts";
 import { BackgroundTraffic } from "./background-traffic.ts";
 import { Callers, indexOf } from "./callers.ts";
@@ -24,6 +25,7 @@ import type { FaultName } from "./faults.ts";
 import { injectFaults, mend } from "./inject-faults.ts";
 import { type PlannedFault, planOf } from "./plan.ts";
 import { fetchPaidKeys, repeatKeysOnceFlushed, searchOnceMended } from "./recovery.ts";
+import { searchAtLimits } from "./search-at-limits.ts";
 
 const warmUpMs = 1_000;
 const finalProviderMs = 30;
@@ -83,6 +85,7 @@ export async function runSeed(options: {
       cluster.service,
       cluster.customers.map(({ organizationId }) => organizationId),
     );
+    const unlimited = await searchAtLimits(cluster, callers);
     const unfetched = await fetchPaidKeys(callers, cluster, plan.searches);
     const forgotten = await repeatKeysOnceFlushed(callers, cluster, plan.searches);
     const slackMs = lateMsMax + stalls.max / 1e6;
@@ -93,6 +96,7 @@ export async function runSeed(options: {
       ...traffic.wrong,
       ...restless,
       ...abandoned,
+      ...unlimited,
       ...unfetched,
       ...forgotten,
       ...unwell,
@@ -142,12 +146,28 @@ async function collectEvidence(cluster: Cluster, callers: Callers, answerMsMax: 
   };
 }
 
+async function collectSpending(
+  { service, customers, limits }: Cluster,
+  attempts: readonly Attempt[],
+): Promise<SpendingEvidence> {
+  const organizationIds = customers.map(({ organizationId }) => organizationId);
+  const tokens = customers.flatMap((customer) => customer.tokens);
+  const searching = tokens.filter(({ scopes }) => scopes.includes("search"));
+  return {
+    entries: await readSpendingEntries(service.database, organizationIds),
+    limits: limits.inForce,
+    searchTokenIds: new Set(searching.map(({ tokenId }) => tokenId)),
+    attempts,
+  };
+}
+
 /** What the processes and servers say at rest. */
-async function auditCluster(cluster: Cluster, { accounts }: Evidence): Promise<string[]> {
+async function auditCluster(cluster: Cluster, { accounts, attempts }: Evidence): Promise<string[]> {
   const urls = cluster.apis.map(({ links }) => links.outside.url.replace(/\/$/, ""));
   return [
     ...(await wrongBalances(cluster.service, cluster.customers, accounts, urls)),
     ...(await ledgerViolations(cluster.service)),
+    ...auditSpending(await collectSpending(cluster, attempts)),
     ...cluster.processes.flatMap((process) => process.defects()),
     ...(await measuredDrift(cluster)),
   ];
@@ -170,6 +190,11 @@ async function measuredDrift({ workers }: Cluster): Promise<string[]> {
 }
 
 function countOutcomes(attempts: readonly Attempt[]): Record<string, number> {
-  const groups = Map.groupBy(attempts, ({ answer, noAnswer }) => String(answer?.status ?? noAnswer));
+  const outcomeOf = (attempt: Attempt) => {
+    const limit = limitThatRefused(attempt);
+    const status = String(attempt.answer?.status ?? attempt.noAnswer);
+    return limit ? `${status} by a limit` : status;
+  };
+  const groups = Map.groupBy(attempts, outcomeOf);
   return Object.fromEntries([...groups].map(([outcome, same]) => [outcome, same.length]));
 }

@@ -1,0 +1,123 @@
+import { describe, expect, test } from "vitest";
+import type { Attempt } from "./evidence.ts";
+import { auditSpending, type LimitsInForce, type SpendingEntry, type SpendingEvidence } from "./spending.ts";
+
+/** Two charged searches at a limit for two, and a third that it refused. Each test changes the evidence in one place. */
+
+const organizationId = "org_1";
+const tokenId = "tok_1";
+const atMs = 5_000_000;
+
+const entry: SpendingEntry = {
+  organizationId,
+  version: 2,
+  requestId: "r1",
+  kind: "charge",
+  mils: -5,
+  tokenId,
+  reason: null,
+  createdAtMs: performance.timeOrigin + atMs,
+};
+const second = { ...entry, version: 3 };
+const limit: LimitsInForce = {
+  organizationId,
+  ownerId: organizationId,
+  day: 10,
+  month: null,
+  fromVersion: 2,
+  toVersion: Number.POSITIVE_INFINITY,
+};
+const ofToken: LimitsInForce = { ...limit, ownerId: tokenId, day: null, month: 10 };
+
+const answered = (status: number, details: object): Attempt => ({
+  organizationId,
+  tokenId,
+  keyword: "pumps",
+  key: undefined,
+  api: 0,
+  sentAtMs: atMs,
+  endedAtMs: atMs + 100,
+  answer: { status, requestId: "r3", text: JSON.stringify({ error: { details } }), replayed: false },
+});
+const refused = answered(402, { reason: "daily_limit", period: "day", limitMils: 10 });
+const refusal = (reason: string): SpendingEntry => ({ ...entry, version: 4, kind: "refund", mils: 0, reason });
+
+const broken = (changed: Partial<SpendingEvidence>) =>
+  auditSpending({
+    entries: [entry, second],
+    limits: [limit, ofToken],
+    searchTokenIds: new Set([tokenId]),
+    attempts: [refused],
+    ...changed,
+  }).join("\n");
+
+test("a limit that admits what it allows, refuses the next search and counts what was given back breaks no promise", () => {
+  expect(broken({})).toBe("");
+  expect(broken({ entries: [entry, second, refusal("daily_limit")] })).toBe("");
+  const givenBack: SpendingEntry = { ...entry, version: 4, kind: "reversal", mils: 5 };
+  expect(broken({ entries: [entry, second, givenBack, { ...entry, version: 5 }] })).toBe("");
+});
+
+test("charges of another day and another month do not count together", () => {
+  const later = { ...entry, version: 4, createdAtMs: entry.createdAtMs + 40 * 86_400_000 };
+  expect(broken({ entries: [entry, second, later] })).toBe("");
+});
+
+test("a charge that may have come before a limit changed, or after it, is within the larger one", () => {
+  const raised = { ...limit, day: 15, fromVersion: 4 };
+  const entries = [entry, second, { ...entry, version: 4 }];
+  const limits = [{ ...limit, toVersion: 4 }, raised];
+  expect(broken({ entries, limits })).toBe("");
+  expect(
+    broken({
+      entries,
+      limits: [
+        { ...limit, toVersion: 4 },
+        { ...raised, fromVersion: 5 },
+      ],
+    }),
+  ).toMatch(/spent 15 mils of 10/);
+});
+
+describe("the auditor reports", () => {
+  test.each<[string, Partial<SpendingEvidence>, RegExp]>([
+    [
+      "a charge beyond a limit",
+      { entries: [entry, second, { ...entry, version: 4 }] },
+      /org_1 spent 15 mils of 10 in its day/,
+    ],
+    [
+      "a charge beyond a token's limit",
+      { limits: [{ ...ofToken, month: 9 }], attempts: [] },
+      /tok_1 spent 10 mils of 9 in its month/,
+    ],
+    [
+      "a refund for a limit that was not reached",
+      { entries: [entry, refusal("monthly_limit")], attempts: [] },
+      /no limit was reached/,
+    ],
+    [
+      "a 402 for a limit that was not reached",
+      { entries: [entry] },
+      /10 mils, and at most 10 were spent, held and asked/,
+    ],
+    ["a 402 for a limit that never was", { limits: [{ ...limit, day: 15 }] }, /never had a limit of 10/],
+    [
+      "a charge by a token that may not search",
+      { searchTokenIds: new Set(["tok_2"]), attempts: [] },
+      /charges tok_1, which may not/,
+    ],
+    [
+      "a 402 to a token that may not search",
+      { searchTokenIds: new Set(["tok_2"]), entries: [] },
+      /402 to a token that may not/,
+    ],
+    [
+      "a 401 to a token that may search",
+      { attempts: [answered(401, { reason: "scope" })] },
+      /401 to a token that may search/,
+    ],
+  ])("%s", (_title, changed, sentence) => {
+    expect(broken(changed)).toMatch(sentence);
+  });
+});

@@ -1,0 +1,107 @@
+import { z } from "zod";
+import { readOwnLimits } from "../../../shared/organizations/limits.ts";
+import { becomes } from "../../harness/assertions/eventually.ts";
+import { type Attempt, priceMils } from "../audit/evidence.ts";
+import { limitThatRefused } from "../audit/spending.ts";
+import { type Callers, keywordOf } from "./callers.ts";
+import type { Cluster, Customer } from "./cluster.ts";
+import type { LimitOwner } from "./limits.ts";
+
+const roomForSearches = 2;
+const searchesAtOnce = 4;
+const shownMsMax = 15_000;
+const firstKeyword = 2_000_000; // No planned search has it or a later one.
+
+const usageLimits = z.object({ limits: z.array(z.record(z.string(), z.unknown())) });
+
+/**
+ * Once all is at rest: no mil is held any more, and a limit with room for two searches admits two of four at once, for each
+ * limited organization and its first token. Below what was spent, and at 0 in the end, it admits none.
+ * @returns a sentence for every broken promise.
+ */
+export async function searchAtLimits(cluster: Cluster, callers: Callers): Promise<string[]> {
+  const capped = cluster.customers.filter(({ kind }) => kind === "capped");
+  const found = await Promise.all(capped.map((customer, nth) => searchAtLimitsOf(cluster, callers, customer, nth)));
+  return found.flat();
+}
+
+async function searchAtLimitsOf(
+  cluster: Cluster,
+  callers: Callers,
+  customer: Customer,
+  nth: number,
+): Promise<string[]> {
+  const { organizationId } = customer;
+  const [token] = customer.tokens;
+  let searches = firstKeyword + 100 * nth;
+  const search = (): Promise<Attempt> => {
+    searches += 1;
+    const api = searches % 2 === 0 ? 0 : 1;
+    return callers.searchWithRetries({
+      customer,
+      token,
+      keyword: keywordOf(searches),
+      key: undefined,
+      fields: {},
+      api,
+    });
+  };
+  const owners: LimitOwner[] = [
+    { kind: "organization", organizationId, id: organizationId },
+    { kind: "token", organizationId, id: token.tokenId },
+  ];
+  for (const owner of owners) await cluster.limits.change(owner, { dayMils: null, monthMils: null });
+  const broken: string[] = [];
+  for (const owner of owners) {
+    const spentMils = (await readOwnLimits(cluster.service.database, owner.kind, owner.id))?.spentTodayMils ?? 0;
+    const outcomesAt = async (dayMils: number, count: number) => {
+      await cluster.limits.change(owner, { dayMils });
+      const isShown = await showsLimit(cluster, token.token, { scope: owner.kind, limitMils: dayMils, heldMils: 0 });
+      if (!isShown) return "usage does not show it without mils held";
+      const attempts = await Promise.all(Array.from({ length: count }, search));
+      return attempts.map(outcomeOf).toSorted().join(", ");
+    };
+    const reason = owner.kind === "token" ? "token" : "organization";
+    const exact = [
+      ...Array(roomForSearches).fill("200"),
+      ...Array(searchesAtOnce - roomForSearches).fill(`402 ${reason}`),
+    ];
+    const steps = [
+      { dayMils: spentMils + roomForSearches * priceMils, count: searchesAtOnce, expected: exact.join(", ") },
+      { dayMils: spentMils, count: 1, expected: `402 ${reason}` },
+      { dayMils: 0, count: 1, expected: `402 ${reason}` },
+    ];
+    for (const { dayMils, count, expected } of steps) {
+      const outcomes = await outcomesAt(dayMils, count);
+      if (outcomes !== expected)
+        broken.push(
+          `${owner.id} with ${spentMils} mils spent and a limit of ${dayMils}: ${outcomes}, expected ${expected}`,
+        );
+    }
+    // The organization's limit would refuse before the token's.
+    if (owner.kind === "organization") await cluster.limits.change(owner, { dayMils: null });
+  }
+  return broken;
+}
+
+/** Waits until every API knows the limit, as the caller reads it. @returns whether they do. */
+function showsLimit(cluster: Cluster, token: string, limit: object): Promise<boolean> {
+  return becomes(async () => {
+    const shown = await Promise.all(
+      ([0, 1] as const).map(async (api) => {
+        const response = await fetch(cluster.addressOf(api, "/v1/usage"), {
+          headers: { authorization: `Bearer ${token}` },
+        });
+        const { limits } = usageLimits.parse(await response.json());
+        return limits.some((one) => Object.entries(limit).every(([name, value]) => one[name] === value));
+      }),
+    );
+    return shown.every(Boolean);
+  }, shownMsMax);
+}
+
+const outcomeOf = (attempt: Attempt): string => {
+  const limit = limitThatRefused(attempt);
+  const detail = limit ? (limit.isOfToken ? " token" : " organization") : "";
+  return `${attempt.answer?.status ?? attempt.noAnswer}${detail}`;
+};

@@ -1,0 +1,73 @@
+import { publishIdentityChange } from "../../../shared/organizations/organizations.ts";
+import { changeLimits } from "../../../shared/organizations/limits.ts";
+import { auditCharges } from "../audit/audit.ts";
+import { priceMils } from "../audit/evidence.ts";
+import type { Row } from "../report.ts";
+import type { CallerAnswer } from "./callers.ts";
+import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
+import { tally } from "./statistics.ts";
+
+/** Many searches at once at two APIs on a limit for some of them, and a worker is killed while it has some. */
+
+const providerMs = 1_000;
+const searches = 200;
+const affordable = 50;
+const rounds = 5;
+
+export const lastOfLimit: Scenario = {
+  name: "last-of-limit",
+  run: (servers) => withStack(servers, { apis: 2, workers: 2 }, measureLastOfLimit),
+};
+
+async function measureLastOfLimit(stack: ScenarioStack): Promise<Row[]> {
+  stack.answerAfter(providerMs);
+  const answers: CallerAnswer[] = [];
+  const broken: string[] = [];
+  for (let round = 1; round <= rounds; round += 1) {
+    const { organizationId, token } = await limitedOrganization(stack, round % 2 === 0 ? "token" : "organization");
+    answers.push(...(await searchWhileWorkerDies(stack, token, round)));
+    await stack.service.rest();
+    broken.push(...(await auditCharges(stack.service, organizationId, affordable)));
+    stack.say(`last of a limit ${round} of ${rounds}: ${tally(answers.map(({ status }) => status))} so far`);
+  }
+  const what = `${searches} searches at once over 2 APIs on a limit for ${affordable}, of 2 workers one killed; ${rounds} times`;
+  const count = (status: number) => answers.filter((answer) => answer.status === status).length;
+  return [
+    {
+      what,
+      promised: `${affordable} answered, ${searches - affordable} refused with 402`,
+      seen: tally(answers.map(({ status }) => status)),
+      held: count(200) === rounds * affordable && count(402) === rounds * (searches - affordable),
+    },
+    { what, promised: `${affordable} charges`, seen: broken.join("; ") || "so", held: broken.length === 0 },
+  ];
+}
+
+/** The limit is the organization's or the token's. */
+async function limitedOrganization({ service }: ScenarioStack, owner: "organization" | "token") {
+  const organization = await service.organization({ creditMils: 2 * searches * priceMils, terms: { priceMils } });
+  const id = owner === "token" ? organization.tokenId : organization.organizationId;
+  await changeLimits(service.database, owner, id, { dayMils: affordable * priceMils });
+  await publishIdentityChange(service.redis);
+  return organization;
+}
+
+async function searchWhileWorkerDies(stack: ScenarioStack, token: string, round: number): Promise<CallerAnswer[]> {
+  const { service, provider, workers } = stack;
+  const before = provider.requests.length;
+  const sent = Array.from({ length: searches }, (_, n) => searchUntilDecided(stack, token, `limit ${round} ${n}`, n));
+  await service.until(async () => provider.requests.length - before >= affordable / 5);
+  const victim = workers[round % workers.length];
+  victim?.kill();
+  const answers = await Promise.all(sent);
+  await victim?.ready();
+  return answers;
+}
+
+/** As a caller does that a busy service asks to try again. */
+async function searchUntilDecided(stack: ScenarioStack, token: string, keyword: string, n: number) {
+  for (;;) {
+    const answer = await stack.callers.search(stack.apiUrl(n), token, keyword);
+    if (answer.status !== 503) return answer;
+  }
+}
