@@ -40,6 +40,7 @@ type Outdated = "outdated";
 export class CreditCheck {
   readonly #parts: { redis: Redis; database: Database; topupUrl: string };
   readonly #truths: LRUCache<string, Credit | Outdated, Shown>;
+  readonly #copies = new Map<string, Promise<void>>();
   readonly #spentVersions = new LRUCache<string, number>({ max: checksCachedMax });
 
   constructor(parts: { redis: Redis; database: Database; topupUrl: string }) {
@@ -51,8 +52,19 @@ export class CreditCheck {
     });
   }
 
-  /** Copies what Postgres has of the caller's credit to Redis, which has lost it. @throws {CallerError} `unavailable` */
-  async copy({ organizationId, tokenId, limits }: Payer & Pick<Caller, "limits">): Promise<void> {
+  /**
+   * Copies what Postgres has of the caller's credit to Redis, which has lost it. All searches of a token that need it at the
+   * same time share one copy: with limits, each reversal makes one necessary. @throws {CallerError} `unavailable`
+   */
+  copy(caller: Payer & Pick<Caller, "limits">): Promise<void> {
+    const { organizationId, tokenId } = caller;
+    const name = `${organizationId} ${tokenId}`;
+    const copying = this.#copies.get(name) ?? this.#copy(caller).finally(() => this.#copies.delete(name));
+    this.#copies.set(name, copying);
+    return copying;
+  }
+
+  async #copy({ organizationId, tokenId, limits }: Payer & Pick<Caller, "limits">): Promise<void> {
     const credit = await fromPostgres(readCredit(this.#parts.database, organizationId, { tokenId }));
     if (!credit) throw new Error(`the organization ${organizationId} has disappeared`);
     // Limits that Postgres does not know any more: it was restored from the past. This process forgets them within 2 s.

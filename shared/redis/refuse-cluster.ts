@@ -25,7 +25,9 @@ export async function awaitSingleRedis(redis: Redis, name: string, log: Log): Pr
  */
 export async function refuseCluster(redis: Redis): Promise<void> {
   const info = await redis.info("cluster").catch((error: unknown) => {
-    if (error instanceof ReplyError) return "";
+    const isRefused = error instanceof Error && error instanceof ReplyError;
+    // These are for now only: Redis is busy with a script, or loads its data.
+    if (isRefused && !/^(BUSY|LOADING|MASTERDOWN) /.test(error.message)) return "";
     throw error;
   });
   if (/^cluster_enabled:1\r?$/m.test(info)) throw new StartRefused(sentence);
