@@ -4,7 +4,7 @@ import { CallerError } from "../shared/errors.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import { assetHeaders } from "./billing/assets.ts";
 import type { Billing } from "./billing/billing.ts";
-import { isBillingPath } from "./billing/send-error-page.ts";
+import { isBillingPath, topUpPath } from "./billing/send-error-page.ts";
 import { handleOpenApiDocument } from "./docs/handle-openapi-document.ts";
 import { docsHeaders, readPage } from "./docs/reference-page.ts";
 import { CallerDisconnected, recordError, toCallerError } from "./errors.ts";
@@ -52,7 +52,7 @@ export function createApp(parts: AppParts): Express {
   route(app, "GET", "/billing", billing.page);
   route(app, "POST", "/billing/sign-in", billing.signIn);
   route(app, "POST", "/billing/sign-out", billing.signOut);
-  route(app, "POST", "/billing/topup", billing.topUp);
+  route(app, "POST", topUpPath, billing.topUp);
   route(app, "GET", "/billing/searches.csv", billing.exportCsv);
   route(app, "GET", "/billing/live", billing.liveUpdates);
   for (const file of Object.values(billing.assets)) route(app, "GET", file.path, serveFile(file, assetHeaders));

@@ -7,6 +7,9 @@ import type { PageSender } from "./page-sender.ts";
 import { messagePage } from "./views/message-page.ts";
 import { scopeMissing } from "./views/sign-in-page.ts";
 
+/** Where the form of a payment goes. */
+export const topUpPath = "/billing/topup";
+
 const paths = /^\/billing($|\/)/;
 
 /** Whether errors of this path are sent as pages. */
@@ -47,17 +50,57 @@ const defectMessage: Message = [
   "This is our fault. It has been logged, and nothing was charged. Please try again.",
 ];
 
-/** Sends an error as a page. The page reloads by itself if a retry makes sense. */
+/** Messages for a payment that was to begin. In each case the browser was not sent to Stripe's page, so the person cannot have paid. */
+const paymentMessages: Partial<Record<ErrorCode, Message>> = {
+  bad_request: [
+    "No payment was begun",
+    "Nothing was charged. The request did not come from the billing page. Go back to the page and try again.",
+  ],
+  unauthenticated: ["You are signed out", "No payment was begun, and nothing was charged. Sign in again to continue."],
+  rate_limited: [
+    "No payment was begun",
+    "Nothing was charged. Your organization has opened this page very often in the last minute. Wait a minute, then choose " +
+      "the amount again.",
+  ],
+  unavailable: [
+    "No payment was begun",
+    "Nothing was charged: the payment page could not be opened, because a service that it needs does not respond right now. " +
+      "Choose the amount again in a few minutes.",
+  ],
+  internal_error: [
+    "No payment was begun",
+    "Nothing was charged. This is our fault, and it has been logged. Please try again.",
+  ],
+};
+const paymentReasons: Record<string, Message> = {
+  amount_not_offered: [
+    "No payment was begun",
+    "Nothing was charged: this amount is not on offer any more. Go to the billing page and choose another one.",
+  ],
+};
+
+/**
+ * Sends an error as a page. The page reloads by itself if a retry makes sense; not after the form of a payment, since the person
+ * has to choose again.
+ */
 export function sendErrorPage(pages: PageSender, request: Request, response: Response, error: CallerError): void {
   recordError(response, error);
   const retrySeconds = retryAfterSeconds(error);
   if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
-  const [title, text] = messagesOfReasons[String(error.details.reason)] ?? messages[error.code] ?? defectMessage;
+  const isPayment = request.path === topUpPath && request.method === "POST";
+  const [title, text] = messageOf(error, isPayment);
   const { requestId } = requestScopeOf(response);
+  const reloads = retrySeconds !== undefined && !isPayment;
   pages.send(request, response, {
     status: errors[error.code].status,
     title,
     body: messagePage({ title, text, requestId }),
-    reloadAfterSeconds: retrySeconds === undefined ? undefined : Math.max(reloadAfterSecondsMin, retrySeconds),
+    reloadAfterSeconds: reloads ? Math.max(reloadAfterSecondsMin, retrySeconds) : undefined,
   });
+}
+
+function messageOf({ code, details }: CallerError, isPayment: boolean): Message {
+  const reason = String(details.reason);
+  const ofPayment = isPayment ? (paymentReasons[reason] ?? paymentMessages[code]) : undefined;
+  return messagesOfReasons[reason] ?? ofPayment ?? messages[code] ?? defectMessage;
 }

@@ -33,7 +33,9 @@ export function handleBillingPage(parts: {
     await pageWindow.take(signedIn.caller);
     const credit = await reads.readCredit(signedIn.caller);
     const account = await reads.readAccount(credit, view);
-    const body = accountPage(account, addCredit, { hasPaid: request.query.topup === "paid" });
+    const { topup } = request.query;
+    const payment = topup === "paid" || topup === "cancelled" ? topup : undefined;
+    const body = accountPage(account, addCredit, { payment });
     pages.send(request, response, { status: 200, title: "Billing", body });
   };
 }

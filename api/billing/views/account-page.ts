@@ -8,9 +8,13 @@ import { usageSection } from "./usage-section.ts";
 
 /**
  * The whole page of a signed-in person. Its sections have ids, by which live updates replace them.
- * @param options.hasPaid whether the person comes back from a payment; the address says so, which proves nothing.
+ * @param options.payment how the person comes back from Stripe's page; the address says so, which proves nothing.
  */
-export function accountPage(account: Account, addCredit: AddCredit, options: { hasPaid: boolean }): Html {
+export function accountPage(
+  account: Account,
+  addCredit: AddCredit,
+  options: { payment: "paid" | "cancelled" | undefined },
+): Html {
   const { credit, days, history, name } = account;
   return html`<header>
 <a class="brand" href="/billing">Serpmill <span>Billing</span></a>
@@ -19,7 +23,8 @@ export function accountPage(account: Account, addCredit: AddCredit, options: { h
 </header>
 <main data-live="/billing/live?${historyViewQuery(history.view)}">
 <div class="head"><h1>Billing</h1><p id="live" class="aside" role="status"></p></div>
-${options.hasPaid && html`<p class="notice">Payment received. Your credit will appear in a moment.</p>`}
+${options.payment === "paid" && html`<p class="notice">Stripe sent you back after the payment. The credit appears here once Stripe confirms it: within a minute for cards, within days for bank debits.</p>`}
+${options.payment === "cancelled" && html`<p class="notice">You left Stripe’s page before the payment. No credit was added, and nothing was charged.</p>`}
 ${creditSection(credit)}
 ${usageSection(days)}
 ${addCreditSection(addCredit, { name, organizationId: credit.caller.organizationId })}

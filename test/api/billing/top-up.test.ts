@@ -73,7 +73,7 @@ test("with a custom checkout domain, forms may lead to that domain alone", async
   person.api = 0;
   const { status, text } = await pay(person, organization, "25000");
   expect(status).toBe(503);
-  expect(text).toContain("Back in a moment");
+  expect(text).toContain("No payment was begun");
   stub.checkoutOrigin = checkoutOrigin;
 });
 
@@ -124,14 +124,32 @@ test("without a session no payment begins", async () => {
   expect(stub.calls).toHaveLength(before);
 });
 
-test("if Stripe is down, the page says so and reloads by itself", async () => {
+test("if Stripe is down, the page says that no payment was begun, and waits for the person's choice", async () => {
   const { organization, person } = await signedIn();
   const down = refusal(500, "api_error", stripeKey);
   stub.faults.push(down, down);
-  const { status, text } = await pay(person, organization, "10000");
+  const { status, text, headers } = await pay(person, organization, "10000");
   expect(status).toBe(503);
-  expect(text).toContain("Back in a moment");
+  expect(text).toContain("No payment was begun");
+  expect(text).toContain("Nothing was charged");
+  expect(headers.get("refresh")).toBeNull();
   expect(text).not.toContain(stripeKey);
+});
+
+test("an amount that went off the offer is told from a form of another site; neither begins a payment", async () => {
+  const { organization, person } = await signedIn();
+  const gone = await pay(person, organization, "11000");
+  expect([gone.status, gone.text]).toEqual([400, expect.stringContaining("this amount is not on offer any more")]);
+  const fields = { organization: organization.organizationId, mils: "25000" };
+  const crossSite = await person.post("/billing/topup", fields, foreign);
+  expect([crossSite.status, crossSite.text]).toEqual([400, expect.stringContaining("No payment was begun")]);
+});
+
+test("back from Stripe's page the person reads what is known, and nothing for another address", async () => {
+  const { person } = await signedIn();
+  expect((await person.get("/billing?topup=paid")).text).toContain("once Stripe confirms it");
+  expect((await person.get("/billing?topup=cancelled")).text).toContain("before the payment");
+  expect((await person.get("/billing?topup=other")).text).not.toContain("Stripe sent you back");
 });
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
@@ -164,7 +182,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await browser.close();
   });
 
-  test("after the payment the person is still signed in, reads that it was received, and sees the credit arrive", async () => {
+  test("after the payment the person is still signed in, reads when the credit appears, and sees the credit arrive", async () => {
     const organization = await service.organization({ creditMils: 0 });
     const browser = await openBrowser();
     const seen = await visitor(browser, [url, checkoutOrigin]);
@@ -183,7 +201,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("radio", { name: "$25" }).check();
     await page.getByRole("button", { name: "Continue to payment" }).click();
     await page.getByRole("link", { name: "Pay" }).click();
-    await page.getByText("Payment received").waitFor();
+    await page.getByText("Stripe sent you back after the payment").waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await page.getByRole("status").filter({ hasText: "Live" }).waitFor();
 
