@@ -35,6 +35,12 @@ export function parseTime(text: string): Date {
   throw new InvalidArgumentError("expected a date, or a date and time with Z or an offset: 2026-11-22T09:30Z");
 }
 
+/** Parses the URL of a file on a web server. */
+export function parseHttpUrl(text: string): string {
+  if (/^https?:$/.test(URL.parse(text)?.protocol ?? "")) return text;
+  throw new InvalidArgumentError("expected a URL that begins with https:// or http://");
+}
+
 /** Parses a text that is not blank. */
 export function parseText(lengthMax: number) {
   return (text: string): string => {

@@ -1,12 +1,16 @@
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
 import { recordAudit } from "../audit/audit.ts";
+import { placeNamesList } from "../locations/place-names.ts";
 import { readStoredLists, type RecordList, removeList, type StoredList } from "../locations/stored-lists.ts";
 import type { Provider } from "../providers/provider.ts";
+import { parseHttpUrl } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const msPerDay = 86_400_000;
+/** Cities with more than 15,000 people, and the seats of districts. */
+const placeNamesUrl = "https://download.geonames.org/export/dump/cities15000.zip";
 
 export function addLocationCommands(program: Command, run: RunCommand): void {
   const locations = program
@@ -25,6 +29,11 @@ export function addLocationCommands(program: Command, run: RunCommand): void {
       ),
     );
   locations
+    .command("refresh-names")
+    .description("fetch and store the names of cities in all languages from GeoNames; exit 1 if they were not replaced")
+    .option("--url <url>", "where the archive is, for a copy of your own", parseHttpUrl, placeNamesUrl)
+    .action(({ url }: { url: string }) => run((context) => refreshNames(context, url)));
+  locations
     .command("list")
     .description("list the stored lists with their dates")
     .action(() => run(async ({ database }) => ({ lists: (await readStoredLists(database)).map(describe) })));
@@ -33,7 +42,7 @@ export function addLocationCommands(program: Command, run: RunCommand): void {
     .description(
       "remove a stored list: from then on, cities and regions are sent to this provider as callers wrote them",
     )
-    .argument("<provider>", "the provider's name")
+    .argument("<provider>", "the provider's name, or geonames for the names of cities in all languages")
     .action((provider: string) => run((context) => remove(context, provider)));
 }
 
@@ -60,6 +69,17 @@ async function refresh(context: CommandContext, acceptShorter: boolean) {
     await http.close();
   }
   return { lists, failed };
+}
+
+async function refreshNames(context: CommandContext, url: string) {
+  const { database, warn } = context;
+  const { refreshPlaceNames } = await import("../locations/refresh-place-names.ts");
+  const record = recorderOf(context, "locations.refreshed", placeNamesList);
+  const onProgress = (step: string) => warn(`${placeNamesList}: ${step}`);
+  const refreshed = await refreshPlaceNames({ url, database, onProgress, record });
+  if ("problem" in refreshed)
+    throw new CommandRefused(`${new URL(url).host} ${refreshed.problem}. The stored names were not changed.`);
+  return describe(refreshed);
 }
 
 /** @throws {CommandRefused} if there is none. */

@@ -66,6 +66,7 @@ on audit_entries to serpmill;
 -- The command that refreshes the lists of locations replaces them whole.
 grant select, insert, update, delete on location_lists to serpmill;
 grant select, insert, delete on locations to serpmill;
+grant select, insert, delete on place_names to serpmill;
 
 -- Keys are deleted only once their 24 hours are over. A policy names the role, so a restore without the role lacks it.
 do $$

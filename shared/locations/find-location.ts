@@ -4,6 +4,7 @@ import { candidatesMax, countryOf } from "../query/locations.ts";
 import { withoutCountry } from "./listed-location.ts";
 import { matchLocation, toTypedLocation, type TypedLocation } from "./match-location.ts";
 import type { SimilarNames } from "./similar-names.ts";
+import { findOtherNames } from "./place-names.ts";
 import { findNamesakes, type StoredLocation } from "./stored-lists.ts";
 
 /**
@@ -35,8 +36,9 @@ export async function findLocation(lists: Lists, location: string): Promise<Foun
   const countryCode = countryOf(location);
   const typed = toTypedLocation(location.slice(0, location.lastIndexOf(",")), countryCode);
   const [firstPart = ""] = typed.parts;
-  const namesakes = await findNamesakes(database, providers, { countryCode, firstPart });
-  const matches = providers.map((provider) => ({ provider, rows: matchIn(provider, typed, namesakes) }));
+  const namesakes = await findNamesakes(database, providers, { countryCode, firstParts: [firstPart] });
+  const inLists = matchIn(providers, [typed], namesakes);
+  const matches = inLists.some(({ rows }) => rows.length > 0) ? inLists : await matchOtherNames(lists, typed);
   const several = matches.filter(({ rows }) => rows.length > 1);
   if (several.length > 0) return { isAmbiguous: true, candidates: toCandidates(several.flatMap(rowsOf)) };
   const names = new Map(matches.flatMap(({ provider, rows: [row] }) => (row ? [[provider, row.name] as const] : [])));
@@ -47,10 +49,33 @@ export async function findLocation(lists: Lists, location: string): Promise<Foun
 
 const rowsOf = ({ rows }: { rows: StoredLocation[] }) => rows;
 
-function matchIn(provider: string, typed: TypedLocation, namesakes: readonly StoredLocation[]): StoredLocation[] {
-  const rows = namesakes.filter((row) => row.provider === provider);
-  const names = new Set(matchLocation(typed, rows).map(({ name }) => name));
-  return rows.filter(({ name }) => names.has(name));
+type Match = { provider: string; rows: StoredLocation[] };
+
+/** The rows of each list that a location may mean by one of its names. */
+function matchIn(
+  providers: readonly string[],
+  names: readonly TypedLocation[],
+  namesakes: readonly StoredLocation[],
+): Match[] {
+  return providers.map((provider) => {
+    const listed = namesakes.filter((row) => row.provider === provider);
+    const matched = new Set(names.flatMap((typed) => matchLocation(typed, listed)).map(({ name }) => name));
+    return { provider, rows: listed.filter(({ name }) => matched.has(name)) };
+  });
+}
+
+/**
+ * The rows that have the location by another name of it: `Köln` means `Cologne`. All cities of the country that have the typed
+ * name count, so of two that the lists have, none is guessed.
+ */
+async function matchOtherNames({ database, providers }: Lists, typed: TypedLocation): Promise<Match[]> {
+  const { countryCode } = typed;
+  const [firstPart = "", ...regions] = typed.parts;
+  const firstParts = await findOtherNames(database, { countryCode, firstPart });
+  if (firstParts.length === 0) return matchIn(providers, [], []);
+  const namesakes = await findNamesakes(database, providers, { countryCode, firstParts });
+  const names = firstParts.map((name) => ({ ...typed, cityAndRegion: "", parts: [name, ...regions] }));
+  return matchIn(providers, names, namesakes);
 }
 
 /** The same name elsewhere in the country, or else names that it may be a misspelling of. */
@@ -65,10 +90,7 @@ async function findSimilar(
   if (/\d/.test(firstPart)) return [];
   const closest = await similarNames.find(providers, { countryCode, firstPart });
   if (closest === undefined) return undefined;
-  const rows = await Promise.all(
-    closest.map((name) => findNamesakes(database, providers, { countryCode, firstPart: name })),
-  );
-  return rows.flat();
+  return findNamesakes(database, providers, { countryCode, firstParts: closest });
 }
 
 /** Places first, markets after them; each name once, whichever list has it. */

@@ -63,18 +63,10 @@ export async function storeList(
     record?: RecordList | undefined;
   },
 ): Promise<StoredList> {
-  return unhurried(database, async (query, transaction) => {
-    const { rows: replaced } = await query(`${selectList} for update`, [provider]);
-    const { rows } = await query(
-      `insert into location_lists (provider, locations) values ($1, $2)
-       on conflict (provider) do update set locations = excluded.locations, refreshed_at = clock_timestamp()
-       returning provider, locations, refreshed_at`,
-      [provider, locations.length],
-    );
+  const insert = async (query: Run) => {
     await query("delete from locations where provider = $1", [provider]);
-    for (let start = 0; start < locations.length; start += rowsPerInsert) {
-      const batch = locations.slice(start, start + rowsPerInsert);
-      await query(
+    await insertInBatches(locations, onProgress, (batch) =>
+      query(
         `insert into locations (provider, country_code, folded, name, is_market)
          select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::boolean[])`,
         [
@@ -84,13 +76,44 @@ export async function storeList(
           batch.map(({ name }) => name),
           batch.map(({ isMarket }) => isMarket),
         ],
-      );
-      await onProgress(start + batch.length);
-    }
+      ),
+    );
+  };
+  return replaceList(database, provider, { size: locations.length, insert, record });
+}
+
+/** Replaces a list by what `insert` inserts, with its size and its date, in one transaction. */
+export async function replaceList(
+  database: Database,
+  provider: string,
+  list: { size: number; insert: (query: Run) => Promise<void>; record: RecordList | undefined },
+): Promise<StoredList> {
+  return unhurried(database, async (query, transaction) => {
+    const { rows: replaced } = await query(`${selectList} for update`, [provider]);
+    const { rows } = await query(
+      `insert into location_lists (provider, locations) values ($1, $2)
+       on conflict (provider) do update set locations = excluded.locations, refreshed_at = clock_timestamp()
+       returning provider, locations, refreshed_at`,
+      [provider, list.size],
+    );
+    await list.insert(query);
     const [before, after] = [replaced[0] && toStoredList(replaced[0]), toStoredList(rows[0])];
-    await record?.(transaction, { before, after });
+    await list.record?.(transaction, { before, after });
     return after;
   });
+}
+
+/** Inserts rows by statements that each take a tenth of a second. */
+export async function insertInBatches<Row>(
+  rows: readonly Row[],
+  onProgress: (stored: number) => Promise<void> | void,
+  insert: (batch: readonly Row[]) => Promise<unknown>,
+): Promise<void> {
+  for (let start = 0; start < rows.length; start += rowsPerInsert) {
+    const batch = rows.slice(start, start + rowsPerInsert);
+    await insert(batch);
+    await onProgress(start + batch.length);
+  }
 }
 
 /** @returns whether there was a list. */
@@ -104,7 +127,7 @@ export async function removeList(database: Database, provider: string, record?: 
   });
 }
 
-type Run = (text: string, values: unknown[]) => Promise<pg.QueryResult>;
+export type Run = (text: string, values: unknown[]) => Promise<pg.QueryResult>;
 
 /** One transaction whose statements may take longer than those of a search. */
 async function unhurried<Result>(
@@ -119,20 +142,23 @@ async function unhurried<Result>(
   });
 }
 
-/** The locations of a country whose names begin with these folded parts, in all lists of these providers. */
+/** The locations of a country whose names begin with one of these folded parts, in all lists of these providers. */
 export async function findNamesakes(
   database: Database,
   providers: readonly string[],
-  { countryCode, firstPart }: Named,
+  { countryCode, firstParts }: { countryCode: string; firstParts: readonly string[] },
 ): Promise<StoredLocation[]> {
   const { rows } = await database.query({
     name: "find_namesakes",
     // A name ends, or goes on after a comma. All names that go on are between that comma and the character after it.
-    text: `select provider, country_code, folded, name, is_market from locations
-           where provider = any($1) and country_code = $2
-             and (folded = $3 or (folded >= $3 || ',' and folded < $3 || '-'))
-           order by folded, name limit ${namesakesMax}`,
-    values: [providers, countryCode, firstPart],
+    text: `select l.* from unnest($3::text[]) part
+           cross join lateral (
+             select provider, country_code, folded, name, is_market from locations
+             where provider = any($1) and country_code = $2
+               and (folded = part or (folded >= part || ',' and folded < part || '-'))
+             limit ${namesakesMax}) l
+           order by l.folded, l.name limit ${namesakesMax}`,
+    values: [providers, countryCode, firstParts],
   });
   return rows.map(toStoredLocation);
 }

@@ -4,6 +4,7 @@ import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
 import type { Context } from "../../shared/context.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { findLocation, type FoundLocation } from "../../shared/locations/find-location.ts";
+import { placeNamesList } from "../../shared/locations/place-names.ts";
 import { SimilarNames } from "../../shared/locations/similar-names.ts";
 import { readStoredLists, type StoredList } from "../../shared/locations/stored-lists.ts";
 
@@ -36,9 +37,10 @@ export class ListedLocations {
     this.#found = this.#newCache([]);
   }
 
-  /** Reads which lists are stored. If one has changed, all locations are looked up again. */
+  /** Reads which lists and names are stored. If one has changed, all locations are looked up again. */
   async reload(): Promise<readonly StoredList[]> {
-    const lists = (await readStoredLists(this.#database)).filter(({ provider }) => this.#providers.includes(provider));
+    const followed = new Set([...this.#providers, placeNamesList]);
+    const lists = (await readStoredLists(this.#database)).filter(({ provider }) => followed.has(provider));
     // A lookup that is under way ends in the cache that it began with.
     if (JSON.stringify(lists) !== JSON.stringify(this.#lists)) this.#found = this.#newCache(lists);
     this.#lists = lists;
@@ -47,11 +49,11 @@ export class ListedLocations {
 
   /**
    * Looks up a canonical location that is finer than a country. Rejects if Postgres does not answer.
-   * @returns undefined if no list is stored.
+   * @returns undefined if no list of a provider is stored.
    */
   async find(location: string): Promise<FoundLocation | undefined> {
     const lists = this.#lists ?? (await this.reload());
-    return lists.length === 0 ? undefined : this.#found.fetch(location);
+    return lists.some(({ provider }) => provider !== placeNamesList) ? this.#found.fetch(location) : undefined;
   }
 
   #newCache(lists: readonly StoredList[]): LRUCache<string, FoundLocation> {

@@ -78,6 +78,10 @@ const recording: Record<string, { args: (orgId: string, tokenId: string) => stri
   "plan assign": { args: (orgId) => ["plan", "assign", orgId, "trial"], actions: ["plan.assigned"] },
   "search raw": { args: () => ["search", "raw", rawRequestId], actions: ["search.raw_read"] },
   "locations refresh": { args: () => ["locations", "refresh"], actions: ["locations.refreshed"] },
+  "locations refresh-names": {
+    args: () => ["locations", "refresh-names", "--url", lists.namesUrl],
+    actions: ["locations.refreshed"],
+  },
   "locations remove": { args: () => ["locations", "remove", "dataforseo"], actions: ["locations.removed"] },
   "org erase": {
     args: (orgId) => ["org", "erase", orgId, "--yes"],

@@ -20,7 +20,7 @@ function locationNamed(name: string, countryCode = "DE"): ListedLocation {
 const many = (prefix: string) => Array.from({ length: 12_000 }, (_, number) => locationNamed(`${prefix} ${number}`));
 
 async function namesOf(provider: string, firstPart: string): Promise<string[]> {
-  const found = await findNamesakes(database, [provider], { countryCode: "DE", firstPart });
+  const found = await findNamesakes(database, [provider], { countryCode: "DE", firstParts: [firstPart] });
   return found.map(({ name }) => name);
 }
 
