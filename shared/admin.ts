@@ -16,10 +16,14 @@ async function ask(question: string): Promise<string> {
   }
 }
 
+/** A terminal may not know its width. */
+const usualColumns = 80;
+
 const terminal: Terminal = {
   environment: undefined,
   stdout: (text) => void process.stdout.write(text),
   stderr: (text) => void process.stderr.write(text),
+  columns: process.stdout.isTTY ? process.stdout.columns || usualColumns : undefined,
   ask: process.stdin.isTTY ? ask : undefined,
   exitCode: 0,
 };

@@ -8,17 +8,15 @@ import { inTransaction } from "../database/transaction.ts";
 import { showOrganization } from "../organizations/organizations.ts";
 import { listTokens } from "../organizations/tokens.ts";
 import { protocolTimes } from "../protocol-times.ts";
-import { whenReady } from "../redis/connect.ts";
-import { refuseCluster } from "../redis/refuse-cluster.ts";
 import { parseId } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { suspendRecorded } from "./organizations.ts";
+import { requireRedis } from "./out-of-reach.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 import type { Terminal } from "./terminal.ts";
 import { revokeRecorded } from "./tokens.ts";
 
-const redisTimeoutMs = 2_000;
 /** From then on no API takes a revoked token, also where the announcement was lost. */
 const revocationMs = 2_000;
 
@@ -30,7 +28,9 @@ export function addErasureCommands(org: Command, run: RunCommand, terminal: Term
     .argument("<org>", "the organization's id", parseId("org"))
     .option("--output <file>", "write the lines to a new file, and only a summary to stdout")
     .action((orgId: string, { output }: { output?: string }) =>
-      run((context) => writeExport(context, terminal, orgId, output)),
+      run((context) => writeExport(context, terminal, orgId, output), {
+        toData: output === undefined ? (end) => `${JSON.stringify(end)}\n` : undefined,
+      }),
     );
   org
     .command("erase")
@@ -119,12 +119,6 @@ function refuseOpen({ searches, charges }: { searches: number; charges: number }
   throw new CommandRefused(
     `The organization is suspended and its tokens are revoked, but ${searches} searches run and ${charges} charges wait for the confirmation of their delivery. Nothing was erased yet. Run the command again in a few minutes.`,
   );
-}
-
-async function requireRedis({ redis }: CommandContext): Promise<void> {
-  if (!(await whenReady(redis, redisTimeoutMs)))
-    throw new CommandRefused("Redis is unreachable, and a part of the data is only there. Try again later.");
-  await refuseCluster(redis);
 }
 
 async function removeFailedJobs({ redis }: CommandContext, orgId: string): Promise<void> {

@@ -6,6 +6,7 @@ import { readStoredLists, type RecordList, removeList, type StoredList } from ".
 import type { Provider } from "../providers/provider.ts";
 import { parseHttpUrl } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
+import { exitCodes } from "./exit-codes.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const msPerDay = 86_400_000;
@@ -23,10 +24,9 @@ export function addLocationCommands(program: Command, run: RunCommand): void {
     )
     .option("--accept-shorter", "replace a list even by one that is much shorter")
     .action(({ acceptShorter = false }: { acceptShorter?: boolean }) =>
-      run(
-        (context) => refresh(context, acceptShorter),
-        ({ failed }) => failed.length > 0,
-      ),
+      run((context) => refresh(context, acceptShorter), {
+        exitCode: ({ failed }) => (failed.length > 0 ? exitCodes.refused : 0),
+      }),
     );
   locations
     .command("refresh-names")

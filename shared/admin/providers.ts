@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import { readEngineConfig } from "../config.ts";
 import type { Capabilities, ProviderHealth } from "../providers/health-check.ts";
-import { formatTable } from "./format-table.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { formatResult } from "./format-result.ts";
+import type { ShowResult } from "./show-result.ts";
 import type { Terminal } from "./terminal.ts";
 
-const titles = ["provider", "reachable", "credentials", "balance", "latency (ms)", "can"];
-
-export function addProviderCommands(program: Command, terminal: Terminal): void {
+export function addProviderCommands(program: Command, show: ShowResult, terminal: Terminal): void {
   program
     .command("providers")
     .description("providers: the upstreams that the workers call")
@@ -15,32 +15,30 @@ export function addProviderCommands(program: Command, terminal: Terminal): void 
     .description(
       "Check each provider of SERP_PROVIDERS: by the state of our account there, or, where searches cost nothing, by a search. Costs nothing.",
     )
-    .option("--json", "print one line of JSON instead of a table")
     .addHelpText(
       "after",
       "\nNeeds the settings of the providers, but neither DATABASE_URL nor REDIS_URL. Exits with 1 if a provider is unhealthy.",
     )
-    .showHelpAfterError("(add --help for the arguments)")
-    .action((options: { json?: boolean }) => checkProviders(terminal, options));
+    .action(() => checkProviders(terminal, show));
 }
 
-async function checkProviders(terminal: Terminal, { json = false }: { json?: boolean }): Promise<void> {
+async function checkProviders(terminal: Terminal, show: ShowResult): Promise<void> {
   const config = readEngineConfig(terminal.environment);
   // Loaded on demand: the providers and their HTTP client would add to the start of every other command.
   const { checkProvidersHealth } = await import("../providers/health-check.ts");
   const providers = await checkProvidersHealth(config);
   const unhealthy = providers.filter(({ problem }) => problem !== null);
   const ok = unhealthy.length === 0;
-  terminal.stdout(json ? `${JSON.stringify({ ok, providers })}\n` : formatTable(titles, providers.map(cellsOf)));
+  show({ ok, providers }, (result, columns) => formatResult({ providers: result.providers.map(shownOf) }, columns));
   for (const { provider, problem } of unhealthy) terminal.stderr(`${provider} ${problem}.\n`);
-  if (!ok) terminal.exitCode = 1;
+  if (!ok) terminal.exitCode = exitCodes.refused;
 }
 
-function cellsOf({ provider, reachable, credentials, balance, latencyMs, can }: ProviderHealth): string[] {
-  const reached = reachable === null ? "-" : reachable ? "yes" : "no";
-  const capabilities = can ? describeCapabilities(can) : "-";
-  return [provider, reached, credentials ?? "-", balance ?? "-", String(latencyMs ?? "-"), capabilities];
-}
+/** A row of the table. The problem is a sentence on stderr. */
+const shownOf = ({ problem: _problem, can, ...health }: ProviderHealth) => ({
+  ...health,
+  can: can && describeCapabilities(can),
+});
 
 function describeCapabilities({ mobile, cities, everyLanguage, depthInOneCall }: Capabilities): string {
   return [

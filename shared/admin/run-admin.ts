@@ -1,20 +1,25 @@
 import { Command, CommanderError } from "commander";
+import { ConfigError } from "../config/read-settings.ts";
 import { explainRefusal } from "../database/check-session.ts";
-import { StartRefused } from "../process/start-refused.ts";
 import { addAuditCommands } from "./audit.ts";
-import { CommandRefused } from "./command-refused.ts";
 import { addDoctorCommand } from "./doctor/doctor.ts";
 import { addErasureCommands } from "./erasure.ts";
+import { exitCodes } from "./exit-codes.ts";
 import { addLedgerCommands } from "./ledger.ts";
 import { addLocationCommands } from "./locations.ts";
 import { addOrganizationCommands } from "./organizations.ts";
 import { addPlanCommands } from "./plans.ts";
 import { addProviderCommands } from "./providers.ts";
+import { isSentence, OutOfReach } from "./out-of-reach.ts";
 import { openRunCommand } from "./run-command.ts";
 import { addSearchCommands } from "./search.ts";
+import { openShowResult } from "./show-result.ts";
 import type { Terminal } from "./terminal.ts";
 import { addLimitCommands } from "./limits.ts";
 import { addTokenCommands } from "./tokens.ts";
+
+/** The width of help that is printed to a pipe. */
+const helpWidth = 80;
 
 /** Runs one of the operator's commands. It never throws: what went wrong is on stderr and in the exit code. */
 export async function runAdmin(args: readonly string[], terminal: Terminal): Promise<void> {
@@ -22,37 +27,53 @@ export async function runAdmin(args: readonly string[], terminal: Terminal): Pro
     await createProgram(terminal).parseAsync(args, { from: "user" });
   } catch (thrown) {
     const error = explainRefusal(thrown);
-    terminal.exitCode = 1;
-    // Commander has printed its own message, and also ends by an error after a help text, with exit code 0.
-    if (error instanceof CommanderError) terminal.exitCode = error.exitCode === 0 ? 0 : 1;
-    else if (error instanceof CommandRefused || error instanceof StartRefused) terminal.stderr(`${error.message}\n`);
-    else terminal.stderr(`Failed: ${error instanceof Error ? error.message : String(error)}\n`);
+    terminal.exitCode = exitCodeOf(error);
+    // Commander has printed its own message.
+    if (error instanceof CommanderError) return;
+    terminal.stderr(
+      `${isSentence(error) ? "" : "Failed: "}${error instanceof Error ? error.message : String(error)}\n`,
+    );
   }
+}
+
+function exitCodeOf(error: unknown): number {
+  // It also ends by an error after a help text, with exit code 0.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.wrongUsage;
+  if (error instanceof ConfigError) return exitCodes.wrongUsage;
+  return error instanceof OutOfReach ? exitCodes.outOfReach : exitCodes.refused;
 }
 
 /** All commands. Nothing runs before the program parses arguments. */
 export function createProgram(terminal: Terminal): Command {
   const program = new Command("admin")
     .description(
-      "The operator's commands. Each prints one line of JSON (providers check prints a table, doctor text, search raw --body bodies). A command that is refused prints the reason and exits with 1.",
+      "The operator's commands. Each prints tables on a terminal, and one line of JSON to a pipe or a file. A command that is refused prints the reason on stderr.",
     )
+    .option("--json", "print one line of JSON also on a terminal")
     .addHelpText(
       "after",
-      "\nDATABASE_URL and REDIS_URL say where the service's data is.\nExample: npm run admin -- org create --name Acme --plan free",
+      "\nExit codes: 0 done; 1 refused, or something is wrong; 2 wrong usage or settings; 3 Postgres or Redis is out of reach; 4 the ledger is broken.\nDATABASE_URL and REDIS_URL say where the service's data is.\nExample: npm run admin -- org create --name Acme --plan free",
     )
     .showHelpAfterError("(add --help for the arguments)")
-    .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: terminal.stdout,
+      writeErr: terminal.stderr,
+      getOutHelpWidth: () => terminal.columns ?? helpWidth,
+      getErrHelpWidth: () => terminal.columns ?? helpWidth,
+    })
     .exitOverride();
-  const run = openRunCommand(terminal);
+  const show = openShowResult(terminal, () => program.opts<{ json?: true }>().json === true);
+  const run = openRunCommand(terminal, show);
   addErasureCommands(addOrganizationCommands(program, run), run, terminal);
   addTokenCommands(program, run);
   addLimitCommands(program, run);
   addPlanCommands(program, run);
-  addProviderCommands(program, terminal);
+  addProviderCommands(program, show, terminal);
   addLocationCommands(program, run);
   addLedgerCommands(program, run);
   addSearchCommands(program, run);
   addAuditCommands(program, run);
-  addDoctorCommand(program, run, terminal);
+  addDoctorCommand(program, { run, show, terminal });
   return program;
 }

@@ -4,6 +4,8 @@ import type { Actor } from "../audit/audit.ts";
 import { type Config, readConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
 import { describeError } from "../log.ts";
+import { explainOutOfReach } from "./out-of-reach.ts";
+import type { ShowResult } from "./show-result.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What a command may use. */
@@ -14,20 +16,28 @@ export interface CommandContext extends Pick<Context, "config" | "database" | "r
   actor: Actor;
 }
 
+/** What is special about the result of a command. */
+export interface ResultOptions<Result> {
+  /** The exit code that the result means, although the command itself ran; by default 0. */
+  exitCode?: (result: Result) => number;
+  /** The text for a terminal with this many columns; by default tables. */
+  toText?: (result: Result, columns: number) => string;
+  /** What is printed in any case, for a command whose output is no result but data of another form. */
+  toData?: ((result: Result) => string) | undefined;
+}
+
 /**
- * Runs one command with Postgres and Redis open, prints its result, and closes both.
- * @param isFailure whether the result means exit code 1, although the command itself ran.
- * @param format the text to print; by default one line of JSON.
+ * Runs one command with Postgres and Redis open, shows its result, and closes both.
+ * @throws {OutOfReach} if one of them does not answer and the command needs it.
  */
 export type RunCommand = <Result extends object>(
   command: (context: CommandContext) => Promise<Result>,
-  isFailure?: (result: Result) => boolean,
-  format?: (result: Result) => string,
+  options?: ResultOptions<Result>,
 ) => Promise<void>;
 
-export function openRunCommand(terminal: Terminal): RunCommand {
-  return async (command, isFailure, format = toLine) => {
-    // Only errors are logged, and on stderr, so that stdout stays one line of JSON.
+export function openRunCommand(terminal: Terminal, show: ShowResult): RunCommand {
+  return async (command, { exitCode, toText, toData } = {}) => {
+    // Only errors are logged, and on stderr, so that stdout has nothing but the result.
     const log = pino({ level: "error", serializers: { err: describeError } }, { write: terminal.stderr });
     const config = readConfig(terminal.environment);
     const context = openContext({ config, name: "admin", databaseSizeMax: 1, log });
@@ -37,8 +47,11 @@ export function openRunCommand(terminal: Terminal): RunCommand {
         warn: (sentence) => terminal.stderr(`${sentence}\n`),
         actor: operatorOf(config),
       });
-      terminal.stdout(format(result));
-      if (isFailure?.(result)) terminal.exitCode = 1;
+      if (toData) terminal.stdout(toData(result));
+      else show(result, toText);
+      terminal.exitCode = exitCode?.(result) ?? 0;
+    } catch (error) {
+      throw explainOutOfReach(error, config) ?? error;
     } finally {
       await context.shutdown.run(log);
     }
@@ -58,5 +71,3 @@ function systemUser(): string {
     return `uid ${process.getuid?.() ?? "unknown"}`;
   }
 }
-
-const toLine = (result: object) => `${JSON.stringify(result)}\n`;

@@ -3,13 +3,12 @@ import { recordAudit } from "../audit/audit.ts";
 import { readSearchOwner } from "../credits/history.ts";
 import { timeOfId } from "../ids.ts";
 import { type NoCall, type RawAnswer, readRawAnswers } from "../raw-answers/raw-answers.ts";
-import { whenReady } from "../redis/connect.ts";
-import { refuseCluster } from "../redis/refuse-cluster.ts";
 import { parseRequestId, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { requireRedis } from "./out-of-reach.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
-const redisTimeoutMs = 2_000;
 const pageMax = 1_000;
 /** The clocks of the machines may differ, and the answers expire some time after the search began. */
 const expiryMarginMs = 5 * 60_000;
@@ -35,18 +34,15 @@ export function addSearchCommands(program: Command, run: RunCommand): void {
       "\nA search that shared the answer of another one, or of the cache, made no call: then callsOf names the search that did, and its answers are printed.\nExample: npm run --silent admin -- search raw req_01m7xy02p3f9xsnhttx3p2c6sn --page 1 --body | jq .",
     )
     .action((requestId: string, options: Options) =>
-      run(
-        (context) => readRaw(context, requestId, options),
-        ({ answers }) => options.body === true && answers.every(({ body }) => body === null),
-        options.body ? toBodies : undefined,
-      ),
+      run((context) => readRaw(context, requestId, options), {
+        exitCode: ({ answers }) => (options.body && answers.every(({ body }) => body === null) ? exitCodes.refused : 0),
+        toData: options.body && toBodies,
+      }),
     );
 }
 
 async function readRaw(context: CommandContext, requestId: string, { page, body }: Options): Promise<RawSearch> {
-  if (!(await whenReady(context.redis, redisTimeoutMs)))
-    throw new CommandRefused("Redis is unreachable, and raw answers are only there. Try again later.");
-  await refuseCluster(context.redis);
+  await requireRedis(context);
   const search = await readSearch(context, requestId);
   const answers = search.answers.filter((answer) => page === undefined || answer.page === page);
   if (answers.length === 0) throw new CommandRefused(`${search.callsOf} made no call for page ${page}.`);

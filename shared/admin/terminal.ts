@@ -4,8 +4,10 @@ export interface Terminal {
   environment: NodeJS.ProcessEnv | undefined;
   stdout: (text: string) => void;
   stderr: (text: string) => void;
+  /** How many characters a line of stdout has; absent if stdout is a pipe or a file. */
+  columns?: number | undefined;
   /** Asks the person at the terminal; absent if there is none. */
   ask?: ((question: string) => Promise<string>) | undefined;
-  /** 0 unless a command was refused, failed, or found something wrong. */
+  /** See exit-codes.ts. */
   exitCode: number;
 }

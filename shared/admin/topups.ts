@@ -4,6 +4,7 @@ import { type CheckoutOutcome, creditCheckoutSession } from "../topups/checkout.
 import { openStripe, stripeErrorFields } from "../topups/stripe.ts";
 import { parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
+import { exitCodes } from "./exit-codes.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
@@ -25,10 +26,9 @@ export function addTopupCommands(credit: Command, run: RunCommand): void {
     )
     .option("--days <n>", "how many days back", parseWholeNumber(1, daysMax), daysDefault)
     .action(({ days }: { days: number }) =>
-      run(
-        (context) => checkTopups(context, days),
-        ({ notCredited }) => notCredited > 0,
-      ),
+      run((context) => checkTopups(context, days), {
+        exitCode: ({ notCredited }) => (notCredited > 0 ? exitCodes.refused : 0),
+      }),
     );
 }
 

@@ -1,4 +1,4 @@
-import { formatTable } from "../../shared/admin/format-table.ts";
+import { formatTable } from "../harness/format-table.ts";
 import { shorten } from "../faults/report.ts";
 import type { AttackRow } from "./attack.ts";
 

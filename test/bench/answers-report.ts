@@ -1,4 +1,4 @@
-import { formatTable } from "../../shared/admin/format-table.ts";
+import { formatTable } from "../harness/format-table.ts";
 import { type Coverage, type Field, fields } from "../harness/expected-elements/expected-elements.ts";
 import { type ProviderAnswer, httpProviders, readAnswer } from "../harness/fixtures/provider-answers.ts";
 import { type Extraction, measureExtraction, type Share } from "./answers.ts";

@@ -1,4 +1,4 @@
-import { formatTable } from "../../shared/admin/format-table.ts";
+import { formatTable } from "../harness/format-table.ts";
 import { formatFigure, ratioOf } from "./report.ts";
 import { type Measured, medianOf, type Results, type Round, serviceCpuUs, spreadOf } from "./results.ts";
 

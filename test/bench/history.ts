@@ -1,4 +1,4 @@
-import { formatTable } from "../../shared/admin/format-table.ts";
+import { formatTable } from "../harness/format-table.ts";
 import { readDays } from "../../shared/credits/days.ts";
 import { historyFilters, readHistory } from "../../shared/credits/history.ts";
 import { decideSettlements, type SettlementRequest } from "../../shared/credits/ledger.ts";

@@ -1,5 +1,5 @@
 import { median } from "d3-array";
-import { formatTable } from "../../shared/admin/format-table.ts";
+import { formatTable } from "../harness/format-table.ts";
 import { openPostgres } from "./contestants/durable-servers.ts";
 import type { CaseLoad, Contestant } from "./contestants/contestant.ts";
 import { openSerpmill } from "./contestants/serpmill.ts";

@@ -1,4 +1,4 @@
-import { formatTable } from "../../shared/admin/format-table.ts";
+import { formatTable } from "../harness/format-table.ts";
 import { type Measured, medianOf, type Round, serviceCpuUs, spreadOf } from "./results.ts";
 
 const bytesPerMb = 1_000_000;

@@ -1,4 +1,4 @@
-import { formatTable } from "../../shared/admin/format-table.ts";
+import { formatTable } from "../harness/format-table.ts";
 import { type DrillResult, isPassed, pageMsMax } from "./drill.ts";
 
 const titles = [

@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import { ConfigError, readConfig } from "../../config.ts";
+import { exitCodes } from "../exit-codes.ts";
 import type { CommandContext, RunCommand } from "../run-command.ts";
+import type { ShowResult } from "../show-result.ts";
 import type { Terminal } from "../terminal.ts";
 import { examinePostgres } from "./examine-postgres.ts";
 import { examineRedis } from "./examine-redis.ts";
@@ -15,23 +17,24 @@ interface Report {
   findings: Finding[];
 }
 
-export function addDoctorCommand(program: Command, run: RunCommand, terminal: Terminal): void {
+export function addDoctorCommand(
+  program: Command,
+  { run, show, terminal }: { run: RunCommand; show: ShowResult; terminal: Terminal },
+): void {
   program
     .command("doctor")
     .summary("examine settings, Postgres, Redis, clocks, workers and providers; exit 1 if searches cannot be served")
     .description(
       "Examine what Serpmill needs, and say what to do about what is wrong. Changes nothing, and costs nothing at the providers.",
     )
-    .option("--json", "print one line of JSON instead of text")
     .addHelpText("after", "\nExits with 0 if searches can be served, warnings included, and with 1 otherwise.")
-    .showHelpAfterError("(add --help for the arguments)")
-    .action(async ({ json = false }: { json?: boolean }) => {
-      const format = ({ ok: isServing, findings }: Report) =>
-        json ? `${JSON.stringify({ ok: isServing, findings })}\n` : formatFindings(findings);
+    .action(async () => {
+      const toText = ({ findings }: Report) => formatFindings(findings);
+      const exitCode = ({ ok: isServing }: Report) => (isServing ? 0 : exitCodes.refused);
       const wrong = wrongSettings(terminal);
-      if (wrong.length === 0) return run(examine, (report) => !report.ok, format);
-      terminal.stdout(format(toReport(wrong)));
-      terminal.exitCode = 1;
+      if (wrong.length === 0) return run(examine, { toText, exitCode });
+      show(toReport(wrong), toText);
+      terminal.exitCode = exitCodes.refused;
     });
 }
 

@@ -18,6 +18,11 @@ export class Operator {
     return runAdminHere(args, this.#environment);
   }
 
+  /** Runs a command at a terminal of this width. */
+  tryAtTerminal(columns: number, ...args: string[]): Promise<CommandResult> {
+    return runAdminHere(args, this.#environment, columns);
+  }
+
   /** Runs a command in a separate process, as an operator does. */
   tryAsProcess(...args: string[]): Promise<CommandResult> {
     return run("shared/admin.ts", args, this.#environment);

@@ -46,17 +46,19 @@ test.each([
   },
   { args: ["ledger", "repair"], says: /unknown command 'repair'/ },
   { args: ["fly"], says: /unknown command 'fly'/ },
+  { args: ["org", "shwo"], says: /unknown command 'shwo'\n\(Did you mean show\?\)/ },
+  { args: ["org", "create", ...free, "--credits", "5"], says: /Did you mean --credit\?/ },
   { args: [], says: /Usage: admin/ },
-])("wrong arguments are refused with a sentence and exit code 1: $args", async ({ args, says }) => {
+])("wrong arguments are refused with a sentence and exit code 2: $args", async ({ args, says }) => {
   const { exitCode, stdout, stderr } = await runAdminHere(args, {});
-  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
   expect(stderr).toMatch(says);
   expect(stderr).not.toMatch(/^\s+at |\{/m);
 });
 
 test("without its settings a command says which are missing", async () => {
   const { exitCode, stdout, stderr } = await runAdminHere(["plan", "list"], {});
-  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
   expect(stderr).toMatch(/^These settings are missing or wrong:\n {2}DATABASE_URL: .*\n {2}REDIS_URL: .*\n$/);
 });
 

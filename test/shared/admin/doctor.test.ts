@@ -23,7 +23,7 @@ afterAll(() => service.stop());
 
 /** @returns what is not ok, and the exit code. */
 async function examine(settings: Record<string, string> = {}) {
-  const { exitCode, stdout, stderr } = await new Operator(service, settings).try("doctor", "--json");
+  const { exitCode, stdout, stderr } = await new Operator(service, settings).try("doctor");
   expect(stderr).toBe("");
   const { ok, findings } = report.parse(JSON.parse(stdout));
   expect(ok).toBe(exitCode === 0);
@@ -37,7 +37,7 @@ const withoutFile = { part: "redis", state: "warning", found: "keeps no append-o
 const usual = [withoutMaximum, withoutFile, withoutPassword, sandboxOnly];
 
 test("a service that serves searches gets exit code 0, and text with what could be better", async () => {
-  const { exitCode, stdout, stderr } = await new Operator(service).try("doctor");
+  const { exitCode, stdout, stderr } = await new Operator(service).tryAtTerminal(120, "doctor");
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
   expect(stdout).toMatch(/^ok {6} settings {3}all of them are valid$/m);
   expect(stdout).toMatch(/^ok {6} postgres {3}Postgres \d+\.\d+$/m);
@@ -45,7 +45,7 @@ test("a service that serves searches gets exit code 0, and text with what could 
   expect(stdout).toMatch(/^warning {2}redis {6}asks for no password\n {20}→ Give it users: /m);
 });
 
-test("--json prints one line with the same findings", async () => {
+test("to a pipe it prints one line of JSON with the same findings", async () => {
   expect(await examine()).toMatchObject({ exitCode: 0, wrong: usual });
 });
 
@@ -100,7 +100,7 @@ test.each([
   const other = await Service.start({ apis: 0, workers: 0 });
   try {
     await asOwner(other.databaseUrl, (client) => client.query(statement));
-    const { exitCode, stdout } = await new Operator(other).try("doctor", "--json");
+    const { exitCode, stdout } = await new Operator(other).try("doctor");
     expect(exitCode).toBe(1);
     const advice = expect.stringContaining("npm run migrate");
     expect(report.parse(JSON.parse(stdout)).findings).toContainEqual({
@@ -116,7 +116,7 @@ test.each([
 
 test("without a worker searches cannot be served", async () => {
   const other = await Service.start({ apis: 0, workers: 0 });
-  const { exitCode, stdout } = await new Operator(other).try("doctor", "--json");
+  const { exitCode, stdout } = await new Operator(other).try("doctor");
   await other.stop();
   expect(exitCode).toBe(1);
   expect(report.parse(JSON.parse(stdout)).findings).toContainEqual(

@@ -193,7 +193,7 @@ test("each broken rule is reported with its subject, and no other organization o
   }
 
   const { exitCode, stdout, stderr } = await operator.try("ledger", "verify");
-  expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: "" });
+  expect({ exitCode, stderr }).toEqual({ exitCode: 4, stderr: "" });
   const { ok, redisChecked, violations } = brokenVerdict.parse(readLine(stdout));
   expect({ ok, redisChecked }).toEqual({ ok: false, redisChecked: true });
   const isNamed = (rule: string, subject: string) =>
