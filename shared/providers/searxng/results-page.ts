@@ -4,10 +4,11 @@ import { buildElement } from "../build-element.ts";
 import type { Element } from "../provider.ts";
 
 /** A text, or a number as text; "" if it is missing, null or of another type. */
-const text = z.unknown().transform((value) => {
-  if (typeof value === "string") return value;
-  return typeof value === "number" && Number.isFinite(value) ? String(value) : "";
-});
+const text = z
+  .union([z.string(), z.number().transform(String)])
+  .nullish()
+  .catch(undefined)
+  .transform((value) => value ?? "");
 const texts = z.array(text).catch([]);
 
 /** The engines that returned a row. Rows that the instance adds itself have `plugin: …`, `answerer: …`, or no engine. */
