@@ -10,6 +10,7 @@ import type { Shutdown } from "../shared/process/shutdown.ts";
 import { startMeasuringMemory } from "../shared/redis/memory.ts";
 import { startProcess } from "../shared/process/start-process.ts";
 import { openSearchQueue } from "../shared/queue/search-queue.ts";
+import { openSearchLog } from "../shared/search-log/search-log.ts";
 import { type AppParts, createApp } from "./app.ts";
 import { openAuthentication } from "./authenticate.ts";
 import { openIdentify, openIdentifyByHash } from "./identify.ts";
@@ -85,7 +86,7 @@ async function openParts(
   const queue = await openSearchQueue(context);
   const settlement = openSettlement(context);
   const confirmations = new DeliveryConfirmations(context);
-  const refunds = new Refunds({ settlement, confirmations, log });
+  const refunds = new Refunds({ settlement, confirmations, searchLog: openSearchLog(context, "api"), log });
   const shedding = openShedding({ ...context, draining, stopping });
   startMeasuringMemory(context);
   const waiters = new IdempotencyWaiters(redis);

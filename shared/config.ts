@@ -135,6 +135,8 @@ const settings = z.object({
   ...engineSettings.shape,
   /** For so long a search's raw answers of providers are kept for `search raw`; 0 for not at all. */
   RAW_ANSWER_MINUTES: wholeNumber(0, 60).default(0),
+  /** For so many days the search log is kept; 0 for not at all. */
+  SEARCH_LOG_DAYS: wholeNumber(0, 400).default(30),
   /** Proxies in front of the API that set X-Forwarded-For and X-Forwarded-Proto. With 0, both headers are ignored. */
   TRUSTED_PROXIES: wholeNumber(0, 10).default(0),
   /** The page for a caller without credits. */

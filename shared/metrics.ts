@@ -63,6 +63,7 @@ export function openMetrics() {
   startAtZero(metrics.reversedMils, "reason", reversalReasons);
   startAtZero(metrics.answeredSearches, "from", answerSources);
   startAtZero(metrics.rawAnswers, "outcome", ["kept", "no_headroom", "dropped", "failed"]);
+  startAtZero(metrics.searchLogRows, "outcome", ["written", "dropped"]);
   startAtZero(metrics.topups, "outcome", topupOutcomes);
   startAtZero(metrics.balancesStored, "why", ["redis_restarted", "older", "impossible"]);
   startAtZero(metrics.signIns, "outcome", ["signed_in", "refused", "limited"]);
@@ -210,6 +211,9 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
 function ofBillingPage({ counter, gauge }: Declare) {
   return {
     signIns: counter("sign_ins_total", "Attempts to sign in to the billing page, by outcome.", ["outcome"]),
+    searchLogRows: counter("search_log_rows_total", "Rows of the search log, by whether Postgres has them.", [
+      "outcome",
+    ]),
     liveStreams: gauge("live_streams_open", "Open connections for live updates of the billing page."),
   };
 }

@@ -3,6 +3,7 @@ import { openSettlement } from "../shared/credits/settlement.ts";
 import { newId } from "../shared/ids.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
 import { startProcess } from "../shared/process/start-process.ts";
+import { openSearchLog } from "../shared/search-log/search-log.ts";
 import { openAbandonedSearches } from "./abandoned-searches.ts";
 import { adjustSlots } from "./adjust-slots.ts";
 import { defineLeaseScripts } from "./engine/flight-leases.ts";
@@ -21,6 +22,7 @@ async function openWorker(context: Context): Promise<void> {
   const { config, database, redis, shutdown } = context;
   const workerId = newId("worker");
   const { engine, callsWaiting } = openEngine(context);
+  const searchLog = openSearchLog(context, "worker");
   const settlement = openSettlement(context);
   shutdown.register("settlements", () => settlement.idle());
 
@@ -28,7 +30,7 @@ async function openWorker(context: Context): Promise<void> {
   const level = new SlotLevel(config.WORKER_CONCURRENCY);
   const abandonedSearches = openAbandonedSearches(context);
   const rawAnswers = openRawAnswers(context);
-  const running = { ...context, workerId, engine, settlement, abandonedSearches, rawAnswers };
+  const running = { ...context, workerId, engine, settlement, abandonedSearches, rawAnswers, searchLog };
   const { worker, average } = takeJobs(running, level.slots);
   const heartbeat = startHeartbeat(context, workerId, { level, average });
   // The APIs admit by the slots that they know of.

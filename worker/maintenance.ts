@@ -7,6 +7,7 @@ import { clearOldAnswers } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
+import { keepSearchLog } from "../shared/search-log/keep-search-log.ts";
 import { acquireLeadership, resignLeadership } from "./leadership.ts";
 import { reconcileNextPage, reverseUndelivered, type Rotation } from "./reconcile.ts";
 import { continueResync } from "./resync.ts";
@@ -23,7 +24,7 @@ type Maintaining = Context & { settlement: Settlement };
  * worker that has lost it leaves the other steps to the next leader.
  */
 export function startMaintenance(context: Maintaining, workerId: string): void {
-  const { database, redis, clock, metrics, log, shutdown } = context;
+  const { config, database, redis, clock, metrics, log, shutdown } = context;
   defineHoldIndexScripts(redis);
   const measured = [metrics.holdsOpen, metrics.heldMils, metrics.ledgerDriftMils];
   let rotation: Rotation = { after: "", driftMils: 0 };
@@ -55,6 +56,10 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
       if (await clearOldAnswers(database)) log.info("emptied the table of the answers that have expired");
     },
     () => clearOldSignIns(database, oldSignInsPerRunMax),
+    async () => {
+      const days = await keepSearchLog(database, config.SEARCH_LOG_DAYS);
+      if (days > 0) log.info({ days }, "removed old days of the search log");
+    },
   ];
   const run = async () => {
     const due = runs % slowStepsEvery === 0 ? [...steps, ...slowSteps] : steps;

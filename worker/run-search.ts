@@ -7,6 +7,7 @@ import { isTransient } from "../shared/database/transient-errors.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import type { SearchOutcome, SearchTrace } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
+import type { SearchLog } from "../shared/search-log/search-log.ts";
 import type { AbandonedSearches } from "./abandoned-searches.ts";
 import { uncharged, writeAnswerBody } from "./answer-body.ts";
 import type { RawAnswers } from "./raw-answers.ts";
@@ -26,6 +27,8 @@ export type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metric
   abandonedSearches: AbandonedSearches;
   /** Absent unless raw answers are kept. */
   rawAnswers?: RawAnswers | undefined;
+  /** Absent unless searches are logged. */
+  searchLog?: SearchLog | undefined;
 };
 
 /** The trace of a search that no provider was asked for. */
@@ -50,6 +53,14 @@ export async function runSearchJob(context: RunningSearches, job: SearchJob, isR
     if (!isTransient(error)) throw error;
     context.log.warn({ err: error, ...line }, "the sweeper or the reconciler will end a search");
   }
+  logSearch(context, job, trace);
+}
+
+/** Hands a search to the search log, which writes it later. */
+export function logSearch({ searchLog }: Pick<RunningSearches, "searchLog">, job: SearchJob, trace: SearchTrace): void {
+  const { requestId, organizationId, tokenId, key, query } = job;
+  const durationMs = trace.queueMs + trace.runMs;
+  searchLog?.add({ requestId, organizationId, tokenId, keyHash: key?.hash, query, durationMs, trace });
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Context } from "../shared/context.ts";
 import { isCharged } from "../shared/credits/ledger.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import { openSearchWorker, type SearchWorker, WorkersLost } from "../shared/queue/search-queue.ts";
-import { notSearched, type RunningSearches, runSearchJob } from "./run-search.ts";
+import { logSearch, notSearched, type RunningSearches, runSearchJob } from "./run-search.ts";
 
 // The assumption until the first search has run.
 const initialRunMs = 100;
@@ -67,4 +67,5 @@ async function refundFailed(context: RunningSearches, job: SearchJob): Promise<v
       ifCharged: "end_hold",
     })
     .catch((cause: unknown) => context.log.warn({ err: cause, requestId }, "the sweeper will refund a failed search"));
+  logSearch(context, job, trace);
 }

@@ -3,6 +3,7 @@ import type { Settlement } from "../../shared/credits/settlement.ts";
 import type { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
+import type { SearchLog } from "../../shared/search-log/search-log.ts";
 import type { DeliveryConfirmations } from "./delivery-confirmations.ts";
 import type { SearchRequest } from "./search-request.ts";
 
@@ -10,11 +11,19 @@ import type { SearchRequest } from "./search-request.ts";
 export class Refunds {
   readonly #settlement: Settlement;
   readonly #confirmations: DeliveryConfirmations;
+  readonly #searchLog: SearchLog | undefined;
   readonly #log: Log;
 
-  constructor(parts: { settlement: Settlement; confirmations: DeliveryConfirmations; log: Log }) {
+  constructor(parts: {
+    settlement: Settlement;
+    confirmations: DeliveryConfirmations;
+    /** Undefined unless searches are logged. */
+    searchLog: SearchLog | undefined;
+    log: Log;
+  }) {
     this.#settlement = parts.settlement;
     this.#confirmations = parts.confirmations;
+    this.#searchLog = parts.searchLog;
     this.#log = parts.log;
   }
 
@@ -24,13 +33,15 @@ export class Refunds {
    * @returns the decision, which is a charge if the worker was faster. Its hold then stays with the worker.
    * @throws if Postgres stays unreachable for `undoRetryMs`.
    */
-  refund(
-    { requestId, caller, key }: SearchRequest,
+  async refund(
+    request: SearchRequest,
     reason: RefundReason,
     error: CallerError,
     isAbandoned = false,
   ): Promise<Decision> {
-    return this.#settlement.settle({
+    const { requestId, caller, key, deadline } = request;
+    const durationMs = deadline.timeoutMs - deadline.remainingMs();
+    const decision = await this.#settlement.settle({
       request: {
         wanted: "refund",
         reason,
@@ -44,6 +55,14 @@ export class Refunds {
       isAbandoned,
       toOutcome: () => ({ kind: "failure", code: error.code, details: error.details }),
     });
+    if (decision.isNew) this.#logSearch(request, durationMs); // Otherwise the worker does.
+    return decision;
+  }
+
+  #logSearch({ requestId, caller, key, query }: SearchRequest, durationMs: number): void {
+    const { organizationId, tokenId } = caller;
+    const known = { requestId, organizationId, tokenId, keyHash: key?.hash, query };
+    this.#searchLog?.add({ ...known, durationMs, trace: undefined });
   }
 
   /** Refunds a search whose caller has its error already. The sweeper does it if this fails. */

@@ -34,11 +34,12 @@ revoke execute on function
   refuse_change, refuse_audit_change, answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, settle_searches,
   settle_keyed_searches, reverse_charges, grant_credit, topup, clear_old_answers, limit_organization, limit_token,
   begin_spending_day, begin_token_spending_day, utc_today, month_of, spending_text, first_version_since, began_with,
-  token_spent, refuse_another_day
+  token_spent, refuse_another_day, keep_search_log, erase_search_log
 from public;
 grant execute on function
   answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, settle_searches, settle_keyed_searches, reverse_charges,
-  grant_credit, topup, clear_old_answers, limit_organization, limit_token, utc_today, month_of, spending_text
+  grant_credit, topup, clear_old_answers, limit_organization, limit_token, utc_today, month_of, spending_text, first_version_since,
+  keep_search_log, erase_search_log
 to serpmill;
 
 -- So that the operator's doctor can see whether a migration is pending.
@@ -57,6 +58,9 @@ grant
   insert (code, price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations),
   update (price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations)
 on plans to serpmill;
+
+-- The search log is written by the process that ended the search, and completed by the worker if the API was first.
+grant select, insert, update (source, provider, calls) on search_log to serpmill;
 
 -- The audit trail is read and appended to. Postgres gives each entry its id and its time.
 grant select on audit_entries to serpmill;

@@ -7,6 +7,7 @@ import { showOrganization } from "../organizations/organizations.ts";
 import { listSessions, sessionKeyOf } from "../organizations/session-keys.ts";
 import { listTokens } from "../organizations/tokens.ts";
 import { readRawAnswers } from "../raw-answers/raw-answers.ts";
+import { type LogPlace, readSearchLogPage } from "../search-log/read-search-log.ts";
 import { listRecentSearches } from "./recent-searches.ts";
 
 const entriesPerPage = 1_000;
@@ -28,6 +29,7 @@ export async function* exportOrganization(
   for (const token of await listTokens(database, organizationId)) yield { kind: "token", ...token };
   yield* auditEntries(database, organizationId);
   yield* ledgerEntries(database, organizationId);
+  yield* searches(database, organizationId);
   yield* sessions(redis, organizationId);
   yield* answers(database, organizationId);
   yield* rawAnswers({ database, redis }, organizationId);
@@ -48,6 +50,18 @@ async function* auditEntries(database: Database, organizationId: string): AsyncG
     for (const entry of page) yield { kind: "audit_entry", ...entry };
     if (page.length < entriesPerPage) return;
     after = page.at(-1)?.id ?? after;
+  }
+}
+
+async function* searches(database: Database, organizationId: string): AsyncGenerator<ExportedLine> {
+  let after: LogPlace | undefined;
+  for (;;) {
+    const page = await readSearchLogPage(database, organizationId, { after, limit: entriesPerPage });
+    // What our providers did for it, and what that cost, is not the organization's.
+    for (const { token, keyHash: _hash, work: _work, ...search } of page)
+      yield { kind: "search", ...search, tokenId: token?.tokenId ?? null };
+    if (page.length < entriesPerPage) return;
+    after = page.at(-1);
   }
 }
 

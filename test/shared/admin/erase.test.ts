@@ -47,6 +47,10 @@ async function customer() {
   const requestIds = [keyed, plain].map(({ headers }) => headers.get("x-request-id") ?? "");
   const rawKeys = requestIds.map((id) => `raw:${id}`);
   await service.until(async () => (await service.redis.exists(...rawKeys)) === 2);
+  await service.until(async () => {
+    const { rows } = await service.database.query("select from search_log where organization_id = $1", [orgId]);
+    return rows.length === 2;
+  });
   await failedJob(orgId);
   await service.rest();
   return { orgId, tokenId, token, rawKeys };
@@ -167,12 +171,15 @@ test("an export has all that the service has about an organization, and no hash"
     .split("\n")
     .map((line) => z.looseObject({ kind: z.string() }).parse(JSON.parse(line)));
   const count = (kind: string) => lines.filter((line) => line.kind === kind).length;
-  const kinds = ["organization", "token", "ledger_entry", "session", "answer"];
-  expect(kinds.map(count)).toEqual([1, 2, 3, 1, 1]);
+  const kinds = ["organization", "token", "ledger_entry", "search", "session", "answer"];
+  expect(kinds.map(count)).toEqual([1, 2, 3, 2, 1, 1]);
   expect(count("raw_answer")).toBeGreaterThanOrEqual(2);
   expect(count("audit_entry")).toBeGreaterThanOrEqual(4);
   expect(lines.at(-1)).toEqual({ kind: "end", orgId, lines: lines.length - 1 });
   expect(stdout).toContain(name);
+  const searched = JSON.stringify(lines.filter(({ kind }) => kind === "search"));
+  for (const one of [keyword, `${keyword} 2`]) expect(searched).toContain(`"keyword":"${one}"`);
+  expect(searched).not.toMatch(/keyHash|costMicroUsd/);
   for (const secret of [token.slice(4, -4), hashToken(token).toString("hex")]) expect(stdout).not.toContain(secret);
 
   const folder = await mkdtemp(join(tmpdir(), "serpmill-export-"));

@@ -1,12 +1,11 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { TypeID } from "typeid-js";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
-import { newId } from "../../../shared/ids.ts";
 import { readRawAnswers } from "../../../shared/raw-answers/raw-answers.ts";
 import { seesWorkers } from "../../harness/assertions/metrics.ts";
 import { runAdminHere } from "../../harness/clients/admin.ts";
+import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import {
@@ -171,13 +170,7 @@ async function searchBegun(minutesAgo: number): Promise<string> {
   return requestId;
 }
 
-function idBegun(minutesAgo: number): string {
-  const hex = Math.floor(Date.now() - minutesAgo * 60_000)
-    .toString(16)
-    .padStart(12, "0");
-  const random = TypeID.fromString(newId("req")).toUUID().slice(13);
-  return TypeID.fromUUID("req", `${hex.slice(0, 8)}-${hex.slice(8)}${random}`).toString();
-}
+const idBegun = (minutesAgo: number) => requestIdAt(Date.now() - minutesAgo * 60_000);
 
 async function refusalOf(requestId: string, settings: Record<string, string> = kept, ...options: string[]) {
   const result = await new Operator(service, settings).try("search", "raw", requestId, ...options);

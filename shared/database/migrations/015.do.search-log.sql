@@ -1,0 +1,91 @@
+-- What was searched, for the people who pay: a row for each search beside the ledger, for as many days as the operator keeps them. The ledger
+-- decides what a search cost. A row that is missing changes nothing: the search is then shown without its keyword.
+
+create table search_log (
+  -- The time in the request id, so that every process that writes about a search means the same row, and finds its day.
+  at timestamptz not null,
+  request_id text collate "C" not null,
+  organization_id text collate "C" not null,
+  token_id text collate "C",
+  -- Of the Idempotency-Key: the answer is found by it while it is stored.
+  key_hash text collate "C",
+  keyword text not null,
+  location text not null,
+  language text not null,
+  device text not null,
+  depth integer not null,
+  target_domain text,
+  types text[],
+  format text,
+  duration_ms integer not null,
+  -- These three come from the worker. They are null if the API ended the search and no worker had it.
+  source text,
+  provider text,
+  calls jsonb,
+  constraint one_row_per_search primary key (organization_id, at, request_id)
+) partition by range (at);
+
+-- For rows of a day without a partition: no batch fails for lack of one, nor for the wrong clock of one machine.
+create table search_log_rest partition of search_log default;
+
+-- Makes the partitions of today and of the next seven days, and drops those whose rows are older than so many days; with 0
+-- it makes none and removes all rows. Returns how many partitions it dropped. Called as the owner, since processes may not create
+-- and drop tables. It does not wait for readers and writers: the next call, seconds later, tries again.
+create function keep_search_log(days integer) returns integer language plpgsql security definer
+set search_path = public, pg_temp set lock_timeout = '100ms' as $$
+declare
+  today date := utc_today();
+  kept_since timestamptz := (today - days)::timestamp at time zone 'UTC';
+  day date;
+  begins timestamptz;
+  ends timestamptz;
+  name text;
+  dropped integer := 0;
+begin
+  if days not between 0 and 400 then
+    raise exception 'the search log is kept for 0 to 400 days, not %', days using errcode = 'invalid_parameter_value';
+  end if;
+  for ahead in 0..7 loop
+    exit when days = 0;
+    day := today + ahead;
+    name := 'search_log_' || to_char(day, 'YYYYMMDD');
+    continue when to_regclass(name) is not null;
+    begins := day::timestamp at time zone 'UTC';
+    ends := (day + 1)::timestamp at time zone 'UTC';
+    -- Nothing is written to the rest between the move and the end of this transaction.
+    lock table search_log_rest in access exclusive mode;
+    execute format('create table %I (like search_log including all)', name);
+    execute format('with moved as (delete from search_log_rest where at >= %L and at < %L returning *)
+                    insert into %I select * from moved', begins, ends, name);
+    execute format('alter table search_log attach partition %I for values from (%L) to (%L)', name, begins, ends);
+  end loop;
+  for name in
+    select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'search_log'::regclass and c.relname ~ '^search_log_\d{8}$'
+      and (days = 0 or to_date(right(c.relname, 8), 'YYYYMMDD') < today - days)
+  loop
+    execute format('drop table %I', name);
+    dropped := dropped + 1;
+  end loop;
+  delete from search_log_rest where days = 0 or at < kept_since;
+  return dropped;
+exception when lock_not_available then
+  return 0;
+end $$;
+
+-- Deletes the rows of an organization that was erased. Returns how many.
+create function erase_search_log(organization text) returns bigint language plpgsql security definer
+set search_path = public, pg_temp as $$
+declare
+  deleted bigint;
+begin
+  if not exists (select from organizations o where o.id = organization and o.erased_at is not null) then
+    raise exception 'the organization was not erased' using errcode = 'object_not_in_prerequisite_state';
+  end if;
+  delete from search_log l where l.organization_id = organization;
+  get diagnostics deleted = row_count;
+  return deleted;
+end $$;
+
+-- The operator's commands call it to count since a time.
+alter function first_version_since(text, timestamptz) security definer set search_path = public, pg_temp;

@@ -1,0 +1,85 @@
+import { Batcher } from "../concurrency/batcher.ts";
+import { retryWhile } from "../concurrency/retry.ts";
+import type { Context } from "../context.ts";
+import { type Database, openDatabase } from "../database/pool.ts";
+import { isTransient } from "../database/transient-errors.ts";
+import { type Log, throttledWarning } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import type { SearchRecord } from "./logged-search.ts";
+import { insertSearches } from "./insert-searches.ts";
+
+/** Beyond that many, a row is dropped. With the longest keywords they take some 15 MB. */
+const waitingMax = 10_000;
+const batchSizeMax = 1_000;
+/** A process writes at most five batches a second. */
+const batchPauseMs = 200;
+const retryPauseMs = 1_000;
+
+/**
+ * Writes the search log in the background, on a connection of its own: a search neither waits for it nor fails by it. Rows wait in
+ * memory while Postgres is slow or away. A row is lost if too many wait, if Postgres refuses it, or if the process dies first.
+ */
+export class SearchLog {
+  readonly #database: Database;
+  readonly #metrics: Pick<Metrics, "searchLogRows">;
+  readonly #warn: (error: unknown) => void;
+  readonly #batches: Batcher<SearchRecord>;
+  #waiting = 0;
+  #isClosing = false;
+
+  constructor(parts: { database: Database; metrics: Pick<Metrics, "searchLogRows">; log: Log }) {
+    this.#database = parts.database;
+    this.#metrics = parts.metrics;
+    this.#warn = throttledWarning(parts.log, "rows of the search log were not written at once");
+    this.#batches = new Batcher({
+      sizeMax: batchSizeMax,
+      concurrency: 1,
+      pauseMs: batchPauseMs,
+      run: (batch) => this.#write(batch),
+    });
+  }
+
+  /** Takes what is known of a search that has ended. Returns at once and never throws. */
+  add(record: SearchRecord): void {
+    if (this.#waiting >= waitingMax) {
+      this.#metrics.searchLogRows.inc({ outcome: "dropped" });
+      return;
+    }
+    this.#waiting += 1;
+    this.#batches.add(record);
+  }
+
+  /** Writes what waits. From now on a batch that Postgres does not take is not tried again. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await this.#batches.idle();
+  }
+
+  async #write(batch: SearchRecord[]): Promise<void> {
+    const mayRetry = (error: unknown) => {
+      this.#warn(error);
+      return isTransient(error) && !this.#isClosing;
+    };
+    const outcome = await retryWhile({ pauseMs: retryPauseMs, mayRetry }, () =>
+      insertSearches(this.#database, batch),
+    ).then(
+      () => "written",
+      () => "dropped",
+    );
+    this.#waiting -= batch.length;
+    this.#metrics.searchLogRows.inc({ outcome }, batch.length);
+  }
+}
+
+/** @returns undefined if SEARCH_LOG_DAYS is 0. */
+export function openSearchLog(context: Context, processName: "api" | "worker"): SearchLog | undefined {
+  const { config, metrics, log, shutdown } = context;
+  if (config.SEARCH_LOG_DAYS === 0) return undefined;
+  const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
+  const isPooled = pooler === "transaction";
+  const name = `${processName}-search-log`;
+  const database = openDatabase({ url, name, isPooled, sizeMax: 1, log, shutdown });
+  const searchLog = new SearchLog({ database, metrics, log });
+  shutdown.register("search log", () => searchLog.close());
+  return searchLog;
+}
