@@ -2,9 +2,8 @@ import express, { type Express, type NextFunction, type Request, type Response }
 import type { Config } from "../shared/config.ts";
 import { CallerError } from "../shared/errors.ts";
 import type { Metrics } from "../shared/metrics.ts";
-import { assetHeaders } from "./billing/assets.ts";
 import type { Billing } from "./billing/billing.ts";
-import { isBillingPath, topUpPath } from "./billing/send-error-page.ts";
+import { isBillingPath } from "./billing/frame/send-error-page.ts";
 import { handleOpenApiDocument } from "./docs/handle-openapi-document.ts";
 import { docsHeaders, readPage } from "./docs/reference-page.ts";
 import { CallerDisconnected, recordError, toCallerError } from "./errors.ts";
@@ -12,6 +11,7 @@ import { rejectUnsafeHeaders } from "./http/reject-unsafe-headers.ts";
 import { openRequestScope, requestScopeOf } from "./http/request-scope.ts";
 import { sendError } from "./http/send-error.ts";
 import { serveFile } from "./http/static-file.ts";
+import { pageFileHeaders } from "./pages/page-files.ts";
 import { handleMcp, type McpParts } from "./mcp/endpoint.ts";
 import { handleSearch, type SearchHandlerParts } from "./v1/search.ts";
 import { handleUsage, type UsageHandlerParts } from "./v1/usage.ts";
@@ -28,7 +28,7 @@ export interface AppParts extends SearchHandlerParts, UsageHandlerParts, McpPart
   draining: AbortSignal;
 }
 
-/** The API's table of contents: every path, its method and its handler. Everything else is 404 or 405. */
+/** The API's table of contents: every path, its method and its handler; those of the account are in `billing.ts`. Everything else is 404 or 405. */
 export function createApp(parts: AppParts): Express {
   const { config, log, metrics, draining, stripeWebhook, billing } = parts;
   const app = express();
@@ -49,13 +49,8 @@ export function createApp(parts: AppParts): Express {
   route(app, "GET", "/openapi.json", handleOpenApiDocument());
   for (const file of readPage()) route(app, "GET", file.path, serveFile(file, docsHeaders));
 
-  route(app, "GET", "/billing", billing.page);
-  route(app, "POST", "/billing/sign-in", billing.signIn);
-  route(app, "POST", "/billing/sign-out", billing.signOut);
-  route(app, "POST", topUpPath, billing.topUp);
-  route(app, "GET", "/billing/searches.csv", billing.exportCsv);
-  route(app, "GET", "/billing/live", billing.liveUpdates);
-  for (const file of Object.values(billing.assets)) route(app, "GET", file.path, serveFile(file, assetHeaders));
+  for (const { method, path, handle } of billing.routes) route(app, method, path, handle);
+  for (const file of billing.files) route(app, "GET", file.path, serveFile(file, pageFileHeaders));
 
   app.use(() => {
     throw new CallerError("not_found");

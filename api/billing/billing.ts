@@ -2,7 +2,7 @@ import type { Request, Response } from "express";
 import type { Redis } from "ioredis";
 import type { Config } from "../../shared/config.ts";
 import { openDatabase } from "../../shared/database/pool.ts";
-import type { CallerError } from "../../shared/errors.ts";
+import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import type { Shutdown } from "../../shared/process/shutdown.ts";
@@ -11,20 +11,24 @@ import { isHttps } from "../http/security-headers.ts";
 import type { IdentifyByHash } from "../identify.ts";
 import type { ReadUsage } from "../read-usage.ts";
 import type { Topups } from "../topups/topups.ts";
-import { type Assets, readAssets } from "./assets.ts";
-import { handleBillingPage } from "./handlers/billing-page.ts";
-import { handleCsvExport } from "./handlers/export-csv.ts";
-import { handleLiveUpdates } from "./handlers/live-updates.ts";
-import { handleSignIn, handleSignOut } from "./handlers/sign-in.ts";
-import { handleTopUp } from "./handlers/top-up.ts";
-import { LiveStreams } from "./live-streams.ts";
-import { PageSender } from "./page-sender.ts";
-import { openAccountReads } from "./reads/load-account.ts";
-import { sendErrorPage } from "./send-error-page.ts";
+import { readBrand } from "../brand/brand.ts";
+import type { StaticFile } from "../http/static-file.ts";
+import { PageSender } from "../pages/page-sender.ts";
+import { openAccountReads } from "./frame/account-reads.ts";
+import { AccountHandlers } from "./frame/account-handlers.ts";
+import { readAssets } from "./frame/assets.ts";
+import { LiveStreams } from "./frame/live-streams.ts";
+import { handleLiveUpdates } from "./frame/live-updates.ts";
+import { sendErrorPage, topUpPath } from "./frame/send-error-page.ts";
+import type { AddCredit } from "./overview/add-credit-section.ts";
+import { liveOverview, writeOverview } from "./overview/overview.ts";
+import { beginTopUp } from "./overview/top-up.ts";
+import { sendCsvExport } from "./searches/export-csv.ts";
+import { liveSearches, writeSearches } from "./searches/searches.ts";
 import { PageWindow } from "./session/page-window.ts";
 import { Sessions } from "./session/sessions.ts";
 import { SignInAttempts } from "./session/sign-in-attempts.ts";
-import type { AddCredit } from "./views/add-credit-section.ts";
+import { handleSignIn, handleSignOut } from "./sign-in/sign-in.ts";
 
 // The pages read long ledgers on connections of their own, so that no search waits for them. Streams take one at a time, and
 // so do exports: one is left for views.
@@ -32,15 +36,17 @@ const databaseSizeMax = 3;
 
 type Handler = (request: Request, response: Response) => Promise<void>;
 
-/** The billing page: a handler for each of its routes, its files, and its form of an error. */
+/** One route of the account pages. */
+interface AccountRoute {
+  method: "GET" | "POST";
+  path: string;
+  handle: Handler;
+}
+
+/** The account pages: their routes, their files, and their form of an error. */
 export interface Billing {
-  page: Handler;
-  signIn: Handler;
-  signOut: Handler;
-  topUp: Handler;
-  exportCsv: Handler;
-  liveUpdates: Handler;
-  assets: Assets;
+  routes: readonly AccountRoute[];
+  files: readonly StaticFile[];
   sendError: (request: Request, response: Response, error: CallerError) => void;
 }
 
@@ -63,24 +69,45 @@ export function openBilling(parts: {
   const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
   const isPooled = pooler === "transaction";
   const database = openDatabase({ url, name: "api-billing", isPooled, sizeMax: databaseSizeMax, log, shutdown });
-  const assets = readAssets();
+  const [brand, assets] = [readBrand(), readAssets()];
+  const files = { icon: brand.mark, styles: [brand.style, assets.style], scripts: [assets.script] };
+  const pages = new PageSender({ files, checkoutOrigin: topups?.checkoutOrigin });
   const isSecure = (request: Request) => isHttps(request, publicUrl);
-  const pages = new PageSender({ assets, checkoutOrigin: topups?.checkoutOrigin });
   const sessions = new Sessions({ redis, clock, identifyByHash, isSecure });
   const attempts = new SignInAttempts(redis);
   const pageWindow = new PageWindow(redis);
   const reads = openAccountReads({ readUsage, clock, database });
-  const streams = new LiveStreams(metrics);
+  const account = new AccountHandlers({ sessions, pageWindow, pages, reads, brand, publicUrl });
+  const live = { sessions, pageWindow, reads, pages, streams: new LiveStreams(metrics), draining };
+  const get = (path: string, handle: Handler): AccountRoute => ({ method: "GET", path, handle });
+  const post = (path: string, handle: Handler): AccountRoute => ({ method: "POST", path, handle });
   return {
-    page: handleBillingPage({ sessions, pageWindow, reads, pages, addCredit: addCreditOf(topups, config) }),
-    signIn: handleSignIn({ sessions, attempts, pageWindow, pages, database, metrics, publicUrl }),
-    signOut: handleSignOut({ sessions, database, log, publicUrl }),
-    topUp: handleTopUp({ sessions, pageWindow, reads, topups, publicUrl }),
-    exportCsv: handleCsvExport({ sessions, pageWindow, pages, database }),
-    liveUpdates: handleLiveUpdates({ sessions, pageWindow, reads, pages, streams, draining }),
-    assets,
-    sendError: (request, response, error) => sendErrorPage(pages, request, response, error),
+    routes: [
+      get("/billing", account.page(writeOverview({ reads, addCredit: addCreditOf(topups, config) }))),
+      get(
+        "/billing/live",
+        handleLiveUpdates(live, () => liveOverview(reads)),
+      ),
+      get("/billing/searches", account.page(writeSearches({ reads }))),
+      get(
+        "/billing/searches/live",
+        handleLiveUpdates(live, (request) => liveSearches(reads, request)),
+      ),
+      get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
+      post(
+        "/billing/sign-in",
+        handleSignIn({ sessions, attempts, pageWindow, pages, brand, database, metrics, publicUrl }),
+      ),
+      post("/billing/sign-out", handleSignOut({ sessions, database, log, publicUrl })),
+      post(topUpPath, topups ? account.form(beginTopUp({ topups })) : noPayments),
+    ],
+    files: [brand.mark, brand.style, assets.style, assets.script],
+    sendError: (request, response, error) => sendErrorPage({ pages, brand }, request, response, error),
   };
+}
+
+async function noPayments(): Promise<void> {
+  throw new CallerError("not_found");
 }
 
 /** How credit can be added: by a payment, at an address that the operator set, or by asking the operator. */

@@ -12,7 +12,9 @@ const bounds = { statesMax: 400_000, restAskedMax: 20_000 };
 const quick = scenarios.filter(({ isQuick }) => isQuick);
 
 function explored(name: string) {
-  return explore({ ...(scenarios.find((one) => one.name === name) ?? never(name)), design: asBuilt }, bounds);
+  const { keyed, balance, warm, takeOversMax, pages, faults } =
+    scenarios.find((one) => one.name === name) ?? never(name);
+  return explore({ keyed, balance, warm, takeOversMax, pages, faults, design: asBuilt }, bounds);
 }
 
 function never(name: string): never {

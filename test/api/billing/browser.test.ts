@@ -37,7 +37,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.goto(`${at}/billing`);
     await page.getByLabel("Token").fill(token);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Billing" }).waitFor();
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
   }
 
   async function organizationWithAMonth() {
@@ -72,12 +72,11 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await signIn(person, organization);
     await live(person);
     const { page } = person;
-    await page.getByText("Show the days as a table").click();
-    await page.getByRole("link", { name: "Credited back" }).focus();
+    await page.getByRole("link", { name: "All searches" }).focus();
     const { body } = await service.search(organization.token, { keyword: "coffee" });
     await page.getByText("$65.870").first().waitFor();
     expect(await page.getByText(body.requestId).count()).toBe(0);
-    await page.getByRole("link", { name: "Credited back" }).blur();
+    await page.getByRole("link", { name: "All searches" }).blur();
     await page.getByText(body.requestId).waitFor();
     expect(await page.getByText("Charged", { exact: true }).count()).toBeGreaterThan(1);
   });
@@ -86,10 +85,11 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     const person = await openPage();
     await signIn(person, await organizationWithAMonth());
     const { page } = person;
+    await page.getByRole("link", { name: "Searches", exact: true }).click();
     await page.getByRole("link", { name: "Not charged" }).click();
     await page.waitForURL(/show=refunded/);
     expect(await page.locator(".outcome").allTextContents()).toEqual(Array.from({ length: 25 }, () => "Not charged"));
-    const newest = await page.locator("code").allTextContents();
+    const newest = await page.locator(".history code").allTextContents();
     await page.getByRole("link", { name: "Older" }).click();
     await page.waitForURL(/before=/);
     expect((await page.locator(".history code").allTextContents()).filter((id) => newest.includes(id))).toEqual([]);
@@ -97,7 +97,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("link", { name: "Download CSV" }).click();
     expect((await downloading).suggestedFilename()).toBe("serpmill-refunded.csv");
     await page.getByRole("link", { name: "Newest" }).click();
-    expect(await page.locator("code").allTextContents()).toEqual(newest);
+    expect(await page.locator(".history code").allTextContents()).toEqual(newest);
   });
 
   test("the numbers of a day are shown under the pointer, by keyboard, and in a table", async () => {
@@ -152,7 +152,9 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.locator(".day").nth(3).hover();
     expect(await page.locator(".summary").nth(3).isVisible()).toBe(true);
     expect(await page.getByText("Live").count()).toBe(0);
+    await page.getByRole("link", { name: "Searches", exact: true }).click();
     await page.getByRole("link", { name: "Credited back" }).click();
+    await page.waitForURL(/show=reversed/);
     expect(new Set(await page.locator(".outcome").allTextContents())).toEqual(new Set(["Credited back"]));
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
@@ -161,8 +163,9 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   const looks = [
     { width: 1280, dark: false },
     { width: 1280, dark: true },
-    { width: 390, dark: false },
-    { width: 390, dark: true },
+    { width: 320, dark: false },
+    { width: 320, dark: true },
+    { width: 1920, dark: false },
   ];
 
   test.each(looks)(
@@ -191,7 +194,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       await check("a month");
       await page.getByText("Show the days as a table").click();
       await check("a month as a table");
-      for (const path of ["?show=reversed&topup=paid", "?show=grants&before=1", "/nothing"]) {
+      for (const path of ["?topup=paid", "/searches?show=reversed", "/searches?show=grants&before=1", "/nothing"]) {
         await page.goto(`${url}/billing${path}`);
         await check(path);
       }

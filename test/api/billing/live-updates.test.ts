@@ -46,11 +46,11 @@ test("a search appears in every section of the open page", async () => {
   const { organization, visitor } = await signedIn();
   const { events } = await visitor.follow();
   const first = [(await events.next()).value?.id, (await events.next()).value?.id, (await events.next()).value?.id];
-  expect(new Set(first)).toEqual(new Set(["credit", "history", "usage"]));
+  expect(new Set(first)).toEqual(new Set(["credit", "latest", "usage"]));
 
   const { body } = await service.search(organization.token, { keyword: "coffee" });
-  const history = await untilEvent(events, ({ id, html }) => id === "history" && !!html?.includes(body.requestId));
-  expect(history?.html).toContain("Charged");
+  const latest = await untilEvent(events, ({ id, html }) => id === "latest" && !!html?.includes(body.requestId));
+  expect(latest?.html).toContain("Charged");
   const credit = await untilEvent(events, ({ id }) => id === "credit");
   expect(credit?.html).toContain("$0.995");
   await events.return(undefined);
@@ -65,19 +65,21 @@ test("a stream and its updates take nothing of the program's rate window", async
   const { events } = await visitor.follow();
   expect(await used()).toBe(0);
   const { body } = await service.search(organization.token, { keyword: "coffee" });
-  await untilEvent(events, ({ id, html }) => id === "history" && !!html?.includes(body.requestId));
+  await untilEvent(events, ({ id, html }) => id === "latest" && !!html?.includes(body.requestId));
   expect(await used()).toBe(1);
   await events.return(undefined);
 });
 
-test("an open page with older history keeps it, while the credit is updated", async () => {
+test("an open page with older searches keeps them, and the newest page has each search as it comes", async () => {
   const { organization, visitor } = await signedIn();
-  const { events } = await visitor.follow("?before=1");
-  await service.search(organization.token, { keyword: "coffee" });
-  const seen: (string | undefined)[] = [];
-  await untilEvent(events, ({ id, html }) => seen.push(id) > 2 && id === "credit" && !!html?.includes("$0.995"));
-  expect(seen).not.toContain("history");
-  await events.return(undefined);
+  const newest = await visitor.follow("/billing/searches/live?show=charged");
+  const older = await visitor.follow("/billing/searches/live?show=charged&before=1");
+  const { body } = await service.search(organization.token, { keyword: "coffee" });
+  await untilEvent(newest.events, ({ id, html }) => id === "history" && !!html?.includes(body.requestId));
+  await visitor.post("/billing/sign-out", {});
+  // The end of the session is all that reaches the older page.
+  expect(await older.events.next()).toMatchObject({ value: { event: "over" } });
+  await newest.events.return(undefined);
 });
 
 test("a stream ends with its session, after a sign-out and after a revocation of its token", async () => {
@@ -147,7 +149,7 @@ test("a browser that disconnects while a stream is opened keeps no slot", async 
   }
   await service.until(async () => disconnected() === before + 5);
   const leaving = new AbortController();
-  await service.until(async () => (await visitor.follow("", leaving.signal)).status === 200);
+  await service.until(async () => (await visitor.follow(undefined, leaving.signal)).status === 200);
   leaving.abort();
   await service.until(async () => (await openStreams()) === 0);
   expect(disconnected()).toBe(before + 5);

@@ -49,14 +49,15 @@ test("every page, including errors, has the security headers and is never cached
   const stranger = new PageVisitor(service);
   const pages = [
     [200, await visitor.get("/billing")],
+    [200, await visitor.get("/billing/searches")],
     [200, await stranger.get("/billing")],
     [401, await stranger.signIn("x")],
     [401, await stranger.get("/billing/searches.csv")],
     [404, await visitor.get("/billing/nothing")],
     [404, await visitor.get("/billing/%E0%A4%A")],
-    [404, await visitor.get("/billing?show=everything")],
-    [404, await visitor.get("/billing?before=0")],
-    [404, await visitor.get("/billing?before=99999999999999999")],
+    [404, await visitor.get("/billing/searches?show=everything")],
+    [404, await visitor.get("/billing/searches?before=0")],
+    [404, await visitor.get("/billing/searches?before=99999999999999999")],
     [404, await visitor.get("/billing/")],
     [404, await visitor.post("/billing/topup", { mils: "5000" })],
     [405, await visitor.get("/billing/sign-in")],
@@ -114,7 +115,7 @@ async function answersOf(
     [200, await get("/docs/page.js")],
     [200, await get("/billing")],
     [200, await get("/billing/live")],
-    [200, await get("/billing/billing.css")],
+    [200, await get("/billing/account.css")],
     [404, await get("/billing/nothing")],
     [400, await raw("GET / HTTP/9.9", "Host: a")],
     [417, await raw("GET / HTTP/1.1", "Host: a", "Expect: 200-ok")],
@@ -198,11 +199,13 @@ test("a form of our own is accepted from a browser that sends only Origin, our o
 
 test("the page's files are cached permanently, because their addresses change with their content", async () => {
   const { text } = await new PageVisitor(service).get("/billing");
-  const paths = [...text.matchAll(/(?:href|src)="(\/billing\/[^"]+)"/g)].map(([, path]) => path ?? "");
+  const paths = [...text.matchAll(/(?:href|src)="(\/(?:billing|brand)\/[^"]+)"/g)].map(([, path]) => path ?? "");
   expect(paths).toEqual([
-    expect.stringMatching(/^\/billing\/icon\.svg\?v=[0-9a-f]{16}$/),
-    expect.stringMatching(/^\/billing\/billing\.css\?v=[0-9a-f]{16}$/),
-    expect.stringMatching(/^\/billing\/billing\.js\?v=[0-9a-f]{16}$/),
+    expect.stringMatching(/^\/brand\/mark\.svg\?v=[0-9a-f]{16}$/),
+    expect.stringMatching(/^\/brand\/brand\.css\?v=[0-9a-f]{16}$/),
+    expect.stringMatching(/^\/billing\/account\.css\?v=[0-9a-f]{16}$/),
+    expect.stringMatching(/^\/billing\/account\.js\?v=[0-9a-f]{16}$/),
+    expect.stringMatching(/^\/brand\/mark\.svg\?v=[0-9a-f]{16}$/),
   ]);
   for (const path of paths) {
     const { status, headers } = await service.send(path);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { newToken, revokeToken } from "../../../shared/organizations/tokens.ts";
 import { everythingInPostgres, everythingInRedis } from "../../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
-import { ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { Service } from "../../harness/processes/service.ts";
 
 /** Sessions of the billing page, as OWASP ASVS requires. */
@@ -46,6 +46,28 @@ test("without a session every API shows the sign-in form, and with one the accou
     expect(isAccount(text)).toBe(true);
     expect(text).toContain(organization.organizationId);
     expect(text).not.toContain(organization.token.slice(4, -4));
+  }
+});
+
+test("a sign-in leads to the page that the person asked for, and never to another site", async () => {
+  const organization = await service.organization();
+  const asked = "/billing/searches?show=charged";
+  const { text } = await someone().get(asked);
+  expect(isForm(text)).toBe(true);
+  expect(text).toContain(`name="next" value="${asked}"`);
+  const ways = {
+    [asked]: asked,
+    "https://evil.example/": "/billing",
+    "//evil.example": "/billing",
+    "/billing/../evil": "/billing",
+    "/billing//evil.example": "/billing",
+    "/billing\r\nSet-Cookie: a=b": "/billing",
+    "/v1/usage": "/billing",
+  };
+  for (const [next, location] of Object.entries(ways)) {
+    await forgetSignIns(service);
+    const { headers } = await someone().post("/billing/sign-in", { token: organization.token, next });
+    expect({ next, location: headers.get("location") }).toEqual({ next, location });
   }
 });
 

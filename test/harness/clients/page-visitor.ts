@@ -27,9 +27,12 @@ export class PageVisitor {
     return this.post("/billing/sign-in", { token });
   }
 
-  /** Opens a stream of live updates. */
-  async follow(query = "", signal?: AbortSignal): Promise<{ status: number; events: AsyncGenerator<LiveEvent> }> {
-    const url = `${this.#service.apis[this.api]?.url}/billing/live${query}`;
+  /** Opens a stream of live updates: without another `path`, that of the overview. */
+  async follow(
+    path = "/billing/live",
+    signal?: AbortSignal,
+  ): Promise<{ status: number; events: AsyncGenerator<LiveEvent> }> {
+    const url = `${this.#service.apis[this.api]?.url}${path}`;
     const response = await fetch(url, { headers: this.#withCookie({}), ...(signal && { signal }) });
     return { status: response.status, events: readEvents(response) };
   }

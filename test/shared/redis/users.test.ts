@@ -83,7 +83,7 @@ test("searches, repeats, hang-ups, agents, the billing page, top-ups, the dashbo
   await visitor.signIn(token);
   expect(await visitor.get("/billing")).toMatchObject({ status: 200 });
   const live = new AbortController();
-  const { events } = await visitor.follow("", live.signal);
+  const { events } = await visitor.follow(undefined, live.signal);
   expect((await events.next()).done).toBe(false);
   live.abort();
   await visitor.post("/billing/sign-out", {}, ownForm);

@@ -1,8 +1,8 @@
 import type { Request, Response } from "express";
 import { requestScopeOf } from "../http/request-scope.ts";
-import type { Assets } from "./assets.ts";
-import type { Html } from "./views/html.ts";
-import { htmlDocument } from "./views/html-document.ts";
+import type { Html } from "./html.ts";
+import { htmlDocument } from "./html-document.ts";
+import type { PageFiles } from "./page-files.ts";
 
 const disabledFeatures = [
   "accelerometer",
@@ -25,15 +25,15 @@ export interface Page {
 
 /** Sends pages with the headers that limit what a browser may do with them. */
 export class PageSender {
-  readonly #assets: Assets;
+  readonly #files: PageFiles;
   readonly #securityPolicy: string;
 
   /** @param parts.checkoutOrigin where a form may lead to besides this service; undefined without payments. */
   constructor(parts: {
-    assets: Assets;
+    files: PageFiles;
     checkoutOrigin: string | undefined;
   }) {
-    this.#assets = parts.assets;
+    this.#files = parts.files;
     this.#securityPolicy = securityPolicyOf(parts.checkoutOrigin);
   }
 
@@ -42,7 +42,7 @@ export class PageSender {
     if (reloadAfterSeconds !== undefined) response.setHeader("Refresh", `${reloadAfterSeconds}; url=/billing`);
     // The rest of an unread body would be taken for the next request, so the connection ends with this answer.
     if (!request.complete || requestScopeOf(response).draining.aborted) response.setHeader("Connection", "close");
-    const bytes = Buffer.from(htmlDocument(this.#assets, title, body));
+    const bytes = Buffer.from(htmlDocument(this.#files, title, body));
     response.statusCode = status;
     response.setHeader("Content-Type", "text/html; charset=utf-8");
     response.setHeader("Content-Length", bytes.length);

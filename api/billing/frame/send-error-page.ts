@@ -1,11 +1,12 @@
 import type { Request, Response } from "express";
-import { type CallerError, type ErrorCode, errors } from "../../shared/errors.ts";
-import { recordError } from "../errors.ts";
-import { requestScopeOf } from "../http/request-scope.ts";
-import { retryAfterSeconds } from "../http/send-error.ts";
-import type { PageSender } from "./page-sender.ts";
-import { messagePage } from "./views/message-page.ts";
-import { scopeMissing } from "./views/sign-in-page.ts";
+import { type CallerError, type ErrorCode, errors } from "../../../shared/errors.ts";
+import { recordError } from "../../errors.ts";
+import { requestScopeOf } from "../../http/request-scope.ts";
+import { retryAfterSeconds } from "../../http/send-error.ts";
+import type { Brand } from "../../brand/brand.ts";
+import type { PageSender } from "../../pages/page-sender.ts";
+import { scopeMissing } from "../sign-in/sign-in-page.ts";
+import { messagePage } from "./message-page.ts";
 
 /** Where the form of a payment goes. */
 export const topUpPath = "/billing/topup";
@@ -22,10 +23,10 @@ type Message = [title: string, text: string];
 
 /** Messages for a `details.reason`. They come before those of the code. */
 const messagesOfReasons: Record<string, Message> = {
-  scope: ["This token may not open the billing page", scopeMissing],
+  scope: ["This token may not open the account", scopeMissing],
   other_organization: [
     "Nothing was paid",
-    "This page was opened for another organization than the one that you are signed in to now. Go to the billing page and " +
+    "This page was opened for another organization than the one that you are signed in to now. Go to your account and " +
       "check the name and id of the organization before you pay.",
   ],
 };
@@ -33,14 +34,14 @@ const messagesOfReasons: Record<string, Message> = {
 const messages: Partial<Record<ErrorCode, Message>> = {
   bad_request: [
     "That did not work",
-    "The request did not come from the billing page. Go back to the page and try again.",
+    "The request did not come from a page of your account. Go back to the page and try again.",
   ],
   unauthenticated: ["You are signed out", "Sign in again to continue."],
   not_found: ["Page not found", "The address may be outdated or mistyped."],
-  method_not_allowed: ["Nothing to see here", "This address only accepts forms from the billing page."],
+  method_not_allowed: ["Nothing to see here", "This address only accepts forms from your account."],
   rate_limited: [
     "Too many requests",
-    "Your organization has opened this page very often in the last minute, or too many of its pages or downloads are open. " +
+    "Your organization has opened its account very often in the last minute, or too many of its pages or downloads are open. " +
       "The page reloads by itself.",
   ],
   unavailable: ["Back in a moment", "Part of the service is not responding right now. The page reloads by itself."],
@@ -54,12 +55,12 @@ const defectMessage: Message = [
 const paymentMessages: Partial<Record<ErrorCode, Message>> = {
   bad_request: [
     "No payment was begun",
-    "Nothing was charged. The request did not come from the billing page. Go back to the page and try again.",
+    "Nothing was charged. The request did not come from a page of your account. Go back to the page and try again.",
   ],
   unauthenticated: ["You are signed out", "No payment was begun, and nothing was charged. Sign in again to continue."],
   rate_limited: [
     "No payment was begun",
-    "Nothing was charged. Your organization has opened this page very often in the last minute. Wait a minute, then choose " +
+    "Nothing was charged. Your organization has opened its account very often in the last minute. Wait a minute, then choose " +
       "the amount again.",
   ],
   unavailable: [
@@ -75,7 +76,7 @@ const paymentMessages: Partial<Record<ErrorCode, Message>> = {
 const paymentReasons: Record<string, Message> = {
   amount_not_offered: [
     "No payment was begun",
-    "Nothing was charged: this amount is not on offer any more. Go to the billing page and choose another one.",
+    "Nothing was charged: this amount is not on offer any more. Go to your account and choose another one.",
   ],
 };
 
@@ -83,7 +84,12 @@ const paymentReasons: Record<string, Message> = {
  * Sends an error as a page. The page reloads by itself if a retry makes sense; not after the form of a payment, since the person
  * has to choose again.
  */
-export function sendErrorPage(pages: PageSender, request: Request, response: Response, error: CallerError): void {
+export function sendErrorPage(
+  { pages, brand }: { pages: PageSender; brand: Brand },
+  request: Request,
+  response: Response,
+  error: CallerError,
+): void {
   recordError(response, error);
   const retrySeconds = retryAfterSeconds(error);
   if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
@@ -94,7 +100,7 @@ export function sendErrorPage(pages: PageSender, request: Request, response: Res
   pages.send(request, response, {
     status: errors[error.code].status,
     title,
-    body: messagePage({ title, text, requestId }),
+    body: messagePage(brand, { title, text, requestId }),
     reloadAfterSeconds: reloads ? Math.max(reloadAfterSecondsMin, retrySeconds) : undefined,
   });
 }

@@ -1,17 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Request, Response } from "express";
 import { CallerError } from "../../../shared/errors.ts";
-import type { LiveStreams } from "../live-streams.ts";
-import type { PageSender } from "../page-sender.ts";
-import { type HistoryView, readHistoryView } from "../reads/history-view.ts";
-import type { Account, AccountReads } from "../reads/load-account.ts";
+import type { Html } from "../../pages/html.ts";
+import type { PageSender } from "../../pages/page-sender.ts";
 import type { PageWindow } from "../session/page-window.ts";
 import { readSignedIn } from "../session/require-session.ts";
 import type { Session, Sessions } from "../session/sessions.ts";
-import { creditSection } from "../views/credit-section.ts";
-import { historySection } from "../views/history-section.ts";
-import type { Html } from "../views/html.ts";
-import { usageSection } from "../views/usage-section.ts";
+import type { AccountReads, Credit } from "./account-reads.ts";
+import type { LiveStreams } from "./live-streams.ts";
 
 /**
  * Live updates: a stream of events (text/event-stream) with the sections of the page that changed. Opening a stream takes one
@@ -24,6 +20,20 @@ const reconnectAfterMs = 3_000;
 /** The event that ends a session on the open page. */
 const sessionOver = "event: over\ndata:\n\n";
 
+/** A section of an open page, by the id of its element. */
+export interface LiveSection {
+  id: string;
+  html: Html;
+}
+
+/** The sections of one page that change while it is open. */
+export interface LiveSections {
+  /** Sections that show the credit. They are sent when they differ from those of the poll before. */
+  ofCredit: (credit: Credit) => LiveSection[];
+  /** Sections that show the ledger. They are read and sent when it has a new entry. */
+  ofLedger: (credit: Credit) => Promise<LiveSection[]>;
+}
+
 interface LiveUpdateParts {
   sessions: Sessions;
   pageWindow: PageWindow;
@@ -35,10 +45,10 @@ interface LiveUpdateParts {
 }
 
 /**
- * GET /billing/live: sections as they change, until the page is closed, the session ends, the process shuts down, or ten
+ * A page's stream: its sections as they change, until the page is closed, the session ends, the process shuts down, or ten
  * minutes are over and the page reconnects.
  */
-export function handleLiveUpdates(parts: LiveUpdateParts) {
+export function handleLiveUpdates(parts: LiveUpdateParts, openSections: (request: Request) => LiveSections) {
   const { sessions, pageWindow, pages, streams } = parts;
   const begin = (response: Response) => {
     pages.setHeaders(response);
@@ -54,13 +64,13 @@ export function handleLiveUpdates(parts: LiveUpdateParts) {
       return;
     }
     const { session, caller } = signedIn;
-    const view = readHistoryView(request);
+    const sections = openSections(request);
     const leave = streams.enter(session.idHash, caller.organizationId);
     try {
       await pageWindow.take(caller);
       begin(response);
       response.write(`retry: ${reconnectAfterMs}\n\n`);
-      await sendUpdates(parts, session, view, response);
+      await sendUpdates(parts, session, sections, response);
       response.end();
     } finally {
       leave();
@@ -72,40 +82,33 @@ export function handleLiveUpdates(parts: LiveUpdateParts) {
 async function sendUpdates(
   parts: LiveUpdateParts,
   session: Session,
-  view: HistoryView,
+  sections: LiveSections,
   response: Response,
 ): Promise<void> {
   const { sessions, reads, streams, draining } = parts;
   const closed = new AbortController();
   response.once("close", () => closed.abort());
   const ended = AbortSignal.any([closed.signal, draining, AbortSignal.timeout(streamMsMax)]);
-  let sent: { version: number; credit: string } | undefined;
+  let sent: { version: number; ofCredit: string } | undefined;
   // A browser that disconnected while the stream was opened emits no "close" any more.
   while (!ended.aborted && !response.closed) {
     const caller = (await sessions.isOpen(session)) ? await sessions.callerOf(session, response) : undefined;
     if (!caller || caller instanceof CallerError) return void response.write(sessionOver);
     const credit = await reads.readCredit(caller);
     const { version } = credit.state;
-    const section = creditSection(credit).toString();
+    const ofCredit = sections.ofCredit(credit).map(eventOf).join("");
     // A browser that reads more slowly than the account changes skips some updates.
     if (!response.writableNeedDrain) {
       if (sent?.version !== version) {
-        const account = await streams.reads.run(() => reads.readAccount(credit, view));
-        sendLedgerSections(response, account);
+        const ofLedger = await streams.reads.run(() => sections.ofLedger(credit));
+        response.write(ofLedger.map(eventOf).join(""));
       }
-      if (sent?.credit !== section) sendSection(response, "credit", section);
-      sent = { version, credit: section };
+      if (sent?.ofCredit !== ofCredit) response.write(ofCredit);
+      sent = { version, ofCredit };
     }
     await sleep(pollMs, undefined, { signal: ended }).catch(() => undefined);
   }
 }
 
-function sendLedgerSections(response: Response, { days, history }: Account): void {
-  sendSection(response, "usage", usageSection(days));
-  // A person who reads an older page keeps it.
-  if (history.view.before === undefined) sendSection(response, "history", historySection(history));
-}
-
-function sendSection(response: Response, id: string, section: Html | string): void {
-  response.write(`event: part\ndata: ${JSON.stringify({ id, html: section.toString() })}\n\n`);
-}
+const eventOf = ({ id, html }: LiveSection) =>
+  `event: part\ndata: ${JSON.stringify({ id, html: html.toString() })}\n\n`;

@@ -8,9 +8,10 @@ import type { Clock } from "../../../shared/redis/clock.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
 import type { ReadUsage } from "../../read-usage.ts";
-import type { HistoryView } from "./history-view.ts";
+import type { HistoryView } from "../searches/history-view.ts";
 
 const daysShown = 30;
+const latestShown = 6;
 const entriesPerPage = 25;
 
 /** An organization's credit at one moment. The numbers agree with each other, and with REST and MCP. */
@@ -22,19 +23,17 @@ export interface Credit {
   windowEndsAt: Date;
 }
 
+/** What an organization did of late. It is read completely before any of it is written. */
+export interface Activity {
+  days: DayFigures[];
+  latest: HistoryEntry[];
+}
+
 /** One page of the history. */
 export interface History {
   view: HistoryView;
   entries: HistoryEntry[];
   hasOlder: boolean;
-}
-
-/** Everything that the billing page shows. It is read completely before any of it is written. */
-export interface Account {
-  name: string;
-  credit: Credit;
-  days: DayFigures[];
-  history: History;
 }
 
 export interface AccountReads {
@@ -45,8 +44,10 @@ export interface AccountReads {
   readCredit: (caller: Caller) => Promise<Credit>;
   /** Reads the organization's name from Postgres. @throws {CallerError} `unavailable`. */
   readName: (caller: Caller) => Promise<string>;
-  /** Reads the rest of the account from Postgres. @throws {CallerError} `unavailable`. */
-  readAccount: (credit: Credit, view: HistoryView) => Promise<Account>;
+  /** Reads the last days and the latest entries from Postgres. @throws {CallerError} `unavailable`. */
+  readActivity: (organizationId: string) => Promise<Activity>;
+  /** Reads one page of the history from Postgres. @throws {CallerError} `unavailable`. */
+  readHistory: (organizationId: string, view: HistoryView) => Promise<History>;
 }
 
 export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; database: Database }): AccountReads {
@@ -59,27 +60,21 @@ export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; da
       const endsAtMs = Math.round((clock.nowMs() + window.leftMs) / 1_000) * 1_000;
       return { caller, availableMils: creditBalanceMils, state, window, windowEndsAt: new Date(endsAtMs) };
     },
-    readName: (caller) => orPostgresUnavailable(readName(database, caller)),
-    readAccount: async (credit, view) => {
-      const { organizationId } = credit.caller;
-      const [name, days, history] = await orPostgresUnavailable(
-        Promise.all([
-          readName(database, credit.caller),
-          readDays(database, organizationId, daysShown),
-          readHistoryPage(database, organizationId, view),
-        ]),
-      );
-      return { name, credit, days, history };
+    readName: ({ organizationId }) =>
+      orPostgresUnavailable(
+        showOrganization(database, organizationId).then((organization) => organization?.name ?? organizationId),
+      ),
+    readActivity: async (organizationId) => {
+      const latest = readHistory(database, organizationId, { filter: "all", before: undefined, limit: latestShown });
+      const read = Promise.all([readDays(database, organizationId, daysShown), latest]);
+      const [days, entries] = await orPostgresUnavailable(read);
+      return { days, latest: entries };
+    },
+    readHistory: async (organizationId, view) => {
+      // One more than the page shows, to know whether there are older entries.
+      const page = { ...view, limit: entriesPerPage + 1 };
+      const entries = await orPostgresUnavailable(readHistory(database, organizationId, page));
+      return { view, entries: entries.slice(0, entriesPerPage), hasOlder: entries.length > entriesPerPage };
     },
   };
-}
-
-async function readName(database: Database, { organizationId }: Caller): Promise<string> {
-  return (await showOrganization(database, organizationId))?.name ?? organizationId;
-}
-
-async function readHistoryPage(database: Database, organizationId: string, view: HistoryView): Promise<History> {
-  // One more than the page shows, to know whether there are older entries.
-  const entries = await readHistory(database, organizationId, { ...view, limit: entriesPerPage + 1 });
-  return { view, entries: entries.slice(0, entriesPerPage), hasOlder: entries.length > entriesPerPage };
 }

@@ -1,8 +1,8 @@
 import type { Plan } from "../../../shared/credits/plans.ts";
 import { organicPerPage } from "../../../shared/query/depth.ts";
-import type { Credit } from "../reads/load-account.ts";
-import { count, dollars, mils, searches, timeOf } from "./format.ts";
-import { html, type Html } from "./html.ts";
+import type { Credit } from "../frame/account-reads.ts";
+import { count, dollars, mils, searches, timeOf } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
 
 /** The credit that is available, and the terms of the plan. */
 export function creditSection(credit: Credit): Html {

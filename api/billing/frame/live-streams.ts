@@ -1,6 +1,6 @@
-import { Turns } from "../../shared/concurrency/turns.ts";
-import { CallerError } from "../../shared/errors.ts";
-import type { Metrics } from "../../shared/metrics.ts";
+import { Turns } from "../../../shared/concurrency/turns.ts";
+import { CallerError } from "../../../shared/errors.ts";
+import type { Metrics } from "../../../shared/metrics.ts";
 
 const sessionStreamsMax = 5;
 const organizationStreamsMax = 20;

@@ -8,14 +8,15 @@ import type { Caller } from "../../../shared/organizations/organizations.ts";
 import { hashToken, isTokenShaped } from "../../../shared/organizations/tokens.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import type { PageSender } from "../page-sender.ts";
-import { readForm } from "../read-form.ts";
+import type { Brand } from "../../brand/brand.ts";
+import type { PageSender } from "../../pages/page-sender.ts";
+import { readForm } from "../../pages/read-form.ts";
 import { rejectCrossOrigin } from "../session/csrf.ts";
 import type { PageWindow } from "../session/page-window.ts";
 import { readSignedIn } from "../session/require-session.ts";
 import type { Sessions } from "../session/sessions.ts";
 import { attemptsWindowSeconds, type SignInAttempts } from "../session/sign-in-attempts.ts";
-import { scopeMissing, signInPage } from "../views/sign-in-page.ts";
+import { scopeMissing, signInPage } from "./sign-in-page.ts";
 
 /** POST /billing/sign-in: exchanges a token for a session. Every invalid token gets the same answer, and a valid one without
  * the scope `billing` one of its own. */
@@ -24,22 +25,25 @@ export function handleSignIn(parts: {
   attempts: SignInAttempts;
   pageWindow: PageWindow;
   pages: PageSender;
+  brand: Brand;
   database: Database;
   metrics: Pick<Metrics, "signIns">;
   publicUrl: string | undefined;
 }) {
-  const { sessions, attempts, pageWindow, pages, database, metrics, publicUrl } = parts;
+  const { sessions, attempts, pageWindow, pages, brand, database, metrics, publicUrl } = parts;
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, publicUrl);
-    const sendForm = (status: number, problem: string) =>
-      pages.send(request, response, { status, title: "Sign in", body: signInPage(problem) });
+    const sendForm = (status: number, problem: string, next = overviewPath) =>
+      pages.send(request, response, { status, title: "Sign in", body: signInPage(brand, { next, problem }) });
 
     if (!(await attempts.allow(request.ip))) {
       metrics.signIns.inc({ outcome: "limited" });
       response.setHeader("Retry-After", attemptsWindowSeconds);
       return sendForm(429, "Too many sign-in attempts from your network. Try again in a minute.");
     }
-    const token = (await readForm(request)).get("token")?.trim() ?? "";
+    const form = await readForm(request);
+    const next = nextOf(form);
+    const token = form.get("token")?.trim() ?? "";
     const tokenHash = hashToken(token).toString("hex");
     const caller = isTokenShaped(token)
       ? await sessions.callerOf({ tokenHash }, response)
@@ -49,7 +53,8 @@ export function handleSignIn(parts: {
       requestScopeOf(response).logFields.outcome = "refused";
       response.setHeader("WWW-Authenticate", "Bearer");
       const isValid = caller.details.reason === "scope";
-      return sendForm(401, isValid ? scopeMissing : "This token is not valid. It may be mistyped, expired or revoked.");
+      const invalid = "This token is not valid. It may be mistyped, expired or revoked.";
+      return sendForm(401, isValid ? scopeMissing : invalid, next);
     }
     // Bounds the sessions that one organization keeps in Redis, from however many networks.
     await pageWindow.take(caller);
@@ -57,14 +62,24 @@ export function handleSignIn(parts: {
     if (retryAfterMs !== undefined) {
       metrics.signIns.inc({ outcome: "limited" });
       response.setHeader("Retry-After", Math.ceil(retryAfterMs / 1_000));
-      return sendForm(429, "This token has signed in too often today. Use another token, or try again tomorrow.");
+      return sendForm(429, "This token has signed in too often today. Use another token, or try again tomorrow.", next);
     }
     // First the entry: if the process dies in between, an entry stands for a session that was never used.
     await orPostgresUnavailable(recordSession(database, response, { action: "session.opened", caller }));
     metrics.signIns.inc({ outcome: "signed_in" });
     await sessions.open(request, response, { tokenHash, organizationId: caller.organizationId });
-    response.writeHead(303, { Location: "/billing" }).end();
+    response.writeHead(303, { Location: next }).end();
   };
+}
+
+const overviewPath = "/billing";
+// A path of ours, with characters that mean nothing else: no other host, no line break.
+const ownAddress = /^\/(?:billing|playground)(?:\/\w[\w.-]*)*(?:\?[\w.=&%+-]*)?$/;
+
+/** Where the person wanted to go before the sign-in. An address that is none of ours leads to the overview. */
+function nextOf(form: URLSearchParams): string {
+  const next = form.get("next") ?? "";
+  return ownAddress.test(next) ? next : overviewPath;
 }
 
 /** POST /billing/sign-out: ends the session, whether or not Postgres can record it. */
@@ -84,7 +99,7 @@ export function handleSignOut(parts: {
         (error: unknown) => log.warn({ err: error }, "a sign-out is missing in the audit trail"),
       );
     }
-    response.writeHead(303, { Location: "/billing" }).end();
+    response.writeHead(303, { Location: overviewPath }).end();
   };
 }
 

@@ -1,7 +1,7 @@
 import type { DayFigures } from "../../../shared/credits/days.ts";
 import { type Bar, barChart } from "./chart.ts";
-import { count, dayOf, dollars, mils, searches } from "./format.ts";
-import { html, type Html } from "./html.ts";
+import { count, dayOf, dollars, mils, searches } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
 
 /** Thirty days of searches and what they cost: two charts, and the same numbers as a table. */
 export function usageSection(days: readonly DayFigures[]): Html {

@@ -1,6 +1,6 @@
 import { nice, ticks } from "d3-array";
-import { dayOf } from "./format.ts";
-import { html, type Html } from "./html.ts";
+import { dayOf } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
 
 /** One day's bar: what was charged and kept, with what was not charged or was credited back on top of it. */
 export interface Bar {
@@ -44,7 +44,7 @@ function dayBar(bar: Bar, { index, days, top }: { index: number; days: number; t
   const rectangle = (kind: string, y: number, height: number) =>
     height > 0 &&
     html`<rect class="${kind}" x="${x}" width="${width}" y="${percent(y)}" height="${percent(height)}"></rect>`;
-  // One day of each chart is in the tab order; billing.js moves between the days with arrow keys.
+  // One day of each chart is in the tab order; account.js moves between the days with arrow keys.
   return html`<g class="day" role="img" aria-label="${bar.summary}" tabindex="${index === days - 1 ? 0 : -1}">
 <rect class="hit" x="${percent(dayWidth * index)}" width="${percent(dayWidth)}" y="0" height="100%"></rect>
 ${rectangle("kept", 100 - kept, kept)}${rectangle("returned", 100 - kept - returned, returned)}

@@ -1,5 +1,6 @@
-import { dollars } from "./format.ts";
-import { html, type Html } from "./html.ts";
+import { dollars } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
+import { organizationField } from "../frame/organization-field.ts";
 
 /** How credit can be added: by paying one of these amounts, at another address, or by asking the operator. */
 export type AddCredit = { amountsMils: readonly number[] } | { url: string } | "ask_operator";
@@ -30,7 +31,7 @@ function paymentForm(amountsMils: readonly number[], { name, organizationId }: P
   // Preselects the second amount, because the first is usually the smallest; or the only one.
   const preselected = Math.min(1, amountsMils.length - 1);
   return html`<form class="top-up" method="post" action="/billing/topup">
-<input type="hidden" name="organization" value="${organizationId}">
+${organizationField(organizationId)}
 <fieldset><legend>Amount</legend>
 ${amountsMils.map(
   (mils, index) =>

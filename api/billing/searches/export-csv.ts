@@ -1,7 +1,6 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { stringify } from "csv-stringify/sync";
-import type { Request, Response } from "express";
 import { Turns } from "../../../shared/concurrency/turns.ts";
 import { type HistoryEntry, type HistoryFilter, readHistory } from "../../../shared/credits/history.ts";
 import type { Database } from "../../../shared/database/pool.ts";
@@ -9,11 +8,9 @@ import { CallerError } from "../../../shared/errors.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import type { PageSender } from "../page-sender.ts";
-import { readHistoryView } from "../reads/history-view.ts";
-import type { PageWindow } from "../session/page-window.ts";
-import { requireSession } from "../session/require-session.ts";
-import type { Sessions } from "../session/sessions.ts";
+import type { PageSender } from "../../pages/page-sender.ts";
+import type { AccountRequest } from "../frame/account-handlers.ts";
+import { readHistoryView } from "./history-view.ts";
 
 const rowsMax = 100_000;
 const rowsPerRead = 1_000;
@@ -29,22 +26,13 @@ type Row = Record<(typeof columns)[number], string | number>;
  * GET /billing/searches.csv: the filtered history, newest first. In a file with the whole history, the mils add up to the
  * balance.
  */
-export function handleCsvExport(parts: {
-  sessions: Sessions;
-  pageWindow: PageWindow;
-  pages: PageSender;
-  database: Database;
-}) {
-  const { sessions, pageWindow, pages, database } = parts;
+export function sendCsvExport({ pages, database }: { pages: PageSender; database: Database }) {
   const downloading = new Set<string>();
   // One read of the ledger at a time, and only while a reader takes what was read: one that stops delays no other download.
   const reads = new Turns();
   const read: ReadEntries = (organizationId, page) => reads.run(() => readHistory(database, organizationId, page));
-  return async (request: Request, response: Response) => {
-    const { caller } = await requireSession(sessions, request, response);
+  return async ({ request, response, caller: { organizationId } }: AccountRequest) => {
     const { filter } = readHistoryView(request);
-    await pageWindow.take(caller);
-    const { organizationId } = caller;
     if (downloading.has(organizationId))
       throw new CallerError("rate_limited", { reason: "downloads", limit: 1, retryAfterMs });
     if (downloading.size >= processDownloadsMax) throw unavailable("too_many_downloads", retryAfterMs);

@@ -1,8 +1,8 @@
-import type { Assets } from "../assets.ts";
+import type { PageFiles } from "./page-files.ts";
 import { html, type Html } from "./html.ts";
 
 /** A whole HTML document around a page's body. */
-export function htmlDocument({ icon, style, script }: Assets, title: string, body: Html): string {
+export function htmlDocument({ icon, styles, scripts }: PageFiles, title: string, body: Html): string {
   return `<!doctype html>\n${html`<html lang="en">
 <head>
 <meta charset="utf-8">
@@ -11,9 +11,13 @@ export function htmlDocument({ icon, style, script }: Assets, title: string, bod
 <meta name="robots" content="noindex">
 <title>${title} · Serpmill</title>
 <link rel="icon" href="${icon.address}" type="image/svg+xml">
-<link rel="stylesheet" href="${style.address}">
-<script src="${script.address}" defer></script>
-</head>
+${styles.map(
+  ({ address }) => html`<link rel="stylesheet" href="${address}">
+`,
+)}${scripts.map(
+  ({ address }) => html`<script src="${address}" defer></script>
+`,
+)}</head>
 <body>
 ${body}
 </body>

@@ -1,0 +1,44 @@
+import { type Brand, brandName } from "../../brand/brand.ts";
+import { html, type Html } from "../../pages/html.ts";
+import { type AccountPath, navigation } from "./navigation.ts";
+
+/** One page of an account, without its frame. */
+export interface AccountView {
+  /** The entry of the navigation that the page belongs to. */
+  path: AccountPath;
+  title: string;
+  body: Html;
+  /** The address of the page's stream of live updates. */
+  live?: string | undefined;
+}
+
+/** Whom the page is shown to. */
+export interface AccountHolder {
+  name: string;
+  organizationId: string;
+}
+
+/** The frame of every page of an account: brand, navigation, organization, sign-out, and the page's title. */
+export function accountFrame(brand: Brand, holder: AccountHolder, { path, title, body, live }: AccountView): Html {
+  return html`<a class="skip" href="#content">Skip to the content</a>
+<div class="frame">
+<header>
+<a class="brand" href="/billing">${brandName(brand)}</a>
+${navigation(path)}
+<div class="who"><p><strong>${holder.name}</strong><code>${holder.organizationId}</code></p>
+<form method="post" action="/billing/sign-out"><button class="plain">Sign out</button></form></div>
+</header>
+<main id="content"${live !== undefined && html` data-live="${live}"`}>
+<div class="head"><h1>${title}</h1>${live !== undefined && html`<p id="live" class="aside" role="status"></p>`}</div>
+${body}
+</main>
+</div>`;
+}
+
+/** A page without a frame: a message or the sign-in form. */
+export function narrowPage(brand: Brand, body: Html): Html {
+  return html`<main class="narrow">
+<p class="brand">${brandName(brand)}</p>
+${body}
+</main>`;
+}

@@ -1,0 +1,132 @@
+import type { Request, Response } from "express";
+import type { Brand } from "../../brand/brand.ts";
+import { CallerError } from "../../../shared/errors.ts";
+import type { PageSender } from "../../pages/page-sender.ts";
+import { readForm } from "../../pages/read-form.ts";
+import { isCrossSiteNavigation, rejectCrossOrigin } from "../session/csrf.ts";
+import type { PageWindow } from "../session/page-window.ts";
+import { readSignedIn, requireSession, type SignedIn } from "../session/require-session.ts";
+import type { Sessions } from "../session/sessions.ts";
+import { scopeMissing, signInPage } from "../sign-in/sign-in-page.ts";
+import { accountFrame, type AccountView } from "./account-frame.ts";
+import type { AccountReads } from "./account-reads.ts";
+import { reloadPage } from "./reload-page.ts";
+
+/** A request to a page of an account, by a person who is signed in. It has taken one request of the page window. */
+export interface AccountRequest extends SignedIn {
+  request: Request;
+  response: Response;
+}
+
+/** A view of a page, by a person of the organization with this name. */
+export interface PageRequest extends AccountRequest {
+  name: string;
+}
+
+/** A form that a page of ours sent, for the organization that the page showed. */
+export interface FormRequest extends PageRequest {
+  form: URLSearchParams;
+}
+
+type Handler = (request: Request, response: Response) => Promise<void>;
+
+/** What every page of an account begins and ends with, so that its handler is what is its own. */
+export class AccountHandlers {
+  readonly #parts: {
+    sessions: Sessions;
+    pageWindow: PageWindow;
+    pages: PageSender;
+    reads: AccountReads;
+    brand: Brand;
+    publicUrl: string | undefined;
+  };
+
+  constructor(parts: {
+    sessions: Sessions;
+    pageWindow: PageWindow;
+    pages: PageSender;
+    reads: AccountReads;
+    brand: Brand;
+    publicUrl: string | undefined;
+  }) {
+    this.#parts = parts;
+  }
+
+  /** A page by GET. A browser that is not signed in gets the sign-in form, which leads back to the same address. */
+  page(write: (asked: PageRequest) => Promise<AccountView>): Handler {
+    const { sessions, pageWindow, pages, reads, brand } = this.#parts;
+    return async (request, response) => {
+      const cookies = sessions.countCookies(request);
+      if (cookies === 0 && isCrossSiteNavigation(request)) return reload(pages, brand, request, response);
+      const signedIn = await readSignedIn(sessions, request, response);
+      if (signedIn instanceof CallerError) {
+        const body = signInPage(brand, { next: addressOf(request), problem: problemOf(cookies, signedIn) });
+        return pages.send(request, response, { status: 200, title: "Sign in", body });
+      }
+      await pageWindow.take(signedIn.caller);
+      const asked = { ...signedIn, request, response, name: await reads.readName(signedIn.caller) };
+      this.send(asked, 200, await write(asked));
+    };
+  }
+
+  /** Anything by GET that is no page: a download. @throws {CallerError} `unauthenticated`, `rate_limited`. */
+  download(send: (asked: AccountRequest) => Promise<void>): Handler {
+    const { sessions, pageWindow } = this.#parts;
+    return async (request, response) => {
+      const signedIn = await requireSession(sessions, request, response);
+      await pageWindow.take(signedIn.caller);
+      await send({ ...signedIn, request, response });
+    };
+  }
+
+  /**
+   * A form by POST: it has the fields of `organizationField` too. @throws {CallerError} `bad_request` for a form of
+   * another site, or of a page that was opened for another organization; `unauthenticated`, `rate_limited`.
+   */
+  form(handle: (asked: FormRequest) => Promise<void>): Handler {
+    const { sessions, pageWindow, reads, publicUrl } = this.#parts;
+    return async (request, response) => {
+      rejectCrossOrigin(request, publicUrl);
+      const signedIn = await requireSession(sessions, request, response);
+      const form = await readForm(request);
+      // The browser's session may have become another one since the page was opened, even one that an attacker planted.
+      if (form.get("organization") !== signedIn.caller.organizationId)
+        throw new CallerError("bad_request", { reason: "other_organization" });
+      // As a page view does, so that a script cannot send forms without limit.
+      await pageWindow.take(signedIn.caller);
+      const name = await reads.readName(signedIn.caller);
+      await handle({ ...signedIn, request, response, form, name });
+    };
+  }
+
+  /** Sends a page of the account in its frame: the answer to a form that was not accepted is one too. */
+  send({ request, response, caller, name }: PageRequest, status: number, view: AccountView): void {
+    const { pages, brand } = this.#parts;
+    const body = accountFrame(brand, { name, organizationId: caller.organizationId }, view);
+    pages.send(request, response, { status, title: view.title, body });
+  }
+}
+
+/** The path and query of a request. The request line may hold an absolute URL instead of a path, and an invalid one. */
+function addressOf({ originalUrl, path }: Request): string {
+  return `${path}${URL.parse(originalUrl, "http://billing")?.search ?? ""}`;
+}
+
+/**
+ * A browser that follows a link from another site, such as Stripe's checkout, withholds a SameSite=Strict cookie. A page of
+ * ours that loads itself again is a same-site navigation, with the cookie.
+ */
+function reload(pages: PageSender, brand: Brand, request: Request, response: Response): void {
+  const target = addressOf(request);
+  response.setHeader("Refresh", `0; url=${target}`);
+  pages.send(request, response, { status: 200, title: "Account", body: reloadPage(brand, target) });
+}
+
+/** Why a browser with this many session cookies is not signed in; undefined for one that never was. */
+function problemOf(cookies: number, { details }: CallerError): string | undefined {
+  if (cookies === 0) return undefined;
+  if (details.reason === "scope") return scopeMissing;
+  return cookies === 1
+    ? "Your session has ended. Sign in again."
+    : "Your browser sent more than one session, so none was used. Delete the cookies of this site, then sign in again.";
+}

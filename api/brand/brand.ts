@@ -1,0 +1,24 @@
+import { readFileSync } from "node:fs";
+import { type StaticFile, staticFile } from "../http/static-file.ts";
+import { html, type Html } from "../pages/html.ts";
+
+/** The identity of every page: the name, the mark, and the style sheet with the colours and the basic elements. */
+
+export const productName = "Serpmill";
+
+export interface Brand {
+  mark: StaticFile;
+  style: StaticFile;
+}
+
+/** Reads the files of the identity. Each page loads both by their versioned addresses. */
+export function readBrand(): Brand {
+  const read = (name: string, type: string) =>
+    staticFile(`/brand/${name}`, type, readFileSync(new URL(name, import.meta.url)));
+  return { mark: read("mark.svg", "image/svg+xml"), style: read("brand.css", "text/css; charset=utf-8") };
+}
+
+/** The mark with the name. The mark has no text of its own, because the name stands beside it. */
+export function brandName({ mark }: Brand): Html {
+  return html`<img class="mark" src="${mark.address}" alt="" width="24" height="24"><span>${productName}</span>`;
+}
