@@ -1,5 +1,5 @@
 import { Api, answer, carry, go, refuse } from "./api-states.ts";
-import { confirm, reverse } from "./postgres.ts";
+import { balanceOf, confirm, reverse } from "./postgres.ts";
 import { Caller, Clock, Reversed, type Search, type State } from "./state.ts";
 import type { Change, Steps } from "./steps.ts";
 
@@ -84,7 +84,7 @@ export function offerReversal(steps: Steps, { index, undelivered, caller }: Sear
   };
   steps.offer("API of %: reverses the charge in Postgres", index, (next, own) => {
     giveBack(next, own);
-    carry(own, Api.reversePush, next.shared.balance, next.shared.version);
+    carry(own, Api.reversePush, balanceOf(next));
   });
   if (undelivered === 1)
     steps.offer("API of %: reverses the charge, commits, the reply is lost", index, giveBack, "unknownCommit");

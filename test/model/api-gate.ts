@@ -1,4 +1,5 @@
-import { Api, carry, go, refuse } from "./api-states.ts";
+import { Api, carriedBy, carry, go, refuse } from "./api-states.ts";
+import { creditOf, spentIn } from "./postgres.ts";
 import { admit, bitOf, enqueue, freeDecided, Message, putLate, send } from "./redis.ts";
 import { Caller, Clock, Decision, Hold, KeyRecord, type Search, type State } from "./state.ts";
 import { type Change, noSearch, type Steps } from "./steps.ts";
@@ -29,7 +30,11 @@ export function offerGate(steps: Steps, own: Search): void {
       return offerAdmission(steps, index, own.clock);
     case Api.seedRead:
       steps.offer("API of %: reads the balance in Postgres", index, (next, search) => {
-        carry(search, Api.seedWrite, next.shared.balance, next.shared.version);
+        const { spent, ...balance } = creditOf(steps.config, next);
+        carry(search, Api.seedWrite, {
+          ...balance,
+          spent: steps.config.design.seedsSpending ? spent : Math.min(spent, 1),
+        });
       });
       return offerAway(steps, index);
     case Api.seedWrite:
@@ -80,7 +85,7 @@ const notAtAll: Change = () => undefined;
 const later =
   (kind: number): Change =>
   (next, own) =>
-    putLate(next, own, { kind, balance: 0, version: 0 });
+    putLate(next, own, { kind, balance: 0, version: 0, spent: 0 });
 
 function pass(steps: Steps, next: State, own: Search): string {
   const admission = admit(steps.config, next, own);
@@ -89,10 +94,14 @@ function pass(steps: Steps, next: State, own: Search): string {
   else if (admission === "waiting") go(own, Api.keyWait);
   else if (admission === "cold") go(own, Api.seedRead);
   else {
-    own.carriedVersion = next.shared.copyVersion;
-    if (!steps.config.design.asksBeforeRefusing) return refuseForCredits(steps, next, own);
+    const shown = {
+      balance: 0,
+      version: next.shared.copyVersion,
+      spent: admission === "over" ? next.shared.copySpent : 0,
+    };
     const held = steps.config.design.freesDecidedHolds ? heldIn(next) : 0;
-    carry(own, checkOf(held), 0, own.carriedVersion);
+    carry(own, checkOf(held), shown);
+    if (!steps.config.design.asksBeforeRefusing) return refuseForPrice(steps, next, own);
     own.seenHolds = held;
   }
   return admission;
@@ -105,8 +114,9 @@ const heldIn = ({ searches }: State) =>
 /** Where no other search has a hold, the balance is all there is to ask for. */
 const checkOf = (held: number) => (held === 0 ? Api.askBalance : Api.listHolds);
 
-/** Before a 402 the API asks Postgres for the balance, and for the holds whose decisions it contains. */
-function offerCreditCheck(steps: Steps, { index, api, carriedVersion, seenHolds }: Search): void {
+/** Before a 402 the API asks Postgres for the balance and what was spent, and for the holds whose decisions they contain. */
+function offerCreditCheck(steps: Steps, own: Search): void {
+  const { index, api, carriedVersion, seenHolds } = own;
   if (api === Api.listHolds) {
     steps.offer("API of %: lists the holds with mils in Redis", index, (next, search) => {
       const held = heldIn(next);
@@ -114,7 +124,7 @@ function offerCreditCheck(steps: Steps, { index, api, carriedVersion, seenHolds 
         go(search, Api.admit);
         return "one is gone";
       }
-      carry(search, Api.askBalance, 0, carriedVersion);
+      carry(search, Api.askBalance, carriedBy(own));
       search.seenHolds = held;
       return "";
     });
@@ -131,21 +141,28 @@ function offerCreditCheck(steps: Steps, { index, api, carriedVersion, seenHolds 
 const askPostgres =
   (steps: Steps): Change =>
   (next, search) => {
-    const { balance, version } = next.shared;
+    const credit = creditOf(steps.config, next);
+    const hasMore =
+      search.carriedSpent > 0 ? credit.spent < search.carriedSpent : credit.version > search.carriedVersion;
     const isDecided = ({ decision }: Search) => decision !== Decision.none;
     const decided = next.searches.filter((other) => isDecided(other) && (search.seenHolds & bitOf(other)) !== 0);
-    if (version <= search.carriedVersion && decided.length === 0) return refuseForCredits(steps, next, search);
-    carry(search, Api.seedWrite, balance, version);
+    if (!hasMore && decided.length === 0) return refuseForPrice(steps, next, search);
+    carry(search, Api.seedWrite, credit);
     for (const other of decided) search.seenHolds |= bitOf(other);
-    return decided.length > 0 ? "a hold is decided" : "a newer balance";
+    return decided.length > 0 ? "a hold is decided" : "there is more";
   };
 
 /** 402. Whether that is right depends on what Postgres has at this moment. */
-function refuseForCredits(steps: Steps, { shared, searches }: State, own: Search): string {
+function refuseForPrice(steps: Steps, state: State, own: Search): string {
+  const { shared, searches } = state;
+  const { limit = 0 } = steps.config;
   const isOpen = (other: Search) => other.hold === Hold.priced || (own.seenHolds & bitOf(other)) !== 0;
   const open = searches.filter((other) => isOpen(other) && other.decision === Decision.none);
   if (own.isRepeat === 1) steps.breaks("what a key has paid is not refused for credits");
-  else if (shared.version > own.carriedVersion) steps.breaks("no caller is refused for credits by an old balance");
+  else if (own.carriedSpent > 0) {
+    if (spentIn(steps.config, state) + open.length < limit)
+      steps.breaks("no caller is refused by a limit that leaves room for its search");
+  } else if (shared.version > own.carriedVersion) steps.breaks("no caller is refused for credits by an old balance");
   else if (shared.balance > open.length)
     steps.breaks("no caller is refused for credits that only a decided search holds");
   refuse(own);
@@ -157,10 +174,12 @@ function offerAway(steps: Steps, index: number): void {
   steps.offer("API of %: 503, Postgres is unreachable", index, (_, own) => refuse(own), "postgresAway");
 }
 
-function offerSeed(steps: Steps, { index, carriedBalance: balance, carriedVersion: version, seenHolds }: Search): void {
-  send(steps, "API of %: stores the balance in Redis", index, { kind: Message.balance, balance, version }, (own) => {
+function offerSeed(steps: Steps, search: Search): void {
+  const { index, carriedVersion: version, seenHolds } = search;
+  const sent = { kind: Message.balance, ...carriedBy(search) };
+  send(steps, "API of %: stores the balance in Redis", index, sent, (own) => {
     if (seenHolds === 0) return go(own, Api.admit);
-    carry(own, Api.freeHolds, 0, version);
+    carry(own, Api.freeHolds, { balance: 0, version, spent: 0 });
     own.seenHolds = seenHolds;
   });
 }

@@ -1,3 +1,4 @@
+import type { Credit } from "./postgres.ts";
 import { Caller, type Search } from "./state.ts";
 
 /**
@@ -56,16 +57,24 @@ export const isListening = (api: number) =>
 /** The API goes on: what it carried is used up, and an inbox that it no longer reads counts as empty. */
 export function go(search: Search, api: number): void {
   search.api = api;
-  search.carriedBalance = search.carriedVersion = search.seenHolds = 0;
+  search.carriedBalance = search.carriedVersion = search.carriedSpent = search.seenHolds = 0;
   if (!isListening(api)) search.inbox = 0;
 }
 
 /** The API goes on and carries a balance. */
-export function carry(search: Search, api: number, balance: number, version: number): void {
+export function carry(search: Search, api: number, { balance, version, spent }: Credit): void {
   go(search, api);
   search.carriedBalance = balance;
   search.carriedVersion = version;
+  search.carriedSpent = spent;
 }
+
+/** What the API carries. */
+export const carriedBy = (search: Search): Credit => ({
+  balance: search.carriedBalance,
+  version: search.carriedVersion,
+  spent: search.carriedSpent,
+});
 
 /** Sends the caller its outcome, if it is still connected. */
 export function answer(search: Search, outcome: number): void {

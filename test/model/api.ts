@@ -1,6 +1,6 @@
 import { offerConfirmation, offerDelivery, offerReversal, offerSending } from "./api-delivery.ts";
-import { Api, answer, carry, go, refuse } from "./api-states.ts";
-import { isPaid, settle } from "./postgres.ts";
+import { Api, answer, carriedBy, carry, go, refuse } from "./api-states.ts";
+import { creditOf, isPaid, settle } from "./postgres.ts";
 import { endOf, Message, putLate, send, tell } from "./redis.ts";
 import { Caller, Clock, Decision, Inbox, isAsking, Job, Reversed, type Search, type State } from "./state.ts";
 import type { Change, Steps } from "./steps.ts";
@@ -35,7 +35,7 @@ export function offerApi(steps: Steps, own: Search): void {
       return offerReversal(steps, own);
     case Api.reversePush: {
       const kind = own.reversed === Reversed.callerGone ? Message.reversed : Message.drop;
-      const sent = { kind, balance: own.carriedBalance, version: own.carriedVersion };
+      const sent = { kind, ...carriedBy(own) };
       return send(steps, "API of %: settle.lua (reversed)", own.index, sent, (search) => go(search, Api.done));
     }
   }
@@ -72,7 +72,7 @@ function offerGivingUp(steps: Steps, index: number): void {
 function offerArrival(steps: Steps, index: number, inbox: number): void {
   if (inbox === Inbox.answer || inbox === Inbox.otherAnswer)
     return steps.offer("API of %: reads the answer from its inbox", index, (_, own) =>
-      carry(own, Api.deliver, inbox === Inbox.otherAnswer ? 1 : 0, 0),
+      carry(own, Api.deliver, { balance: inbox === Inbox.otherAnswer ? 1 : 0, version: 0, spent: 0 }),
     );
   steps.offer("API of %: reads a failure from its inbox and answers with it", index, (_, own) => {
     refuse(own);
@@ -96,7 +96,7 @@ function offerRefund(steps: Steps, { index, api, decision }: Search): void {
   };
   steps.offer("API of %: wants a refund in Postgres", index, (next, own) => {
     const found = decide(next, own);
-    carry(own, dropOf.get(own.api) ?? Api.done, next.shared.balance, next.shared.version);
+    carry(own, dropOf.get(own.api) ?? Api.done, creditOf(steps.config, next));
     return found;
   });
   // The API retries then, and finds what was decided.
@@ -112,13 +112,13 @@ function offerRefund(steps: Steps, { index, api, decision }: Search): void {
 
 /** The hold is dropped. Where a charge was first, hold and record are left to the worker that charged. */
 function offerDrop(steps: Steps, search: Search): void {
-  const { index, api, decision, carriedBalance, carriedVersion } = search;
+  const { index, api, decision } = search;
   const isKeyed = steps.isKeyed(index);
   const leaves = isPaid(search);
   const isAbandoned = api === Api.abandonEnd && decision === Decision.callerGone;
   const kind = leaves ? Message.balance : isAbandoned ? Message.place : endOf(isKeyed, search, false);
   const name = leaves ? "API of %: stores the balance, leaves the hold" : `API of %: settle.lua (${endNames[kind]})`;
-  send(steps, name, index, { kind, balance: carriedBalance, version: carriedVersion }, (after) => {
+  send(steps, name, index, { kind, ...carriedBy(search) }, (after) => {
     if (api === Api.refundDrop && isPaid(search)) return go(after, Api.lateWait);
     const isUndone = api === Api.undoDrop || api === Api.abandonEnd;
     if (isUndone && decision === Decision.charge && !isKeyed) return go(after, Api.reverse);
@@ -145,7 +145,7 @@ function offerTelling(steps: Steps, index: number): void {
   if (!isHeard) return;
   steps.offer(`${name} [lost]`, index, (_, own) => go(own, Api.abandon), "message");
   const late: Change = (next, own) => {
-    putLate(next, own, { kind: Message.told, balance: 0, version: 0 });
+    putLate(next, own, { kind: Message.told, balance: 0, version: 0, spent: 0 });
     go(own, Api.abandon);
   };
   if (steps.now.shared.lateTo === 0) steps.offer(`${name} [arrives late]`, index, late, "message");

@@ -4,7 +4,7 @@ import type { ModelConfig } from "./steps.ts";
 /** Defects that the design could have. The model has to find each of them by the rule that it breaks. */
 export interface DesignBug {
   name: string;
-  /** The rule that is broken first. */
+  /** A rule that it breaks, with the shortest trace to that. */
   rule: string;
   config: ModelConfig;
 }
@@ -20,6 +20,8 @@ const covered = "what is admitted can be paid, unless Redis lost its memory";
 const balanceAtRest = "Redis' copy is cold or Postgres' balance";
 const holdAtRest = "no hold is left";
 const repeat = { keyed: [true, true] };
+const withinLimit = "charges that stand never exceed the limit";
+const onALimit = { keyed: [false, false], balance: 2, limit: 1, isPunctual: true };
 
 export const bugs: DesignBug[] = [
   bug(
@@ -39,6 +41,48 @@ export const bugs: DesignBug[] = [
     "a key is charged once",
     { keyPaysOnce: false },
     { ...repeat, balance: 2, faults: { flush: 1 } },
+  ),
+  bug(
+    "a limit is checked by admission only",
+    withinLimit,
+    { limitsCharges: false },
+    { ...onALimit, faults: { flush: 1 } },
+  ),
+  bug(
+    "added credit makes room under a limit",
+    withinLimit,
+    { grantsAreNoRoom: false },
+    { ...onALimit, balance: 1, faults: { topUp: 1 } },
+  ),
+  bug(
+    "what was spent is not copied from Postgres once Redis has lost it",
+    "Redis counts what Postgres counted with that balance",
+    { seedsSpending: false },
+    { ...onALimit, faults: { flush: 1 } },
+  ),
+  bug(
+    "what was spent begins at nothing after added credit",
+    "what is admitted keeps the limit, unless Redis lost its memory",
+    { seedsSpending: false },
+    { ...onALimit, faults: { topUp: 1 } },
+  ),
+  bug(
+    "what was spent is kept in Redis beside a newer balance",
+    "what is admitted keeps the limit, unless Redis lost its memory",
+    { bindsSpending: false },
+    { ...onALimit, faults: { topUp: 1 } },
+  ),
+  bug(
+    "402 by a limit is answered from Redis alone",
+    "no caller is refused by a limit that leaves room for its search",
+    { asksBeforeRefusing: false },
+    { ...onALimit, faults: { hangUp: 1, message: 1 } },
+  ),
+  bug(
+    "402 by a limit counts a charge twice whose hold still stands",
+    "no caller is refused by a limit that leaves room for its search",
+    { freesDecidedHolds: false },
+    { ...onALimit, balance: 3, limit: 2, warm: false },
   ),
   bug(
     "a charge under a key is reversed like any other",

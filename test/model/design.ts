@@ -4,6 +4,14 @@ export interface Design {
   decidesOnce: boolean;
   /** settle() lets a key pay once; otherwise only admission checks the key. */
   keyPaysOnce: boolean;
+  /** settle() refuses a charge beyond the limit; otherwise only admission checks the limit. */
+  limitsCharges: boolean;
+  /** Credit that is added is no spending given back: it makes no room under a limit. */
+  grantsAreNoRoom: boolean;
+  /** What was spent is forgotten in Redis with the balance that it belongs to. */
+  bindsSpending: boolean;
+  /** What Redis does not know to be spent is copied from Postgres; otherwise it begins with nothing. */
+  seedsSpending: boolean;
   /** A commit of unknown outcome is retried, and not compensated with a blind credit. */
   asksAgainAfterUnknownCommit: boolean;
   /** A charge under a key has no row in `undelivered`, so it cannot be reversed. */
@@ -63,6 +71,10 @@ export interface Design {
 export const asBuilt: Design = {
   decidesOnce: true,
   keyPaysOnce: true,
+  limitsCharges: true,
+  grantsAreNoRoom: true,
+  bindsSpending: true,
+  seedsSpending: true,
   asksAgainAfterUnknownCommit: true,
   keyedChargesStand: true,
   reversalTakesTheRow: true,

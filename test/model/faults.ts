@@ -1,6 +1,6 @@
 import { Api, go } from "./api-states.ts";
 import { grant } from "./postgres.ts";
-import { currentBalance, Message, storeBalance } from "./redis.ts";
+import { storeNow } from "./redis.ts";
 import { Caller, Clock, Hold, type Search, type State } from "./state.ts";
 import { noSearch, type Steps } from "./steps.ts";
 import { offerWorkerCrash } from "./worker.ts";
@@ -94,8 +94,7 @@ export function offerFaults(steps: Steps): void {
     noSearch,
     (next) => {
       grant(next);
-      const { balance, version } = currentBalance(next, Message.balance);
-      storeBalance(steps.config, next, balance, version);
+      storeNow(steps.config, next);
     },
     "topUp",
   );
@@ -104,7 +103,7 @@ export function offerFaults(steps: Steps): void {
 
 function flush({ config }: Steps, next: State): void {
   const { shared } = next;
-  shared.copy = shared.copyVersion = shared.record = shared.recordOwner = 0;
+  shared.copy = shared.copyVersion = shared.copySpent = shared.record = shared.recordOwner = 0;
   shared.lost = 1;
   for (const search of next.searches) {
     search.hold = search.abandoned = search.job = search.takeOvers = search.inbox = 0;
@@ -121,6 +120,7 @@ function takeSnapshot(next: State): void {
   shared.snapshot = 1;
   shared.snapshotCopy = shared.copy;
   shared.snapshotCopyVersion = shared.copyVersion;
+  shared.snapshotCopySpent = shared.copySpent;
   shared.snapshotRecord = shared.record;
   shared.snapshotRecordOwner = shared.recordOwner;
   for (const search of next.searches) {
@@ -134,9 +134,11 @@ function restore(next: State): void {
   const { shared } = next;
   shared.copy = shared.snapshotCopy;
   shared.copyVersion = shared.snapshotCopyVersion;
+  shared.copySpent = shared.snapshotCopySpent;
   shared.record = shared.snapshotRecord;
   shared.recordOwner = shared.snapshotRecordOwner;
-  shared.snapshotCopy = shared.snapshotCopyVersion = shared.snapshotRecord = shared.snapshotRecordOwner = 0;
+  shared.snapshotCopy = shared.snapshotCopyVersion = shared.snapshotCopySpent = 0;
+  shared.snapshotRecord = shared.snapshotRecordOwner = 0;
   shared.snapshot = 2;
   shared.lost = shared.newRun = 1;
   for (const search of next.searches) {

@@ -1,5 +1,6 @@
 import { Api } from "./api-states.ts";
-import { isCovered } from "./redis.ts";
+import { spentIn } from "./postgres.ts";
+import { isCovered, isWithinLimit } from "./redis.ts";
 import {
   Caller,
   Clock,
@@ -65,6 +66,16 @@ const always: Record<string, Rule> = {
     shared.copyVersion < shared.version ||
     (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),
   "what is admitted can be paid, unless Redis lost its memory": (state) => state.shared.lost === 1 || isCovered(state),
+  "charges that stand never exceed the limit": ({ searches }, { limit }) =>
+    limit === undefined || searches.filter(stands).length <= limit,
+  "what counts against the limit are the charges that stand": (state, config) =>
+    config.limit === undefined || spentIn(config, state) === state.searches.filter(stands).length,
+  "Redis counts what Postgres counted with that balance": ({ shared, searches }) =>
+    shared.copySpent === 0 ||
+    shared.copyVersion < shared.version ||
+    shared.copySpent === searches.filter(stands).length + 1,
+  "what is admitted keeps the limit, unless Redis lost its memory": (state, config) =>
+    state.shared.lost === 1 || isWithinLimit(config, state),
   "a search under a key has its record, unless Redis lost its memory": ({ shared, searches }, config) =>
     shared.lost === 1 ||
     searches.every(

@@ -54,12 +54,9 @@ function run({ list, scenario, bug, thorough, states }: Options): void {
 
 /** @returns whether no rule is broken. */
 function exploreScenario(scenario: Scenario, statesMax: number): boolean {
-  const { keyed, balance, warm, takeOversMax, pages, name } = scenario;
+  const { keyed, name } = scenario;
   const faults = Object.entries(scenario.faults).map(([fault, times]) => `${fault} ${times}`);
-  const found = explore(
-    { keyed, balance, warm, takeOversMax, pages, faults: scenario.faults, design: asBuilt },
-    { statesMax, restAskedMax },
-  );
+  const found = explore({ ...scenario, design: asBuilt }, { statesMax, restAskedMax });
   say(
     `${name}: ${keyed.map((isKeyed) => (isKeyed ? "keyed" : "unkeyed")).join(", ")}; ${faults.join(", ") || "no fault"}`,
   );

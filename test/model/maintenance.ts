@@ -1,6 +1,6 @@
 import { Api } from "./api-states.ts";
-import { isPaid, reverse, settle } from "./postgres.ts";
-import { currentBalance, endOf, Message, send, storeBalance } from "./redis.ts";
+import { creditOf, isPaid, reverse, settle } from "./postgres.ts";
+import { endOf, send, storeNow } from "./redis.ts";
 import { Clock, Hold, type Search, type State } from "./state.ts";
 import { noSearch, type Steps } from "./steps.ts";
 
@@ -11,21 +11,20 @@ const Sweep = { none: 0, decided: 1 } as const;
 /** The sweeper ends holds after deadline and grace: the decision first, then its message. */
 export function offerSweeper(steps: Steps, search: Search): void {
   const { config } = steps;
-  const { index, hold, clock, sweep, sweepBalance, sweepVersion } = search;
+  const { index, hold, clock, sweep, sweepBalance: balance, sweepVersion: version, sweepSpent: spent } = search;
   const seesIt = config.design.sweeps && clock >= Clock.grace;
   if (hold !== Hold.none && sweep === Sweep.none && seesIt)
     steps.offer("the sweeper finds the hold of %, Postgres decides", index, (next, own) => {
       settle(config, next, own, "refund");
       if (isPaid(own) && !config.design.sweeperLeavesCharges) reverse(config, next, own);
       own.sweep = Sweep.decided;
-      own.sweepBalance = next.shared.balance;
-      own.sweepVersion = next.shared.version;
+      ({ balance: own.sweepBalance, version: own.sweepVersion, spent: own.sweepSpent } = creditOf(config, next));
       return isPaid(own) ? "a charge was first" : "a refund";
     });
   if (sweep === Sweep.none) return;
   const kind = endOf(steps.isKeyed(index), search, false);
-  send(steps, "the sweeper: settle.lua for %", index, { kind, balance: sweepBalance, version: sweepVersion }, (own) => {
-    own.sweep = own.sweepBalance = own.sweepVersion = 0;
+  send(steps, "the sweeper: settle.lua for %", index, { kind, balance, version, spent }, (own) => {
+    own.sweep = own.sweepBalance = own.sweepVersion = own.sweepSpent = 0;
   });
 }
 
@@ -50,7 +49,7 @@ export function offerReconciler(steps: Steps, { index, undelivered, clock, api }
     index,
     (next, own) => {
       giveBack(next, own);
-      storeNow(steps, next);
+      storeNow(steps.config, next);
     },
     fault,
   );
@@ -61,7 +60,7 @@ export function offerReconciler(steps: Steps, { index, undelivered, clock, api }
 export function offerFirstRound(steps: Steps): void {
   if (steps.now.shared.newRun === 0 || !steps.config.design.reconcilesBalances) return;
   steps.offer("the maintenance notices a restart of Redis, stores all balances", noSearch, (next) => {
-    storeNow(steps, next);
+    storeNow(steps.config, next);
     next.shared.newRun = 0;
   });
 }
@@ -73,10 +72,5 @@ export function offerFirstRound(steps: Steps): void {
 export function offerRotation(steps: Steps): void {
   const { copy, copyVersion, version } = steps.now.shared;
   if (!steps.config.design.reconcilesBalances || copy === 0 || copyVersion >= version) return;
-  steps.offer("the rotation finds an older copy, stores the balance", noSearch, (next) => storeNow(steps, next));
-}
-
-function storeNow({ config }: Steps, next: State): void {
-  const { balance, version } = currentBalance(next, Message.balance);
-  storeBalance(config, next, balance, version);
+  steps.offer("the rotation finds an older copy, stores the balance", noSearch, (next) => storeNow(steps.config, next));
 }

@@ -12,9 +12,7 @@ const bounds = { statesMax: 400_000, restAskedMax: 20_000 };
 const quick = scenarios.filter(({ isQuick }) => isQuick);
 
 function explored(name: string) {
-  const { keyed, balance, warm, takeOversMax, pages, faults } =
-    scenarios.find((one) => one.name === name) ?? never(name);
-  return explore({ keyed, balance, warm, takeOversMax, pages, faults, design: asBuilt }, bounds);
+  return explore({ ...(scenarios.find((one) => one.name === name) ?? never(name)), design: asBuilt }, bounds);
 }
 
 function never(name: string): never {

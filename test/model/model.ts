@@ -17,12 +17,13 @@ export function offerAll(steps: Steps): void {
     offerWorkers(steps, search);
     offerSweeper(steps, search);
     offerReconciler(steps, search);
-    offerTime(steps, search);
+    if (!steps.config.isPunctual) offerTime(steps, search);
   }
   offerSending(steps);
   offerForgetting(steps);
   offerLateArrival(steps);
   offerFirstRound(steps);
+  if (steps.progress === 0) for (const search of steps.now.searches) offerTime(steps, search);
   if (steps.progress === 0) offerRotation(steps);
 
   for (const search of steps.now.searches) offerFaultsOf(steps, search);
@@ -44,6 +45,7 @@ export function firstState(config: ModelConfig): State {
   if (config.warm) {
     shared.copy = config.balance + 1;
     shared.copyVersion = 1;
+    shared.copySpent = config.limit === undefined ? 0 : 1;
   }
   for (const [fault, times] of Object.entries(config.faults)) {
     // The keys of a record of faults are faults; Object.entries does not say so.

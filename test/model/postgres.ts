@@ -30,6 +30,8 @@ export function settle(config: ModelConfig, state: State, search: Search, wanted
     search.decision = Decision.alreadyPaid;
   } else if (shared.balance < 1) {
     search.decision = Decision.outOfCredits;
+  } else if (config.limit !== undefined && spentIn(config, state) >= config.limit && config.design.limitsCharges) {
+    search.decision = Decision.overLimit;
   } else {
     search.decision = Decision.charge;
     shared.balance -= 1;
@@ -40,6 +42,34 @@ export function settle(config: ModelConfig, state: State, search: Search, wanted
     if (!isKeyed(config, search) || !config.design.keyedChargesStand) search.undelivered = 1;
   }
 }
+
+/** A balance of Postgres as a message or a process carries it, and what was spent by then (+ 1, 0 if it does not say). */
+export interface Credit {
+  balance: number;
+  version: number;
+  spent: number;
+}
+
+/** What settle() returns, and what a search reads that finds none in Redis. */
+export const creditOf = (config: ModelConfig, state: State): Credit => ({
+  balance: state.shared.balance,
+  version: state.shared.version,
+  spent: config.limit === undefined ? 0 : spentIn(config, state) + 1,
+});
+
+/** What reversals, grants and the reconciler return, which know no spending. */
+export const balanceOf = ({ shared }: State): Credit => ({
+  balance: shared.balance,
+  version: shared.version,
+  spent: 0,
+});
+
+/**
+ * What counts against the limit: how far the balance fell, not counting the credit added. Nothing else counts it. A byte does
+ * not go below 0, and only a design bug would.
+ */
+export const spentIn = ({ balance, design }: ModelConfig, { shared }: State): number =>
+  Math.max(0, (design.grantsAreNoRoom ? shared.granted : balance) - shared.balance);
 
 /** Whether the search ended as one that has an answer to be delivered. */
 export const isPaid = ({ decision }: Search) => decision === Decision.charge || decision === Decision.alreadyPaid;

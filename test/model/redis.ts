@@ -1,5 +1,5 @@
 import { isListening } from "./api-states.ts";
-import { isPaid } from "./postgres.ts";
+import { balanceOf, type Credit, isPaid, spentIn } from "./postgres.ts";
 import { Decision, Hold, Inbox, isAsking, Job, KeyRecord, type Search, type State } from "./state.ts";
 import type { Steps, ModelConfig } from "./steps.ts";
 
@@ -23,18 +23,17 @@ export const Message = {
   told: 10,
 } as const;
 
-export interface Sent {
+export interface Sent extends Credit {
   kind: number;
-  balance: number;
-  version: number;
 }
 
 /**
  * settle.lua: stores the balance if it is newer, drops the hold or turns it into a place, and changes the key's record. It
  * never makes a place where there is no hold: the worker was faster.
  */
-export function settleHold(config: ModelConfig, state: State, search: Search, { kind, balance, version }: Sent): void {
-  storeBalance(config, state, balance, version);
+export function settleHold(config: ModelConfig, state: State, search: Search, sent: Sent): void {
+  const { kind } = sent;
+  storeBalance(config, state, sent);
   if (kind === Message.balance) return;
   if (kind === Message.place || kind === Message.reversed) countAbandoned(config, search);
   if (kind === Message.place && config.design.keepsPlaces) {
@@ -65,14 +64,18 @@ export function freeDecided({ shared, searches }: State, decided: number, versio
 
 export const bitOf = ({ index }: Search): number => 1 << index;
 
-/** The part of settle.lua that stores a balance. */
-export function storeBalance({ design }: ModelConfig, { shared }: State, balance: number, version: number): void {
-  if (shared.copy !== 0 && version <= shared.copyVersion && design.storesNewerBalancesOnly) return;
-  shared.copy = balance + 1;
-  shared.copyVersion = version;
+/** The part of settle.lua that stores a balance, and what was spent by its version. */
+export function storeBalance({ design }: ModelConfig, { shared }: State, { balance, version, spent }: Credit): void {
+  const isNewer = shared.copy === 0 || version > shared.copyVersion || !design.storesNewerBalancesOnly;
+  if (isNewer) {
+    shared.copy = balance + 1;
+    shared.copyVersion = version;
+    if (design.bindsSpending) shared.copySpent = 0;
+  }
+  if (spent !== 0 && version >= shared.copyVersion) shared.copySpent = spent;
 }
 
-export type Admission = "held" | "answered" | "waiting" | "cold" | "short";
+export type Admission = "held" | "answered" | "waiting" | "cold" | "short" | "over";
 
 /** admit.lua. A record of a failure is only read by those that already wait on it. */
 export function admit(config: ModelConfig, state: State, search: Search): Admission {
@@ -85,6 +88,10 @@ export function admit(config: ModelConfig, state: State, search: Search): Admiss
   if (shared.copy === 0) return "cold";
   const held = state.searches.filter(({ hold }) => hold === Hold.priced).length;
   if (shared.copy - 1 - held < 1) return "short";
+  if (config.limit !== undefined) {
+    if (shared.copySpent === 0) return "cold";
+    if (shared.copySpent - 1 + held + 1 > config.limit) return "over";
+  }
   search.hold = Hold.priced;
   search.wasHeld = 1;
   if (isKeyed) {
@@ -152,6 +159,7 @@ export function putLate({ shared }: State, search: Search, sent: Sent): void {
   shared.lateKind = sent.kind;
   shared.lateBalance = sent.balance;
   shared.lateVersion = sent.version;
+  shared.lateSpent = sent.spent;
 }
 
 const lateNames = [
@@ -171,26 +179,27 @@ const lateNames = [
 /** The late message arrives. */
 export function offerLateArrival(steps: Steps): void {
   const { config, now } = steps;
-  const { lateTo, lateKind: kind, lateBalance: balance, lateVersion: version } = now.shared;
+  const { lateTo, lateKind: kind, lateBalance: balance, lateVersion: version, lateSpent: spent } = now.shared;
   if (lateTo === 0) return;
   steps.offer(`a late message for % reaches Redis: ${lateNames[kind]}`, lateTo - 1, (next, own) => {
     if (kind === Message.admit) admit(config, next, own);
     else if (kind === Message.enqueue) enqueue(own);
     else if (kind === Message.told) tell(own);
-    else settleHold(config, next, own, { kind, balance, version });
-    next.shared.lateTo = next.shared.lateKind = next.shared.lateBalance = next.shared.lateVersion = 0;
+    else settleHold(config, next, own, { kind, balance, version, spent });
+    next.shared.lateTo = next.shared.lateKind = 0;
+    next.shared.lateBalance = next.shared.lateVersion = next.shared.lateSpent = 0;
   });
 }
 
-/** Postgres' balance as it is now, in a message of this kind to Redis. */
-export const currentBalance = ({ shared }: State, kind: number): Sent => ({
-  kind,
-  balance: shared.balance,
-  version: shared.version,
-});
+/** Stores Postgres' balance as it is now, without what was spent. */
+export const storeNow = (config: ModelConfig, state: State): void => storeBalance(config, state, balanceOf(state));
+
+const openIn = ({ searches }: State) =>
+  searches.filter(({ hold, decision }) => hold === Hold.priced && decision === Decision.none).length;
 
 /** Whether the balance covers every open, undecided search: what admission promises while Redis keeps its data. */
-export function isCovered({ shared, searches }: State): boolean {
-  const open = searches.filter(({ hold, decision }) => hold === Hold.priced && decision === Decision.none);
-  return shared.balance >= open.length;
-}
+export const isCovered = (state: State): boolean => state.shared.balance >= openIn(state);
+
+/** The same for the limit. */
+export const isWithinLimit = (config: ModelConfig, state: State): boolean =>
+  config.limit === undefined || spentIn(config, state) + openIn(state) <= config.limit;

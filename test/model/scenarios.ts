@@ -24,11 +24,17 @@ const alone: Omit<Scenario, "name" | "faults"> = {
 const keyedAlone = { ...alone, keyed: [true] };
 const two = { ...alone, keyed: [false, false] };
 const twoUnderAKey = { ...alone, keyed: [true, true] };
+const onALimit = { ...two, balance: 2, limit: 1 };
+// With deadlines that pass at any moment these would be more states than can be visited.
+const inTime = { ...onALimit, isPunctual: true };
+const threeOnALimitForTwo = { keyed: [false, false, false], balance: 3, limit: 2 };
 
 const everyProcess = { apiCrash: 1, workerCrash: 1, workerStall: 1, hangUp: 1, engineFailure: 1 };
 const everyMessage = { message: 2, inboxLost: 1, enqueueUnknown: 1, admissionUnknown: 1 };
 const everyOutage = { unknownCommit: 2, postgresAway: 1, workerGivesUp: 1, apiCrash: 1, apiExit: 1, engineFailure: 1 };
 const everyMemory = { flush: 1, restore: 1, topUp: 1, apiCrash: 1 };
+// What makes Redis' count of what was spent unknown or old.
+const everyCount = { flush: 1, topUp: 1, message: 1 };
 
 export const scenarios: Scenario[] = [
   { ...alone, name: "nothing goes wrong", isQuick: true, faults: {} },
@@ -75,6 +81,29 @@ export const scenarios: Scenario[] = [
   { ...twoUnderAKey, name: "a repeat, the engine fails", faults: { engineFailure: 1, hangUp: 1 } },
   { ...twoUnderAKey, name: "a repeat, a worker dies", faults: { workerCrash: 1 } },
   { ...twoUnderAKey, name: "a repeat, a worker freezes", faults: { workerStall: 1 } },
+  { ...alone, name: "a limit for nothing", limit: 0, isQuick: true, faults: everyCount },
+  { ...onALimit, name: "two on a limit for one", faults: {} },
+  { ...inTime, name: "two on a limit for one, in time", isQuick: true, faults: everyCount },
+  {
+    ...inTime,
+    name: "two on a limit for one, in time, credit for one",
+    balance: 1,
+    faults: { ...everyCount, topUp: 2 },
+  },
+  {
+    ...inTime,
+    name: "two on a limit for one, in time, Redis is restored",
+    faults: { restore: 1, message: 1, topUp: 1 },
+  },
+  { ...inTime, name: "two on a limit for one, in time, one is given back", faults: { ...everyCount, hangUp: 1 } },
+  {
+    ...inTime,
+    name: "two on a limit for one, in time, a worker dies",
+    faults: { flush: 1, workerCrash: 1, hangUp: 1 },
+  },
+  { ...inTime, name: "three on a limit for two, in time", ...threeOnALimitForTwo, faults: everyCount },
+  { ...inTime, name: "one under a key, one without, on a limit for one", keyed: [true, false], faults: everyCount },
+  { ...inTime, name: "a repeat on a limit for one", keyed: [true, true], isQuick: true, faults: everyCount },
   {
     ...twoUnderAKey,
     name: "a repeat, Redis loses its data and an API dies",
@@ -84,5 +113,7 @@ export const scenarios: Scenario[] = [
   { ...two, name: "two, a message is lost", isLong: true, faults: { message: 1 } },
   { ...two, name: "two, Redis loses its data", isLong: true, faults: { flush: 1 } },
   { ...two, name: "two, a worker dies", isLong: true, faults: { workerCrash: 1 } },
+  { ...onALimit, name: "two on a limit for one, Redis loses its data", isLong: true, faults: { flush: 1 } },
+  { ...onALimit, name: "two on a limit for one, credit is added", isLong: true, faults: { topUp: 1 } },
   { ...two, name: "two, an API dies", isLong: true, faults: { apiCrash: 1 } },
 ];

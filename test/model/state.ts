@@ -13,22 +13,26 @@ const sharedFields = [
   "paidBy",
   "stored",
   "decidedTwice",
-  // Redis: the copy of the balance (+ 1, 0 where there is none), the key's record and the search that owns it (+ 1).
+  // Redis: the copy of the balance (+ 1, 0 where there is none) and of what was spent by that version (+ 1, 0 where that is
+  // unknown), the key's record and the search that owns it (+ 1).
   "copy",
   "copyVersion",
+  "copySpent",
   "record",
   "recordOwner",
   // The same in a snapshot on disk.
   "snapshot",
   "snapshotCopy",
   "snapshotCopyVersion",
+  "snapshotCopySpent",
   "snapshotRecord",
   "snapshotRecordOwner",
-  // A message that arrives late: for which search (+ 1), of which kind, with which balance.
+  // A message that arrives late: for which search (+ 1), of which kind, with which balance and spending.
   "lateTo",
   "lateKind",
   "lateBalance",
   "lateVersion",
+  "lateSpent",
   // Whether Redis ever lost data, and whether the maintenance has yet to notice a restart of Redis.
   "lost",
   "newRun",
@@ -50,11 +54,12 @@ const searchFields = [
   "snapshotHold",
   "snapshotJob",
   "snapshotTakeOvers",
-  // The API: its state, the balance that it carries, the holds that it saw before a 402 (a bit each), and what the caller
-  // got.
+  // The API: its state, the balance and the spending that it carries, the holds that it saw before a 402 (a bit each), and
+  // what the caller got.
   "api",
   "carriedBalance",
   "carriedVersion",
+  "carriedSpent",
   "seenHolds",
   "caller",
   // For the invariants: whether it ever had a hold, and whether its key had paid before it was sent.
@@ -67,10 +72,11 @@ const searchFields = [
   "sweep",
   "sweepBalance",
   "sweepVersion",
+  "sweepSpent",
 ] as const;
 
 /** What exists once for each run of a search's job. */
-const runFields = ["at", "outcome", "isTold", "carriedBalance", "carriedVersion"] as const;
+const runFields = ["at", "outcome", "isTold", "carriedBalance", "carriedVersion", "carriedSpent"] as const;
 
 export const faults = [
   "apiCrash",
@@ -101,7 +107,15 @@ export type Search = Fields<typeof searchFields> & { index: number; runs: Run[] 
 export type Run = Fields<typeof runFields> & { index: number };
 
 /** `callerGone` is a refund with that reason. */
-export const Decision = { none: 0, charge: 1, refund: 2, alreadyPaid: 3, outOfCredits: 4, callerGone: 5 } as const;
+export const Decision = {
+  none: 0,
+  charge: 1,
+  refund: 2,
+  alreadyPaid: 3,
+  outOfCredits: 4,
+  callerGone: 5,
+  overLimit: 6,
+} as const;
 /** A reversal by the API that lost its caller is counted, others are not. */
 export const Reversed = { no: 0, yes: 1, callerGone: 2 } as const;
 /** A place is a hold of 0 mils: the search still counts as one in flight. */

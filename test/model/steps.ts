@@ -7,12 +7,16 @@ export interface ModelConfig {
   keyed: readonly boolean[];
   /** In prices; a price is 1. */
   balance: number;
+  /** The organization's limit of a day, in prices; absent without one. The day does not end. */
+  limit?: number;
   /** Redis has a copy of the balance at the start. */
   warm: boolean;
   /** How often a job is taken over from a dead or frozen worker before it fails. */
   takeOversMax: number;
   /** How many pages a run asks the provider for at most. */
   pages: number;
+  /** Time passes only where no other step is left. Without it a deadline may pass before any step. */
+  isPunctual?: boolean;
   faults: Partial<Record<Fault, number>>;
   design: Design;
 }

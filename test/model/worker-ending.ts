@@ -1,5 +1,5 @@
-import { isPaid, reverse, settle, type Wanted } from "./postgres.ts";
-import { append, currentBalance, endOf, Message, send, storeBalance } from "./redis.ts";
+import { creditOf, isPaid, reverse, settle, type Wanted } from "./postgres.ts";
+import { append, endOf, send, storeNow } from "./redis.ts";
 import { At, Decision, Inbox, Reversed, type Run, runOf, type Search, type State } from "./state.ts";
 import type { Steps } from "./steps.ts";
 
@@ -17,12 +17,22 @@ export function decideRun(steps: Steps, next: State, own: Search, slot: number, 
   run.outcome = outcomeOf(steps, own, wanted, isFirst);
   run.isTold = 0;
   run.at = At.settle;
-  run.carriedBalance = next.shared.balance;
-  run.carriedVersion = next.shared.version;
+  const { balance, version, spent } = creditOf(steps.config, next);
+  run.carriedBalance = balance;
+  run.carriedVersion = version;
+  run.carriedSpent = spent;
   return `${isFirst ? "" : "before: "}${decisionNames[own.decision]}${own.reversed ? ", reversed" : ""}`;
 }
 
-const decisionNames = ["", "charge", "refund", "already paid", "out of credits", "its caller is gone"];
+const decisionNames = [
+  "",
+  "charge",
+  "refund",
+  "already paid",
+  "out of credits",
+  "its caller is gone",
+  "over the limit",
+];
 
 /** Under a key the answer is the one that Postgres has, of whatever run. */
 function outcomeOf(steps: Steps, own: Search, wanted: Wanted, isFirst: boolean): number {
@@ -73,12 +83,13 @@ export function offerGivingUp(steps: Steps, index: number, slot: number): void {
 
 /** First half of the pipeline. A pipeline is not atomic: any step may come between its commands. */
 export function offerSettle(steps: Steps, search: Search, slot: number): void {
-  const { outcome, carriedBalance: balance, carriedVersion: version } = runOf(search, slot);
+  const run = runOf(search, slot);
+  const { outcome, carriedBalance: balance, carriedVersion: version, carriedSpent: spent } = run;
   const kind = endOf(steps.isKeyed(search.index), search, isAnswer(outcome));
-  send(steps, "a run of %: settle.lua", search.index, { kind, balance, version }, (own, { shared }) => {
+  send(steps, "a run of %: settle.lua", search.index, { kind, balance, version, spent }, (own, { shared }) => {
     if (isAnswer(outcome) && shared.paidBy !== 0) shared.stored = 1;
     runOf(own, slot).at = At.reply;
-    runOf(own, slot).carriedBalance = runOf(own, slot).carriedVersion = 0;
+    forget(runOf(own, slot));
   });
 }
 
@@ -112,15 +123,17 @@ export function offerGiveBack(steps: Steps, index: number, slot: number): void {
   };
   steps.offer("a run of % has no answer for its charge, reverses it in Postgres", index, (next, own) => {
     giveBack(next, own);
-    storeNow(steps, next);
+    storeNow(steps.config, next);
   });
   steps.offer("a run of % reverses its charge, the balance [lost]", index, giveBack, "message");
 }
 
-function storeNow(steps: Steps, next: State): void {
-  const { balance, version } = currentBalance(next, Message.balance);
-  storeBalance(steps.config, next, balance, version);
-}
 export function clear(run: Run): void {
-  run.at = run.outcome = run.isTold = run.carriedBalance = run.carriedVersion = 0;
+  run.at = run.outcome = run.isTold = 0;
+  forget(run);
+}
+
+/** The balance that it carried is used up. */
+function forget(run: Run): void {
+  run.carriedBalance = run.carriedVersion = run.carriedSpent = 0;
 }
