@@ -8,6 +8,7 @@ import { CommandRefused } from "./command-refused.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { requireRedis } from "./out-of-reach.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
+import { addSearchLogCommands } from "./search-log.ts";
 
 const pageMax = 1_000;
 /** The clocks of the machines may differ, and the answers expire some time after the search began. */
@@ -18,9 +19,11 @@ type RawSearch = { requestId: string; from: NoCall["from"]; callsOf: string; ans
 type Options = { page?: number; body?: true };
 
 export function addSearchCommands(program: Command, run: RunCommand): void {
-  program
+  const search = program
     .command("search")
-    .description("searches: what their providers answered")
+    .description("searches: what was searched, why one failed, what the providers answered");
+  addSearchLogCommands(search, run);
+  search
     .command("raw")
     .argument("<request>", "the id of the search, as in requestId and X-Request-Id", parseRequestId)
     .summary("print the raw answers of the providers to a search; needs RAW_ANSWER_MINUTES")

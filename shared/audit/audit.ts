@@ -25,6 +25,7 @@ export const auditActions = [
   "locations.refreshed",
   "locations.removed",
   "search.raw_read",
+  "search.shown",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 

@@ -53,6 +53,39 @@ const statements: Record<HistoryFilter, string> = {
      order by r.version desc limit $3`,
 };
 
+// Each filter of the history, for searches of which the ids are known.
+const conditions: Record<HistoryFilter, string> = {
+  all: "true",
+  charged: "l.kind = 'charge' and r.reason is null",
+  refunded: "l.kind = 'refund'",
+  reversed: "r.reason is not null",
+  grants: "false",
+};
+
+/** Reads the entries of these searches of an organization, in the order of the ids. What a filter leaves out is missing. */
+export async function readSearchEntries(
+  database: Database,
+  organizationId: string,
+  requestIds: readonly string[],
+  filter: HistoryFilter = "all",
+): Promise<HistoryEntry[]> {
+  const { rows } = await database.query({
+    name: `search_entries_${filter}`,
+    // Lateral with a limit: each search is looked up by the indexes.
+    text: `select l.*, r.reason as reversed_because
+      from unnest($2::text[]) with ordinality a (id, place)
+      cross join lateral (
+        select version, created_at, kind, amount_mils, request_id, grant_id, reason from ledger_entries
+        where request_id = a.id and kind in ('charge', 'refund') and organization_id = $1 limit 1) l
+      left join lateral (select reason from ledger_entries where request_id = a.id and kind = 'reversal' limit 1) r
+        on l.kind = 'charge'
+      where ${conditions[filter]}
+      order by a.place`,
+    values: [organizationId, requestIds],
+  });
+  return rows.map((read) => readEntry(row.parse(read)));
+}
+
 const ownerRow = z.object({ organization_id: z.string() });
 
 /** The organization of a search that was charged or refunded; undefined if the search is not decided, or unknown. */

@@ -23,16 +23,32 @@ export async function readLedgerPage(
      from ledger_entries where organization_id = $1 and version > $2 order by version limit $3`,
     [organizationId, after, limit],
   );
-  return rows
-    .map((row) => entryRow.parse(row))
-    .map(({ version, kind, reason, ...row }) => ({
-      version,
-      at: row.created_at,
-      kind,
-      amountMils: row.amount_mils,
-      balanceAfterMils: row.balance_after_mils,
-      requestId: row.request_id,
-      grantId: row.grant_id,
-      reason,
-    }));
+  return rows.map(readEntry);
+}
+
+/** Reads the entries of a search: the one that decided it, and a reversal. */
+export async function readSearchLedger(database: Database, requestId: string) {
+  const entriesOf = (kinds: string) =>
+    `select version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason, created_at
+     from ledger_entries where request_id = $1 and kind ${kinds}`;
+  // Each kind has an index of its own.
+  const { rows } = await database.query(
+    `${entriesOf("in ('charge', 'refund')")} union all ${entriesOf("= 'reversal'")} order by version`,
+    [requestId],
+  );
+  return rows.map(readEntry).map(({ requestId: _ofAll, grantId: _none, ...entry }) => entry);
+}
+
+function readEntry(read: unknown) {
+  const { version, kind, reason, ...row } = entryRow.parse(read);
+  return {
+    version,
+    at: row.created_at,
+    kind,
+    amountMils: row.amount_mils,
+    balanceAfterMils: row.balance_after_mils,
+    requestId: row.request_id,
+    grantId: row.grant_id,
+    reason,
+  };
 }

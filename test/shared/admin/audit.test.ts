@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import type { Command } from "commander";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
+import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { createProgram } from "../../../shared/admin/run-admin.ts";
 import { hashToken } from "../../../shared/organizations/tokens.ts";
 import { newId } from "../../../shared/ids.ts";
@@ -76,6 +77,7 @@ const recording: Record<string, { args: (orgId: string, tokenId: string) => stri
   "limit token": { args: (_, tokenId) => ["limit", "token", tokenId, "--month", "500"], actions: ["limit.set"] },
   "plan set": { args: () => ["plan", "set", "trial", ...terms], actions: ["plan.set"] },
   "plan assign": { args: (orgId) => ["plan", "assign", orgId, "trial"], actions: ["plan.assigned"] },
+  "search show": { args: () => ["search", "show", shownRequestId], actions: ["search.shown"] },
   "search raw": { args: () => ["search", "raw", rawRequestId], actions: ["search.raw_read"] },
   "locations refresh": { args: () => ["locations", "refresh"], actions: ["locations.refreshed"] },
   "locations refresh-names": {
@@ -90,14 +92,22 @@ const recording: Record<string, { args: (orgId: string, tokenId: string) => stri
 };
 const reading = ["org show", "token list", "plan list", "audit list", "ledger verify", "providers check", "doctor"];
 const rawRequestId = newId("req");
+const shownRequestId = newId("req");
 
 test("every command that changes something leaves an entry under the operator's name; a repeat leaves none", async () => {
   const terminal = { environment: {}, stdout: () => undefined, stderr: () => undefined, exitCode: 0 };
-  const named = [...Object.keys(recording), ...reading, "locations list"];
+  const named = [...Object.keys(recording), ...reading, "locations list", "search failures"];
   expect(named.toSorted()).toEqual(commandsOf(createProgram(terminal)).toSorted());
 
   const { orgId, tokenId, token } = await operator.create("free");
   stripe.paid(orgId, 1_000);
+  const refund = {
+    organizationId: orgId,
+    requestId: shownRequestId,
+    wanted: "refund",
+    reason: "engine_error",
+  } as const;
+  await decideSettlements(service.database, [refund]);
   const noCall = { from: "cache", callsOf: null } as const;
   const call = { provider: "p", page: 1, at: "2026-11-22T00:00:00Z", ms: 1, outcome: "success", status: 200 };
   for (const entry of [{ noCall }, { call: { ...call, body: "{}", bodyCharacters: 2 } }]) {
