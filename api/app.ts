@@ -13,6 +13,7 @@ import { sendError } from "./http/send-error.ts";
 import { serveFile } from "./http/static-file.ts";
 import { pageFileHeaders } from "./pages/page-files.ts";
 import { handleMcp, type McpParts } from "./mcp/endpoint.ts";
+import { rejectOAuth } from "./mcp/rejections.ts";
 import { handleSearch, type SearchHandlerParts } from "./v1/search.ts";
 import { handleUsage, type UsageHandlerParts } from "./v1/usage.ts";
 
@@ -44,6 +45,7 @@ export function createApp(parts: AppParts): Express {
   route(app, "POST", "/v1/serp/search", handleSearch(parts));
   route(app, "GET", "/v1/usage", handleUsage(parts));
   route(app, "POST", "/mcp", handleMcp(parts));
+  route(app, "POST", "/register", rejectOAuth);
   if (stripeWebhook) route(app, "POST", "/stripe/webhook", stripeWebhook);
 
   route(app, "GET", "/openapi.json", handleOpenApiDocument());

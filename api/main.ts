@@ -117,7 +117,6 @@ async function openParts(
     unsent,
     replyInbox,
     searchTimeoutMs,
-    topupUrl,
     stripeWebhook,
     billing,
   };

@@ -7,7 +7,11 @@ import { z } from "zod";
 export const errors = {
   bad_request: { status: 400, retry: false, message: "The request is not valid; see details." },
   query_rejected: { status: 400, retry: false, message: "No configured provider can run this query as requested." },
-  unauthenticated: { status: 401, retry: false, message: "A valid bearer token is required." },
+  unauthenticated: {
+    status: 401,
+    retry: false,
+    message: "A valid token is required in the header `Authorization: Bearer smk_…`. Tokens may expire or be revoked.",
+  },
   plan_required: { status: 402, retry: false, message: "The organization's plan does not include this operation." },
   out_of_credits: {
     status: 402,

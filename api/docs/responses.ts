@@ -57,13 +57,13 @@ const headers = {
     schema: {
       type: "string",
       enum: [
-        "Bearer",
-        'Bearer error="invalid_token"',
-        'Bearer error="insufficient_scope", scope="search"',
-        'Bearer error="insufficient_scope", scope="usage"',
+        'Bearer realm="serpmill"',
+        'Bearer realm="serpmill", error="invalid_token", error_description="The token is unknown, expired or revoked"',
+        'Bearer realm="serpmill", error="insufficient_scope", scope="search"',
+        'Bearer realm="serpmill", error="insufficient_scope", scope="usage"',
       ],
     },
-    example: "Bearer",
+    example: 'Bearer realm="serpmill"',
     required: true,
   },
 } satisfies Record<string, Header>;

@@ -6,6 +6,9 @@ import { requestScopeOf } from "./request-scope.ts";
 import { securityHeadersOf } from "./security-headers.ts";
 import { sendJson } from "./send-json.ts";
 
+/** The challenge of a 401 to a request without a token. */
+const bearerChallenge = 'Bearer realm="serpmill"';
+
 /** Answers with an error: the body that all errors share, and the headers that belong to its status. */
 export function sendError(request: IncomingMessage, response: ServerResponse, error: CallerError): void {
   const { status } = errors[error.code];
@@ -20,8 +23,9 @@ export function sendError(request: IncomingMessage, response: ServerResponse, er
 
 /** What a 401 asks for (RFC 6750, section 3). */
 function challenge(request: IncomingMessage, { details: { scope } }: CallerError): string {
-  if (typeof scope === "string") return `Bearer error="insufficient_scope", scope="${scope}"`;
-  return hasBearerToken(request) ? 'Bearer error="invalid_token"' : "Bearer";
+  if (typeof scope === "string") return `${bearerChallenge}, error="insufficient_scope", scope="${scope}"`;
+  if (!hasBearerToken(request)) return bearerChallenge;
+  return `${bearerChallenge}, error="invalid_token", error_description="The token is unknown, expired or revoked"`;
 }
 
 /** The error's `details.retryAfterMs` in whole seconds, rounded up, at least 1; undefined where it has none. */

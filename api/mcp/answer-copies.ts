@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { CallToolResult } from "@modelcontextprotocol/server";
+import { shortText } from "./short-text.ts";
 
 /**
- * The answer of a search in a tool result, which has it twice: as text, and as `structuredContent`. The SDK writes the
- * message around it with a mark in place of each copy, and {@link split} puts the worker's bytes there: parsing them only
- * for the SDK to serialize them again would take most of the time of a call.
+ * The answer of a search in a tool result, which has it twice: in short as text, and whole as `structuredContent`. The SDK
+ * writes the message around it with a mark in place of each copy, and {@link split} puts the bytes there: the SDK would parse
+ * and serialize them again.
  */
 export class AnswerCopies {
   readonly #body: Buffer;
@@ -33,7 +34,7 @@ export class AnswerCopies {
     const secondAt = message.indexOf(structured, at);
     if (secondAt < 0) throw new Error("the SDK wrote a result without structured content");
     return {
-      first: Buffer.concat([message.subarray(0, at), Buffer.from(JSON.stringify(this.#body.toString()))]),
+      first: Buffer.concat([message.subarray(0, at), Buffer.from(JSON.stringify(shortText(this.#body)))]),
       rest: Buffer.concat([
         message.subarray(at + text.length, secondAt),
         this.#body,

@@ -1,6 +1,5 @@
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import type { Request as HttpRequest, Response as HttpResponse } from "express";
-import type { Config } from "../../shared/config.ts";
 import { requestScopeOf } from "../http/request-scope.ts";
 import type { Identify } from "../identify.ts";
 import type { UnsentAnswers } from "../search/unsent-answers.ts";
@@ -15,7 +14,6 @@ import { writeAnswer } from "./write-answer.ts";
 export interface McpParts extends ToolParts {
   identify: Identify;
   unsent: UnsentAnswers;
-  config: Config;
 }
 
 /**

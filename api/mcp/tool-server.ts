@@ -6,10 +6,12 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
+import type { Config } from "../../shared/config.ts";
 import { errorBody } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { CallerDisconnected, recordError, toCallerError } from "../errors.ts";
+import { publicAddress } from "../http/public-address.ts";
 import { requireScope } from "../identify.ts";
 import { errorHint } from "./error-hint.ts";
 import type { McpRequest } from "./mcp-request.ts";
@@ -30,7 +32,7 @@ const jsonSchemaValidator = new AjvJsonSchemaValidator();
 export interface ToolParts extends SearchToolParts, UsageToolParts {
   metrics: Metrics;
   log: Log;
-  topupUrl: string;
+  config: Config;
 }
 
 /** The MCP server object of one request: lists the tools and calls them, through the same modules as REST. */
@@ -78,11 +80,19 @@ async function callTool(
 }
 
 /** An error as a tool result: the same body as in REST, and a hint for the model. */
-function toErrorAnswer({ log, topupUrl }: ToolParts, { scope, response }: McpRequest, thrown: unknown): ToolAnswer {
+function toErrorAnswer(
+  { log, config }: ToolParts,
+  { scope, request, response }: McpRequest,
+  thrown: unknown,
+): ToolAnswer {
   const { requestId } = scope;
   const error = toCallerError(log, requestId, thrown);
   recordError(response, error);
-  const { content, ...result } = toToolResult(JSON.stringify(errorBody(requestId, error.code, error.details)));
+  const { details } = error;
+  // A model does not know the host that a path belongs to.
+  const topupUrl = new URL(config.TOPUP_URL, publicAddress(request, config.PUBLIC_URL)).href;
+  const shown = details.topupUrl === undefined ? details : { ...details, topupUrl };
+  const { content, ...result } = toToolResult(JSON.stringify(errorBody(requestId, error.code, shown)));
   const hint: CallToolResult["content"][number] = { type: "text", text: errorHint(error, topupUrl) };
   return { outcome: error.code, result: { ...result, content: [...content, hint], isError: true } };
 }

@@ -95,7 +95,7 @@ const requestFields = z.strictObject({
   engine: text()
     .default("google")
     .meta({
-      description: "The search engine. Only `google` is implemented; any other name answers 501.",
+      description: "The search engine. Only `google` is supported; any other name is refused.",
       ...typedText,
       examples: ["google"],
     }),
@@ -103,7 +103,7 @@ const requestFields = z.strictObject({
     description:
       "Where the search is made from: a country, or a city or region in it. The last part is the country: its English name, " +
       "a usual short form, a name in one of its official languages, or its ISO 3166-1 code. The country is never guessed. " +
-      "A city or region that the providers do not list, or a name that several have, may be answered with 400 " +
+      "A city or region that the providers do not list, or a name that several have, may be refused with " +
       "`query_rejected` and candidates.",
     default: "United States",
     ...typedText,
@@ -118,7 +118,7 @@ const requestFields = z.strictObject({
     examples: ["German", "Deutsch", "pt-BR"],
   }),
   device: z.enum(["desktop", "mobile"], { error: 'Expected "desktop" or "mobile".' }).default("desktop").meta({
-    description: "The kind of page. If no provider can search it, the answer is 400 `query_rejected`.",
+    description: "The kind of page. If no provider can search it, the search is refused with `query_rejected`.",
   }),
   depth: z
     .int({ error: `Expected a whole number from 1 to ${depthMax}.`, abort: true })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { errors } from "../../shared/errors.ts";
-import { endlessWindow, expectNoTrace, type Refusal, refusalIn } from "../harness/fixtures/refusals.ts";
+import { challenges, endlessWindow, expectNoTrace, type Refusal, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
 /** Every error of the catalogue, from the caller's side. outages.test.ts has the errors of an outage. */
@@ -62,10 +62,10 @@ test("401 unauthenticated has WWW-Authenticate, with invalid_token if a token wa
   const body = { method: "POST", body: "{}", headers: { "content-type": "application/json" } };
   const without = await service.send("/v1/serp/search", body);
   expect(checkedRefusal(without)).toEqual({ code: "unauthenticated", details: {} });
-  expect(without.headers.get("www-authenticate")).toBe("Bearer");
+  expect(without.headers.get("www-authenticate")).toBe(challenges.missing);
   const unknown = await search({ keyword: "a" }, { ...organization, token: "unknown" });
   expect(checkedRefusal(unknown)).toEqual({ code: "unauthenticated", details: {} });
-  expect(unknown.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
+  expect(unknown.headers.get("www-authenticate")).toBe(challenges.invalid);
   for (const { headers } of [await service.send("/v1/usage"), await service.usage("unknown")]) {
     expect(headers.get("www-authenticate")).toMatch(/^Bearer/);
   }

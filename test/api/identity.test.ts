@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { publishIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
 import { issueToken, newToken, revokeToken } from "../../shared/organizations/tokens.ts";
-import { expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { challenges, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { Service } from "../harness/processes/service.ts";
 
@@ -79,7 +79,7 @@ test("a 401 does not reveal what is wrong with a token", async () => {
   for (const each of Object.values(tokens)) {
     for (const answer of [await service.usage(each), await service.search(each, { keyword: "a" })]) {
       expect(refusalIn(answer)).toEqual({ code: "unauthenticated", details: {} });
-      expect(answer.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
+      expect(answer.headers.get("www-authenticate")).toBe(challenges.invalid);
     }
   }
 });

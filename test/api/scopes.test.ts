@@ -5,7 +5,7 @@ import { type Scope, scopes } from "../../shared/organizations/scopes.ts";
 import { hashToken, newToken } from "../../shared/organizations/tokens.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { forgetSignIns, type LiveEvent, PageVisitor } from "../harness/clients/page-visitor.ts";
-import { endlessWindow, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { challenges, endlessWindow, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
@@ -39,7 +39,7 @@ test.each(operations)("$door without the scope $scope is a 401 that names it, an
   const organization = await organizationWithout(operation.scope);
   const answer = await expectNoTrace(service, organization, () => operation.send(organization.token));
   expect(refusalIn(answer)).toEqual(missing(operation.scope));
-  const challenge = `Bearer error="insufficient_scope", scope="${operation.scope}"`;
+  const challenge = `${challenges.missing}, error="insufficient_scope", scope="${operation.scope}"`;
   expect(answer.headers.get("www-authenticate")).toBe(challenge);
 });
 

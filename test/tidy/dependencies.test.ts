@@ -35,6 +35,7 @@ const whileDeveloping = new Set([
   ...permissive,
   "MIT OR Apache-2.0",
   "(MIT OR CC0-1.0)",
+  "(AFL-2.1 OR BSD-3-Clause)",
   "Python-2.0",
   "Unlicense",
   "MPL-2.0", // Weak copyleft, by file: tools that run here and are not shipped.

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { currentMessage } from "../../harness/clients/agent.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
-import { endlessWindow, expectCommonHeaders, expectNoTrace } from "../../harness/fixtures/refusals.ts";
+import { challenges, endlessWindow, expectCommonHeaders, expectNoTrace } from "../../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
 
 /** The protocol's rules for HTTP, with requests that the test builds itself. */
@@ -33,8 +33,8 @@ function post(body: unknown, headers: Record<string, string> = {}): Promise<Answ
 }
 
 test.each([
-  { what: "no token", authorization: "", challenge: "Bearer" },
-  { what: "an unknown token", authorization: "Bearer unknown", challenge: 'Bearer error="invalid_token"' },
+  { what: "no token", authorization: "", challenge: challenges.missing },
+  { what: "an unknown token", authorization: "Bearer unknown", challenge: challenges.invalid },
 ])(
   "401 for $what, whatever the body is, and without a hint of another way to sign in",
   async ({ authorization, challenge }) => {
@@ -49,6 +49,16 @@ test.each([
     }
   },
 );
+
+test("a client that looks for OAuth after a 401 learns about its token, in the form of OAuth", async () => {
+  const body = JSON.stringify({ client_name: "agent", redirect_uris: ["http://127.0.0.1/callback"] });
+  const answer = await service.send("/register", { method: "POST", headers: json, body });
+  expect({ status: answer.status, body: answer.body }).toEqual({
+    status: 404,
+    body: { error: "access_denied", error_description: expect.stringContaining("unknown, expired or revoked") },
+  });
+  expectCommonHeaders(answer);
+});
 
 test.each(["GET", "DELETE", "PUT"])(
   "405 for %s, since there is no stream to open and no session to end",

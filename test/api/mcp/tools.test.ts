@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compactResponseBody, searchResponseBody } from "../../../shared/search-answer.ts";
-import { Agent, type Revision, revisions } from "../../harness/clients/agent.ts";
+import { Agent, type Revision, revisions, type ToolAnswer } from "../../harness/clients/agent.ts";
 import { endlessWindow, organizationState } from "../../harness/fixtures/refusals.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
@@ -39,6 +39,10 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     expect(search?.inputSchema).toMatchObject({ required: ["keyword"], additionalProperties: false });
     const fields = ["keyword", "engine", "location", "language", "device", "depth", "targetDomain", "types", "format"];
     expect(Object.keys(search?.inputSchema.properties ?? {})).toEqual(fields);
+    // Models know no HTTP statuses.
+    expect(JSON.stringify(tools.map(({ description, inputSchema }) => [description, inputSchema]))).not.toMatch(
+      /\bHTTP\b|\b[45]0[0-9]\b/,
+    );
     expect(search?.annotations).toMatchObject({ readOnlyHint: false, idempotentHint: false, openWorldHint: true });
     expect(usage?.inputSchema).toMatchObject({ properties: {}, additionalProperties: false });
     expect(usage?.annotations).toMatchObject({ readOnlyHint: true, openWorldHint: false });
@@ -53,7 +57,8 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     // The client validates the answer with the output schema from the tools list.
     const answer = await agent.call("serp.search", { keyword: "best coffee beans", depth: 20 });
     expect(answer).toMatchObject({ isError: false, body: { creditsCharged: 5, query: { depth: 20 } } });
-    expect(answer.texts.map((text) => JSON.parse(text))).toEqual([answer.body]);
+    expect(answer.texts).toHaveLength(1);
+    expectShort(answer);
     const byRest = await service.search(organization.token, { keyword: "best coffee beans", depth: 20 });
     const { requestId, creditsRemaining } = byRest.body;
     expect({ ...answer.body, requestId, creditsRemaining }).toEqual(byRest.body);
@@ -115,12 +120,39 @@ describe.each(both)("an agent that speaks %s", (revision) => {
   });
 });
 
+/** Expects the text to tell a model the same as the structured content, without what it can do without. */
+function expectShort({ texts: [text = ""], body }: ToolAnswer): void {
+  const { results, ...short } = JSON.parse(text);
+  const { results: whole, ...rest } = searchResponseBody.parse(body);
+  expect(short).toEqual(rest);
+  expect(text.length).toBeLessThan(0.8 * JSON.stringify(body).length);
+  expect(text).not.toMatch(/"(domain|breadcrumb)":|:(""|\[\]|\{\})/);
+  // In the order of the fields, which is the same.
+  expect(leaves(results)).toEqual(leaves(whole.map((one) => ({ ...one, domain: "", breadcrumb: "" }))));
+}
+
+/** All texts and numbers in a value of JSON, without empty ones. */
+function leaves(value: unknown): unknown[] {
+  if (typeof value === "object" && value !== null) return Object.values(value).flatMap(leaves);
+  return value === "" ? [] : [value];
+}
+
 test("a client that asks for plain names sees only these, and can call every name", async () => {
   const { token } = await service.organization();
   const agent = await Agent.connect(service, token, { path: "/mcp?names=plain" });
   const { tools } = await agent.client.listTools();
   expect(tools.map(({ name }) => name)).toEqual(["serp_search", "usage_get"]);
   expect((await agent.call("usage.get")).isError).toBe(false);
+  await agent.close();
+});
+
+test("an agent without credit gets a complete address to top up at, although the service does not know its own", async () => {
+  const { token } = await service.organization({ creditMils: 3 });
+  const agent = await Agent.connect(service, token);
+  const { body, texts } = await agent.call("serp_search", { keyword: "a" });
+  const topupUrl = `${service.apis[0]?.url}/billing`;
+  expect(body.error).toMatchObject({ code: "out_of_credits", details: { topupUrl } });
+  expect(texts[1]).toContain(`top up at ${topupUrl}.`);
   await agent.close();
 });
 

@@ -143,6 +143,5 @@ function partsOf(
     delivery: new Delivery({ confirmations, places: new Places(), metrics, ...timeLimit }),
     readUsage: async () => ({ creditBalanceMils: 0, window, creditState: undefined }),
     searchTimeoutMs: 30_000,
-    topupUrl: "",
   };
 }
