@@ -95,24 +95,28 @@ export function spentIn(period: LimitName["period"], spending: string): number {
   return Number(period === "day" ? dayMils : monthMils);
 }
 
-/** The details of 402 `out_of_credits` for a search that a limit refuses. */
+/**
+ * The details of 402 `out_of_credits` for a search that a limit refuses. If the limit that the search had at admission does not
+ * explain that, it was set or lowered while the search ran: then it is left out, and nothing is said to be available.
+ */
 export function limitDetails(
   limits: PayerLimits | undefined,
   { scope, period }: LimitName,
   shown: { priceMils: number; spentMils: number; heldMils: number; topupUrl: string; nowMs: number },
 ) {
   const { priceMils, spentMils, heldMils, topupUrl, nowMs } = shown;
-  const limitMils = limitMilsOf(limits, { scope, period }) ?? 0;
+  const limitMils = limitMilsOf(limits, { scope, period });
+  const leftMils = limitMils === undefined ? 0 : limitMils - spentMils - heldMils;
   const organizationReason = period === "day" ? ("daily_limit" as const) : ("monthly_limit" as const);
   return {
     priceMils,
-    availableMils: Math.max(0, limitMils - spentMils - heldMils),
+    availableMils: leftMils < priceMils ? Math.max(0, leftMils) : 0,
     heldMils,
     action: "raise_limit" as const,
     topupUrl,
     reason: scope === "token" ? ("token_limit" as const) : organizationReason,
     period,
-    limitMils,
+    ...(limitMils !== undefined && leftMils < priceMils && { limitMils }),
     renewsAt: renewalOf(period, nowMs).toISOString(),
   };
 }

@@ -169,6 +169,22 @@ test("after Redis lost everything, what was spent is read from Postgres, and sea
   expect(await chargedMils(forgetful)).toBe(2 * priceMils);
 });
 
+test("a limit that is lowered while a search runs refuses it at the end, and the refusal does not name the old one", async () => {
+  const { organizationId, token } = await service.organization(spare);
+  await limited(organizationId, { dayMils: 10 * priceMils });
+  const running = service.search(token, { keyword: "sandbox:slow=4000 lowered" });
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
+  await limited(organizationId, { dayMils: 0 });
+  const { status, body } = await running;
+  expect({ status, body }).toMatchObject({
+    status: 402,
+    body: { error: { details: { reason: "daily_limit", period: "day", availableMils: 0, action: "raise_limit" } } },
+  });
+  expect(JSON.stringify(body)).not.toContain("limitMils");
+  await service.rest();
+  expect(await refunds(organizationId)).toMatchObject([{ reason: "daily_limit", mils: 0 }]);
+});
+
 test("under a key a repeat of a paid search is answered at the limit, and a new key is refused", async () => {
   const { organizationId, token } = await service.organization(spare);
   await limited(organizationId, { dayMils: priceMils });

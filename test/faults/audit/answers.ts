@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Attempt, durationMs, type Evidence, priceMils, wasUnreachable } from "./evidence.ts";
+import { type Attempt, durationMs, type Evidence, wasUnreachable } from "./evidence.ts";
 
 /** The answers that callers have, compared with the ledger. Each function returns a sentence for every broken promise. */
 
@@ -12,7 +12,7 @@ const answerBody = z.object({ creditsCharged: z.number(), query: z.object({ keyw
 
 /** A 200 whose charge is missing, wrong, of another organization, or was given back for another reason than doubt. */
 export const answersWithoutCharge = ({ attempts, accounts }: Evidence): string[] =>
-  attempts.flatMap(({ answer, organizationId, keyword, key }) => {
+  attempts.flatMap(({ answer, organizationId, keyword, key, priceMils }) => {
     if (answer?.status !== 200) return [];
     const subject = `the answer of ${answer.requestId} (${keyword})`;
     const { creditsCharged, query } = answerBody.parse(JSON.parse(answer.text));

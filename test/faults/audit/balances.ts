@@ -4,7 +4,7 @@ import { readCredit } from "../../../shared/credits/ledger.ts";
 import { becomes, eventually } from "../../harness/assertions/eventually.ts";
 import type { Service } from "../../harness/processes/service.ts";
 import { type Accounts, isStanding } from "./accounts.ts";
-import { type AuditedCustomer, priceMils } from "./evidence.ts";
+import type { AuditedCustomer } from "./evidence.ts";
 
 const repairMsMax = 15_000;
 const usageBody = z.object({ creditBalanceMils: z.number() });
@@ -21,7 +21,7 @@ export async function wrongBalances(
       const standing = [...accounts.byRequest.values()].filter(
         (account) => account.organizationId === organizationId && isStanding(account),
       );
-      const expected = grantedMils - standing.length * priceMils;
+      const expected = standing.reduce((left, charge) => left + charge.mils, grantedMils);
       // Without a copy in Redis the next search makes one. An older copy is repaired by the reconciler's next rounds.
       const copy = async () => {
         const balance = await redis.hget(keysOf(organizationId).balance, "balance");

@@ -1,6 +1,6 @@
 import type { Accounts } from "./accounts.ts";
 
-/** The price of a search in every audited run. */
+/** The price of a search in audited runs, and of a page if the plan has a price by page. */
 export const priceMils = 5;
 
 /** An organization whose books are audited, and all that was ever granted to it. */
@@ -16,6 +16,8 @@ export interface Attempt {
   tokenId: string;
   keyword: string;
   key: string | undefined;
+  /** What an answer costs by the plan of the organization. */
+  priceMils: number;
   /** Which API was asked. */
   api: 0 | 1;
   /** By `performance.now()`. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Attempt } from "./evidence.ts";
-import { auditSpending, type LimitsInForce, type SpendingEntry, type SpendingEvidence } from "./spending.ts";
+import { auditSpending } from "./spending.ts";
+import type { LimitsInForce, SpendingEntry, SpendingEvidence } from "./spending-evidence.ts";
 
 /** Two charged searches at a limit for two, and a third that it refused. Each test changes the evidence in one place. */
 
@@ -34,13 +35,22 @@ const answered = (status: number, details: object): Attempt => ({
   tokenId,
   keyword: "pumps",
   key: undefined,
+  priceMils: 5,
   api: 0,
   sentAtMs: atMs,
   endedAtMs: atMs + 100,
   answer: { status, requestId: "r3", text: JSON.stringify({ error: { details } }), replayed: false },
 });
 const refused = answered(402, { reason: "daily_limit", period: "day", limitMils: 10 });
-const refusal = (reason: string): SpendingEntry => ({ ...entry, version: 4, kind: "refund", mils: 0, reason });
+/** The end of the third search, if it had run. */
+const refusal = (reason: string): SpendingEntry => ({
+  ...entry,
+  version: 4,
+  requestId: "r3",
+  kind: "refund",
+  mils: 0,
+  reason,
+});
 
 const broken = (changed: Partial<SpendingEvidence>) =>
   auditSpending({
@@ -56,6 +66,15 @@ test("a limit that admits what it allows, refuses the next search and counts wha
   expect(broken({ entries: [entry, second, refusal("daily_limit")] })).toBe("");
   const givenBack: SpendingEntry = { ...entry, version: 4, kind: "reversal", mils: 5 };
   expect(broken({ entries: [entry, second, givenBack, { ...entry, version: 5 }] })).toBe("");
+});
+
+test("a limit that is lowered while a search runs refuses it at its end without a limit of its own", () => {
+  const lowered = { ...limit, day: 10, fromVersion: 3 };
+  const limits = [{ ...limit, day: 15, toVersion: 3 }, lowered];
+  const entries = [entry, second, refusal("daily_limit")];
+  const unnamed = answered(402, { reason: "daily_limit", period: "day" });
+  expect(broken({ entries, limits, attempts: [unnamed] })).toBe("");
+  expect(broken({ entries, attempts: [unnamed] })).toMatch(/without its limit, which had not changed/);
 });
 
 test("charges of another day and another month do not count together", () => {
@@ -95,6 +114,29 @@ describe("the auditor reports", () => {
       "a refund for a limit that was not reached",
       { entries: [entry, refusal("monthly_limit")], attempts: [] },
       /no limit was reached/,
+    ],
+    [
+      "a 402 at the end of a search for a limit that was set later",
+      {
+        entries: [entry, second, refusal("daily_limit")],
+        limits: [
+          { ...limit, day: 9 },
+          { ...limit, fromVersion: 5 },
+        ],
+      },
+      /had no limit of 10 mils by then/,
+    ],
+    [
+      "a 402 at the end of a search for a limit that does not explain it",
+      {
+        entries: [entry, second, refusal("daily_limit")],
+        limits: [
+          { ...limit, day: 16, toVersion: 3 },
+          { ...limit, fromVersion: 3 },
+        ],
+        attempts: [answered(402, { reason: "daily_limit", period: "day", limitMils: 16 })],
+      },
+      /16 mils, and 15 were spent and asked/,
     ],
     [
       "a 402 for a limit that was not reached",

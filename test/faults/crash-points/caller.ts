@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import type { Attempt } from "../audit/evidence.ts";
+import { type Attempt, priceMils } from "../audit/evidence.ts";
 import type { IsolatedStack } from "./isolated-stack.ts";
 
 const retryPauseMs = 200;
@@ -40,7 +40,8 @@ export async function searchWithRetries(stack: IsolatedStack, request: CallerReq
 async function search(stack: IsolatedStack, request: CallerRequest, wanted: 0 | 1): Promise<Attempt> {
   const { organizationId, token, tokenId, keyword, key, hangUp } = request;
   const { api, url } = await chooseApi(stack, wanted);
-  const attempt: Attempt = { organizationId, tokenId, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
+  const sentAtMs = performance.now();
+  const attempt: Attempt = { organizationId, tokenId, keyword, key, priceMils, api, sentAtMs, endedAtMs: 0 };
   try {
     const response = await fetch(`${url}/v1/serp/search`, {
       method: "POST",

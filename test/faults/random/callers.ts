@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { z } from "zod";
 import type { Attempt } from "../audit/evidence.ts";
-import { type Cluster, type Customer, type CustomerToken, deadlineMs, tokenOf } from "./cluster.ts";
+import { type Cluster, type Customer, type CustomerToken, deadlineMs, priceOf, tokenOf } from "./cluster.ts";
 import type { Manner, PlannedSearch } from "./plan.ts";
 import { cancel, pipeline } from "./raw-callers.ts";
 
@@ -106,7 +106,8 @@ export class Callers {
     const { keyword, key, fields, api } = asked;
     const { token, tokenId } = asked.token;
     const { organizationId } = asked.customer;
-    const attempt: Attempt = { organizationId, tokenId, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
+    const paid = { organizationId, tokenId, priceMils: priceOf(asked.customer, fields) };
+    const attempt: Attempt = { ...paid, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
     const timeout = AbortSignal.timeout(hangUpAfterMs ?? timeoutMs);
     try {
       const response = await request(this.#cluster.addressOf(api, "/v1/serp/search"), {

@@ -1,3 +1,5 @@
+import { z } from "zod";
+import type { Plan } from "../../../shared/credits/plans.ts";
 import { processUrlOf } from "../../../shared/local/postgres.ts";
 import { createQueue } from "../../../shared/queue/search-queue.ts";
 import { type Scope, scopes as allScopes } from "../../../shared/organizations/scopes.ts";
@@ -21,12 +23,23 @@ export interface CustomerToken {
 
 /** An organization of the cluster, and all that was ever granted to it. */
 export interface Customer extends Organization {
-  /** Rich, with limits that change; with little credit; with none; or rich and rate-limited. */
-  kind: "rich" | "capped" | "tight" | "penniless" | "limited";
+  /** Rich; rich with a price by page; rich, with limits that change; with little credit; with none; or rich and rate-limited. */
+  kind: "rich" | "paged" | "capped" | "tight" | "penniless" | "limited";
   grantedMils: number;
   /** The first one is its `token` and has all scopes. */
   tokens: readonly [CustomerToken, ...CustomerToken[]];
 }
+
+const termsOf: Partial<Record<Customer["kind"], Partial<Plan>>> = {
+  limited: { windowLimit: 20, windowSeconds: 5, concurrency: 4 },
+  paged: { pricePerPageMils: priceMils },
+};
+
+const depthOf = z.object({ depth: z.number().default(10) });
+
+/** The price of a search with these fields: a page has ten results. */
+export const priceOf = ({ kind }: Pick<Customer, "kind">, fields: object): number =>
+  kind === "paged" ? priceMils * Math.ceil(depthOf.parse(fields).depth / 10) : priceMils;
 
 const clockJump = `--import=${new URL("./clock-jump.ts", import.meta.url).href}`;
 
@@ -118,11 +131,17 @@ export class Cluster {
 
   async #prepare(): Promise<void> {
     for (let n = 0; n < organizationsMax; n += 1) {
-      const kind = n < 8 ? "rich" : n < 12 ? "capped" : n < 16 ? "tight" : n < 18 ? "penniless" : "limited";
-      const grantedMils = { rich: 100_000, capped: 100_000, tight: 40 * priceMils, penniless: 0, limited: 100_000 }[
-        kind
-      ];
-      const terms = kind === "limited" ? { windowLimit: 20, windowSeconds: 5, concurrency: 4 } : {};
+      const kind =
+        n < 7 ? "rich" : n < 8 ? "paged" : n < 12 ? "capped" : n < 16 ? "tight" : n < 18 ? "penniless" : "limited";
+      const grantedMils = {
+        tight: 40 * priceMils,
+        penniless: 0,
+        rich: 100_000,
+        paged: 100_000,
+        capped: 100_000,
+        limited: 100_000,
+      }[kind];
+      const terms = termsOf[kind] ?? {};
       const organization = await this.service.organization({ creditMils: grantedMils, terms });
       const own = { ...organization, scopes: allScopes };
       const tokens: Customer["tokens"] = kind === "capped" ? [own, ...(await this.#cap(organization))] : [own];

@@ -3,7 +3,7 @@ import { readCredit } from "../../../shared/credits/ledger.ts";
 import { changeLimits, type LimitChange } from "../../../shared/organizations/limits.ts";
 import { publishIdentityChange } from "../../../shared/organizations/organizations.ts";
 import type { Service } from "../../harness/processes/service.ts";
-import type { LimitsInForce } from "../audit/spending.ts";
+import type { LimitsInForce } from "../audit/spending-evidence.ts";
 
 const retryPauseMs = 200;
 

@@ -6,7 +6,7 @@ import { responsesIn } from "../../abuse/callers/responses.ts";
 import { usableAnswers } from "../../abuse/judges/usable-copies.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { Attempt } from "../audit/evidence.ts";
-import { type Cluster, type Customer, type CustomerToken, deadlineMs } from "./cluster.ts";
+import { type Cluster, type Customer, type CustomerToken, deadlineMs, priceOf } from "./cluster.ts";
 
 const timeoutMs = deadlineMs + 6_000;
 // After a cancellation the server answers, ends the connection, or does neither.
@@ -73,11 +73,12 @@ export async function cancel(cluster: Cluster, request: RawRequest, cancelAfterM
   return attempt;
 }
 
-const newAttempt = ({ customer: { organizationId }, token: { tokenId }, api, keyword }: RawRequest): Attempt => ({
-  organizationId,
+const newAttempt = ({ customer, token: { tokenId }, api, keyword, fields }: RawRequest): Attempt => ({
+  organizationId: customer.organizationId,
   tokenId,
   keyword,
   key: undefined,
+  priceMils: priceOf(customer, fields),
   api,
   sentAtMs: performance.now(),
   endedAtMs: 0,

@@ -25,7 +25,7 @@ export async function fetchPaidKeys(
       if (!first || !sender?.token.scopes.includes("search") || !fields) return [];
       const { customer } = sender;
       const { answer, keyword, noAnswer } = await callers.searchWithRetries({ ...first, ...sender, fields });
-      const isAnswer = answer?.status === 200 || (answer?.status === 402 && customer.kind !== "rich");
+      const isAnswer = answer?.status === 200 || (answer?.status === 402 && !isRich(customer));
       return isAnswer || answer?.status === 429 ? [] : [`"${keyword}" asked once more: ${answer?.text ?? noAnswer}`];
     }),
   );
@@ -56,6 +56,8 @@ export async function repeatKeysOnceFlushed(
   return calls === 0 ? found.flat() : [...found.flat(), `repeats after a flush cost ${calls} calls of the provider`];
 }
 
+const isRich = ({ kind }: Customer) => kind === "rich" || kind === "paged";
+
 /** Who sent an attempt, and with which token. */
 function senderOf(customers: readonly Customer[], { tokenId }: Attempt) {
   const senders = customers.flatMap((customer) => customer.tokens.map((token) => ({ customer, token })));
@@ -70,7 +72,7 @@ const byKey = ({ attempts }: Callers): Map<string, Attempt[]> =>
 
 /** Searches are answered again, and quickly. */
 export async function searchOnceMended(cluster: Cluster, callers: Callers, msMax: number): Promise<string[]> {
-  const rich = cluster.customers.filter(({ kind }) => kind === "rich");
+  const rich = cluster.customers.filter(isRich);
   const found = await Promise.all(
     Array.from({ length: searchesOnceMended }, async (_, n) => {
       const customer = rich[n % rich.length];

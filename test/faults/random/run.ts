@@ -15,7 +15,8 @@ import {
   wasUnreachable,
 } from "../audit/evidence.ts";
 import { untilAtRest } from "../audit/rest.ts";
-import { auditSpending, limitThatRefused, readSpendingEntries, type SpendingEvidence } from "../audit/spending.ts";
+import { auditSpending } from "../audit/spending.ts";
+import { limitThatRefused, readSpendingEntries, type SpendingEvidence } from "../audit/spending-evidence.ts";
 import type { Say } from "../report.ts";
 import { BackgroundTraffic } from "./background-traffic.ts";
 import { Callers, indexOf } from "./callers.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { readOwnLimits } from "../../../shared/organizations/limits.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { type Attempt, priceMils } from "../audit/evidence.ts";
-import { limitThatRefused } from "../audit/spending.ts";
+import { limitThatRefused } from "../audit/spending-evidence.ts";
 import { type Callers, keywordOf } from "./callers.ts";
 import type { Cluster, Customer } from "./cluster.ts";
 import type { LimitOwner } from "./limits.ts";
