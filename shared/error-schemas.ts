@@ -154,7 +154,8 @@ export const errorDefinitions = {
         }),
         topupUrl: z.string().meta({ description: "Where to top up: a URL, or a path on this host." }),
         reason: z.enum(["daily_limit", "monthly_limit", "token_limit"]).exactOptional().meta({
-          description: "Present with `period` and `renewsAt` if a limit was reached: of the organization, or of the token.",
+          description:
+            "Present with `period` and `renewsAt` if a limit was reached: of the organization, or of the token.",
         }),
         period: z.enum(["day", "month"]).exactOptional().meta({ description: "The UTC day or the calendar month." }),
         limitMils: mils("The limit. Absent if it was set or lowered while the search ran").exactOptional(),
