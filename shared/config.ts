@@ -1,55 +1,12 @@
 import { z } from "zod";
 import { ConfigError, readSettings } from "./config/read-settings.ts";
+import { origin, stripeSecret, url, wholeNumber } from "./config/setting-forms.ts";
 import { addressSecrets, fileSettingOf } from "./config/secret-settings.ts";
 import { protocolTimes } from "./protocol-times.ts";
-
-/** A whole number, written in digits only. Other notations are refused, not interpreted. */
-function wholeNumber(min: number, max: number) {
-  const expected = `expected a whole number from ${min} to ${max}`;
-  return z
-    .string()
-    .regex(/^\d{1,9}$/, expected)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, expected);
-}
 
 const port = wholeNumber(0, 65_535);
 /** Concurrent calls to a provider, for each worker process. */
 const providerConcurrency = wholeNumber(1, 10_000);
-
-const expectedUrl = (protocols: readonly string[]) =>
-  `expected a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`;
-
-function url(...protocols: string[]) {
-  const expected = expectedUrl(protocols);
-  return z
-    .string(expected)
-    .refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), expected);
-}
-
-/** A URL without a path, which browsers call an origin. Serpmill adds its own paths. */
-function origin(...protocols: string[]) {
-  const expected = `${expectedUrl(protocols)} and has no path`;
-  const isOrigin = (text: string) => {
-    const address = URL.parse(text);
-    return address !== null && protocols.includes(address.protocol) && address.href === `${address.origin}/`;
-  };
-  return z
-    .string()
-    .refine(isOrigin, expected)
-    .transform((text) => new URL(text).origin);
-}
-
-/** A secret of Stripe. Its prefix names its kind, so that two kinds are not confused. */
-function stripeSecret(...prefixes: string[]) {
-  return z
-    .string()
-    .regex(
-      new RegExp(`^(${prefixes.join("|")})[\\w-]{8,}$`),
-      `expected letters, digits, - or _ that begin with ${prefixes.join(" or ")}`,
-    )
-    .optional();
-}
 
 const onOrOff = z.enum(["on", "off"], "expected on or off");
 
@@ -159,6 +116,8 @@ const settings = z.object({
     .default("10,25,100")
     .transform((text) => text.split(",").map((amount) => amount.trim()))
     .pipe(z.array(wholeNumber(topupUsd.min, topupUsd.max))),
+  /** Where webhooks of payers may lead: to public https addresses, to any address, or nowhere, which turns webhooks off. */
+  WEBHOOK_TARGETS: z.enum(["public", "any", "none"], "expected public, any or none").default("public"),
   /** Host names besides PUBLIC_URL's under which /mcp may be called. Pages of other origins cannot call it. */
   MCP_ALLOWED_HOSTS: z
     .string()

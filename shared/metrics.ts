@@ -1,7 +1,9 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { collectDefaultMetrics, Registry } from "prom-client";
+import { type Declare, declareIn, startAtZero } from "./metrics/declare.ts";
 import { answerSources } from "./queue/replies.ts";
 import { refundReasons } from "./credits/ledger.ts";
 import { reversalReasons } from "./credits/deliveries.ts";
+import { deliveryOutcomes } from "./webhooks/event-attempts.ts";
 
 const admissionOutcomes = [
   "held",
@@ -32,7 +34,6 @@ const topupOutcomes = [
   "disputed",
   "ignored",
 ];
-const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 export type Metrics = ReturnType<typeof openMetrics>;
 
@@ -65,6 +66,7 @@ export function openMetrics() {
   startAtZero(metrics.rawAnswers, "outcome", ["kept", "no_headroom", "dropped", "failed"]);
   startAtZero(metrics.searchLogRows, "outcome", ["written", "dropped"]);
   startAtZero(metrics.topups, "outcome", topupOutcomes);
+  startAtZero(metrics.webhookDeliveries, "outcome", deliveryOutcomes);
   startAtZero(metrics.balancesStored, "why", ["redis_restarted", "older", "impossible"]);
   startAtZero(metrics.signIns, "outcome", ["signed_in", "refused", "limited"]);
   for (const lane of ["known", "new"]) {
@@ -129,6 +131,8 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
     reversedMils: counter("reversed_mils_total", "Mils of charges that this process reversed, by reason.", ["reason"]),
     topups: counter("topups_total", "Top-ups by outcome: payments begun, and events from Stripe.", ["outcome"]),
     topupMils: counter("topup_mils_total", "Mils that were paid for and credited."),
+    webhookDeliveries: counter("webhook_deliveries_total", "Attempts to send events, by outcome.", ["outcome"]),
+    webhookEventsGivenUp: counter("webhook_events_given_up_total", "Events that no attempt delivered."),
     holdsOpen: gauge("holds_open", "Open holds. Only the leading worker exports it."),
     heldMils: gauge("holds_held_mils", "Mils held by open holds. Only the leading worker exports it."),
     holdsSwept: counter(
@@ -226,23 +230,4 @@ function ofDependencies({ gauge }: Declare) {
     redisMemoryUsed: gauge("redis_memory_used_bytes", "Memory that Redis uses, as this API sees it."),
     redisMemoryLimit: gauge("redis_memory_limit_bytes", "maxmemory of Redis, as this API sees it."),
   };
-}
-
-type Declare = ReturnType<typeof declareIn>;
-
-function declareIn(registry: Registry) {
-  const registers = [registry];
-  return {
-    counter: <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
-      new Counter({ name, help, labelNames: [...labelNames], registers }),
-    gauge: <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
-      new Gauge({ name, help, labelNames: [...labelNames], registers }),
-    histogram: <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
-      new Histogram({ name, help, labelNames: [...labelNames], buckets: secondsBuckets, registers }),
-  };
-}
-
-function startAtZero<Label extends string>(counter: Counter<Label>, label: Label, values: readonly string[]): void {
-  // The computed key is the counter's own label, which TypeScript widens to string.
-  for (const value of values) counter.inc({ [label]: value } as Record<Label, string>, 0);
 }

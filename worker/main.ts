@@ -15,6 +15,7 @@ import { startMaintenance } from "./maintenance.ts";
 import { openRawAnswers } from "./raw-answers.ts";
 import { SlotLevel } from "./slot-level.ts";
 import { takeJobs } from "./take-jobs.ts";
+import { deliverEvents } from "./webhooks/deliver-events.ts";
 
 await startProcess({ name: "worker", databaseSizeMax: 4, open: openWorker });
 
@@ -27,6 +28,7 @@ async function openWorker(context: Context): Promise<void> {
   shutdown.register("settlements", () => settlement.idle());
 
   startMaintenance({ ...context, settlement }, workerId);
+  deliverEvents(context);
   const level = new SlotLevel(config.WORKER_CONCURRENCY);
   const abandonedSearches = openAbandonedSearches(context);
   const rawAnswers = openRawAnswers(context);

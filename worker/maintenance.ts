@@ -8,6 +8,8 @@ import type { Settlement } from "../shared/credits/settlement.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
 import { keepSearchLog } from "../shared/search-log/keep-search-log.ts";
+import { noticeLowBalances } from "../shared/webhooks/low-balance.ts";
+import { deleteOldEvents } from "../shared/webhooks/webhook-events.ts";
 import { acquireLeadership, resignLeadership } from "./leadership.ts";
 import { reconcileNextPage, reverseUndelivered, type Rotation } from "./reconcile.ts";
 import { continueResync } from "./resync.ts";
@@ -16,6 +18,8 @@ import { sweepHolds } from "./sweep-holds.ts";
 const slowStepsEvery = 5; // runs
 const expiredKeysPerRunMax = 5_000;
 const oldSignInsPerRunMax = 1_000;
+const oldEventsPerRunMax = 1_000;
+const thresholdsPerRun = 5_000;
 
 type Maintaining = Context & { settlement: Settlement };
 
@@ -28,6 +32,7 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
   defineHoldIndexScripts(redis);
   const measured = [metrics.holdsOpen, metrics.heldMils, metrics.ledgerDriftMils];
   let rotation: Rotation = { after: "", driftMils: 0 };
+  let thresholdsAfter = "";
   let runs = 0;
 
   const leads = async () => {
@@ -59,6 +64,12 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
     async () => {
       const days = await keepSearchLog(database, config.SEARCH_LOG_DAYS);
       if (days > 0) log.info({ days }, "removed old days of the search log");
+    },
+    () => deleteOldEvents(database, oldEventsPerRunMax),
+    async () => {
+      if (config.WEBHOOK_TARGETS === "none") return;
+      const page = { after: thresholdsAfter, limit: thresholdsPerRun };
+      thresholdsAfter = await noticeLowBalances(context, page);
     },
   ];
   const run = async () => {

@@ -28,6 +28,15 @@ import { liveSearches, writeSearches } from "./searches/searches.ts";
 import { PageWindow } from "./session/page-window.ts";
 import { Sessions } from "./session/sessions.ts";
 import { SignInAttempts } from "./session/sign-in-attempts.ts";
+import { handleLowBalanceForm } from "./settings/low-balance-form.ts";
+import { writeSettings } from "./settings/settings.ts";
+import {
+  handleRemoveForm,
+  handleReplayForm,
+  handleSecretForm,
+  handleTestForm,
+  handleWebhookForm,
+} from "./settings/webhook-forms.ts";
 import { handleSignIn, handleSignOut } from "./sign-in/sign-in.ts";
 
 // The pages read long ledgers on connections of their own, so that no search waits for them. Streams take one at a time, and
@@ -51,7 +60,7 @@ export interface Billing {
 }
 
 export function openBilling(parts: {
-  config: Pick<Config, "DATABASE_URL" | "DATABASE_POOLER" | "PUBLIC_URL" | "TOPUP_URL">;
+  config: Pick<Config, "DATABASE_URL" | "DATABASE_POOLER" | "PUBLIC_URL" | "TOPUP_URL" | "WEBHOOK_TARGETS">;
   log: Log;
   metrics: Metrics;
   shutdown: Shutdown;
@@ -79,6 +88,7 @@ export function openBilling(parts: {
   const reads = openAccountReads({ readUsage, clock, database });
   const account = new AccountHandlers({ sessions, pageWindow, pages, reads, brand, publicUrl });
   const live = { sessions, pageWindow, reads, pages, streams: new LiveStreams(metrics), draining };
+  const settings = { account, database, config };
   const get = (path: string, handle: Handler): AccountRoute => ({ method: "GET", path, handle });
   const post = (path: string, handle: Handler): AccountRoute => ({ method: "POST", path, handle });
   return {
@@ -94,6 +104,13 @@ export function openBilling(parts: {
         handleLiveUpdates(live, (request) => liveSearches(reads, request)),
       ),
       get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
+      get("/billing/settings", account.page(writeSettings(settings))),
+      post("/billing/settings/low-balance", account.form(handleLowBalanceForm(settings))),
+      post("/billing/settings/webhook", account.form(handleWebhookForm(settings))),
+      post("/billing/settings/webhook/secret", account.form(handleSecretForm(settings))),
+      post("/billing/settings/webhook/remove", account.form(handleRemoveForm(settings))),
+      post("/billing/settings/webhook/test", account.form(handleTestForm(settings))),
+      post("/billing/settings/webhook/replay", account.form(handleReplayForm(settings))),
       post(
         "/billing/sign-in",
         handleSignIn({ sessions, attempts, pageWindow, pages, brand, database, metrics, publicUrl }),

@@ -17,6 +17,7 @@ import { openShowResult } from "./show-result.ts";
 import type { Terminal } from "./terminal.ts";
 import { addLimitCommands } from "./limits.ts";
 import { addTokenCommands } from "./tokens.ts";
+import { addWebhookCommands } from "./webhooks.ts";
 
 /** The width of help that is printed to a pipe. */
 const helpWidth = 80;
@@ -65,9 +66,11 @@ export function createProgram(terminal: Terminal): Command {
     .exitOverride();
   const show = openShowResult(terminal, () => program.opts<{ json?: true }>().json === true);
   const run = openRunCommand(terminal, show);
-  addErasureCommands(addOrganizationCommands(program, run), run, terminal);
+  const org = addOrganizationCommands(program, run);
+  addErasureCommands(org, run, terminal);
   addTokenCommands(program, run);
   addLimitCommands(program, run);
+  addWebhookCommands(program, org, run);
   addPlanCommands(program, run);
   addProviderCommands(program, show, terminal);
   addLocationCommands(program, run);

@@ -20,6 +20,12 @@ export const auditActions = [
   "limit.set",
   "credit.granted",
   "credit.topped_up",
+  "low_balance.set",
+  "webhook.set",
+  "webhook.removed",
+  "webhook.secret_replaced",
+  "webhook.tested",
+  "webhook.replayed",
   "session.opened",
   "session.closed",
   "locations.refreshed",
@@ -44,7 +50,7 @@ type Values = Readonly<Record<string, string | number | boolean | Date | readonl
 export interface AuditEntry {
   action: AuditAction;
   organizationId?: string | undefined;
-  /** What it was done to, if that is not the organization: the id of a token, grant or search, a plan's code, a provider. */
+  /** What it was done to, if that is not the organization: the id of a token, grant, search, webhook or event, a plan's code, a provider. */
   subject?: string | undefined;
   /** What was changed, as it was before; null if it did not exist. */
   before?: Values | null | undefined;

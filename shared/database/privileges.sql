@@ -67,6 +67,9 @@ grant select on audit_entries to serpmill;
 grant insert (actor_kind, actor, origin, action, organization_id, subject, before, after, request_id)
 on audit_entries to serpmill;
 
+-- No money: what payers set, and the events for their webhooks, which are deleted after a month.
+grant select, insert, update, delete on low_balance_thresholds, webhooks, webhook_events to serpmill;
+
 -- The command that refreshes the lists of locations replaces them whole.
 grant select, insert, update, delete on location_lists to serpmill;
 grant select, insert, delete on locations to serpmill;

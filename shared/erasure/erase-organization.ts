@@ -8,6 +8,7 @@ import { listSessions, sessionKeyOf, sessionListOf } from "../organizations/sess
 import { listTokens } from "../organizations/tokens.ts";
 import { rawAnswersKeyOf } from "../raw-answers/raw-answers.ts";
 import { eraseSearchLog } from "../search-log/keep-search-log.ts";
+import { eraseWebhook } from "../webhooks/webhooks.ts";
 import { listRecentSearches } from "./recent-searches.ts";
 
 /**
@@ -16,8 +17,8 @@ import { listRecentSearches } from "./recent-searches.ts";
  *
  * 1. The organization is suspended and its tokens are revoked, so that nothing new begins.
  * 2. {@link countOpen} is zero: no search runs and no charge waits for its confirmation.
- * 3. {@link eraseFromPostgres}: name, names and hashes of tokens, answers and keys, the search log, in one transaction with its
- *    entry.
+ * 3. {@link eraseFromPostgres}: name, names and hashes of tokens, answers and keys, the search log, the webhook and its
+ *    events, in one transaction with its entry.
  * 4. {@link eraseFromRedis}: sessions, raw answers, failed jobs, and the keys of the organization.
  *
  * Postgres refuses step 3 before step 1. What step 4 deletes expires by itself if it is never run.
@@ -58,6 +59,7 @@ export async function eraseFromPostgres(
     const { outcome, fresh, balance_mils: balanceMils } = erasedRow.extend({ fresh: z.boolean() }).parse(rows[0]);
     if (outcome !== "erased") return outcome;
     await eraseSearchLog(transaction, organizationId);
+    await eraseWebhook(transaction, organizationId);
     if (fresh)
       await recordAudit(transaction, actor, {
         action: "organization.erased",

@@ -8,9 +8,14 @@ import { listSessions, sessionKeyOf } from "../organizations/session-keys.ts";
 import { listTokens } from "../organizations/tokens.ts";
 import { readRawAnswers } from "../raw-answers/raw-answers.ts";
 import { type LogPlace, readSearchLogPage } from "../search-log/read-search-log.ts";
+import { readThreshold } from "../webhooks/low-balance.ts";
+import { listEvents } from "../webhooks/webhook-events.ts";
+import { readWebhook } from "../webhooks/webhooks.ts";
 import { listRecentSearches } from "./recent-searches.ts";
 
 const entriesPerPage = 1_000;
+/** Above what an organization can cause in 30 days. */
+const eventsMax = 4_000;
 /** An answer may have some megabytes. */
 const answersPerPage = 10;
 
@@ -18,7 +23,7 @@ const answersPerPage = 10;
 export type ExportedLine = { kind: string } & Record<string, unknown>;
 
 /**
- * Everything that the service has about an organization, without hashes of tokens, sessions and keys. It is read page by page
+ * Everything that the service has about an organization, without hashes of tokens, sessions and keys, and the secret of its webhook. It is read page by page
  * while the service runs, so what changes meanwhile may be there or not.
  */
 export async function* exportOrganization(
@@ -27,12 +32,22 @@ export async function* exportOrganization(
 ): AsyncGenerator<ExportedLine> {
   yield { kind: "organization", ...(await showOrganization(database, organizationId)) };
   for (const token of await listTokens(database, organizationId)) yield { kind: "token", ...token };
+  yield* webhook(database, organizationId);
   yield* auditEntries(database, organizationId);
   yield* ledgerEntries(database, organizationId);
   yield* searches(database, organizationId);
   yield* sessions(redis, organizationId);
   yield* answers(database, organizationId);
   yield* rawAnswers({ database, redis }, organizationId);
+}
+
+/** Without its secret. An organization has at most some thousand events, which are deleted after 30 days. */
+async function* webhook(database: Database, organizationId: string): AsyncGenerator<ExportedLine> {
+  const thresholdMils = await readThreshold(database, organizationId);
+  if (thresholdMils !== null) yield { kind: "low_balance_threshold", thresholdMils };
+  const own = await readWebhook(database, organizationId);
+  if (own) yield { kind: "webhook", ...own };
+  for (const event of await listEvents(database, organizationId, eventsMax)) yield { kind: "webhook_event", ...event };
 }
 
 async function* ledgerEntries(database: Database, organizationId: string): AsyncGenerator<ExportedLine> {

@@ -4,6 +4,7 @@ import type { RateWindow } from "../../../shared/credits/admit.ts";
 import type { CreditState } from "../../../shared/credits/holds.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { type Caller, showOrganization } from "../../../shared/organizations/organizations.ts";
+import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
 import type { Clock } from "../../../shared/redis/clock.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
@@ -27,6 +28,8 @@ export interface Credit {
 export interface Activity {
   days: DayFigures[];
   latest: HistoryEntry[];
+  /** The balance below which the payer is notified; null for none. */
+  thresholdMils: number | null;
 }
 
 /** One page of the history. */
@@ -66,9 +69,10 @@ export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; da
       ),
     readActivity: async (organizationId) => {
       const latest = readHistory(database, organizationId, { filter: "all", before: undefined, limit: latestShown });
-      const read = Promise.all([readDays(database, organizationId, daysShown), latest]);
-      const [days, entries] = await orPostgresUnavailable(read);
-      return { days, latest: entries };
+      const threshold = readThreshold(database, organizationId);
+      const read = Promise.all([readDays(database, organizationId, daysShown), latest, threshold]);
+      const [days, entries, thresholdMils] = await orPostgresUnavailable(read);
+      return { days, latest: entries, thresholdMils };
     },
     readHistory: async (organizationId, view) => {
       // One more than the page shows, to know whether there are older entries.

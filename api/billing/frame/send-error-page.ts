@@ -24,12 +24,15 @@ type Message = [title: string, text: string];
 /** Messages for a `details.reason`. They come before those of the code. */
 const messagesOfReasons: Record<string, Message> = {
   scope: ["This token may not open the account", scopeMissing],
-  other_organization: [
-    "Nothing was paid",
-    "This page was opened for another organization than the one that you are signed in to now. Go to your account and " +
-      "check the name and id of the organization before you pay.",
+  changes: [
+    "Too many changes",
+    "Nothing was changed: your organization has made 200 changes in the last 24 hours. Wait some hours, then try again.",
   ],
 };
+
+const otherOrganization =
+  "This page was opened for another organization than the one that you are signed in to now. Go to your account and " +
+  "check the name and id of the organization before you";
 
 const messages: Partial<Record<ErrorCode, Message>> = {
   bad_request: [
@@ -74,6 +77,7 @@ const paymentMessages: Partial<Record<ErrorCode, Message>> = {
   ],
 };
 const paymentReasons: Record<string, Message> = {
+  other_organization: ["Nothing was paid", `${otherOrganization} pay.`],
   amount_not_offered: [
     "No payment was begun",
     "Nothing was charged: this amount is not on offer any more. Go to your account and choose another one.",
@@ -108,5 +112,6 @@ export function sendErrorPage(
 function messageOf({ code, details }: CallerError, isPayment: boolean): Message {
   const reason = String(details.reason);
   const ofPayment = isPayment ? (paymentReasons[reason] ?? paymentMessages[code]) : undefined;
+  if (!isPayment && reason === "other_organization") return ["Nothing was changed", `${otherOrganization} go on.`];
   return messagesOfReasons[reason] ?? ofPayment ?? messages[code] ?? defectMessage;
 }

@@ -5,6 +5,7 @@ import type { LiveSections } from "../frame/live-updates.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { type AddCredit, addCreditSection } from "./add-credit-section.ts";
 import { creditSection } from "./credit-section.ts";
+import { lowBalanceBanner } from "../settings/low-balance-section.ts";
 import { latestSection } from "./latest-section.ts";
 import { usageSection } from "./usage-section.ts";
 
@@ -18,6 +19,7 @@ export function writeOverview({ reads, addCredit }: { reads: AccountReads; addCr
       title: "Overview",
       live: "/billing/live",
       body: html`${returnNotice(request.query["topup"])}
+${lowBalanceBanner(credit.state.balanceMils, activity.thresholdMils)}
 ${creditSection(credit)}
 ${usageSection(activity.days)}
 ${latestSection(activity.latest)}
@@ -40,11 +42,12 @@ function returnNotice(topup: unknown): Html | false {
 export function liveOverview(reads: AccountReads): LiveSections {
   return {
     ofCredit: (credit) => [{ id: "credit", html: creditSection(credit) }],
-    ofLedger: async ({ caller }: Credit) => ofActivity(await reads.readActivity(caller.organizationId)),
+    ofLedger: async (credit: Credit) => ofActivity(credit, await reads.readActivity(credit.caller.organizationId)),
   };
 }
 
-const ofActivity = ({ days, latest }: Activity) => [
+const ofActivity = ({ state }: Credit, { days, latest, thresholdMils }: Activity) => [
+  { id: "low-balance", html: lowBalanceBanner(state.balanceMils, thresholdMils) },
   { id: "usage", html: usageSection(days) },
   { id: "latest", html: latestSection(latest) },
 ];

@@ -136,7 +136,7 @@ test("if Stripe is down, the page says that no payment was begun, and waits for 
   expect(text).not.toContain(stripeKey);
 });
 
-test("an amount that went off the offer is told from a form of another site; neither begins a payment", async () => {
+test("an amount that went off the offer and a form of another site get messages of their own, and begin no payment", async () => {
   const { organization, person } = await signedIn();
   const gone = await pay(person, organization, "11000");
   expect([gone.status, gone.text]).toEqual([400, expect.stringContaining("this amount is not on offer any more")]);

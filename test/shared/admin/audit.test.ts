@@ -14,6 +14,8 @@ import { Service } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { type LocationStub, startLocationStub } from "../../harness/stubs/location-stub.ts";
 import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { deliveredEvent } from "../../harness/fixtures/delivered-event.ts";
+import { recordingCommands, terms } from "./recording-commands.ts";
 import { contractCases } from "../providers/contract-cases.ts";
 
 /** The audit trail: who did what, and that nothing is done without its entry. */
@@ -58,48 +60,28 @@ async function recordedBy(...args: string[]): Promise<string[]> {
   return (await entries()).filter(({ id }) => id > last).map(({ action }) => action);
 }
 
-const terms = ["--price", "7", "--limit", "1", "--window", "1", "--concurrency", "1"];
-
-/** Each command that changes something or shows what callers searched for: how it is run, and what it records. */
-const recording: Record<string, { args: (orgId: string, tokenId: string) => string[]; actions: string[] }> = {
-  "org create": {
-    args: () => ["org", "create", "--name", "Acme", "--plan", "free"],
-    actions: ["organization.created", "credit.granted", "token.issued"],
-  },
-  "org suspend": { args: (orgId) => ["org", "suspend", orgId], actions: ["organization.suspended"] },
-  "org export": { args: (orgId) => ["org", "export", orgId], actions: ["organization.exported"] },
-  "org resume": { args: (orgId) => ["org", "resume", orgId], actions: ["organization.resumed"] },
-  "credit grant": { args: (orgId) => ["credit", "grant", orgId, "5"], actions: ["credit.granted"] },
-  "credit topups-check": { args: () => ["credit", "topups-check"], actions: ["credit.topped_up"] },
-  "token issue": { args: (orgId) => ["token", "issue", orgId], actions: ["token.issued"] },
-  "token revoke": { args: (_, tokenId) => ["token", "revoke", tokenId], actions: ["token.revoked"] },
-  "limit org": { args: (orgId) => ["limit", "org", orgId, "--day", "500"], actions: ["limit.set"] },
-  "limit token": { args: (_, tokenId) => ["limit", "token", tokenId, "--month", "500"], actions: ["limit.set"] },
-  "plan set": { args: () => ["plan", "set", "trial", ...terms], actions: ["plan.set"] },
-  "plan assign": { args: (orgId) => ["plan", "assign", orgId, "trial"], actions: ["plan.assigned"] },
-  "search show": { args: () => ["search", "show", shownRequestId], actions: ["search.shown"] },
-  "search raw": { args: () => ["search", "raw", rawRequestId], actions: ["search.raw_read"] },
-  "locations refresh": { args: () => ["locations", "refresh"], actions: ["locations.refreshed"] },
-  "locations refresh-names": {
-    args: () => ["locations", "refresh-names", "--url", lists.namesUrl],
-    actions: ["locations.refreshed"],
-  },
-  "locations remove": { args: () => ["locations", "remove", "dataforseo"], actions: ["locations.removed"] },
-  "org erase": {
-    args: (orgId) => ["org", "erase", orgId, "--yes"],
-    actions: ["organization.suspended", "token.revoked", "organization.erased"],
-  },
-};
-const reading = ["org show", "token list", "plan list", "audit list", "ledger verify", "providers check", "doctor"];
+const reading = [
+  "org show",
+  "token list",
+  "webhook list",
+  "plan list",
+  "audit list",
+  "ledger verify",
+  "providers check",
+  "doctor",
+];
 const rawRequestId = newId("req");
 const shownRequestId = newId("req");
 
 test("every command that changes something leaves an entry under the operator's name; a repeat leaves none", async () => {
+  const { orgId, tokenId, token } = await operator.create("free");
+  const eventId = await deliveredEvent(service.database, orgId);
+  const { namesUrl } = lists;
+  const recording = recordingCommands({ orgId, tokenId, rawRequestId, shownRequestId, eventId, namesUrl });
   const terminal = { environment: {}, stdout: () => undefined, stderr: () => undefined, exitCode: 0 };
   const named = [...Object.keys(recording), ...reading, "locations list", "search failures"];
   expect(named.toSorted()).toEqual(commandsOf(createProgram(terminal)).toSorted());
 
-  const { orgId, tokenId, token } = await operator.create("free");
   stripe.paid(orgId, 1_000);
   const refund = {
     organizationId: orgId,
@@ -114,10 +96,11 @@ test("every command that changes something leaves an entry under the operator's 
     await appendEntry(service.redis, rawRequestId, { compressed: await compressEntry(entry), keepMs: 600_000 });
   }
   for (const [name, { args, actions }] of Object.entries(recording)) {
-    expect([name, await recordedBy(...args(orgId, tokenId))]).toEqual([name, actions]);
+    expect([name, await recordedBy(...args)]).toEqual([name, actions]);
   }
   for (const args of [
     ["org", "erase", orgId, "--yes"],
+    ["webhook", "remove", orgId],
     ["token", "revoke", tokenId],
     ["plan", "set", "trial", ...terms],
   ]) {
@@ -127,7 +110,7 @@ test("every command that changes something leaves an entry under the operator's 
   expect(new Set(all.map(({ actor, origin }) => `${actor} ${origin}`))).toEqual(
     new Set([`${operatorName} ${hostname()}`]),
   );
-  for (const secret of ["Acme", token.slice(4, -4), hashToken(token).toString("hex")])
+  for (const secret of ["Acme", "hooks.example", token.slice(4, -4), hashToken(token).toString("hex")])
     expect(JSON.stringify(all)).not.toContain(secret);
 });
 

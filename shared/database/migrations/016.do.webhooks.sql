@@ -1,0 +1,46 @@
+-- How payers are notified: a threshold of their balance, the address of their webhook, and the events on their way to it.
+
+create table low_balance_thresholds (
+  organization_id text collate "C" primary key references organizations (id),
+  threshold_mils bigint not null,
+  -- When maintenance saw the balance below the threshold; null while the threshold is armed.
+  below_since timestamptz,
+  constraint threshold_is_above_zero check (threshold_mils between 1 and 9007199254740991)
+);
+
+-- The secrets are stored as they are: each delivery is signed with them.
+create table webhooks (
+  organization_id text collate "C" primary key references organizations (id),
+  id text collate "C" not null,
+  url text not null,
+  secret text not null,
+  -- Deliveries are signed with both until then, so that a receiver can change to the new secret.
+  old_secret text,
+  old_secret_ends_at timestamptz,
+  created_at timestamptz not null default now(),
+  constraint webhook_id_is_a_typeid check (id ~ '^whk_[0-7][0-9a-z]{25}$'),
+  constraint webhook_url_is_short check (length(url) between 1 and 2000),
+  constraint old_secret_has_an_end check ((old_secret is null) = (old_secret_ends_at is null))
+);
+
+-- The outbox: an event is recorded in the transaction that makes it true, and sent later, once or more.
+create table webhook_events (
+  id text collate "C" primary key,
+  organization_id text collate "C" not null references organizations (id),
+  type text not null,
+  -- The bytes that are signed and sent.
+  body text not null,
+  created_at timestamptz not null default now(),
+  -- When it is sent next; null once it was delivered or given up.
+  next_attempt_at timestamptz default now(),
+  attempts integer not null default 0,
+  last_attempt_at timestamptz,
+  last_outcome text,
+  last_status integer,
+  delivered_at timestamptz,
+  constraint event_id_is_a_typeid check (id ~ '^evt_[0-7][0-9a-z]{25}$'),
+  constraint body_is_short check (length(body) < 10000)
+);
+create index webhook_events_by_organization on webhook_events (organization_id, created_at);
+create index webhook_events_by_next_attempt on webhook_events (next_attempt_at) where next_attempt_at is not null;
+create index webhook_events_by_age on webhook_events (created_at);

@@ -1,0 +1,111 @@
+import { z } from "zod";
+import type { Database } from "../database/pool.ts";
+
+/** The attempts to send an event: which are due, and how each ended. */
+
+/**
+ * How an attempt ends. `refused`: with another status than 2xx; `unreachable`: no connection, or none that answered;
+ * `address_refused`: the name leads to a private network.
+ */
+export const deliveryOutcomes = ["delivered", "refused", "timeout", "unreachable", "address_refused"] as const;
+export type DeliveryOutcome = (typeof deliveryOutcomes)[number];
+
+/** After the first attempt come ten more: 10 s after it, then each after three times as long, 6 h at most; 21 h in all. */
+export const attemptsMax = 11;
+const firstPauseSeconds = 10;
+const pauseFactor = 3;
+const pauseSecondsMax = 6 * 3_600;
+
+/** If the process dies during an attempt, the event is sent again after this time. It is longer than an attempt takes. */
+const claimSeconds = 60;
+
+/** An event to send now. The first secret is the current one. */
+export interface DueEvent {
+  eventId: string;
+  organizationId: string;
+  url: string;
+  secrets: string[];
+  body: string;
+  /** Counting this one. */
+  attempts: number;
+}
+
+const dueRow = z.object({
+  id: z.string(),
+  organization_id: z.string(),
+  url: z.string(),
+  secret: z.string(),
+  old_secret: z.string().nullable(),
+  body: z.string(),
+  attempts: z.number(),
+});
+
+/**
+ * Claims events that are due, the longest due first, and at most one of an organization. Another worker cannot claim them
+ * for a minute.
+ * @param claiming.without organizations whose last event is still being sent: a slow receiver delays only its own events.
+ */
+export async function claimEvents(
+  database: Database,
+  claiming: { limit: number; without: readonly string[] },
+): Promise<DueEvent[]> {
+  const { rows } = await database.query({
+    name: "claim_webhook_events",
+    text: `with due as (
+        select distinct on (organization_id) id, next_attempt_at from webhook_events
+        where next_attempt_at <= now() and organization_id <> all ($1)
+        order by organization_id, next_attempt_at, id
+      ), longest as (
+        select id from due order by next_attempt_at limit $2
+      )
+      update webhook_events e
+      set attempts = e.attempts + 1, last_attempt_at = now(), next_attempt_at = now() + make_interval(secs => $3)
+      from longest l, webhooks w
+      -- The time again: another worker may have claimed it since the statement began.
+      where e.id = l.id and e.next_attempt_at <= now() and w.organization_id = e.organization_id
+      returning e.id, e.organization_id, w.url, w.secret,
+        case when w.old_secret_ends_at > now() then w.old_secret end as old_secret, e.body, e.attempts`,
+    values: [claiming.without, claiming.limit, claimSeconds],
+  });
+  return rows
+    .map((row) => dueRow.parse(row))
+    .map((row) => ({
+      eventId: row.id,
+      organizationId: row.organization_id,
+      url: row.url,
+      secrets: row.old_secret === null ? [row.secret] : [row.secret, row.old_secret],
+      body: row.body,
+      attempts: row.attempts,
+    }));
+}
+
+/** How an attempt ended. `status` is that of the answer, if there was one. */
+export interface AttemptEnd {
+  outcome: DeliveryOutcome;
+  status?: number;
+}
+
+/**
+ * Records how an attempt ended. An event that was replayed or given up meanwhile keeps its new state.
+ * @returns whether the event was given up, because this was its last attempt or the receiver wants no more (410).
+ */
+export async function recordAttempt(
+  database: Database,
+  { eventId, attempts }: DueEvent,
+  { outcome, status }: AttemptEnd,
+): Promise<{ givenUp: boolean }> {
+  const isDelivered = outcome === "delivered";
+  const givenUp = !isDelivered && (attempts >= attemptsMax || status === 410);
+  const pauseSeconds = isDelivered || givenUp ? null : pauseAfter(attempts);
+  await database.query(
+    `update webhook_events set last_outcome = $3, last_status = $4, delivered_at = case when $5 then now() end,
+       next_attempt_at = now() + make_interval(secs => $6)
+     where id = $1 and attempts = $2 and next_attempt_at is not null`,
+    [eventId, attempts, outcome, status, isDelivered, pauseSeconds],
+  );
+  return { givenUp };
+}
+
+/** Seconds from the end of this attempt to the next one. */
+export const pauseAfter = (attempts: number) =>
+  Math.min(pauseSecondsMax, firstPauseSeconds * pauseFactor ** (attempts - 1));

@@ -1,0 +1,107 @@
+import { z } from "zod";
+import type { Config } from "../config.ts";
+import type { Database } from "../database/pool.ts";
+import { inTransaction, type Querying } from "../database/transaction.ts";
+import { recordEvent } from "./webhook-events.ts";
+import { takeTurn } from "./webhooks.ts";
+
+/**
+ * The threshold under which a payer wants to be notified. The balance is the ledger's: what searches in flight
+ * hold is still in it. The event is made by maintenance, which looks at the balances from time to time, so that no search
+ * waits for it. It is made once when the balance is seen below, and the threshold is armed again when it is seen above.
+ */
+
+const thresholdRow = z.object({ threshold_mils: z.number() });
+
+/** Reads the threshold of an organization in mils; null if it has none. */
+export async function readThreshold(database: Querying, organizationId: string): Promise<number | null> {
+  const { rows } = await database.query(
+    "select threshold_mils from low_balance_thresholds where organization_id = $1",
+    [organizationId],
+  );
+  return rows[0] ? thresholdRow.parse(rows[0]).threshold_mils : null;
+}
+
+/** Sets the threshold in mils, or removes it with null. Another one is armed at once. @returns the one before. */
+export async function setThreshold(
+  transaction: Querying,
+  organizationId: string,
+  mils: number | null,
+): Promise<number | null> {
+  await takeTurn(transaction, organizationId);
+  const before = await readThreshold(transaction, organizationId);
+  if (mils === before) return before;
+  if (mils === null)
+    await transaction.query("delete from low_balance_thresholds where organization_id = $1", [organizationId]);
+  else
+    await transaction.query(
+      `insert into low_balance_thresholds (organization_id, threshold_mils) values ($1, $2)
+       on conflict (organization_id) do update set threshold_mils = excluded.threshold_mils, below_since = null`,
+      [organizationId, mils],
+    );
+  return before;
+}
+
+/** Each takes a transaction, and the leader has three seconds for a step. */
+const changesMax = 100;
+
+const changedRow = z.object({
+  organization_id: z.string(),
+  is_below: z.boolean(),
+  was_below: z.boolean(),
+});
+
+/**
+ * Looks at one page of thresholds, behind the organization `after`, and records an event for each balance that came below
+ * its threshold.
+ * @returns the organization behind which the next page begins: empty after the last one.
+ */
+export async function noticeLowBalances(
+  { database, config }: { database: Database; config: Pick<Config, "TOPUP_URL"> },
+  { after, limit }: { after: string; limit: number },
+): Promise<string> {
+  const { rows } = await database.query({
+    name: "read_thresholds",
+    text: `select t.organization_id, o.balance_mils < t.threshold_mils as is_below, t.below_since is not null as was_below
+      from (select * from low_balance_thresholds where organization_id > $1 order by organization_id limit $2) t
+      join organizations o on o.id = t.organization_id
+      order by t.organization_id`,
+    values: [after, limit],
+  });
+  const page = rows.map((row) => changedRow.parse(row));
+  let changes = 0;
+  for (const { organization_id: organizationId, is_below: isBelow, was_below: wasBelow } of page) {
+    if (isBelow === wasBelow) continue;
+    if (isBelow) await recordCrossing(database, organizationId, config.TOPUP_URL);
+    else await armAgain(database, organizationId);
+    changes += 1;
+    if (changes === changesMax) return organizationId;
+  }
+  return page.length === limit ? (page.at(-1)?.organization_id ?? "") : "";
+}
+
+const crossedRow = z.object({ balance_mils: z.number(), threshold_mils: z.number() });
+
+/** Marks the crossing and records its event, in one transaction. A second leader finds the mark. */
+async function recordCrossing(database: Database, organizationId: string, topupUrl: string): Promise<void> {
+  await inTransaction(database, async (transaction) => {
+    const { rows } = await transaction.query(
+      `update low_balance_thresholds t set below_since = now() from organizations o
+       where t.organization_id = $1 and o.id = $1 and t.below_since is null and o.balance_mils < t.threshold_mils
+       returning o.balance_mils, t.threshold_mils`,
+      [organizationId],
+    );
+    if (!rows[0]) return;
+    const { balance_mils: balanceMils, threshold_mils: thresholdMils } = crossedRow.parse(rows[0]);
+    const data = { balanceMils, thresholdMils, topupUrl };
+    await recordEvent(transaction, organizationId, { type: "balance.low", data });
+  });
+}
+
+async function armAgain(database: Database, organizationId: string): Promise<void> {
+  await database.query(
+    `update low_balance_thresholds t set below_since = null from organizations o
+     where t.organization_id = $1 and o.id = $1 and o.balance_mils >= t.threshold_mils`,
+    [organizationId],
+  );
+}

@@ -1,0 +1,136 @@
+import { z } from "zod";
+import type { Querying } from "../database/transaction.ts";
+import { newId } from "../ids.ts";
+
+/**
+ * The outbox of events for webhooks. An event is recorded in the transaction of what it tells, and a worker sends it later: at
+ * least once, under one id, since the process may die after the receiver has answered and before that is recorded.
+ */
+
+export const eventTypes = ["balance.low", "webhook.test"] as const;
+export type EventType = (typeof eventTypes)[number];
+
+/** An organization causes at most so many events in 24 hours, so that it fills neither the table nor another's mailbox. */
+export const eventsPerDayMax = 100;
+const keptDays = 30;
+
+/** An event and what became of it. `waiting`: it is sent at `nextAttemptAt`; `given_up`: it is not sent any more. */
+export interface WebhookEvent {
+  eventId: string;
+  organizationId: string;
+  type: string;
+  createdAt: Date;
+  state: "waiting" | "delivered" | "given_up";
+  attempts: number;
+  lastAttemptAt: Date | null;
+  /** How the last attempt ended, and the HTTP status if there was an answer. */
+  lastOutcome: string | null;
+  lastStatus: number | null;
+  nextAttemptAt: Date | null;
+  deliveredAt: Date | null;
+}
+
+const eventRow = z.object({
+  id: z.string(),
+  organization_id: z.string(),
+  type: z.string(),
+  created_at: z.date(),
+  attempts: z.number(),
+  last_attempt_at: z.date().nullable(),
+  last_outcome: z.string().nullable(),
+  last_status: z.number().nullable(),
+  next_attempt_at: z.date().nullable(),
+  delivered_at: z.date().nullable(),
+});
+
+/**
+ * Records an event for the organization's webhook. Its body is `{type, timestamp, data}` in JSON, as Standard Webhooks proposes.
+ * @returns its id; `none` without a webhook, `too_many` if the organization has had its events of the day.
+ */
+export async function recordEvent(
+  transaction: Querying,
+  organizationId: string,
+  { type, data }: { type: EventType; data: Readonly<Record<string, string | number>> },
+): Promise<{ eventId: string } | "none" | "too_many"> {
+  const { rows } = await transaction.query(
+    `select (select count(*) from (select 1 from webhook_events e where e.organization_id = w.organization_id
+             and e.created_at > now() - interval '24 hours' limit $2) recent) as recent
+     from webhooks w where w.organization_id = $1 for share`,
+    [organizationId, eventsPerDayMax],
+  );
+  if (!rows[0]) return "none";
+  if (z.object({ recent: z.number() }).parse(rows[0]).recent >= eventsPerDayMax) return "too_many";
+  const eventId = newId("evt");
+  const body = JSON.stringify({ type, timestamp: new Date().toISOString(), data: { organizationId, ...data } });
+  await transaction.query("insert into webhook_events (id, organization_id, type, body) values ($1, $2, $3, $4)", [
+    eventId,
+    organizationId,
+    type,
+    body,
+  ]);
+  return { eventId };
+}
+
+/** Lists the newest events of an organization, newest first. */
+export async function listEvents(database: Querying, organizationId: string, limit: number): Promise<WebhookEvent[]> {
+  const { rows } = await database.query(
+    "select * from webhook_events where organization_id = $1 order by created_at desc, id desc limit $2",
+    [organizationId, limit],
+  );
+  return rows.map(readEvent);
+}
+
+/**
+ * Sends an event again, from the first attempt on, under the same id. It changes nothing about one that waits for its first.
+ * @param organizationId whose event it must be; undefined for any, as for an operator.
+ * @returns the event before and after; undefined if there is no such event; `no_webhook` if there is nowhere to send it.
+ */
+export async function replayEvent(
+  transaction: Querying,
+  eventId: string,
+  organizationId?: string,
+): Promise<{ before: WebhookEvent; after: WebhookEvent } | "no_webhook" | undefined> {
+  const found = await transaction.query(
+    "select * from webhook_events where id = $1 and organization_id = coalesce($2, organization_id) for update",
+    [eventId, organizationId],
+  );
+  if (!found.rows[0]) return undefined;
+  const before = readEvent(found.rows[0]);
+  const { rows } = await transaction.query(
+    `update webhook_events e set next_attempt_at = now(), attempts = 0, delivered_at = null
+     from webhooks w where e.id = $1 and w.organization_id = e.organization_id returning e.*`,
+    [eventId],
+  );
+  return rows[0] ? { before, after: readEvent(rows[0]) } : "no_webhook";
+}
+
+/** Deletes events that are older than 30 days, oldest first. */
+export async function deleteOldEvents(database: Querying, limit: number): Promise<void> {
+  await database.query(
+    `delete from webhook_events where id in (
+       select id from webhook_events where created_at < now() - make_interval(days => $1) order by created_at limit $2)`,
+    [keptDays, limit],
+  );
+}
+
+function readEvent(found: unknown): WebhookEvent {
+  const row = eventRow.parse(found);
+  return {
+    eventId: row.id,
+    organizationId: row.organization_id,
+    type: row.type,
+    createdAt: row.created_at,
+    state: stateOf(row),
+    attempts: row.attempts,
+    lastAttemptAt: row.last_attempt_at,
+    lastOutcome: row.last_outcome,
+    lastStatus: row.last_status,
+    nextAttemptAt: row.next_attempt_at,
+    deliveredAt: row.delivered_at,
+  };
+}
+
+function stateOf({ delivered_at: deliveredAt, next_attempt_at: nextAttemptAt }: z.infer<typeof eventRow>) {
+  if (deliveredAt) return "delivered";
+  return nextAttemptAt ? "waiting" : "given_up";
+}

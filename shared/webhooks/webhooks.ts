@@ -1,0 +1,107 @@
+import { z } from "zod";
+import type { Querying } from "../database/transaction.ts";
+import { newId } from "../ids.ts";
+import { newSecret } from "./signature.ts";
+
+/** The webhook of an organization: the address to which its events are sent. Each organization has one or none. */
+export interface Webhook {
+  webhookId: string;
+  url: string;
+  createdAt: Date;
+  /** Until then deliveries are also signed with the secret that was replaced; null if there is none. */
+  oldSecretEndsAt: Date | null;
+}
+
+const oldSecretHours = 24;
+
+const webhookRow = z.object({
+  id: z.string(),
+  url: z.string(),
+  created_at: z.date(),
+  old_secret_ends_at: z.date().nullable(),
+});
+
+/** Reads the webhook of an organization, without its secret, which is shown only when it is made. */
+export async function readWebhook(database: Querying, organizationId: string): Promise<Webhook | undefined> {
+  const { rows } = await database.query(
+    `select id, url, created_at, case when old_secret_ends_at > now() then old_secret_ends_at end as old_secret_ends_at
+     from webhooks where organization_id = $1`,
+    [organizationId],
+  );
+  if (!rows[0]) return undefined;
+  const { id, url, created_at: createdAt, old_secret_ends_at: oldSecretEndsAt } = webhookRow.parse(rows[0]);
+  return { webhookId: id, url, createdAt, oldSecretEndsAt };
+}
+
+/**
+ * Sets the webhook of an organization to a URL that was checked. Events that wait go to the new address.
+ * @returns the ids before and after, and the secret of a first webhook; a change of the address keeps the secret. Undefined
+ * if it has this URL already.
+ */
+export async function setWebhook(
+  transaction: Querying,
+  organizationId: string,
+  url: string,
+): Promise<{ oldWebhookId: string | null; webhookId: string; secret: string | undefined } | undefined> {
+  await takeTurn(transaction, organizationId);
+  const known = await readWebhook(transaction, organizationId);
+  if (known?.url === url) return undefined;
+  const webhookId = newId("whk");
+  const secret = known ? undefined : newSecret();
+  if (known)
+    await transaction.query("update webhooks set id = $2, url = $3, created_at = now() where organization_id = $1", [
+      organizationId,
+      webhookId,
+      url,
+    ]);
+  else
+    await transaction.query("insert into webhooks (organization_id, id, url, secret) values ($1, $2, $3, $4)", [
+      organizationId,
+      webhookId,
+      url,
+      secret,
+    ]);
+  return { oldWebhookId: known?.webhookId ?? null, webhookId, secret };
+}
+
+/**
+ * Gives the webhook a new secret. For a day, deliveries are signed with the old one too.
+ * @returns undefined if there is no webhook.
+ */
+export async function replaceSecret(
+  transaction: Querying,
+  organizationId: string,
+): Promise<{ webhookId: string; secret: string } | undefined> {
+  const secret = newSecret();
+  const { rows } = await transaction.query(
+    `update webhooks set old_secret = secret, secret = $2, old_secret_ends_at = now() + make_interval(hours => $3)
+     where organization_id = $1 returning id`,
+    [organizationId, secret, oldSecretHours],
+  );
+  return rows[0] && { webhookId: z.object({ id: z.string() }).parse(rows[0]).id, secret };
+}
+
+/** Removes the webhook of an organization; events that wait are not sent any more. @returns its id, if there was one. */
+export async function removeWebhook(transaction: Querying, organizationId: string): Promise<string | undefined> {
+  await takeTurn(transaction, organizationId);
+  const { rows } = await transaction.query("delete from webhooks where organization_id = $1 returning id", [
+    organizationId,
+  ]);
+  await transaction.query(
+    "update webhook_events set next_attempt_at = null where organization_id = $1 and next_attempt_at is not null",
+    [organizationId],
+  );
+  return rows[0] && z.object({ id: z.string() }).parse(rows[0]).id;
+}
+
+/** Deletes the webhook of an organization with its secrets, its events, and the threshold. */
+export async function eraseWebhook(transaction: Querying, organizationId: string): Promise<void> {
+  await transaction.query("delete from webhook_events where organization_id = $1", [organizationId]);
+  await transaction.query("delete from webhooks where organization_id = $1", [organizationId]);
+  await transaction.query("delete from low_balance_thresholds where organization_id = $1", [organizationId]);
+}
+
+/** Changes of one organization's webhook come one after the other. */
+export async function takeTurn(transaction: Querying, organizationId: string): Promise<void> {
+  await transaction.query("select pg_advisory_xact_lock(hashtextextended($1, 1))", [organizationId]);
+}

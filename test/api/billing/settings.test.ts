@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { readAudit } from "../../../shared/audit/read-audit.ts";
+import { freePort } from "../../../shared/local/ports.ts";
+import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { withoutChromium } from "../../harness/clients/chromium.ts";
+import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { deliveredEvent } from "../../harness/fixtures/delivered-event.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { verified, WebhookReceiver } from "../../harness/stubs/webhook-receiver.ts";
+
+/** What a payer sets on the page: the threshold of the balance, and the webhook. */
+
+let service: Service;
+let receiver: WebhookReceiver;
+let url: string;
+beforeAll(async () => {
+  const port = String(await freePort());
+  url = `http://127.0.0.1:${port}`;
+  receiver = await WebhookReceiver.start();
+  service = await Service.start({ environment: { WEBHOOK_TARGETS: "any", API_PORT: port } });
+});
+beforeEach(async () => {
+  await forgetSignIns(service);
+  receiver.received.length = 0;
+});
+afterAll(async () => {
+  await service.stop();
+  await receiver.close();
+});
+
+async function signedIn(api = 0) {
+  const { organizationId, token, tokenId } = await service.organization({ creditMils: 6_500 });
+  const person = new PageVisitor(service);
+  person.api = api;
+  await person.signIn(token);
+  const send = (action: string, fields: Record<string, string> = {}) =>
+    person.post(`/billing/settings/${action}`, { organization: organizationId, ...fields });
+  const settings = async () => (await person.get("/billing/settings")).text;
+  return { organizationId, token, tokenId, person, send, settings };
+}
+
+const secretIn = (text: string) => /whsec_[\w+/=]+/.exec(text)?.[0] ?? "";
+
+test("a threshold is saved in dollars; while the balance is below it, the overview has a banner", async () => {
+  const { person, send, settings } = await signedIn();
+  expect((await person.get("/billing")).text).toContain('<div id="low-balance"></div>');
+  const saved = await send("low-balance", { dollars: " $7.5 " });
+  expect([saved.status, saved.headers.get("location")]).toEqual([303, "/billing/settings?done=threshold"]);
+  expect(await settings()).toContain('value="7.50"');
+  const overview = (await person.get("/billing")).text.replaceAll(/<\/?data[^>]*>/g, "");
+  expect(overview).toContain("Your balance of $6.50 is below your threshold of $7.50.");
+  await send("low-balance", { dollars: "6.5" });
+  expect((await person.get("/billing")).text).toContain('<div id="low-balance"></div>');
+  await send("low-balance", { dollars: "" });
+  expect(await settings()).toContain('value=""');
+});
+
+test.each(["0", "-1", "1.2345", "5 EUR", "1,00", "NaN", "1e3", '"><script>'])(
+  "the threshold %s is refused, and what the person wrote is still there",
+  async (dollars) => {
+    const { send, settings } = await signedIn();
+    await send("low-balance", { dollars: "3" });
+    const { status, text } = await send("low-balance", { dollars });
+    expect(status).toBe(400);
+    expect(text).toContain("Expected an amount above zero");
+    const escaped = dollars.replaceAll('"', "&quot;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+    expect(text).toContain(`value="${escaped}"`);
+    expect(await settings()).toContain('value="3.00"');
+  },
+);
+
+test("an address makes a webhook, whose secret is shown once and signs the test event", async () => {
+  const { organizationId, tokenId, send, settings } = await signedIn();
+  const { status, text } = await send("webhook", { url: ` ${receiver.url} ` });
+  expect(status).toBe(200);
+  const secret = secretIn(text);
+  expect(secretIn(await settings())).toBe("");
+  expect((await send("webhook/test")).headers.get("location")).toBe("/billing/settings?done=test");
+  await service.until(async () => receiver.received.length === 1);
+  const [request] = receiver.received;
+  expect(request && verified(request, secret)).toMatchObject({ type: "webhook.test", data: { organizationId } });
+  await service.until(async () => (await settings()).includes("Delivered"));
+
+  // Again by hand, under the same id.
+  const { id = "" } = request ?? {};
+  expect((await send("webhook/replay", { event: id })).headers.get("location")).toBe("/billing/settings?done=again");
+  await service.until(async () => receiver.received.length === 2);
+  expect(receiver.received[1]?.id).toBe(id);
+
+  const replaced = secretIn((await send("webhook/secret")).text);
+  expect([replaced, "", secret]).toEqual([expect.stringMatching(/^whsec_/), secretIn(await settings()), secret]);
+  expect(replaced).not.toBe(secret);
+  expect(await settings()).toContain("signed with the old secret too until");
+  await send("webhook/remove");
+  expect(await settings()).not.toContain("Remove the webhook");
+
+  const entries = await readAudit(service.database, { organizationId, limit: 100 });
+  expect(entries.filter(({ actor }) => actor === tokenId).map(({ action }) => action)).toEqual([
+    "session.opened",
+    "webhook.set",
+    "webhook.tested",
+    "webhook.replayed",
+    "webhook.secret_replaced",
+    "webhook.removed",
+  ]);
+  const everything =
+    JSON.stringify(entries) + JSON.stringify([...service.apis, ...service.workers].flatMap(({ lines }) => lines));
+  for (const kept of [secret, replaced, receiver.url]) expect(everything).not.toContain(kept);
+});
+
+test("an address that is no webhook is refused with the reason, and what the person wrote is still there", async () => {
+  const { send } = await signedIn();
+  const { status, text } = await send("webhook", { url: "https://ada:pw@hooks.example/" });
+  expect(status).toBe(400);
+  expect(text).toContain("Expected a URL without a user name or password.");
+  expect(text).toContain('value="https://ada:pw@hooks.example/"');
+});
+
+test("the event of another organization cannot be sent again", async () => {
+  const { send } = await signedIn();
+  const other = await service.organization();
+  const eventId = await deliveredEvent(service.database, other.organizationId);
+  expect((await send("webhook/replay", { event: eventId })).headers.get("location")).toBe(
+    "/billing/settings?done=gone",
+  );
+});
+
+test("forms of another site, and of a page of another organization, change nothing", async () => {
+  const { organizationId, person, settings } = await signedIn();
+  const form = { organization: organizationId, dollars: "9" };
+  const foreign = await person.post("/billing/settings/low-balance", form, { "sec-fetch-site": "cross-site" });
+  expect(foreign.status).toBe(400);
+  const other = await person.post("/billing/settings/low-balance", { ...form, organization: "org_other" });
+  expect([other.status, other.text]).toEqual([400, expect.stringContaining("Nothing was changed")]);
+  expect(await settings()).not.toContain('value="9.00"');
+});
+
+test("after 200 changes in a day an account changes nothing more", async () => {
+  const { organizationId, tokenId, send, settings } = await signedIn();
+  await service.database.query(
+    `insert into audit_entries (actor_kind, actor, action, organization_id)
+     select 'account', $2, 'low_balance.set', $1 from generate_series(1, 200)`,
+    [organizationId, tokenId],
+  );
+  const { status, text } = await send("low-balance", { dollars: "4" });
+  expect([status, text]).toEqual([429, expect.stringContaining("Nothing was changed")]);
+  expect(await settings()).not.toContain('value="4.00"');
+});
+
+test("where the operator has turned webhooks off, the page says so and takes no address", async () => {
+  await service.startApi({ API_PORT: "0", WEBHOOK_TARGETS: "none" });
+  const { send, settings } = await signedIn(service.apis.length - 1);
+  expect(await settings()).toContain("has turned webhooks off");
+  expect((await send("webhook", { url: receiver.url })).status).toBe(400);
+});
+
+describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
+  test("the page has no barrier at 320 pixels, with events and with a refused form", async () => {
+    const { organizationId, token } = await signedIn();
+    await deliveredEvent(service.database, organizationId);
+    const browser = await openBrowser();
+    for (const dark of [false, true]) {
+      const { page, complaints } = await visitor(browser, [url], { width: 320, dark });
+      await page.goto(`${url}/billing/settings`);
+      await page.getByLabel("Token").fill(token);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("heading", { name: "Newest events" }).waitFor();
+      expect(await axeFindings(page)).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(320);
+      await page.getByLabel("Threshold in US dollars").fill("many");
+      await page.getByRole("button", { name: "Save" }).first().click();
+      await page.getByRole("alert").waitFor();
+      expect(await axeFindings(page)).toEqual([]);
+      // The refused form is answered with 400, which the console reports.
+      expect(complaints.filter((text) => !text.includes("400"))).toEqual([]);
+      await page.context().close();
+    }
+    await browser.close();
+  });
+});

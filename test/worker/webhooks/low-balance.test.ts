@@ -1,0 +1,197 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { grantCredit } from "../../../shared/credits/ledger.ts";
+import { inTransaction } from "../../../shared/database/transaction.ts";
+import { newId } from "../../../shared/ids.ts";
+import { attemptsMax } from "../../../shared/webhooks/event-attempts.ts";
+import { setThreshold } from "../../../shared/webhooks/low-balance.ts";
+import { eventsPerDayMax, recordEvent, replayEvent } from "../../../shared/webhooks/webhook-events.ts";
+import { removeWebhook, replaceSecret, setWebhook } from "../../../shared/webhooks/webhooks.ts";
+import { Exposition } from "../../harness/assertions/metrics.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { answering, verified, WebhookReceiver } from "../../harness/stubs/webhook-receiver.ts";
+
+/** From the search that takes the balance below its threshold to the receiver of the event. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({
+    workers: 2,
+    environment: { WEBHOOK_TARGETS: "any", TOPUP_URL: "https://pay.example/" },
+  });
+});
+afterAll(async () => {
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+  await service.stop();
+});
+
+/** An organization with 100 mils of credit, whose events go to a receiver of its own. */
+async function organizationWithWebhook() {
+  const organization = await service.organization({ creditMils: 100 });
+  const { organizationId } = organization;
+  const receiver = await WebhookReceiver.start();
+  const set = await inTransaction(service.database, (transaction) =>
+    setWebhook(transaction, organizationId, receiver.url),
+  );
+  return { organization, organizationId, receiver, secret: set?.secret ?? "" };
+}
+
+const setBelow = (organizationId: string, mils: number | null) =>
+  inTransaction(service.database, (transaction) => setThreshold(transaction, organizationId, mils));
+
+const grant = (organizationId: string, mils: number) =>
+  grantCredit(service.database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
+
+async function eventsOf(organizationId: string) {
+  const { rows } = await service.database.query(
+    `select id, type, attempts, last_outcome, delivered_at is not null as delivered, next_attempt_at is not null as waiting
+     from webhook_events where organization_id = $1 order by created_at, id`,
+    [organizationId],
+  );
+  return rows;
+}
+
+const refusals = 'webhook_deliveries_total{outcome="refused"}';
+const givenUp = "webhook_events_given_up_total";
+
+/** The value of a metric, over all workers. */
+async function counted(series: string): Promise<number> {
+  const expositions = await Promise.all(service.workers.map((worker) => Exposition.of(worker)));
+  return expositions.reduce((sum, exposition) => sum + (exposition.value(series) ?? 0), 0);
+}
+
+/** Makes the next attempt of every event due, as if its pause were over. */
+const endPauses = (organizationId: string) =>
+  service.database.query(
+    `update webhook_events set next_attempt_at = now(), last_outcome = null
+     where organization_id = $1 and next_attempt_at is not null`,
+    [organizationId],
+  );
+
+test("a search that takes the balance below the threshold makes one event, and the next one comes after credit was added", async () => {
+  const { organization, organizationId, receiver, secret } = await organizationWithWebhook();
+  await setBelow(organizationId, 100);
+  expect((await service.search(organization.token, { keyword: "credit" })).status).toBe(200);
+  await service.until(async () => (await eventsOf(organizationId)).some(({ delivered }) => delivered));
+  const [first] = receiver.received;
+  expect(first && verified(first, secret)).toEqual({
+    type: "balance.low",
+    timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
+    data: { organizationId, balanceMils: 95, thresholdMils: 100, topupUrl: "https://pay.example/" },
+  });
+
+  // Further searches below the threshold are no news; credit arms it, and the next crossing is.
+  expect((await service.search(organization.token, { keyword: "less credit" })).status).toBe(200);
+  await grant(organizationId, 10);
+  const { database } = service;
+  const armed = "select 1 from low_balance_thresholds where organization_id = $1 and below_since is null";
+  await service.until(async () => (await database.query(armed, [organizationId])).rowCount === 1);
+  expect(receiver.received).toHaveLength(1);
+  expect((await service.search(organization.token, { keyword: "low again" })).status).toBe(200);
+  await service.until(async () => receiver.received.length === 2);
+  expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(2);
+  await receiver.close();
+});
+
+test("a threshold that is set above the balance makes an event at once; the same one, set again, does not", async () => {
+  const { organizationId, receiver } = await organizationWithWebhook();
+  await setBelow(organizationId, 500);
+  await service.until(async () => receiver.received.length === 1);
+  await setBelow(organizationId, 500);
+  await setBelow(organizationId, 600);
+  await service.until(async () => receiver.received.length === 2);
+  const thresholds = receiver.received.map(({ body }) => JSON.parse(body).data.thresholdMils);
+  expect(thresholds).toEqual([500, 600]);
+  await receiver.close();
+});
+
+test("an event that is refused is sent again under its id with pauses, until it is given up; a replay begins anew", async () => {
+  const { organizationId, receiver, secret } = await organizationWithWebhook();
+  const [refusedBefore, givenUpBefore] = [await counted(refusals), await counted(givenUp)];
+  receiver.faults.push(...Array.from({ length: attemptsMax }, () => answering(500)));
+  await recordEvent(service.database, organizationId, { type: "webhook.test", data: {} });
+  for (let attempts = 1; attempts <= attemptsMax; attempts += 1) {
+    await service.until(async () => {
+      const [event] = await eventsOf(organizationId);
+      return event.attempts === attempts && event.last_outcome === "refused" && receiver.received.length === attempts;
+    });
+    const [event] = await eventsOf(organizationId);
+    expect(event).toMatchObject({ delivered: false, waiting: attempts < attemptsMax });
+    await endPauses(organizationId);
+  }
+  const [{ id }] = await eventsOf(organizationId);
+  await inTransaction(service.database, (transaction) => replayEvent(transaction, id, organizationId));
+  await service.until(async () => (await eventsOf(organizationId))[0].delivered);
+  expect(receiver.received).toHaveLength(attemptsMax + 1);
+  expect(new Set(receiver.received.map((request) => request.id))).toEqual(new Set([id]));
+  for (const request of receiver.received) verified(request, secret);
+  const [refusedAfter, givenUpAfter] = [await counted(refusals), await counted(givenUp)];
+  expect([refusedAfter - refusedBefore, givenUpAfter - givenUpBefore]).toEqual([attemptsMax, 1]);
+  await receiver.close();
+});
+
+test("a receiver that wants no more events (410) gets none of this event", async () => {
+  const { organizationId, receiver } = await organizationWithWebhook();
+  receiver.faults.push(answering(410));
+  await recordEvent(service.database, organizationId, { type: "webhook.test", data: {} });
+  await service.until(async () => (await eventsOf(organizationId))[0].last_outcome === "refused");
+  expect(await eventsOf(organizationId)).toMatchObject([{ attempts: 1, waiting: false, delivered: false }]);
+  await receiver.close();
+});
+
+test("after a new secret, events are signed with both", async () => {
+  const { organizationId, receiver, secret } = await organizationWithWebhook();
+  const replaced = await inTransaction(service.database, (transaction) => replaceSecret(transaction, organizationId));
+  await recordEvent(service.database, organizationId, { type: "webhook.test", data: {} });
+  await service.until(async () => receiver.received.length === 1);
+  const [request] = receiver.received;
+  for (const each of [secret, replaced?.secret ?? ""]) expect(request && verified(request, each)).toBeTruthy();
+  await receiver.close();
+});
+
+test("a receiver that hangs delays no event of another organization, and a removed webhook gets no more", async () => {
+  const slow = await organizationWithWebhook();
+  const other = await organizationWithWebhook();
+  slow.receiver.faults.push(() => undefined);
+  for (let count = 0; count < 3; count += 1)
+    await recordEvent(service.database, slow.organizationId, { type: "webhook.test", data: {} });
+  await service.until(async () => slow.receiver.received.length > 0);
+  await recordEvent(service.database, other.organizationId, { type: "webhook.test", data: {} });
+  await service.until(async () => other.receiver.received.length === 1);
+  await inTransaction(service.database, (transaction) => removeWebhook(transaction, slow.organizationId));
+  expect((await eventsOf(slow.organizationId)).filter(({ waiting }) => waiting)).toEqual([]);
+  await Promise.all([slow.receiver.close(), other.receiver.close()]);
+});
+
+test("an organization has a hundred events a day", async () => {
+  const { organizationId, receiver } = await organizationWithWebhook();
+  const { database } = service;
+  for (let count = 0; count < eventsPerDayMax; count += 1)
+    await recordEvent(database, organizationId, { type: "webhook.test", data: {} });
+  expect(await recordEvent(database, organizationId, { type: "webhook.test", data: {} })).toBe("too_many");
+  await database.query(
+    "update webhook_events set created_at = now() - interval '25 hours' where organization_id = $1",
+    [organizationId],
+  );
+  expect(await recordEvent(database, organizationId, { type: "webhook.test", data: {} })).toMatchObject({
+    eventId: expect.stringMatching(/^evt_/),
+  });
+  await receiver.close();
+});
+
+test("an event whose worker is killed during the delivery is sent again by another one, under the same id", async () => {
+  const { organizationId, receiver } = await organizationWithWebhook();
+  let answered = false;
+  receiver.faults.push(() => {
+    answered = true;
+  });
+  await recordEvent(service.database, organizationId, { type: "webhook.test", data: {} });
+  await service.until(async () => answered);
+  await Promise.all(service.workers.splice(0).map((worker) => worker.destroy()));
+  expect(await eventsOf(organizationId)).toMatchObject([{ attempts: 1, delivered: false, waiting: true }]);
+  await service.startWorker();
+  // Its claim is over.
+  await endPauses(organizationId);
+  await service.until(async () => (await eventsOf(organizationId))[0].delivered);
+  expect(receiver.received.map(({ id }) => id)).toEqual(Array.from({ length: 2 }, () => receiver.received[0]?.id));
+  await receiver.close();
+});

@@ -1,0 +1,115 @@
+import { Resolver } from "node:dns/promises";
+import type { LookupFunction } from "node:net";
+import { callbackify } from "node:util";
+import { Agent, request } from "undici";
+import type { AttemptEnd, DueEvent } from "../../shared/webhooks/event-attempts.ts";
+import { signEvent } from "../../shared/webhooks/signature.ts";
+import { addressIn, isPublicAddress, type WebhookTargets } from "../../shared/webhooks/webhook-target.ts";
+
+/** From looking up the name to the headers of the answer. */
+const attemptMs = 10_000;
+const connectMs = 5_000;
+const lookupMs = 2_000;
+const lookupTries = 2;
+
+class AddressRefused extends Error {}
+
+type Lookups = Pick<Resolver, "resolve4" | "resolve6">;
+
+/** Sends events to the webhooks of payers. The payers choose the addresses, so nothing here trusts them. */
+export interface EventSender {
+  /** Makes one attempt. Never throws. */
+  send: (event: DueEvent) => Promise<AttemptEnd>;
+  close: () => Promise<void>;
+}
+
+/**
+ * Opens a sender. With the targets `public` each connection is made to an address that was looked up and checked for
+ * this connection, so a name cannot lead elsewhere in between. Names are looked up without the threads of the process, which
+ * a slow name server would block. Redirects are not followed, and the body of an answer is not read.
+ * @param options.resolver finds addresses of names; by default as the system is set up.
+ * @param options.isPublic whether a connection may be made to an address.
+ */
+export function openEventSender(
+  targets: WebhookTargets,
+  options: { resolver?: Lookups; isPublic?: (address: string) => boolean; timeoutMs?: number } = {},
+): EventSender {
+  const { resolver = new Resolver({ timeout: lookupMs, tries: lookupTries }), timeoutMs = attemptMs } = options;
+  const isPublic = options.isPublic ?? isPublicAddress;
+  const agent = new Agent({
+    connect: { timeout: connectMs, ...(targets === "public" && { lookup: lookupPublic(resolver, isPublic) }) },
+    // A connection for each request: an open one would keep the address that was checked earlier.
+    pipelining: 0,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  const isAllowed = (url: URL) => {
+    if (targets === "any") return true;
+    // An address needs no lookup. And the setting may have changed since the webhook was set.
+    const address = addressIn(url);
+    return targets === "public" && url.protocol === "https:" && (address === undefined || isPublic(address));
+  };
+  return {
+    send: (event) => attempt({ agent, isAllowed, timeoutMs }, event),
+    close: () => agent.destroy(),
+  };
+}
+
+async function attempt(
+  { agent, isAllowed, timeoutMs }: { agent: Agent; isAllowed: (url: URL) => boolean; timeoutMs: number },
+  event: DueEvent,
+): Promise<AttemptEnd> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  try {
+    const url = new URL(event.url);
+    if (!isAllowed(url)) return { outcome: "address_refused" };
+    const answer = await request(url, {
+      dispatcher: agent,
+      method: "POST",
+      headers: headersOf(event, new Date()),
+      body: event.body,
+      signal,
+    });
+    // Its end does not matter, and an error while it is destroyed says nothing about the delivery.
+    answer.body.on("error", () => undefined).destroy();
+    const { statusCode: status } = answer;
+    return { outcome: status >= 200 && status < 300 ? "delivered" : "refused", status };
+  } catch (error) {
+    if (signal.aborted) return { outcome: "timeout" };
+    return { outcome: error instanceof AddressRefused ? "address_refused" : "unreachable" };
+  }
+}
+
+/** The headers of Standard Webhooks (https://www.standardwebhooks.com), with a signature for each valid secret. */
+function headersOf({ eventId, body, secrets }: DueEvent, sentAt: Date): Record<string, string> {
+  return {
+    "content-type": "application/json",
+    "user-agent": "Serpmill-Webhooks",
+    "webhook-id": eventId,
+    "webhook-timestamp": String(Math.floor(sentAt.getTime() / 1_000)),
+    "webhook-signature": secrets.map((secret) => signEvent(secret, { eventId, sentAt, body })).join(" "),
+  };
+}
+
+/** A lookup that fails if a name has no address, or one that is not of the internet. */
+function lookupPublic(resolver: Lookups, isPublic: (address: string) => boolean): LookupFunction {
+  const find = callbackify((hostname: string) => findPublic(resolver, isPublic, hostname));
+  return (hostname, options, callback) =>
+    find(hostname, (error, found) => {
+      if (error) return callback(error, []);
+      if (options.all) return callback(null, found);
+      const [first] = found;
+      callback(null, first?.address ?? "", first?.family);
+    });
+}
+
+async function findPublic(resolver: Lookups, isPublic: (address: string) => boolean, hostname: string) {
+  const [four, six] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+  const found = [
+    ...(four.status === "fulfilled" ? four.value.map((address) => ({ address, family: 4 })) : []),
+    ...(six.status === "fulfilled" ? six.value.map((address) => ({ address, family: 6 })) : []),
+  ];
+  if (found.length === 0) throw new Error("the name has no address");
+  if (!found.every(({ address }) => isPublic(address))) throw new AddressRefused("not a public address");
+  return found;
+}
