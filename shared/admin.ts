@@ -16,6 +16,16 @@ async function ask(question: string): Promise<string> {
   }
 }
 
+async function readLine(): Promise<string> {
+  const lines = createInterface({ input: process.stdin });
+  try {
+    for await (const line of lines) return line;
+    return "";
+  } finally {
+    lines.close();
+  }
+}
+
 /** A terminal may not know its width. */
 const usualColumns = 80;
 
@@ -25,6 +35,7 @@ const terminal: Terminal = {
   stderr: (text) => void process.stderr.write(text),
   columns: process.stdout.isTTY ? process.stdout.columns || usualColumns : undefined,
   ask: process.stdin.isTTY ? ask : undefined,
+  readLine,
   exitCode: 0,
 };
 await runAdmin(process.argv.slice(2), terminal);

@@ -13,6 +13,18 @@ export function parseWholeNumber(min: number, max: number = Number.MAX_SAFE_INTE
   };
 }
 
+/** Parses a whole number from `min` to `max`, or the word `none`. */
+export function parseWholeNumberOrNone(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+  return (text: string): number | "none" => {
+    if (text === "none") return text;
+    try {
+      return parseWholeNumber(min, max)(text);
+    } catch {
+      throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}, or none`);
+    }
+  };
+}
+
 /** Parses the id of an organization (`org_…`) or token (`tok_…`). */
 export function parseId(prefix: "org" | "tok") {
   return (text: string): string => {
@@ -27,10 +39,14 @@ export function parseRequestId(text: string): string {
   throw new InvalidArgumentError("expected the id of a search, which begins with req_");
 }
 
+/** As zod counts: -1 for times without seconds. */
+const minutes = -1;
+
 /** Parses a time by ISO 8601, a date alone as its beginning in UTC. */
 export function parseTime(text: string): Date {
   const isDate = z.iso.date().safeParse(text).success;
-  const isTime = z.iso.datetime({ offset: true }).safeParse(text).success;
+  const forms = [z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: minutes })];
+  const isTime = z.union(forms).safeParse(text).success;
   if (isDate || isTime) return new Date(text);
   throw new InvalidArgumentError("expected a date, or a date and time with Z or an offset: 2026-11-22T09:30Z");
 }

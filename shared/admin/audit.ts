@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
 import { type AuditAction, auditActions } from "../audit/audit.ts";
-import { readAudit } from "../audit/read-audit.ts";
+import { readAudit, type StoredAuditEntry } from "../audit/read-audit.ts";
 import { parseId, parseTime, parseWholeNumber } from "./argument-parsers.ts";
+import { formatResult } from "./format-result.ts";
 import type { RunCommand } from "./run-command.ts";
 
 const entriesDefault = 100;
@@ -25,6 +26,15 @@ export function addAuditCommands(program: Command, run: RunCommand): void {
     .addOption(new Option("--action <action>", "only of this kind").choices(auditActions))
     .option("--limit <n>", "how many at most", parseWholeNumber(1, entriesMax), entriesDefault)
     .action(({ org: organizationId, ...filter }: ListOptions) =>
-      run(async ({ database }) => ({ entries: await readAudit(database, { organizationId, ...filter }) })),
+      run(async ({ database }) => ({ entries: await readAudit(database, { organizationId, ...filter }) }), { toText }),
     );
+}
+
+/** The columns that fit a terminal, with what was changed as one text. */
+function toText({ entries }: { entries: StoredAuditEntry[] }, columns: number): string {
+  const shown = entries.map(({ at, actor, action, orgId, subject, before, after }) => {
+    const changed = before && after ? { before, after } : (after ?? before);
+    return { at, actor, action, of: subject ?? orgId, changed };
+  });
+  return formatResult({ entries: shown }, columns);
 }

@@ -27,14 +27,19 @@ export function formatResult(result: object, columns: number): string {
 const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+const isNumeric = (values: readonly unknown[]) =>
+  values.some((value) => typeof value === "number") &&
+  values.every((value) => typeof value === "number" || value === null || value === undefined);
+
 /** A list of texts is a field, such as the scopes of a token. An empty list is one of objects, except among fields of a row. */
 const isList = (value: unknown): value is Fields[] => Array.isArray(value) && value.every(isFields);
 
 function formatList(name: string, rows: readonly Fields[], columns: number): string {
-  if (rows.length === 0) return `No ${labelOf(name)}.\n`;
+  if (rows.length === 0) return `${labelOf(name)}: none\n`;
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const cells = rows.map((row) => names.map((field) => cellOf(row[field])));
-  const table = formatColumns(names.map(labelOf), cells, columns);
+  const isNumber = names.map((field) => isNumeric(rows.map((row) => row[field])));
+  const table = formatColumns({ titles: names.map(labelOf), cells, isNumber }, columns);
   return table ?? rows.map((row) => formatFields(Object.entries(row))).join("\n");
 }
 
@@ -44,9 +49,15 @@ function formatFields(fields: readonly (readonly [string, unknown])[]): string {
   return fields.map(([, value], at) => `${labels[at]?.padEnd(width)}${gap}${cellOf(value)}\n`).join("");
 }
 
-/** Numbers are aligned to the right. @returns undefined if the table does not fit. */
-function formatColumns(titles: string[], cells: string[][], columns: number): string | undefined {
-  const isNumber = titles.map((_, at) => cells.every((row) => /^(-|-?\d+)$/.test(row[at] ?? "-")));
+interface Table {
+  titles: string[];
+  cells: string[][];
+  /** By column: numbers are aligned to the right. */
+  isNumber: boolean[];
+}
+
+/** @returns undefined if the table does not fit. */
+function formatColumns({ titles, cells, isNumber }: Table, columns: number): string | undefined {
   const widths = titles.map((title, at) => Math.max(title.length, ...cells.map((row) => stringWidth(row[at] ?? ""))));
   const isText = titles.map((_, at) => cells.some((row) => row[at]?.includes(" ")));
   const excess = () => widths.reduce((sum, width) => sum + width + gap.length, -gap.length) - columns;

@@ -1,8 +1,8 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { recordAudit } from "../audit/audit.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { changeLimits, type LimitChange, type OwnLimits, readOwnLimits } from "../organizations/limits.ts";
-import { parseId, parseWholeNumber } from "./argument-parsers.ts";
+import { parseId, parseWholeNumberOrNone } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
@@ -20,8 +20,8 @@ export function addLimitCommands(program: Command, run: RunCommand): void {
         `show the limits of ${whose} and what was spent, or change them; every API applies them within two seconds`,
       )
       .argument(`<${name}>`, `the ${owner}'s id`, parseId(prefix))
-      .option("--day <mils>", "the most that may be spent in a UTC day, or none", parseLimit)
-      .option("--month <mils>", "the most that may be spent in a calendar month, or none", parseLimit)
+      .option("--day <mils>", "the most that may be spent in a UTC day, or none", parseWholeNumberOrNone(0))
+      .option("--month <mils>", "the most that may be spent in a calendar month, or none", parseWholeNumberOrNone(0))
       .action((id: string, options: LimitOptions) => run((context) => apply(context, owner, id, options)));
   add("org", "organization", "org", "an organization");
   add("token", "token", "tok", "a token");
@@ -54,12 +54,3 @@ async function change(context: CommandContext, owner: Owner, id: string, wanted:
 const termsOf = ({ dayLimitMils, monthLimitMils }: OwnLimits) => ({ dayLimitMils, monthLimitMils });
 
 const milsOf = (limit: Limit | undefined) => (limit === "none" ? null : limit);
-
-function parseLimit(text: string): Limit {
-  if (text === "none") return text;
-  try {
-    return parseWholeNumber(0)(text);
-  } catch {
-    throw new InvalidArgumentError(`expected a whole number of mils from 0 to ${Number.MAX_SAFE_INTEGER}, or none`);
-  }
-}

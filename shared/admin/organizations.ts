@@ -1,19 +1,22 @@
 import type { Command } from "commander";
 import { type Actor, recordAudit } from "../audit/audit.ts";
-import { grantCredit, grantRefusal } from "../credits/ledger.ts";
 import { inTransaction, type Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
-import { createOrganization, setSuspended, showOrganization } from "../organizations/organizations.ts";
+import {
+  createOrganization,
+  renameOrganization,
+  setSuspended,
+  showOrganization,
+} from "../organizations/organizations.ts";
 import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
+import { addCredit } from "./credit.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 import { refuseErased } from "./refuse-erased.ts";
 import { issueRecorded } from "./tokens.ts";
-import { addTopupCommands } from "./topups.ts";
 
 const nameLengthMax = 200;
-const noteLengthMax = 500;
 
 /** @returns the parent command of those about organizations. */
 export function addOrganizationCommands(program: Command, run: RunCommand): Command {
@@ -31,6 +34,12 @@ export function addOrganizationCommands(program: Command, run: RunCommand): Comm
     .argument("<org>", "the organization's id", parseId("org"))
     .action((orgId: string) => run((context) => show(context, orgId)));
   org
+    .command("rename")
+    .description("give an organization another name, on its billing page and in lists")
+    .argument("<org>", "the organization's id", parseId("org"))
+    .argument("<name>", "its new name", parseText(nameLengthMax))
+    .action((orgId: string, name: string) => run((context) => rename(context, orgId, name)));
+  org
     .command("suspend")
     .description("refuse an organization's searches until it is resumed; it can still read its usage")
     .argument("<org>", "the organization's id", parseId("org"))
@@ -40,19 +49,6 @@ export function addOrganizationCommands(program: Command, run: RunCommand): Comm
     .description("accept a suspended organization's searches again")
     .argument("<org>", "the organization's id", parseId("org"))
     .action((orgId: string) => run((context) => suspend(context, orgId, false)));
-
-  const credit = program.command("credit").description("credit of organizations, in mils (1 mil = 1/1000 USD)");
-  credit
-    .command("grant")
-    .description("add credit to an organization")
-    .argument("<org>", "the organization's id", parseId("org"))
-    .argument("<mils>", "the amount", parseWholeNumber(1))
-    .option("--id <grant>", "an id that you choose: repeated grants with it count once", parseText(noteLengthMax))
-    .option("--reason <text>", "a note for the ledger", parseText(noteLengthMax), "operator")
-    .action((orgId: string, mils: number, options: { id?: string; reason: string }) =>
-      run((context) => grant(context, orgId, mils, options)),
-    );
-  addTopupCommands(credit, run);
   return org;
 }
 
@@ -90,6 +86,18 @@ async function show({ database }: CommandContext, organizationId: string) {
   return (await showOrganization(database, organizationId)) ?? refuseUnknown(organizationId);
 }
 
+/** The entry in the audit trail has no name: it stays when the organization is erased. */
+async function rename({ database, actor }: CommandContext, organizationId: string, name: string) {
+  await inTransaction(database, async (transaction) => {
+    await refuseErased(transaction, organizationId);
+    const renamed = await renameOrganization(transaction, organizationId, name);
+    if (!renamed) refuseUnknown(organizationId);
+    if (renamed.oldName !== name)
+      await recordAudit(transaction, actor, { action: "organization.renamed", organizationId });
+  });
+  return { orgId: organizationId, name };
+}
+
 async function suspend(context: CommandContext, organizationId: string, suspended: boolean) {
   await inTransaction(context.database, async (transaction) => {
     if (!suspended) await refuseErased(transaction, organizationId);
@@ -113,37 +121,6 @@ export async function suspendRecorded(
     before: { suspended: changed.wasSuspended },
     after: { suspended },
   });
-}
-
-async function grant(
-  context: CommandContext,
-  organizationId: string,
-  mils: number,
-  options: { id?: string; reason: string },
-) {
-  const grantId = options.id ?? newId("grant");
-  const wanted = { organizationId, grantId, mils, reason: options.reason };
-  const granted = await inTransaction(context.database, (transaction) => addCredit(transaction, context.actor, wanted));
-  await announceBalance(context, organizationId, granted);
-  const { fresh, balanceMils } = granted;
-  return { orgId: organizationId, grantId, grantedMils: fresh ? mils : 0, balanceMils, repeated: !fresh };
-}
-
-/** Adds credit with its entry in the audit trail. The note is in the ledger alone. */
-async function addCredit(transaction: Querying, actor: Actor, wanted: Parameters<typeof grantCredit>[1]) {
-  const { organizationId, grantId, mils } = wanted;
-  await refuseErased(transaction, organizationId);
-  const granted = await grantCredit(transaction, wanted).catch(refuseGrant);
-  if (!granted) refuseUnknown(organizationId);
-  const { fresh, balanceMils } = granted;
-  const values = { before: { balanceMils: fresh ? balanceMils - mils : balanceMils }, after: { balanceMils } };
-  await recordAudit(transaction, actor, { action: "credit.granted", organizationId, subject: grantId, ...values });
-  return granted;
-}
-
-function refuseGrant(error: unknown): never {
-  const refusal = grantRefusal(error);
-  throw refusal === undefined ? error : new CommandRefused(refusal);
 }
 
 function refuseUnknown(organizationId: string): never {

@@ -1,10 +1,10 @@
 import { type Command, Option } from "commander";
 import { recordAudit } from "../audit/audit.ts";
-import { listPlans, lockPlan, type Operation, operations, setPlan } from "../credits/plans.ts";
+import { listPlans, lockPlan, type Operation, operations, type Plan, setPlan } from "../credits/plans.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { depthMax, organicPerPage, pagesOf } from "../query/depth.ts";
 import { assignPlan } from "../organizations/organizations.ts";
-import { parseId, parseList, parseWholeNumber } from "./argument-parsers.ts";
+import { parseId, parseList, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import { refuseErased } from "./refuse-erased.ts";
@@ -15,22 +15,26 @@ const int4Max = 2_147_483_647;
 // Amounts stay below 2^53, also for the deepest search.
 const pricePerPageMilsMax = Math.floor(Number.MAX_SAFE_INTEGER / pagesOf(depthMax));
 
+/** The terms to set; those of a plan that exists stay as they are where nothing is given. */
 interface PlanOptions {
   /** Either this or `pricePerPage`. */
   price?: number;
   pricePerPage?: number;
-  maxDepth?: number;
-  limit: number;
-  window: number;
-  concurrency: number;
-  operations: Operation[];
+  maxDepth?: number | "none";
+  limit?: number;
+  window?: number;
+  concurrency?: number;
+  operations?: Operation[];
 }
 
 export function addPlanCommands(program: Command, run: RunCommand): void {
   const plan = program.command("plan").description("plans: price, rate window, concurrency and operations");
   plan
     .command("set")
-    .description("create a plan or change its terms; every API applies them within two seconds")
+    .summary("create a plan, or change one or more of its terms")
+    .description(
+      "Create a plan, which needs a price, --limit, --window and --concurrency, or change the given terms of one that exists. Every API applies them within two seconds. The starting grant is shown, and no command changes it.",
+    )
     .argument("<code>", "a short lower-case word, such as free")
     .option("--price <mils>", "price of a search of any depth", parseWholeNumber(0))
     .addOption(
@@ -38,16 +42,22 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
         .argParser(parseWholeNumber(0, pricePerPageMilsMax))
         .conflicts("price"),
     )
-    .option("--max-depth <n>", "largest depth of a search (default: any)", parseWholeNumber(1, depthMax))
-    .requiredOption("--limit <n>", "requests per window", parseWholeNumber(1, int4Max))
-    .requiredOption("--window <seconds>", "length of the window", parseWholeNumber(1, 86_400))
-    .requiredOption("--concurrency <n>", "searches in flight at a time", parseWholeNumber(1, int4Max))
-    .option("--operations <list>", `comma list of ${operations.join(" and ")}`, parseList(operations), [...operations])
+    .option(
+      "--max-depth <n>",
+      "largest depth of a search, or none; a new plan has none",
+      parseWholeNumberOrNone(1, depthMax),
+    )
+    .option("--limit <n>", "requests per window", parseWholeNumber(1, int4Max))
+    .option("--window <seconds>", "length of the window", parseWholeNumber(1, 86_400))
+    .option("--concurrency <n>", "searches in flight at a time", parseWholeNumber(1, int4Max))
+    .option(
+      "--operations <list>",
+      `comma list of ${operations.join(" and ")}; a new plan has both`,
+      parseList(operations),
+    )
     .action((code: string, options: PlanOptions, command: Command) => {
-      const priceMils = options.price ?? options.pricePerPage;
-      if (priceMils === undefined)
-        command.error("error: one of the options '--price <mils>' and '--price-per-page <mils>' is required");
-      return run((context) => set(context, code, { ...options, priceMils }));
+      if (Object.keys(options).length === 0) command.error("error: no term is given");
+      return run((context) => set(context, code, options));
     });
   plan
     .command("assign")
@@ -61,8 +71,7 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
     .action(() => run(async ({ database }) => ({ plans: await listPlans(database) })));
 }
 
-async function set(context: CommandContext, code: string, options: PlanOptions & { priceMils: number }) {
-  const { priceMils, pricePerPage, maxDepth } = options;
+async function set(context: CommandContext, code: string, options: PlanOptions) {
   if (!/^[a-z][a-z0-9_-]{0,31}$/.test(code)) {
     throw new CommandRefused(
       "A plan's code is a lower-case letter and up to 31 more lower-case letters, digits, - or _.",
@@ -70,22 +79,40 @@ async function set(context: CommandContext, code: string, options: PlanOptions &
   }
   const plan = await inTransaction(context.database, async (transaction) => {
     const before = await lockPlan(transaction, code);
-    const after = await setPlan(transaction, {
-      code,
-      priceMils,
-      ...(pricePerPage !== undefined && { pricePerPageMils: pricePerPage }),
-      ...(maxDepth !== undefined && { maxDepth }),
-      windowLimit: options.limit,
-      windowSeconds: options.window,
-      concurrency: options.concurrency,
-      operations: options.operations,
-    });
+    const after = await setPlan(transaction, termsOf(code, options, before));
     const values = { before: before && { ...before }, after: { ...after } };
     await recordAudit(transaction, context.actor, { action: "plan.set", subject: code, ...values });
     return after;
   });
   await announceIdentityChange(context);
   return plan;
+}
+
+/** @throws {CommandRefused} if a term is missing for a new plan. */
+function termsOf(code: string, options: PlanOptions, before: Plan | undefined) {
+  const price =
+    priceOf(options) ?? (before && { priceMils: before.priceMils, pricePerPageMils: before.pricePerPageMils });
+  const { limit = before?.windowLimit, window = before?.windowSeconds } = options;
+  const { concurrency = before?.concurrency, maxDepth = before?.maxDepth ?? "none" } = options;
+  if (!price || limit === undefined || window === undefined || concurrency === undefined)
+    throw new CommandRefused(
+      `There is no plan "${code}" yet. A new plan needs --price or --price-per-page, --limit, --window and --concurrency.`,
+    );
+  return {
+    code,
+    ...price,
+    maxDepth: maxDepth === "none" ? undefined : maxDepth,
+    windowLimit: limit,
+    windowSeconds: window,
+    concurrency,
+    operations: options.operations ?? before?.operations ?? [...operations],
+  };
+}
+
+/** The price as a whole: that of any depth, or that of each page. Undefined if none is given. */
+function priceOf({ price, pricePerPage }: PlanOptions) {
+  if (pricePerPage !== undefined) return { priceMils: pricePerPage, pricePerPageMils: pricePerPage };
+  return price === undefined ? undefined : { priceMils: price, pricePerPageMils: undefined };
 }
 
 async function assign(context: CommandContext, orgId: string, code: string) {

@@ -1,10 +1,15 @@
+import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { z } from "zod";
 import { ConfigError } from "../config/read-settings.ts";
 import { explainRefusal } from "../database/check-session.ts";
 import { addAuditCommands } from "./audit.ts";
 import { addDoctorCommand } from "./doctor/doctor.ts";
 import { addErasureCommands } from "./erasure.ts";
+import { addCompletionCommand } from "./completion.ts";
+import { addCreditCommands } from "./credit.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { addFindCommands } from "./find-organizations.ts";
 import { addLedgerCommands } from "./ledger.ts";
 import { addLocationCommands } from "./locations.ts";
 import { addOrganizationCommands } from "./organizations.ts";
@@ -44,12 +49,18 @@ function exitCodeOf(error: unknown): number {
   return error instanceof OutOfReach ? exitCodes.outOfReach : exitCodes.refused;
 }
 
+function readVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
+}
+
 /** All commands. Nothing runs before the program parses arguments. */
 export function createProgram(terminal: Terminal): Command {
   const program = new Command("admin")
     .description(
       "The operator's commands. Each prints tables on a terminal, and one line of JSON to a pipe or a file. A command that is refused prints the reason on stderr.",
     )
+    .version(readVersion(), "--version", "print the version of this release")
     .option("--json", "print one line of JSON also on a terminal")
     .addHelpText(
       "after",
@@ -67,8 +78,10 @@ export function createProgram(terminal: Terminal): Command {
   const show = openShowResult(terminal, () => program.opts<{ json?: true }>().json === true);
   const run = openRunCommand(terminal, show);
   const org = addOrganizationCommands(program, run);
+  addFindCommands(org, run);
   addErasureCommands(org, run, terminal);
-  addTokenCommands(program, run);
+  addCreditCommands(program, run);
+  addTokenCommands(program, run, terminal);
   addLimitCommands(program, run);
   addWebhookCommands(program, org, run);
   addPlanCommands(program, run);
@@ -78,5 +91,6 @@ export function createProgram(terminal: Terminal): Command {
   addSearchCommands(program, run);
   addAuditCommands(program, run);
   addDoctorCommand(program, { run, show, terminal });
+  addCompletionCommand(program, terminal);
   return program;
 }

@@ -8,6 +8,8 @@ export interface Terminal {
   columns?: number | undefined;
   /** Asks the person at the terminal; absent if there is none. */
   ask?: ((question: string) => Promise<string>) | undefined;
+  /** Reads stdin up to its first line break, or its end. */
+  readLine: () => Promise<string>;
   /** See exit-codes.ts. */
   exitCode: number;
 }

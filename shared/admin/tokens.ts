@@ -3,12 +3,21 @@ import { type Actor, recordAudit } from "../audit/audit.ts";
 import { inTransaction, type Querying } from "../database/transaction.ts";
 import { showOrganization } from "../organizations/organizations.ts";
 import { type Scope, scopes } from "../organizations/scopes.ts";
-import { issueToken, listTokens, revokeToken, type TokenTerms } from "../organizations/tokens.ts";
+import {
+  findToken,
+  isTokenShaped,
+  issueToken,
+  listTokens,
+  revokeToken,
+  type TokenTerms,
+} from "../organizations/tokens.ts";
 import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import { refuseErased } from "./refuse-erased.ts";
+import { formatResult } from "./format-result.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
+import type { Terminal } from "./terminal.ts";
 
 const daysMax = 3_650;
 const nameLengthMax = 100;
@@ -20,7 +29,7 @@ interface IssueOptions {
   expires?: number;
 }
 
-export function addTokenCommands(program: Command, run: RunCommand): void {
+export function addTokenCommands(program: Command, run: RunCommand, terminal: Terminal): void {
   const token = program.command("token").description("bearer tokens of organizations");
   token
     .command("issue")
@@ -38,7 +47,15 @@ export function addTokenCommands(program: Command, run: RunCommand): void {
       "list an organization's tokens by their last four characters, with what they may do and their last use",
     )
     .argument("<org>", "the organization's id", parseId("org"))
-    .action((orgId: string) => run((context) => list(context, orgId)));
+    .action((orgId: string) => run((context) => list(context, orgId), { toText }));
+  token
+    .command("find")
+    .summary("show whose token this is, without printing it")
+    .description(
+      "Show whose token this is, and whether it still works. The token is never printed. With - it is read from stdin, so that it stays out of the shell's history and the list of processes.",
+    )
+    .argument("<token>", "the token, or - to read it from stdin")
+    .action((given: string) => run((context) => find(context, given === "-" ? terminal.readLine : given)));
   token
     .command("revoke")
     .description("revoke a token permanently; every API refuses it within two seconds")
@@ -64,6 +81,32 @@ export async function issueRecorded(transaction: Querying, actor: Actor, orgId: 
 async function list({ database }: CommandContext, orgId: string) {
   if (!(await showOrganization(database, orgId))) throw new CommandRefused(`There is no organization ${orgId}.`);
   return { orgId, tokens: await listTokens(database, orgId) };
+}
+
+/** @param given the token, or how to read it. No message has it, and none that could have a part of it. */
+async function find({ database }: CommandContext, given: string | (() => Promise<string>)) {
+  const token = (typeof given === "string" ? given : await given()).trim();
+  if (!isTokenShaped(token))
+    throw new CommandRefused(
+      "This is no token of ours: it has smk_ and 39 letters and digits, and the last 7 are a checksum. A character may be missing or wrong.",
+    );
+  const found = await findToken(database, token);
+  if (!found) throw new CommandRefused("This token was never issued here, or its organization was erased.");
+  return { ...found, state: stateOf(found) };
+}
+
+function stateOf({ revokedAt, expiresAt }: { revokedAt: Date | null; expiresAt: Date | null }) {
+  if (revokedAt !== null) return "revoked";
+  return expiresAt !== null && expiresAt.getTime() <= Date.now() ? "expired" : "valid";
+}
+
+/** The columns that fit a terminal. */
+function toText({ tokens }: Awaited<ReturnType<typeof list>>, columns: number): string {
+  const shown = tokens.map((token) => {
+    const { tokenId, name, scopes: granted, last4, expiresAt, lastUsedAt } = token;
+    return { tokenId, name, scopes: granted, last4, state: stateOf(token), expiresAt, lastUsedAt };
+  });
+  return formatResult({ tokens: shown }, columns);
 }
 
 async function revoke(context: CommandContext, tokenId: string) {

@@ -5,7 +5,7 @@ import { readThreshold } from "../webhooks/low-balance.ts";
 import { changeThreshold, dropWebhook, replayWebhookEvent } from "../webhooks/recorded-changes.ts";
 import { listEvents, type WebhookEvent } from "../webhooks/webhook-events.ts";
 import { readWebhook } from "../webhooks/webhooks.ts";
-import { parseId, parseWholeNumber } from "./argument-parsers.ts";
+import { parseId, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { refuseErased } from "./refuse-erased.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
@@ -19,7 +19,7 @@ export function addWebhookCommands(program: Command, org: Command, run: RunComma
     .command("low-balance")
     .description("show or set the balance below which an organization is notified: on its page, and by its webhook")
     .argument("<org>", "the organization's id", parseId("org"))
-    .option("--below <mils>", "the threshold in mils, or none", parseThreshold)
+    .option("--below <mils>", "the threshold in mils, or none", parseWholeNumberOrNone(1))
     .action((orgId: string, { below }: { below?: number | "none" }) =>
       run((context) => threshold(context, orgId, below)),
     );
@@ -83,15 +83,6 @@ async function remove({ database, actor }: CommandContext, organizationId: strin
 
 function withoutOrganization({ organizationId: _organizationId, ...event }: WebhookEvent) {
   return event;
-}
-
-function parseThreshold(text: string): number | "none" {
-  if (text === "none") return text;
-  try {
-    return parseWholeNumber(1)(text);
-  } catch {
-    throw new InvalidArgumentError(`expected a whole number of mils from 1 to ${Number.MAX_SAFE_INTEGER}, or none`);
-  }
 }
 
 function parseEventId(text: string): string {

@@ -9,6 +9,7 @@ import type { Querying } from "../database/transaction.ts";
 
 export const auditActions = [
   "organization.created",
+  "organization.renamed",
   "organization.suspended",
   "organization.resumed",
   "organization.exported",

@@ -1,5 +1,10 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import type { Querying } from "../database/transaction.ts";
+
+/** The kinds of entries. */
+export const entryKinds = ["grant", "charge", "refund", "reversal"] as const;
+export type EntryKind = (typeof entryKinds)[number];
 
 const entryRow = z.object({
   version: z.number(),
@@ -9,6 +14,7 @@ const entryRow = z.object({
   request_id: z.string().nullable(),
   grant_id: z.string().nullable(),
   reason: z.string().nullable(),
+  token_id: z.string().nullable(),
   created_at: z.date(),
 });
 
@@ -19,7 +25,7 @@ export async function readLedgerPage(
   { after, limit }: { after: number; limit: number },
 ) {
   const { rows } = await database.query(
-    `select version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason, created_at
+    `select version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason, token_id, created_at
      from ledger_entries where organization_id = $1 and version > $2 order by version limit $3`,
     [organizationId, after, limit],
   );
@@ -29,14 +35,41 @@ export async function readLedgerPage(
 /** Reads the entries of a search: the one that decided it, and a reversal. */
 export async function readSearchLedger(database: Database, requestId: string) {
   const entriesOf = (kinds: string) =>
-    `select version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason, created_at
+    `select version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason, token_id, created_at
      from ledger_entries where request_id = $1 and kind ${kinds}`;
   // Each kind has an index of its own.
   const { rows } = await database.query(
     `${entriesOf("in ('charge', 'refund')")} union all ${entriesOf("= 'reversal'")} order by version`,
     [requestId],
   );
-  return rows.map(readEntry).map(({ requestId: _ofAll, grantId: _none, ...entry }) => entry);
+  return rows.map(readEntry).map(({ requestId: _ofAll, tokenId: _too, grantId: _none, ...entry }) => entry);
+}
+
+/** Reads the newest entries of an organization that a filter selects, at most `limit`, in their order. */
+export async function readNewestEntries(
+  database: Querying,
+  organizationId: string,
+  { since, kind, limit }: { since?: Date | undefined; kind?: EntryKind | undefined; limit: number },
+) {
+  const { rows } = await database.query(
+    `select version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason, token_id, created_at
+     from ledger_entries where organization_id = $1 and ($2::text is null or kind = $2)
+       and ($3::timestamptz is null or version >= (select first_version_since($1, $3)))
+     order by version desc limit $4`,
+    [organizationId, kind, since, limit],
+  );
+  return rows.toReversed().map(readEntry);
+}
+
+const amountRow = z.object({ amount_mils: z.number() });
+
+/** The mils of a grant; undefined if there is none with this id. */
+export async function readGrantMils(database: Querying, grantId: string): Promise<number | undefined> {
+  const { rows } = await database.query(
+    "select amount_mils from ledger_entries where grant_id = $1 and kind = 'grant'",
+    [grantId],
+  );
+  return rows[0] && amountRow.parse(rows[0]).amount_mils;
 }
 
 function readEntry(read: unknown) {
@@ -49,6 +82,7 @@ function readEntry(read: unknown) {
     balanceAfterMils: row.balance_after_mils,
     requestId: row.request_id,
     grantId: row.grant_id,
+    tokenId: row.token_id,
     reason,
   };
 }

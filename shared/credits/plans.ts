@@ -74,8 +74,14 @@ export async function lockPlan(transaction: Querying, code: string): Promise<Pla
   return rows[0] ? readPlan(rows[0]) : undefined;
 }
 
+/** The terms of a plan that operators set. Undefined is as if it were absent. */
+export type PlanTerms = Omit<Plan, "startingGrantMils" | "pricePerPageMils" | "maxDepth"> & {
+  pricePerPageMils?: number | undefined;
+  maxDepth?: number | undefined;
+};
+
 /** Creates a plan or changes all its terms but the starting grant. */
-export async function setPlan(database: Querying, plan: Omit<Plan, "startingGrantMils">): Promise<Plan> {
+export async function setPlan(database: Querying, plan: PlanTerms): Promise<Plan> {
   const { rows } = await database.query(
     `insert into plans as p
        (code, price_mils, window_limit, window_seconds, concurrency, operations, price_per_page_mils, max_depth)

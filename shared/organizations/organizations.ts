@@ -129,6 +129,22 @@ export async function showOrganization(database: Database, organizationId: strin
   };
 }
 
+const renamedRow = z.object({ old_name: z.string() });
+
+/** Gives an organization another name. @returns the name that it had; undefined if it does not exist. */
+export async function renameOrganization(
+  database: Querying,
+  organizationId: string,
+  name: string,
+): Promise<{ oldName: string } | undefined> {
+  const { rows } = await database.query(
+    `with old as (select id, name from organizations where id = $1 for no key update)
+     update organizations o set name = $2 from old where o.id = old.id returning old.name as old_name`,
+    [organizationId, name],
+  );
+  return rows[0] ? { oldName: renamedRow.parse(rows[0]).old_name } : undefined;
+}
+
 const erasureRow = z.object({ is_erased: z.boolean() });
 
 /** Whether an organization was erased. It stays as it is until the end of the transaction. */

@@ -89,18 +89,36 @@ export async function listTokens(database: Database, organizationId: string) {
      order by id`,
     [organizationId],
   );
-  return rows
-    .map((row) => tokenRow.parse(row))
-    .map((row) => ({
-      tokenId: row.id,
-      name: row.name,
-      scopes: row.scopes,
-      last4: row.last4,
-      createdAt: row.created_at,
-      expiresAt: row.expires_at,
-      revokedAt: row.revoked_at,
-      lastUsedAt: row.last_used_at,
-    }));
+  return rows.map(readToken);
+}
+
+function readToken(found: unknown) {
+  const row = tokenRow.parse(found);
+  return {
+    tokenId: row.id,
+    name: row.name,
+    scopes: row.scopes,
+    last4: row.last4,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+    lastUsedAt: row.last_used_at,
+  };
+}
+
+const foundRow = z.object({ organization_id: z.string(), organization_name: z.string() });
+
+/** Finds a token that was issued, also if it has expired or was revoked. @returns undefined if there is none. */
+export async function findToken(database: Querying, token: string) {
+  const { rows } = await database.query(
+    `select t.id, t.name, t.scopes, t.last4, t.created_at, t.expires_at, t.revoked_at, t.last_used_at,
+       o.id as organization_id, o.name as organization_name
+     from tokens t join organizations o on o.id = t.organization_id where t.hash = $1`,
+    [hashToken(token)],
+  );
+  if (!rows[0]) return undefined;
+  const { organization_id: orgId, organization_name: organization } = foundRow.parse(rows[0]);
+  return { orgId, organization, ...readToken(rows[0]) };
 }
 
 const revokedRow = z.object({ organization_id: z.string(), was_revoked: z.boolean() });

@@ -1,5 +1,6 @@
+import type { Command } from "commander";
 import { expect } from "vitest";
-import { runAdmin } from "../../../shared/admin/run-admin.ts";
+import { createProgram, runAdmin } from "../../../shared/admin/run-admin.ts";
 import type { Terminal } from "../../../shared/admin/terminal.ts";
 
 export interface CommandResult {
@@ -11,11 +12,13 @@ export interface CommandResult {
 /**
  * Runs one of the operator's commands in this process, with these settings alone. It takes a tenth of a child's time.
  * @param columns the width of the terminal; without it, stdout is a pipe.
+ * @param stdin its first line.
  */
 export async function runAdminHere(
   args: readonly string[],
   environment: Record<string, string>,
   columns?: number,
+  stdin = "",
 ): Promise<CommandResult> {
   const written = { stdout: "", stderr: "" };
   const terminal: Terminal = {
@@ -23,10 +26,29 @@ export async function runAdminHere(
     stdout: (text) => void (written.stdout += text),
     stderr: (text) => void (written.stderr += text),
     columns,
+    readLine: () => Promise.resolve(stdin),
     exitCode: 0,
   };
   await runAdmin(args, terminal);
   return { ...written, exitCode: terminal.exitCode };
+}
+
+/** All commands with their words, such as `org create`. */
+export function allCommands(): { words: string[]; command: Command }[] {
+  const ignore = () => undefined;
+  const terminal = {
+    environment: {},
+    stdout: ignore,
+    stderr: ignore,
+    readLine: () => Promise.resolve(""),
+    exitCode: 0,
+  };
+  return leavesOf(createProgram(terminal), []);
+}
+
+function leavesOf(command: Command, words: string[]): { words: string[]; command: Command }[] {
+  if (command.commands.length === 0) return [{ words, command }];
+  return command.commands.flatMap((child) => leavesOf(child, [...words, child.name()]));
 }
 
 /** The one line of JSON on stdout. */

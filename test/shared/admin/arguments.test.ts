@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { runAdminHere } from "../../harness/clients/admin.ts";
+import { allCommands, runAdminHere } from "../../harness/clients/admin.ts";
 
 /** The output of commands that connect to no server: refused arguments and help. */
 
@@ -28,12 +30,9 @@ test.each([
     says: /'--scopes <list>'.* expected a comma list of search, usage, billing/,
   })),
   { args: ["token", "revoke", unknownId], says: /expected an id that begins with tok_/ },
-  { args: ["plan", "set", "gold", "--price", "5"], says: /required option '--limit <n>' not specified/ },
+  { args: ["plan", "set", "gold"], says: /error: no term is given/ },
+  { args: ["plan", "set", "gold", "--max-depth", "all"], says: /expected a whole number from 1 to 100, or none/ },
   { args: ["plan", "set", "gold", ...terms, "--limit", "0"], says: badNumber },
-  {
-    args: ["plan", "set", "gold", ...terms.slice(2)],
-    says: /'--price <mils>' and '--price-per-page <mils>' is required/,
-  },
   {
     args: ["plan", "set", "gold", ...terms, "--price-per-page", "2"],
     says: /'--price-per-page <mils>' cannot be used with option '--price <mils>'/,
@@ -44,6 +43,11 @@ test.each([
     args: ["plan", "set", "gold", ...terms, "--operations", "fly"],
     says: /expected a comma list of serp.search, usage.get/,
   },
+  {
+    args: ["ledger", "list", unknownId, "--kind", "gift"],
+    says: /Allowed choices are grant, charge, refund, reversal/,
+  },
+  { args: ["completion", "tcsh"], says: /Allowed choices are bash, zsh, fish/ },
   { args: ["ledger", "repair"], says: /unknown command 'repair'/ },
   { args: ["fly"], says: /unknown command 'fly'/ },
   { args: ["org", "shwo"], says: /unknown command 'shwo'\n\(Did you mean show\?\)/ },
@@ -56,10 +60,39 @@ test.each([
   expect(stderr).not.toMatch(/^\s+at |\{/m);
 });
 
+test("--version prints the version of the release", async () => {
+  const { exitCode, stdout } = await runAdminHere(["--version"], {});
+  expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+});
+
 test("without its settings a command says which are missing", async () => {
   const { exitCode, stdout, stderr } = await runAdminHere(["plan", "list"], {});
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
   expect(stderr).toMatch(/^These settings are missing or wrong:\n {2}DATABASE_URL: .*\n {2}REDIS_URL: .*\n$/);
+});
+
+test.each([
+  ["o", ["org"]],
+  ["limit ", ["org", "token"]],
+  ["org create --name Acme --c", ["--credit"]],
+  ["limit org --d", ["--day"]],
+  ["completion ", ["bash", "zsh", "fish", "--help", "--json"]],
+])("in bash, TAB after `serpmill-admin %s` offers what may follow", async (line, offered) => {
+  const { exitCode, stdout } = await runAdminHere(["completion", "bash"], {});
+  expect(exitCode).toBe(0);
+  const words = `serpmill-admin ${line}`.split(" ").map((word) => `'${word}'`);
+  const press = `COMP_WORDS=(${words.join(" ")}); COMP_CWORD=${words.length - 1}; _serpmill_admin; echo "\${COMPREPLY[*]}"`;
+  const bash = await promisify(execFile)("bash", ["-euc", `${stdout}\n${press}`]);
+  expect(bash.stdout.trim().split(" ")).toEqual(offered);
+});
+
+test.each(["zsh", "fish"])("the script for %s has the words of every command", async (shell) => {
+  const { stdout } = await runAdminHere(["completion", shell], {});
+  for (const { words, command } of allCommands()) {
+    const options = command.options.map(({ long }) => long);
+    const branch = stdout.slice(stdout.indexOf(` ${words.join(" ")}`));
+    for (const option of options) expect(branch.slice(0, branch.indexOf("\n", 80))).toContain(option);
+  }
 });
 
 test.each([

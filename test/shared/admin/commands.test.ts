@@ -70,10 +70,10 @@ test("limits are shown with what was spent, changed one at a time, and removed w
     stderr: expect.stringContaining(`There is no organization ${unknownId}.`),
   });
   const text = await operator.try("limit", "org", orgId, "--day", "much");
-  expect(text.stderr).toContain("expected a whole number of mils from 0 to 9007199254740991, or none");
+  expect(text.stderr).toContain("expected a whole number from 0 to 9007199254740991, or none");
 });
 
-test("each grant adds credit, except a repeat under the same --id", async () => {
+test("each grant adds credit, except a repeat under the same --id, which is refused with another amount", async () => {
   const { orgId } = await operator.create("payg");
   const grantId = expect.stringMatching(/^grant_[0-7][0-9a-z]{25}$/);
   const first = await operator.run("credit", "grant", orgId, "100");
@@ -84,6 +84,9 @@ test("each grant adds credit, except a repeat under the same --id", async () => 
   const grant = { orgId, grantId: `invoice 7 of ${orgId}`, balanceMils: 900 };
   expect(await operator.run(...once)).toEqual({ ...grant, grantedMils: 700, repeated: false });
   expect(await operator.run(...once)).toEqual({ ...grant, grantedMils: 0, repeated: true });
+  const another = await operator.try(...once.map((word) => (word === "700" ? "7000" : word)));
+  expect(another).toMatchObject({ exitCode: 1, stdout: "" });
+  expect(another.stderr).toContain("used for a grant of 700 mils before, not of 7000. Nothing was changed.");
   expect(await service.ledgerOf(orgId)).toMatchObject([
     { kind: "grant", mils: 100, reason: "operator" },
     { kind: "grant", mils: 100, reason: "operator" },
@@ -148,7 +151,7 @@ test("a token is shown only when it is issued, and a repeated revocation keeps t
 const terms = ["--price", "5", "--limit", "1", "--window", "1", "--concurrency", "1"];
 const planList = z.strictObject({ plans: z.array(z.unknown()) });
 
-test("plan set creates a plan or changes all its terms, and leaves the other plans as they are", async () => {
+test("plan set creates a plan or changes the given terms, and leaves the others and other plans as they are", async () => {
   const { plans } = planList.parse(await operator.run("plan", "list"));
   const trial = ["--price", "3", "--limit", "7", "--window", "10", "--concurrency", "2"];
   const made = {
@@ -173,9 +176,14 @@ test("plan set creates a plan or changes all its terms, and leaves the other pla
 
   const [, , ...rates] = trial;
   const paged = ["--price-per-page", "4", "--max-depth", "30"];
-  const deep = { ...made, priceMils: 4, pricePerPageMils: 4, maxDepth: 30 };
+  const deep = { ...made, priceMils: 4, pricePerPageMils: 4, maxDepth: 30, operations: ["usage.get"] };
   expect(await operator.run("plan", "set", "aa-trial_2", ...rates, ...paged)).toEqual(deep);
-  expect(await operator.run("plan", "set", "aa-trial_2", ...trial)).toEqual(made);
+  expect(await operator.run("plan", "set", "aa-trial_2", "--concurrency", "9")).toEqual({ ...deep, concurrency: 9 });
+  const whole = { ...made, concurrency: 9, maxDepth: 30, operations: ["serp.search"] };
+  const price = ["--price", "3", "--operations", "serp.search"];
+  expect(await operator.run("plan", "set", "aa-trial_2", ...price)).toEqual(whole);
+  const { maxDepth: _, ...anyDepth } = whole;
+  expect(await operator.run("plan", "set", "aa-trial_2", "--max-depth", "none")).toEqual(anyDepth);
 });
 
 test.each([
@@ -188,6 +196,9 @@ test.each([
   { args: ["token", "list", unknownId], says: /^There is no organization/ },
   { args: ["token", "revoke", `tok_${"0".repeat(26)}`], says: /^There is no token tok_0{26}\.\n$/ },
   { args: ["plan", "assign", unknownId, "free"], says: /^There is no organization org_0{26}, or no plan "free"\.\n$/ },
+  { args: ["org", "rename", unknownId, "Acme"], says: /^There is no organization/ },
+  { args: ["ledger", "list", unknownId], says: /^There is no organization/ },
+  { args: ["plan", "set", "gold", "--price", "5"], says: /^There is no plan "gold" yet\. A new plan needs --price/ },
   { args: ["plan", "set", "Gold", ...terms], says: /^A plan's code is a lower-case letter/ },
 ])("what does not exist is refused with a sentence and exit code 1: $args", async ({ args, says }) => {
   const { exitCode, stdout, stderr } = await operator.try(...args);

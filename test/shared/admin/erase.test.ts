@@ -110,6 +110,7 @@ test.each([
   ["org", "resume"],
   ["credit", "grant", "5"],
   ["token", "issue"],
+  ["org", "rename", "Acme"],
   ["plan", "assign", "payg"],
 ])("an erased organization stays so: %s %s is refused", async (subject, verb, ...rest) => {
   const { organizationId: orgId } = await service.organization({ creditMils: 0 });
@@ -156,6 +157,7 @@ test("an erasure begins only if the operator types the id again, or says --yes",
     stdout: () => undefined,
     stderr: () => undefined,
     ask: async () => "another",
+    readLine: () => Promise.resolve(""),
     exitCode: 0,
   };
   await runAdmin(["org", "erase", orgId], terminal);

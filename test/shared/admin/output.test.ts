@@ -59,13 +59,13 @@ test("a table that does not fit even so is one block of lines for each row, with
   );
 });
 
-test("columns stay aligned beside wide letters, and an empty list is a sentence", () => {
+test("columns stay aligned beside wide letters, and an empty list says so", () => {
   const rows = [
     { name: "東京", id: 1 },
     { name: "Rome", id: 2 },
   ];
   expect(formatResult({ rows }, 80)).toBe("name  id\n────  ──\n東京   1\nRome   2\n");
-  expect(formatResult({ rows: [] }, 80)).toBe("No rows.\n");
+  expect(formatResult({ rows: [] }, 80)).toBe("rows: none\n");
 });
 
 test("a name cannot move the cursor, colour the terminal or turn a line around", async () => {

@@ -21,6 +21,7 @@ export function recordingCommands(named: Named): Record<string, { args: string[]
       args: ["org", "create", "--name", "Acme", "--plan", "free"],
       actions: ["organization.created", "credit.granted", "token.issued"],
     },
+    "org rename": { args: ["org", "rename", orgId, "Acme Ltd"], actions: ["organization.renamed"] },
     "org suspend": { args: ["org", "suspend", orgId], actions: ["organization.suspended"] },
     "org export": { args: ["org", "export", orgId], actions: ["organization.exported"] },
     "org resume": { args: ["org", "resume", orgId], actions: ["organization.resumed"] },
