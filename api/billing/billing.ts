@@ -5,6 +5,7 @@ import { openDatabase } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
+import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import type { Shutdown } from "../../shared/process/shutdown.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
 import { isHttps } from "../http/security-headers.ts";
@@ -28,6 +29,7 @@ import { liveSearches, writeSearches } from "./searches/searches.ts";
 import { PageWindow } from "./session/page-window.ts";
 import { Sessions } from "./session/sessions.ts";
 import { SignInAttempts } from "./session/sign-in-attempts.ts";
+import { handleLimitsForm } from "./settings/limits-form.ts";
 import { handleLowBalanceForm } from "./settings/low-balance-form.ts";
 import { writeSettings } from "./settings/settings.ts";
 import {
@@ -38,6 +40,7 @@ import {
   handleWebhookForm,
 } from "./settings/webhook-forms.ts";
 import { handleSignIn, handleSignOut } from "./sign-in/sign-in.ts";
+import { AccountTokens } from "./tokens/tokens.ts";
 
 // The pages read long ledgers on connections of their own, so that no search waits for them. Streams take one at a time, and
 // so do exports: one is left for views.
@@ -88,9 +91,12 @@ export function openBilling(parts: {
   const reads = openAccountReads({ readUsage, clock, database });
   const account = new AccountHandlers({ sessions, pageWindow, pages, reads, brand, publicUrl });
   const live = { sessions, pageWindow, reads, pages, streams: new LiveStreams(metrics), draining };
-  const settings = { account, database, config };
   const get = (path: string, handle: Handler): AccountRoute => ({ method: "GET", path, handle });
   const post = (path: string, handle: Handler): AccountRoute => ({ method: "POST", path, handle });
+  const announce = () =>
+    publishIdentityChange(redis).catch((error: unknown) => log.warn({ err: error }, "a change was not announced"));
+  const tokens = new AccountTokens({ account, sessions, database, redis, announce });
+  const settings = { account, database, config, announce };
   return {
     routes: [
       get("/billing", account.page(writeOverview({ reads, addCredit: addCreditOf(topups, config) }))),
@@ -104,7 +110,13 @@ export function openBilling(parts: {
         handleLiveUpdates(live, (request) => liveSearches(reads, request)),
       ),
       get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
+      get("/billing/tokens", account.page(tokens.list)),
+      post("/billing/tokens/create", account.form(tokens.create)),
+      post("/billing/tokens/limits", account.form(tokens.limit)),
+      post("/billing/tokens/revoke", account.form(tokens.revoke)),
+      get("/billing/tokens/:tokenId", account.page(tokens.show)),
       get("/billing/settings", account.page(writeSettings(settings))),
+      post("/billing/settings/limits", account.form(handleLimitsForm(settings))),
       post("/billing/settings/low-balance", account.form(handleLowBalanceForm(settings))),
       post("/billing/settings/webhook", account.form(handleWebhookForm(settings))),
       post("/billing/settings/webhook/secret", account.form(handleSecretForm(settings))),

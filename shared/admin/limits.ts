@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { recordAudit } from "../audit/audit.ts";
 import { inTransaction } from "../database/transaction.ts";
-import { changeLimits, type LimitChange, type OwnLimits, readOwnLimits } from "../organizations/limits.ts";
+import { type changeLimits, type LimitChange, readOwnLimits } from "../organizations/limits.ts";
+import { changeLimitsRecorded } from "../organizations/recorded-changes.ts";
 import { parseId, parseWholeNumberOrNone } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
@@ -38,19 +38,11 @@ async function apply(context: CommandContext, owner: Owner, id: string, { day, m
 }
 
 async function change(context: CommandContext, owner: Owner, id: string, wanted: LimitChange) {
-  const changed = await inTransaction(context.database, async (transaction) => {
-    const limits = await changeLimits(transaction, owner, id, wanted);
-    if (!limits) return undefined;
-    const { organizationId } = limits.after;
-    const [before, after] = [termsOf(limits.before), termsOf(limits.after)];
-    const subject = owner === "token" ? id : undefined;
-    await recordAudit(transaction, context.actor, { action: "limit.set", organizationId, subject, before, after });
-    return limits.after;
-  });
+  const changed = await inTransaction(context.database, (transaction) =>
+    changeLimitsRecorded(transaction, { actor: context.actor }, { owner, id }, wanted),
+  );
   if (changed) await announceIdentityChange(context);
   return changed;
 }
-
-const termsOf = ({ dayLimitMils, monthLimitMils }: OwnLimits) => ({ dayLimitMils, monthLimitMils });
 
 const milsOf = (limit: Limit | undefined) => (limit === "none" ? null : limit);

@@ -1,16 +1,13 @@
 import type { Command } from "commander";
-import { type Actor, recordAudit } from "../audit/audit.ts";
+import type { Actor } from "../audit/audit.ts";
 import { inTransaction, type Querying } from "../database/transaction.ts";
 import { showOrganization } from "../organizations/organizations.ts";
-import { type Scope, scopes } from "../organizations/scopes.ts";
 import {
-  findToken,
-  isTokenShaped,
-  issueToken,
-  listTokens,
-  revokeToken,
-  type TokenTerms,
-} from "../organizations/tokens.ts";
+  issueRecorded as issueWithEntry,
+  revokeRecorded as revokeWithEntry,
+} from "../organizations/recorded-changes.ts";
+import { type Scope, scopes } from "../organizations/scopes.ts";
+import { findToken, isTokenShaped, listTokens, type TokenTerms } from "../organizations/tokens.ts";
 import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
@@ -70,11 +67,8 @@ async function issue({ database, actor }: CommandContext, orgId: string, terms: 
 /** Issues a token with its entry in the audit trail. @throws {CommandRefused} if there is no such organization. */
 export async function issueRecorded(transaction: Querying, actor: Actor, orgId: string, terms?: TokenTerms) {
   await refuseErased(transaction, orgId);
-  const issued = await issueToken(transaction, orgId, terms);
+  const issued = await issueWithEntry(transaction, { actor }, orgId, terms);
   if (!issued) throw new CommandRefused(`There is no organization ${orgId}.`);
-  const { tokenId, scopes: granted, expiresAt } = issued;
-  const entry = { organizationId: orgId, subject: tokenId, before: null, after: { scopes: granted, expiresAt } };
-  await recordAudit(transaction, actor, { action: "token.issued", ...entry });
   return issued;
 }
 
@@ -117,13 +111,6 @@ async function revoke(context: CommandContext, tokenId: string) {
 
 /** Revokes a token with its entry in the audit trail. @throws {CommandRefused} if there is no such token. */
 export async function revokeRecorded(transaction: Querying, actor: Actor, tokenId: string): Promise<void> {
-  const token = await revokeToken(transaction, tokenId);
-  if (!token) throw new CommandRefused(`There is no token ${tokenId}.`);
-  await recordAudit(transaction, actor, {
-    action: "token.revoked",
-    organizationId: token.organizationId,
-    subject: tokenId,
-    before: { revoked: token.wasRevoked },
-    after: { revoked: true },
-  });
+  if (!(await revokeWithEntry(transaction, { actor }, tokenId)))
+    throw new CommandRefused(`There is no token ${tokenId}.`);
 }

@@ -35,6 +35,8 @@ export function hashToken(token: string): Buffer {
 
 /** The terms of a new token. Without them it has no name, may do everything and never expires. */
 export interface TokenTerms {
+  /** The id that it gets; without it, a new one. */
+  tokenId?: string | undefined;
   name?: string | undefined;
   scopes?: readonly Scope[] | undefined;
   expiresInDays?: number | undefined;
@@ -58,14 +60,14 @@ const issuedRow = z.object({ id: z.string(), expires_at: z.date().nullable() });
 export async function issueToken(
   database: Querying,
   organizationId: string,
-  { name, scopes = allScopes, expiresInDays }: TokenTerms = {},
+  { tokenId = newId("tok"), name, scopes = allScopes, expiresInDays }: TokenTerms = {},
 ): Promise<IssuedToken | undefined> {
   const token = newToken();
   const { rows } = await database.query(
     `insert into tokens (id, organization_id, hash, last4, expires_at, name, scopes)
      select $1, o.id, $3, $4, now() + make_interval(hours => 24 * $5), $6, $7 from organizations o where o.id = $2
      returning id, expires_at`,
-    [newId("tok"), organizationId, hashToken(token), token.slice(-4), expiresInDays ?? null, name ?? null, scopes],
+    [tokenId, organizationId, hashToken(token), token.slice(-4), expiresInDays ?? null, name ?? null, scopes],
   );
   if (!rows[0]) return undefined;
   const row = issuedRow.parse(rows[0]);

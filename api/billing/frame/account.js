@@ -5,7 +5,9 @@ const newSections = new Map();
 
 follow();
 document.addEventListener("focusout", () => setTimeout(replaceSections));
+document.addEventListener("selectionchange", () => setTimeout(replaceSections));
 document.addEventListener("keydown", moveInChart);
+for (const button of document.querySelectorAll("[data-copy]")) offerCopy(button);
 // The back button restores the old page, although its session may have ended.
 addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
 
@@ -33,11 +35,11 @@ function showStatus(text) {
   status.classList.toggle("on", text === "Live");
 }
 
-/** Replaces sections with their new versions. A section that has the keyboard focus waits until it loses it. */
+/** Replaces sections with their new versions. A section in use waits until it is no longer. */
 function replaceSections() {
   for (const [id, html] of newSections) {
     const old = document.getElementById(id);
-    if (old.contains(document.activeElement)) continue;
+    if (!old || isInUse(old)) continue;
     newSections.delete(id);
     if (old.dataset.html === html) continue;
     const made = new DOMParser().parseFromString(html, "text/html").getElementById(id);
@@ -46,6 +48,23 @@ function replaceSections() {
     old.replaceWith(made);
     for (const [index, details] of made.querySelectorAll("details").entries()) details.open = opened[index] ?? false;
   }
+}
+
+/** Whether a section has the keyboard focus, or a part of the text that a person selected. */
+function isInUse(section) {
+  if (section.contains(document.activeElement)) return true;
+  const selection = getSelection();
+  return !selection.isCollapsed && selection.containsNode(section, true);
+}
+
+/** Without this script, or without https, the text is copied by hand: one click selects all of it. */
+function offerCopy(button) {
+  if (!navigator.clipboard) return;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    button.textContent = "Copied";
+  });
 }
 
 /** Arrow keys, Home and End move between the days of a chart. The tab key stops at one day of each chart. */

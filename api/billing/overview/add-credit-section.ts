@@ -35,7 +35,7 @@ ${organizationField(organizationId)}
 <fieldset><legend>Amount</legend>
 ${amountsMils.map(
   (mils, index) =>
-    html`<label><input type="radio" name="mils" value="${mils}" required${index === preselected && html` checked`}><span>${dollars(mils).replace(".000", "")}</span></label>
+    html`<label><input type="radio" name="mils" value="${mils}" required${index === preselected && html` checked`}><span>${dollars(mils).replace(".00", "")}</span></label>
 `,
 )}</fieldset>
 <button>Continue to payment</button>

@@ -1,4 +1,4 @@
-import { amount, dollarText } from "../../pages/format.ts";
+import { amount, dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { organizationField } from "../frame/organization-field.ts";
 
@@ -15,7 +15,7 @@ export function lowBalanceSection(shown: {
   field: LowBalanceField | undefined;
 }): Html {
   const { organizationId, thresholdMils, field } = shown;
-  const value = field?.text ?? (thresholdMils === null ? "" : dollarText(thresholdMils).replace("$", ""));
+  const value = field?.text ?? (thresholdMils === null ? "" : dollars(thresholdMils).replace("$", ""));
   return html`<section id="low-balance-setting" class="setting" aria-labelledby="low-balance-title">
 <h2 id="low-balance-title">Low balance</h2>
 <p>While the balance is below this amount, the overview says so. When it comes below, your webhook gets an event.${thresholdMils !== null && html` Now: ${amount(thresholdMils)}.`}</p>

@@ -1,12 +1,15 @@
 import type { Config } from "../../../shared/config.ts";
 import type { Database } from "../../../shared/database/pool.ts";
+import { readOwnLimits } from "../../../shared/organizations/limits.ts";
 import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
 import { listEvents } from "../../../shared/webhooks/webhook-events.ts";
 import { readWebhook } from "../../../shared/webhooks/webhooks.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
+import { newForm, type SentForm } from "../../pages/form-fields.ts";
 import { html } from "../../pages/html.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account-handlers.ts";
+import { limitsSection } from "./limits-section.ts";
 import { type LowBalanceField, lowBalanceSection } from "./low-balance-section.ts";
 import { type WebhookField, webhookSection } from "./webhook-section.ts";
 
@@ -17,10 +20,13 @@ export interface SettingsParts {
   account: AccountHandlers;
   database: Database;
   config: Pick<Config, "WEBHOOK_TARGETS">;
+  /** Makes every API drop its cache of organizations and tokens. It is best effort: the entries expire by themselves. */
+  announce: () => Promise<void>;
 }
 
 /** What a form that was just sent adds to the page: the value that was refused and why, or a secret that is shown once. */
 export interface SettingsNews {
+  limits?: SentForm;
   lowBalance?: LowBalanceField;
   webhook?: WebhookField;
   secret?: string | undefined;
@@ -28,6 +34,7 @@ export interface SettingsNews {
 
 /** Messages for the address that a form leads back to. */
 const done = {
+  limits: "The limits are saved.",
   threshold: "The threshold is saved.",
   address: "The address of the webhook is saved. Its secret is the same.",
   removed: "The webhook is removed. Events that waited are not sent any more.",
@@ -49,8 +56,9 @@ export async function settingsView(
   { request, caller: { organizationId } }: PageRequest,
   news: SettingsNews,
 ): Promise<AccountView> {
-  const [thresholdMils, webhook, events] = await orPostgresUnavailable(
+  const [limits, thresholdMils, webhook, events] = await orPostgresUnavailable(
     Promise.all([
+      readOwnLimits(database, "organization", organizationId),
       readThreshold(database, organizationId),
       readWebhook(database, organizationId),
       listEvents(database, organizationId, eventsShown),
@@ -61,6 +69,7 @@ export async function settingsView(
     path: "/billing/settings",
     title: "Settings",
     body: html`${message !== undefined && html`<p class="notice" role="status">${message}</p>`}
+${limits && limitsSection(limits, news.limits ?? newForm)}
 ${lowBalanceSection({ organizationId, thresholdMils, field: news.lowBalance })}
 ${webhookSection({ organizationId, webhook, events, field: news.webhook, secret: news.secret, isOff: config.WEBHOOK_TARGETS === "none" })}`,
   };

@@ -48,7 +48,7 @@ test("the page shows the same balance, holds, plan and rate window as REST, and 
   const { text, headers } = await visitor.get("/billing");
   expect(headers.get("ratelimit")).toBeNull();
   const shown = readable(text);
-  expect(shown).toContain("Available $12.335 12,335 mils Balance $12.340 Held now $0.005 for 1 search");
+  expect(shown).toContain("Available $12.335 12,335 mils Balance $12.34 Held now $0.005 for 1 search");
   expect(shown).toContain("5 mils per search ($0.005)");
   // The two searches, or fewer if a new window has started since.
   expect(shown).toMatch(/Requests left (48|49|50) of 50/);
@@ -71,8 +71,10 @@ test("under load the numbers of one page view agree with each other, and at rest
     const shown = readable((await visitor.get("/billing")).text);
     const [, available = "", balance = "", held = "", searches = ""] =
       /Available \$\S+ (\S+) mils Balance \$(\S+) Held now \$(\S+) for (\S+) search/.exec(shown) ?? [];
-    const mils = (text: string) => Number(text.replace(/[.,]/g, ""));
-    return { available: mils(available), balance: mils(balance), held: mils(held), searches: Number(searches) };
+    const mils = (text: string) => Number(text.replaceAll(",", ""));
+    const fromDollars = (text: string) => Math.round(mils(text) * 1_000);
+    const [balanceMils, heldMils] = [fromDollars(balance), fromDollars(held)];
+    return { available: mils(available), balance: balanceMils, held: heldMils, searches: Number(searches) };
   };
   const over = new AbortController();
   const load = Promise.all(

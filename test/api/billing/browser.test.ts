@@ -62,7 +62,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     await page.goBack();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
-    expect(await page.getByText("$1.000").count()).toBe(0);
+    expect(await page.getByText("$1.00").count()).toBe(0);
     expect(await person.context.storageState()).toMatchObject({ cookies: [], origins: [] });
   });
 
@@ -74,7 +74,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     const { page } = person;
     await page.getByRole("link", { name: "All searches" }).focus();
     const { body } = await service.search(organization.token, { keyword: "coffee" });
-    await page.getByText("$65.870").first().waitFor();
+    await page.getByText("$65.87").first().waitFor();
     expect(await page.getByText(body.requestId).count()).toBe(0);
     await page.getByRole("link", { name: "All searches" }).blur();
     await page.getByText(body.requestId).waitFor();
@@ -194,7 +194,14 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       await check("a month");
       await page.getByText("Show the days as a table").click();
       await check("a month as a table");
-      for (const path of ["?topup=paid", "/searches?show=reversed", "/searches?show=grants&before=1", "/nothing"]) {
+      for (const path of [
+        "?topup=paid",
+        "/tokens",
+        "/settings?done=limits",
+        "/searches?show=reversed",
+        "/searches?show=grants&before=1",
+        "/nothing",
+      ]) {
         await page.goto(`${url}/billing${path}`);
         await check(path);
       }

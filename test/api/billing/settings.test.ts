@@ -168,7 +168,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       expect(await axeFindings(page)).toEqual([]);
       expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(320);
       await page.getByLabel("Threshold in US dollars").fill("many");
-      await page.getByRole("button", { name: "Save" }).first().click();
+      await page.getByRole("button", { name: "Save", exact: true }).first().click();
       await page.getByRole("alert").waitFor();
       expect(await axeFindings(page)).toEqual([]);
       // The refused form is answered with 400, which the console reports.

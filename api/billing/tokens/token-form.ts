@@ -1,0 +1,80 @@
+import { z } from "zod";
+import { newId } from "../../../shared/ids.ts";
+import { type Scope, scopes } from "../../../shared/organizations/scopes.ts";
+import { problemOf, type SentForm, textField } from "../../pages/form-fields.ts";
+import { html, type Html } from "../../pages/html.ts";
+import { organizationField } from "../frame/organization-field.ts";
+import { limitFields } from "../settings/limit-fields.ts";
+
+/** The form by which an account makes a token. */
+
+const nameLengthMax = 100;
+/** Days after which a token may expire. */
+const lifetimes = { "": "Never", "7": "In 7 days", "30": "In 30 days", "90": "In 90 days", "365": "In a year" };
+
+export const tokenId = z.string().regex(/^tok_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
+
+const scopeLabels: Record<Scope, string> = {
+  search: "Search: POST /v1/serp/search and the same over MCP. It spends credit.",
+  usage: "Usage: GET /v1/usage and the same over MCP.",
+  billing: "Account: sign in here, read everything, make and revoke tokens, set limits, add credit.",
+};
+
+/** The form; its id is that of the token to be made, so that the same form makes one token however often it is sent. */
+export function tokenForm(organizationId: string, sent: SentForm): Html {
+  const { values, problems } = sent;
+  const isNew = !values.has("id");
+  const chosen = values.getAll("scope");
+  const isChosen = (scope: Scope) => (isNew ? scope !== "billing" : chosen.includes(scope));
+  const lifetime = values.get("expires") ?? "";
+  return html`<form class="card form" method="post" action="/billing/tokens/create">
+${organizationField(organizationId)}
+<input type="hidden" name="id" value="${values.get("id") ?? newId("tok")}">
+${textField(sent, { name: "name", label: "Name", hint: "What people know it by: the program or the person that uses it.", attributes: html` maxlength="${nameLengthMax}" required` })}
+<fieldset class="choices"${problems.scope !== undefined && html` aria-describedby="scope-problem"`}><legend>It may</legend>
+${scopes.map(
+  (scope) =>
+    html`<label><input type="checkbox" name="scope" value="${scope}"${isChosen(scope) && html` checked`}> ${scopeLabels[scope]}</label>
+`,
+)}${problemOf(problems, "scope")}</fieldset>
+<div class="field"><label for="expires">It expires</label>
+<select id="expires" name="expires"${problems.expires !== undefined && html` aria-invalid="true" aria-describedby="expires-problem"`}>
+${Object.entries(lifetimes)
+  .toSorted(([first], [second]) => Number(first) - Number(second))
+  .map(
+    ([days, label]) => html`<option value="${days}"${days === lifetime && html` selected`}>${label}</option>\n`,
+  )}</select>
+${problemOf(problems, "expires")}</div>
+${limitFields(sent, { dayLimitMils: null, monthLimitMils: null })}
+<button>Create token</button>
+</form>`;
+}
+
+const tokenFields = z.object({
+  id: tokenId,
+  name: z.string().trim().min(1).max(nameLengthMax),
+  scope: z
+    .array(z.enum(scopes))
+    .min(1)
+    .transform((chosen) => scopes.filter((scope) => chosen.includes(scope))),
+  expires: z
+    .string()
+    .refine((days) => days in lifetimes)
+    .transform((days) => (days === "" ? undefined : Number(days))),
+});
+
+const expected: Record<string, string> = {
+  id: "The form is incomplete. Reload the page and try again.",
+  name: `Expected a name of 1 to ${nameLengthMax} characters.`,
+  scope: "Choose at least one thing that it may do.",
+  expires: "Choose one of the times.",
+};
+
+/** Reads the form, without its limits. @returns the terms, or what is wrong. */
+export function readTokenForm(form: URLSearchParams) {
+  const { data, error } = tokenFields.safeParse({ ...Object.fromEntries(form), scope: form.getAll("scope") });
+  const problems: Record<string, string> = {};
+  for (const { path } of error?.issues ?? []) problems[String(path[0])] = expected[String(path[0])] ?? "";
+  const terms = data && { tokenId: data.id, name: data.name, scopes: data.scope, expiresInDays: data.expires };
+  return { terms, problems };
+}
