@@ -11,6 +11,7 @@ import { firstCopy } from "./attacks/first-copy.ts";
 import { floodOfRefusals } from "./attacks/flood-of-refusals.ts";
 import { foreignCheckout } from "./attacks/foreign-checkout.ts";
 import { fullRedis } from "./attacks/full-redis.ts";
+import { hammeredLimits } from "./attacks/hammered-limits.ts";
 import { hungUpSearches } from "./attacks/hung-up-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { lastKilobyte } from "./attacks/last-kilobyte.ts";
@@ -47,6 +48,7 @@ const onUsualService: readonly Attack[] = [
   signatureFlood,
 ];
 const onOwnService: readonly Attack[] = [
+  hammeredLimits,
   plantedCookies,
   falseRefusals,
   slowCallers,

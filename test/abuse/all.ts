@@ -7,6 +7,7 @@ import { floodOfRefusals } from "./attacks/flood-of-refusals.ts";
 import { foreignCheckout } from "./attacks/foreign-checkout.ts";
 import { fullRedis } from "./attacks/full-redis.ts";
 import { halfOpenInbox } from "./attacks/half-open-inbox.ts";
+import { hammeredLimits } from "./attacks/hammered-limits.ts";
 import { hungUpSearches } from "./attacks/hung-up-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { keyedWithoutCredit } from "./attacks/keyed-without-credit.ts";
@@ -37,6 +38,7 @@ export const attacks: readonly Attack[] = [
   foreignCheckout,
   fullRedis,
   halfOpenInbox,
+  hammeredLimits,
   hungUpSearches,
   keyedAnswers,
   keyedWithoutCredit,
