@@ -54,7 +54,13 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
     });
     const migrations = (await postgrator.getMigrations()).toSorted((a, b) => a.version - b.version);
     const databaseVersion = await postgrator.getDatabaseVersion();
-    if (databaseVersion > (migrations.at(-1)?.version ?? 0)) return [];
+    const newest = migrations.at(-1)?.version ?? 0;
+    if (databaseVersion > newest) {
+      options.say?.(
+        `The database is of a newer release (migration ${databaseVersion}, this release ends with ${newest}) and is left as it is: start that release again, or use another database.`,
+      );
+      return [];
+    }
     const applied: Migration[] = [];
     for (const { target, isLastTransaction, isOutside } of partsOf(migrations)) {
       if (target < databaseVersion && !isLastTransaction) continue;

@@ -28,7 +28,7 @@ export interface LoggedProcessOptions {
   logPath: string;
   /** Folders. If a file in them changes, Node restarts the process. */
   watched?: readonly string[];
-  /** Formats a line of the log for the terminal. Without it, only warnings and errors appear there, as they are. */
+  /** Formats a line of the log for the terminal. Without it, only what warnings and errors say appears there. */
   format?: ((line: string) => string) | undefined;
   say: (line: string) => void;
 }
@@ -52,7 +52,7 @@ export async function startLoggedProcess(options: LoggedProcessOptions): Promise
       lastLines.push(line);
       if (lastLines.length > lastLinesMax) lastLines.shift();
       if (format) say(`${name}: ${format(line)}`);
-      else if (isWarning(line)) say(`${name}: ${line}`);
+      else if (isWarning(line)) say(readable(line));
     });
   }
   const exited = child.exited.then(async (reason) => {

@@ -58,8 +58,20 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
     return { url, port, pid: child.pid, folder: install.folder, exited: child.exited, kill: child.kill, stop };
   } catch (error) {
     await remove();
-    throw error;
+    throw explainVersion(error, install.folder);
   }
+}
+
+const otherVersion = /initialized by PostgreSQL version (\S+), which is not compatible with this version (\d+)/;
+
+/** Data of another major version of Postgres, in one sentence with what to do. */
+function explainVersion(error: unknown, folder: string): unknown {
+  const [, theirs, ours] = (error instanceof ServerNotStarted && otherVersion.exec(error.message)) || [];
+  if (theirs === undefined) return error;
+  return new ServerNotStarted(
+    `The database in ${folder} is of Postgres ${theirs}, and this release has Postgres ${ours}: start the release that made it, or delete the folder to begin with an empty one.`,
+    { cause: error },
+  );
 }
 
 /**

@@ -3,8 +3,9 @@
  * shared/config.ts read `process.env`; this one because it sets the environment of the processes that it starts.
  */
 import { mkdir, writeFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import { addressSettings, readAddresses } from "../config.ts";
 import { migrate } from "../database/migrate.ts";
 import { createProcessLogin } from "../database/process-login.ts";
@@ -12,6 +13,8 @@ import { ensureDemoToken } from "./demo-token.ts";
 import { claimPort, freePort } from "./ports.ts";
 import { processUrlOf, startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
+import { begin, print, printBox, say, warn } from "./start-output.ts";
+import { answerSignal, end, isStopping, stopAtEnd } from "./stop-all.ts";
 import type { LocalServer } from "./local-server.ts";
 import {
   exitMessage,
@@ -22,21 +25,20 @@ import {
 } from "./logged-process.ts";
 
 const checkout = join(import.meta.dirname, "..", "..");
-const folder = join(checkout, ".serpmill");
-const stopTimeoutMs = 25_000; // There are four processes, and each is killed after 5 s.
 const parentPollMs = 250;
 const workerPollMs = 50;
-const labelWidth = 12;
 
 // `npm run dev`: the API and the worker restart when a file of theirs changes, and their logs are shown in readable form.
-const isWatching = process.argv.includes("--watch");
+let isWatching = false;
+let folder = join(checkout, ".serpmill");
 
 const help = `npm start: runs Serpmill on this machine until Ctrl-C.
 npm run dev: the same; restarts the API and the worker when a file changes, and shows their logs.
 
 Starts a private Postgres and Redis on free ports of 127.0.0.1, migrates the database, starts the API and one
-worker, creates an organization with credit and a token, and prints a curl line that searches with it.
+worker, creates an organization with credit and a token, and prints where everything is and a curl line that searches.
 Its data, logs and token are in .serpmill/; delete that folder to start from scratch.
+npm start -- --folder PATH keeps them in another folder.
 
 Settings, all optional, from the environment:
   DATABASE_URL      use this Postgres instead of a private one; migrated as MIGRATION_DATABASE_URL if that is set
@@ -48,19 +50,14 @@ Settings, all optional, from the environment:
 All other settings (see .env.example) are passed to the API and the worker. A secret may also come from a file: NAME_FILE=PATH.
 `;
 
-// Everything that was started, in order. It is stopped in reverse: the worker first, Postgres last.
-const started: { name: string; stop: () => Promise<void> }[] = [];
-let stopping: Promise<void> | undefined;
-
 async function main(): Promise<void> {
   process.stdout.on("error", () => {}); // The terminal may be closed (SIGHUP); the processes still have to be stopped in order.
-  // Ctrl-C may arrive twice, from the terminal and from npm. Only the first counts.
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void end(0));
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, answerSignal);
   if (process.env.npm_lifecycle_event !== undefined) stopWithParent();
   try {
     await startAll();
   } catch (error) {
-    if (stopping === undefined) await end(1, reasonOf(error));
+    if (!isStopping()) await end(1, reasonOf(error));
   }
 }
 
@@ -71,15 +68,17 @@ function stopWithParent(): void {
 }
 
 async function startAll(): Promise<void> {
+  print("Starting Serpmill. Ctrl-C stops everything.\n");
   await mkdir(join(folder, "logs"), { recursive: true });
   const given = readAddresses();
   const { ownerUrl, processUrl } = await openPostgres(given);
   const redis = await openRedis(given.REDIS_URL);
   const addresses = { DATABASE_URL: processUrl, REDIS_URL: redis.api };
   const servers = { ...process.env, ...addressSettings(addresses) };
-  const applied = await migrate(ownerUrl);
+  begin("Migrations", "bringing the database up to date");
+  const applied = await migrate(ownerUrl, { say: (line) => warn("Migrations", line) });
   await createProcessLogin(ownerUrl, processUrl);
-  say("Migrations", applied.length > 0 ? `applied ${applied.join(", ")}` : "none needed");
+  say("Migrations", applied.length > 0 ? `applied ${applied.length}, up to ${applied.at(-1)}` : "none needed");
 
   const host = process.env.HOST || "127.0.0.1";
   const ports = {
@@ -91,6 +90,7 @@ async function startAll(): Promise<void> {
   const urlOf = (port: string) => `http://${["0.0.0.0", "::"].includes(host) ? "127.0.0.1" : host}:${port}`;
   const api = await startOne("API", "api", environment);
   const worker = await startOne("Worker", "worker", { ...environment, REDIS_URL: redis.worker });
+  begin("API, worker", "waiting until both are ready");
   await Promise.all([
     waitUntilReady(api, urlOf(ports.API_OPS_PORT)),
     waitUntilReady(worker, urlOf(ports.WORKER_OPS_PORT)),
@@ -98,8 +98,8 @@ async function startAll(): Promise<void> {
   say("API", `ready on ${urlOf(ports.API_PORT)}, metrics on ${urlOf(ports.API_OPS_PORT)}/metrics`);
   say("Worker", `ready, metrics on ${urlOf(ports.WORKER_OPS_PORT)}/metrics`);
   await waitUntilWorkerIsSeen(urlOf(ports.API_OPS_PORT));
-  await printExample(urlOf(ports.API_PORT), environment);
   await writeAddresses(addresses);
+  await printAddresses(urlOf(ports.API_PORT), environment);
 }
 
 /** The API accepts searches once it has read a worker's heartbeat, a moment after both are ready. */
@@ -112,9 +112,6 @@ async function waitUntilWorkerIsSeen(apiOpsUrl: string): Promise<void> {
 async function writeAddresses({ DATABASE_URL, REDIS_URL }: { DATABASE_URL: string; REDIS_URL: string }): Promise<void> {
   const file = join(folder, "env");
   await writeFile(file, `export DATABASE_URL='${DATABASE_URL}'\nexport REDIS_URL='${REDIS_URL}'\n`, { mode: 0o600 });
-  print(
-    `For the operator's commands:\n  . ${shortened(file)} && npm run --silent admin -- --help\n\nCtrl-C stops everything.`,
-  );
 }
 
 async function openPostgres(
@@ -124,6 +121,7 @@ async function openPostgres(
     const processUrl = useExisting("Postgres", "DATABASE_URL", given.DATABASE_URL);
     return { ownerUrl: given.MIGRATION_DATABASE_URL ?? processUrl, processUrl };
   }
+  begin("Postgres", "starting; the first start prepares a database");
   const server = await startPostgres({ folder: join(folder, "postgres"), durable: true });
   return { ownerUrl: keepRunning("Postgres", server), processUrl: processUrlOf(server.url) };
 }
@@ -131,6 +129,7 @@ async function openPostgres(
 async function openRedis(url: string | undefined): Promise<{ api: string; worker: string }> {
   if (url) return { api: useExisting("Redis", "REDIS_URL", url), worker: url };
   const options = { folder: join(folder, "redis"), durable: true, withUsers: true, say: sayOfRedis };
+  begin("Redis", "starting");
   const server = await startRedis(options);
   keepRunning("Redis", server);
   return server.urls;
@@ -142,7 +141,7 @@ function useExisting(name: string, settingName: string, url: string): string {
 }
 
 function keepRunning(name: string, server: LocalServer): string {
-  started.push({ name, stop: server.stop });
+  stopAtEnd(name, server.stop);
   void endWith(
     server.exited,
     (reason) => `${name} ended by itself (${reason}). Its log: ${join(server.folder, "log")}`,
@@ -155,7 +154,7 @@ async function claim(settingName: string, usual: number, host: string): Promise<
   const wanted = Number(process.env[settingName] || usual);
   if (!(Number.isInteger(wanted) && wanted >= 0)) throw new Error(`${settingName}: expected a port number`);
   const port = await claimPort(wanted === 0 ? await freePort() : wanted, host);
-  if (wanted !== 0 && port !== wanted) say("Ports", `${wanted} (${settingName}) is in use; using ${port}`);
+  if (wanted !== 0 && port !== wanted) warn("Ports", `${wanted} (${settingName}) is in use; using ${port}`);
   return String(port);
 }
 
@@ -168,28 +167,33 @@ async function startOne(name: string, part: string, environment: NodeJS.ProcessE
     environment,
     logPath,
     ...(isWatching && { watched: [join(checkout, part), join(checkout, "shared")], format: await openLogFormat() }),
-    say: isWatching ? print : (line) => say("", line),
+    say: isWatching ? print : (line) => warn(name, line),
   });
-  started.push({ name, stop: child.stop });
+  stopAtEnd(name, child.stop);
   void endWith(child.exited, (reason) => exitMessage(child, reason), child);
-  say(name, `starting (log in ${shortened(logPath)})`);
+  begin(name, `starting (log in ${shortened(logPath)})`);
   return child;
 }
 
-async function printExample(apiUrl: string, environment: NodeJS.ProcessEnv): Promise<void> {
+async function printAddresses(apiUrl: string, environment: NodeJS.ProcessEnv): Promise<void> {
   const tokenFile = join(folder, "token");
+  begin("Token", "looking for one that works");
   const { token, isNew } = await ensureDemoToken(apiUrl, tokenFile, environment);
   say(
     "Token",
     `${isNew ? "created with a new organization, stored" : "reused from the last start,"} in ${shortened(tokenFile)}`,
   );
+  printBox("Serpmill is running", [
+    ["API", apiUrl],
+    ["Token", token],
+    ["Reference", `${apiUrl}/docs`],
+    ["Account", `${apiUrl}/billing`],
+    ["Agents", `${apiUrl}/mcp`],
+  ]);
   const header = `-H 'Authorization: Bearer ${token}'`;
   const body = `-H 'Content-Type: application/json' -d '{"keyword":"best coffee beans"}'`;
   print(`\nRun a search:\n  curl -s ${apiUrl}/v1/serp/search ${header} ${body}`);
-  print(`Check the remaining credit:\n  curl -s ${apiUrl}/v1/usage ${header}`);
-  print(
-    `Open in a browser: ${apiUrl}/docs (API reference), ${apiUrl}/billing (billing page). MCP for agents: ${apiUrl}/mcp`,
-  );
+  print(`Operator's commands:\n  . ${shortened(join(folder, "env"))} && npm run --silent admin -- --help\n`);
 }
 
 /** If one of the processes ends by itself, stops all others and prints the reason. */
@@ -199,24 +203,7 @@ async function endWith(
   child?: LoggedProcess,
 ): Promise<void> {
   const reason = await exited;
-  if (stopping === undefined) await end(child?.process.exitCode || 1, describe(reason));
-}
-
-function end(exitCode: number, reason?: string): Promise<void> {
-  stopping ??= stopAll(exitCode, reason);
-  return stopping;
-}
-
-// A process that is just starting is not on the list yet. Its guard stops it once this process has ended.
-async function stopAll(exitCode: number, reason?: string): Promise<void> {
-  if (reason !== undefined) print(`\n${reason}`);
-  if (started.length > 0) print("\nStopping");
-  setTimeout(() => process.exit(exitCode || 1), stopTimeoutMs);
-  for (let last = started.pop(); last !== undefined; last = started.pop()) {
-    await last.stop();
-    say(last.name, "stopped");
-  }
-  process.exit(exitCode);
+  if (!isStopping()) await end(child?.process.exitCode || 1, describe(reason));
 }
 
 // Some errors, such as those of fetch, only say in their cause what failed.
@@ -232,13 +219,14 @@ function shortened(path: string): string {
   return fromCheckout.startsWith("..") ? path : fromCheckout;
 }
 
-const sayOfRedis = (line: string) => say("Redis", line);
-
-const say = (label: string, text: string) => print(`${label.padEnd(labelWidth)}${text}`);
-
-const print = (text: string) => void process.stdout.write(`${text}\n`);
+const sayOfRedis = (line: string) => begin("Redis", line);
 
 if (import.meta.main) {
-  if (process.argv.includes("--help")) process.stdout.write(help);
+  const { values: given } = parseArgs({
+    options: { help: { type: "boolean" }, watch: { type: "boolean" }, folder: { type: "string" } },
+  });
+  isWatching = given.watch === true;
+  if (given.folder !== undefined) folder = resolve(given.folder);
+  if (given.help) process.stdout.write(help);
   else await main();
 }

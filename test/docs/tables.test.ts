@@ -68,6 +68,7 @@ test("every setting that a page names exists", () => {
     "POSTGRES_PASSWORD", // An .env from before the files of docker compose has it.
     "TEST_SERVERS",
     "CHROMIUM_PATH",
+    "NO_COLOR", // A convention of terminals: https://no-color.org.
     "CREATEROLE",
   ]);
   const files = [...sources("*.md", "docs/**/*.md", "deploy/**/*")];

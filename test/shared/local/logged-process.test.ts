@@ -41,6 +41,15 @@ test("a watched process restarts when a file changes, and its lines are shown as
   await stop();
 });
 
+test("a warning of a process that is not watched is shown by what it says, and the log has it whole", async () => {
+  const line = '{"level":40,"msg":"Redis is slow","err":{"message":"no answer"},"requestId":"req_1"}';
+  const { shown, stop, lastLines } = await start("warning", line, false);
+  await eventually(async () => shown.length > 0);
+  expect(shown).toEqual(["Redis is slow: no answer"]);
+  expect(lastLines).toEqual([line]);
+  await stop();
+});
+
 test("of a process that is not watched, only warnings and errors are shown", async () => {
   const { shown, stop, lastLines } = await start("plain", '{"level":30,"msg":"started"}', false);
   await eventually(async () => lastLines.length > 0);
