@@ -25,6 +25,7 @@ import type { AddCredit } from "./overview/add-credit-section.ts";
 import { liveOverview, writeOverview } from "./overview/overview.ts";
 import { beginTopUp } from "./overview/top-up.ts";
 import { sendCsvExport } from "./searches/export-csv.ts";
+import { writeSearch } from "./searches/search-page.ts";
 import { liveSearches, writeSearches } from "./searches/searches.ts";
 import { PageWindow } from "./session/page-window.ts";
 import { Sessions } from "./session/sessions.ts";
@@ -109,6 +110,7 @@ export function openBilling(parts: {
         "/billing/searches/live",
         handleLiveUpdates(live, (request) => liveSearches(reads, request)),
       ),
+      get("/billing/searches/:requestId", account.page(writeSearch({ reads }))),
       get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
       get("/billing/tokens", account.page(tokens.list)),
       post("/billing/tokens/create", account.form(tokens.create)),

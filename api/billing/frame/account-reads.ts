@@ -1,15 +1,20 @@
 import { type DayFigures, readDays } from "../../../shared/credits/days.ts";
-import { type HistoryEntry, readHistory } from "../../../shared/credits/history.ts";
+import { readHistory } from "../../../shared/credits/history.ts";
+import { Turns } from "../../../shared/concurrency/turns.ts";
 import type { RateWindow } from "../../../shared/credits/admit.ts";
 import type { CreditState } from "../../../shared/credits/holds.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { type Caller, showOrganization } from "../../../shared/organizations/organizations.ts";
+import { listTokens } from "../../../shared/organizations/tokens.ts";
 import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
 import type { Clock } from "../../../shared/redis/clock.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
 import type { ReadUsage } from "../../read-usage.ts";
-import type { HistoryView } from "../searches/history-view.ts";
+import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
+import { type HistoryView, isFinding } from "../searches/history-view.ts";
+import { type Entries, readEntries, withSearches } from "../searches/read-entries.ts";
+import { readSearch, type ShownSearch } from "../searches/read-search.ts";
 
 const daysShown = 30;
 const latestShown = 6;
@@ -27,16 +32,14 @@ export interface Credit {
 /** What an organization did of late. It is read completely before any of it is written. */
 export interface Activity {
   days: DayFigures[];
-  latest: HistoryEntry[];
+  latest: SearchEntry[];
   /** The balance below which the payer is notified; null for none. */
   thresholdMils: number | null;
 }
 
 /** One page of the history. */
-export interface History {
+export interface History extends Entries {
   view: HistoryView;
-  entries: HistoryEntry[];
-  hasOlder: boolean;
 }
 
 export interface AccountReads {
@@ -49,12 +52,18 @@ export interface AccountReads {
   readName: (caller: Caller) => Promise<string>;
   /** Reads the last days and the latest entries from Postgres. @throws {CallerError} `unavailable`. */
   readActivity: (organizationId: string) => Promise<Activity>;
+  /** Reads the tokens of an organization from Postgres, the oldest first. @throws {CallerError} `unavailable`. */
+  listTokens: (organizationId: string) => ReturnType<typeof listTokens>;
+  /** Reads one search from Postgres; undefined if the organization has none with this id that ended. @throws {CallerError} `unavailable`. */
+  readSearch: (organizationId: string, requestId: string) => Promise<ShownSearch | undefined>;
   /** Reads one page of the history from Postgres. @throws {CallerError} `unavailable`. */
   readHistory: (organizationId: string, view: HistoryView) => Promise<History>;
 }
 
 export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; database: Database }): AccountReads {
   const { readUsage, clock, database } = parts;
+  // What is found among 10,000 rows takes longer than a page. Those who only turn pages do not wait for it.
+  const finds = new Turns();
   return {
     readCredit: async (caller) => {
       const { creditBalanceMils, window, creditState: state } = await readUsage(caller, true);
@@ -70,15 +79,17 @@ export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; da
     readActivity: async (organizationId) => {
       const latest = readHistory(database, organizationId, { filter: "all", before: undefined, limit: latestShown });
       const threshold = readThreshold(database, organizationId);
-      const read = Promise.all([readDays(database, organizationId, daysShown), latest, threshold]);
+      const searched = latest.then((entries) => withSearches(database, organizationId, entries));
+      const read = Promise.all([readDays(database, organizationId, daysShown), searched, threshold]);
       const [days, entries, thresholdMils] = await orPostgresUnavailable(read);
       return { days, latest: entries, thresholdMils };
     },
+    listTokens: (organizationId) => orPostgresUnavailable(listTokens(database, organizationId)),
+    readSearch: (organizationId, requestId) =>
+      finds.run(() => orPostgresUnavailable(readSearch(database, organizationId, requestId))),
     readHistory: async (organizationId, view) => {
-      // One more than the page shows, to know whether there are older entries.
-      const page = { ...view, limit: entriesPerPage + 1 };
-      const entries = await orPostgresUnavailable(readHistory(database, organizationId, page));
-      return { view, entries: entries.slice(0, entriesPerPage), hasOlder: entries.length > entriesPerPage };
+      const read = () => orPostgresUnavailable(readEntries(database, organizationId, view, entriesPerPage));
+      return { view, ...(await (isFinding(view) ? finds.run(read) : read())) };
     },
   };
 }

@@ -30,7 +30,10 @@ export interface LiveSection {
 export interface LiveSections {
   /** Sections that show the credit. They are sent when they differ from those of the poll before. */
   ofCredit: (credit: Credit) => LiveSection[];
-  /** Sections that show the ledger. They are read and sent when it has a new entry. */
+  /**
+   * Sections that show the ledger. They are read when it has a new entry, and once more after that, because what was searched is
+   * written a moment later. They are sent when they differ.
+   */
   ofLedger: (credit: Credit) => Promise<LiveSection[]>;
 }
 
@@ -89,7 +92,7 @@ async function sendUpdates(
   const closed = new AbortController();
   response.once("close", () => closed.abort());
   const ended = AbortSignal.any([closed.signal, draining, AbortSignal.timeout(streamMsMax)]);
-  let sent: { version: number; ofCredit: string } | undefined;
+  let sent: { version: number; ofCredit: string; ofLedger: string; isAgain: boolean } | undefined;
   // A browser that disconnected while the stream was opened emits no "close" any more.
   while (!ended.aborted && !response.closed) {
     const caller = (await sessions.isOpen(session)) ? await sessions.callerOf(session, response) : undefined;
@@ -99,12 +102,14 @@ async function sendUpdates(
     const ofCredit = sections.ofCredit(credit).map(eventOf).join("");
     // A browser that reads more slowly than the account changes skips some updates.
     if (!response.writableNeedDrain) {
-      if (sent?.version !== version) {
-        const ofLedger = await streams.reads.run(() => sections.ofLedger(credit));
-        response.write(ofLedger.map(eventOf).join(""));
+      const isAgain = sent?.version === version;
+      let ofLedger = sent?.ofLedger ?? "";
+      if (!isAgain || sent?.isAgain === false) {
+        ofLedger = (await streams.reads.run(() => sections.ofLedger(credit))).map(eventOf).join("");
+        if (sent?.ofLedger !== ofLedger) response.write(ofLedger);
       }
       if (sent?.ofCredit !== ofCredit) response.write(ofCredit);
-      sent = { version, ofCredit };
+      sent = { version, ofCredit, ofLedger, isAgain };
     }
     await sleep(pollMs, undefined, { signal: ended }).catch(() => undefined);
   }

@@ -2,15 +2,17 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { stringify } from "csv-stringify/sync";
 import { Turns } from "../../../shared/concurrency/turns.ts";
-import { type HistoryEntry, type HistoryFilter, readHistory } from "../../../shared/credits/history.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
+import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
+import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
-import { readHistoryView } from "./history-view.ts";
+import { type HistoryView, readHistoryView } from "./history-view.ts";
+import { type Entries, readEntries } from "./read-entries.ts";
 
 const rowsMax = 100_000;
 const rowsPerRead = 1_000;
@@ -19,30 +21,43 @@ const downloadMsMax = 60_000;
 const processDownloadsMax = 20;
 const retryAfterMs = 5_000;
 
-const columns = ["time_utc", "outcome", "id", "reason", "mils"] as const;
-type Row = Record<(typeof columns)[number], string | number>;
+const ledgerColumns = ["time_utc", "outcome", "id", "reason", "mils"] as const;
+/** Empty for an entry that the search log does not have. */
+const searchColumns = [
+  "keyword",
+  "country",
+  "language",
+  "device",
+  "location",
+  "depth",
+  "duration_ms",
+  "token",
+] as const;
+type LedgerRow = Record<(typeof ledgerColumns)[number], string | number>;
+type SearchRow = Record<(typeof searchColumns)[number], string | number>;
 
 /**
- * GET /billing/searches.csv: the filtered history, newest first. In a file with the whole history, the mils add up to the
- * balance.
+ * GET /billing/searches.csv: the filtered history, or what is found in it, newest first. In a file with the whole history, the
+ * mils add up to the balance.
  */
 export function sendCsvExport({ pages, database }: { pages: PageSender; database: Database }) {
   const downloading = new Set<string>();
   // One read of the ledger at a time, and only while a reader takes what was read: one that stops delays no other download.
   const reads = new Turns();
-  const read: ReadEntries = (organizationId, page) => reads.run(() => readHistory(database, organizationId, page));
+  const read: ReadEntries = (organizationId, view) =>
+    reads.run(() => readEntries(database, organizationId, view, rowsPerRead));
   return async ({ request, response, caller: { organizationId } }: AccountRequest) => {
-    const { filter } = readHistoryView(request);
+    const view = readHistoryView(request);
     if (downloading.has(organizationId))
       throw new CallerError("rate_limited", { reason: "downloads", limit: 1, retryAfterMs });
     if (downloading.size >= processDownloadsMax) throw unavailable("too_many_downloads", retryAfterMs);
     downloading.add(organizationId);
     try {
-      const chunks = csvChunks(read, organizationId, filter);
+      const chunks = csvChunks(read, organizationId, view);
       const first = await chunks.next(); // A failure up to here is still sent as an error page.
       pages.setHeaders(response);
       response.setHeader("Content-Type", "text/csv; charset=utf-8");
-      response.setHeader("Content-Disposition", `attachment; filename="serpmill-${filter}.csv"`);
+      response.setHeader("Content-Disposition", `attachment; filename="serpmill-${view.filter}.csv"`);
       const text = Readable.from(prepend(first.value ?? "", chunks));
       await pipeline(text, response, { signal: AbortSignal.timeout(downloadMsMax) }).catch(() => {
         // The status line is out, so only a broken connection can report that the file is incomplete.
@@ -60,24 +75,43 @@ async function* prepend(first: string, rest: AsyncIterable<string>) {
   yield* rest;
 }
 
-type ReadEntries = (
-  organizationId: string,
-  page: { filter: HistoryFilter; before: number | undefined; limit: number },
-) => Promise<HistoryEntry[]>;
+type ReadEntries = (organizationId: string, view: HistoryView) => Promise<Entries>;
 
-async function* csvChunks(read: ReadEntries, organizationId: string, filter: HistoryFilter): AsyncGenerator<string> {
-  let before: number | undefined;
-  for (let rows = 0; rows < rowsMax; rows += rowsPerRead) {
-    const entries = await orPostgresUnavailable(read(organizationId, { filter, before, limit: rowsPerRead }));
+async function* csvChunks(read: ReadEntries, organizationId: string, view: HistoryView): AsyncGenerator<string> {
+  let before: string | undefined;
+  let header = true;
+  for (let rows = 0; rows < rowsMax; ) {
+    const { entries, older } = await orPostgresUnavailable(read(organizationId, { ...view, before }));
     // A text that a spreadsheet would run as a formula is escaped.
-    const options = { columns: [...columns], header: rows === 0, escape_formulas: true };
-    yield stringify(entries.map(rowOf), options);
-    if (entries.length < rowsPerRead) return;
-    before = entries.at(-1)?.version;
+    const options = { columns: [...ledgerColumns, ...searchColumns], header, escape_formulas: true };
+    yield stringify(
+      entries.map((entry) => ({ ...ledgerPart(entry), ...searchPart(entry.search) })),
+      options,
+    );
+    if (older === undefined) return;
+    before = older;
+    header = false;
+    rows += entries.length;
   }
 }
 
-function rowOf(entry: HistoryEntry): Row {
+function searchPart(search: LoggedSearch | undefined): Partial<SearchRow> {
+  if (!search) return {};
+  const { keyword, language, device, location, depth } = search.query;
+  const token = search.token?.name ?? search.token?.tokenId ?? "";
+  return {
+    keyword,
+    country: location.slice(location.lastIndexOf(",") + 1),
+    language,
+    device,
+    location,
+    depth,
+    duration_ms: search.durationMs,
+    token,
+  };
+}
+
+function ledgerPart(entry: SearchEntry): LedgerRow {
   const row = { time_utc: entry.at.toISOString(), outcome: entry.outcome };
   switch (entry.outcome) {
     case "charged":

@@ -1,8 +1,10 @@
 import { type HistoryFilter, historyFilters } from "../../../shared/credits/history.ts";
+import { scannedMax } from "../../../shared/search-log/find-searches.ts";
+import { count } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { History } from "../frame/account-reads.ts";
 import { historyTable } from "./history-table.ts";
-import { type HistoryView, historyViewQuery } from "./history-view.ts";
+import { type HistoryView, historyViewQuery, isFinding } from "./history-view.ts";
 import { filterLabels } from "./labels.ts";
 
 /** One page of the searches and the added credit: what each search was charged, or why it was not. */
@@ -10,30 +12,37 @@ export function historySection(history: History): Html {
   const { view, entries } = history;
   return html`<section id="history" aria-label="History">
 <div class="head"><nav class="filters" aria-label="Show">${historyFilters.map((filter) => filterLink(filter, view))}</nav><a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a></div>
-${entries.length > 0 ? historyTable(entries) : emptyMessage(view)}
+${entries.length > 0 ? historyTable(entries) : emptyMessage(history)}
+${history.isCutShort && html`<p class="aside">${count(scannedMax)} searches were looked at for this page. Older ones may match too.</p>`}
 ${pager(history)}
 </section>`;
 }
 
 function filterLink(filter: HistoryFilter, view: HistoryView): Html {
   const current = filter === view.filter && html` aria-current="page"`;
-  const address = `/billing/searches?${historyViewQuery({ filter, before: undefined })}`;
+  const address = `/billing/searches?${historyViewQuery({ ...view, filter, before: undefined })}`;
   return html`<a href="${address}"${current}>${filterLabels[filter]}</a>`;
 }
 
-function emptyMessage({ filter, before }: HistoryView): Html {
-  const text =
-    before !== undefined
-      ? "There are no older entries."
-      : filter === "all"
-        ? "No searches yet. The first one appears here once it is answered."
-        : `There are no entries under “${filterLabels[filter]}”.`;
-  return html`<p class="nothing">${text}</p>`;
+function emptyMessage({ view, isCutShort }: History): Html {
+  return html`<p class="nothing">${emptyText(view, isCutShort)}</p>`;
 }
 
-function pager({ view, entries, hasOlder }: History): Html | false {
+function emptyText(view: HistoryView, isCutShort: boolean): string {
+  const { filter, before, find } = view;
+  if (find?.startsWith("req_")) return "There is no search with this ID that has ended.";
+  if (isFinding(view)) {
+    if (isCutShort) return "Nothing was found so far.";
+    return "Nothing was found. Only searches of which the keyword is still kept can be found.";
+  }
+  if (before !== undefined) return "There are no older entries.";
+  if (filter === "all") return "No searches yet. The first one appears here once it is answered.";
+  return `There are no entries under “${filterLabels[filter]}”.`;
+}
+
+function pager({ view, older }: History): Html | false {
   const hasNewer = view.before !== undefined;
-  if (!hasNewer && !hasOlder) return false;
-  const address = (before: number | undefined) => `/billing/searches?${historyViewQuery({ ...view, before })}`;
-  return html`<nav class="pager" aria-label="Pages">${hasNewer && html`<a class="button" href="${address(undefined)}">Newest</a>`}${hasOlder && html`<a class="button" href="${address(entries.at(-1)?.version)}">Older</a>`}</nav>`;
+  if (!hasNewer && older === undefined) return false;
+  const address = (before: string | undefined) => `/billing/searches?${historyViewQuery({ ...view, before })}`;
+  return html`<nav class="pager" aria-label="Pages">${hasNewer && html`<a class="button" href="${address(undefined)}">Newest</a>`}${older !== undefined && html`<a class="button" href="${address(older)}">Older</a>`}</nav>`;
 }

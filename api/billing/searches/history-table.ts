@@ -1,41 +1,68 @@
 import type { HistoryEntry } from "../../../shared/credits/history.ts";
+import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
+import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
 import { count, dayOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
+import { tokenLabel } from "./find-form.ts";
 import { refundLabels, reversalLabels } from "./labels.ts";
 
-/** Entries of the history, the newest first. */
-export function historyTable(entries: readonly HistoryEntry[]): Html {
+/** Entries of the history, the newest first. Each search leads to its own page. */
+export function historyTable(entries: readonly SearchEntry[]): Html {
   return html`<table class="history">
-<thead><tr><th scope="col">When (UTC)</th><th scope="col">What</th><th scope="col" class="number">Mils</th></tr></thead>
+<thead><tr><th scope="col">When (UTC)</th><th scope="col">What</th><th scope="col" class="more">Token</th><th scope="col" class="more number">Took</th><th scope="col" class="number">Mils</th></tr></thead>
 <tbody>
 ${entries.map(row)}</tbody>
 </table>`;
 }
 
-function row(entry: HistoryEntry): Html {
-  const { title, why, id, amount } = textOf(entry);
+function row(entry: SearchEntry): Html {
+  const { search } = entry;
+  const { title, why, amount } = outcomeOf(entry);
   return html`<tr>
 <td class="when"><time datetime="${entry.at.toISOString()}">${dayOf(entry.at)} <span>${timeOf(entry.at)}</span></time></td>
-<td><span class="outcome ${entry.outcome}">${title}</span> ${why && html`<span class="why">${why}</span>`}<code>${id}</code></td>
+<td>${search && html`<a class="keyword" href="${searchAddress(search.requestId)}">${search.query.keyword}</a> <span class="why">${placeOf(search)}</span> `}<span class="outcome ${entry.outcome}">${title}</span> ${why && html`<span class="why">${why}</span>`}${idOf(entry)}</td>
+<td class="more">${search?.token ? tokenLabel(search.token) : ""}</td>
+<td class="more number">${search && seconds(search.durationMs)}</td>
 <td class="number">${amount}</td>
 </tr>
 `;
 }
 
-function textOf(entry: HistoryEntry): { title: string; why: string | undefined; id: string; amount: Html | string } {
+/** An entry without a keyword leads to its page by its id. */
+function idOf(entry: SearchEntry): Html {
+  if (!("requestId" in entry)) return html`<code>${entry.grantId}</code>`;
+  const { requestId, search } = entry;
+  return search
+    ? html`<code>${requestId}</code>`
+    : html`<code><a href="${searchAddress(requestId)}">${requestId}</a></code>`;
+}
+
+export const searchAddress = (requestId: string) => `/billing/searches/${requestId}`;
+
+/** `Berlin, Germany · German · mobile · 20 results` */
+function placeOf({ query: { location, language, device, depth } }: LoggedSearch): string {
+  return [location.replaceAll(",", ", "), language, device, `${depth} ${depth === 1 ? "result" : "results"}`].join(
+    " · ",
+  );
+}
+
+/** `0.42 s` */
+export const seconds = (ms: number) => `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+
+/** How an entry ended, in words: what it is, why, and its mils. */
+export function outcomeOf(entry: HistoryEntry): { title: string; why: string | undefined; amount: Html | string } {
   switch (entry.outcome) {
     case "charged":
-      return { title: "Charged", why: undefined, id: entry.requestId, amount: `−${count(entry.chargedMils)}` };
+      return { title: "Charged", why: undefined, amount: `−${count(entry.chargedMils)}` };
     case "refunded":
-      return { title: "Not charged", why: refundLabels[entry.reason], id: entry.requestId, amount: "0" };
+      return { title: "Not charged", why: refundLabels[entry.reason], amount: "0" };
     case "reversed":
       return {
         title: "Credited back",
         why: reversalLabels[entry.reason],
-        id: entry.requestId,
         amount: html`<s>−${count(entry.chargedMils)}</s> 0`,
       };
     default:
-      return { title: "Credit added", why: entry.note, id: entry.grantId, amount: `+${count(entry.grantedMils)}` };
+      return { title: "Credit added", why: entry.note, amount: `+${count(entry.grantedMils)}` };
   }
 }

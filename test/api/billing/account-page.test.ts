@@ -104,8 +104,11 @@ test("each search shows its charge, or the reason why it was not charged", async
   const answered = await service.search(organization.token, { keyword: "coffee" });
   const visitor = await signIn(organization);
   const shown = readable((await visitor.get("/billing")).text);
-  expect(shown).toContain(`Charged ${answered.body.requestId} −5`);
-  expect(shown).toContain(`Not charged The search provider failed ${failed.body.requestId} 0`);
+  // The token and the duration follow once they are written.
+  expect(shown).toMatch(new RegExp(`Charged ${answered.body.requestId} (smk_\\S+ [\\d.]+ s )?−5`));
+  expect(shown).toMatch(
+    new RegExp(`Not charged The search provider failed ${failed.body.requestId} (smk_\\S+ [\\d.]+ s )?0`),
+  );
   expect(shown).toContain("Credit added test grant_");
   const only = readable((await visitor.get("/billing/searches?show=refunded")).text);
   expect(only).toContain(failed.body.requestId);
@@ -142,7 +145,7 @@ test("an operator's note is shown as text, and no spreadsheet runs it as a formu
 
   const csv = (await visitor.get("/billing/searches.csv")).text;
   expect(csv).toContain(`"'=HYPERLINK(""http://evil.example"",""x"")"`);
-  for (const note of ["'+1", "'-1", "'@x"]) expect(csv).toContain(`,${note},10\n`);
+  for (const note of ["'+1", "'-1", "'@x"]) expect(csv).toContain(`,${note},10,`);
   expect(csv).toContain('"a,b\nc"');
 });
 
@@ -155,10 +158,10 @@ test("the CSV has every entry of its filter, and the mils of the whole history a
   expect(whole.headers.get("content-disposition")).toBe('attachment; filename="serpmill-all.csv"');
   expect(whole.headers.get("cache-control")).toBe("no-store");
   const [head, ...rows] = whole.text.trimEnd().split("\n");
-  expect(head).toBe("time_utc,outcome,id,reason,mils");
+  expect(head).toMatch(/^time_utc,outcome,id,reason,mils,/);
   expect(rows.length).toBeGreaterThan(2_000); // More than one read of the ledger.
   const { creditBalanceMils } = (await service.usage(organization.token)).body;
-  expect(rows.reduce((sum, row) => sum + Number(row.split(",").at(-1)), 0)).toBe(creditBalanceMils);
+  expect(rows.reduce((sum, row) => sum + Number(row.split(",")[4]), 0)).toBe(creditBalanceMils);
 
   const reversed = (await visitor.get("/billing/searches.csv?show=reversed")).text.trimEnd().split("\n").slice(1);
   expect(reversed.length).toBeGreaterThan(5);

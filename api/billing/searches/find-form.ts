@@ -1,0 +1,47 @@
+import { html, type Html } from "../../pages/html.ts";
+import { keywordCharactersMax } from "../../../shared/query/query.ts";
+import type { HistoryView } from "./history-view.ts";
+import { isFinding } from "./history-view.ts";
+
+/** A token by which searches can be found. */
+export interface FindableToken {
+  tokenId: string;
+  name: string | null;
+  last4: string;
+  revokedAt: Date | null;
+}
+
+// A list of more is of no use. Searches of any token are found by its id in the address, as the page of the tokens links them.
+const tokensMax = 100;
+
+/** The form that finds searches. It is outside of the section that changes, so that nobody's typing is lost. */
+export function findForm(view: HistoryView, tokens: readonly FindableToken[]): Html {
+  const { filter, find = "", tokenId } = view;
+  const newest = tokens.toReversed();
+  const listed = newest.filter((token, at) => at < tokensMax || token.tokenId === tokenId);
+  return html`<form class="find" role="search" action="/billing/searches">
+${filter !== "all" && html`<input type="hidden" name="show" value="${filter}">`}
+<label>Keyword or request ID <input type="search" name="find" value="${find}" maxlength="${keywordCharactersMax}" autocomplete="off"></label>
+<label>Token <select name="token"><option value="">Any</option>${listed.map((token) => option(token, tokenId))}</select></label>
+<button>Find</button>${isFinding(view) && html` <a class="button" href="/billing/searches">Show all</a>`}
+</form>`;
+}
+
+function option(token: FindableToken, chosen: string | undefined): Html {
+  const { tokenId } = token;
+  const revoked = token.revokedAt ? ", revoked" : "";
+  return html`<option value="${tokenId}"${tokenId === chosen && html` selected`}>${tokenLabel(token)}${revoked}</option>`;
+}
+
+/** The name of a token, or its last characters, or its id once its organization is erased. */
+export function tokenLabel({
+  name,
+  last4,
+  tokenId,
+}: {
+  name: string | null;
+  last4: string | null;
+  tokenId: string;
+}): string {
+  return name ?? (last4 ? `smk_…${last4}` : tokenId);
+}

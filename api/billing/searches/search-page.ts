@@ -1,0 +1,82 @@
+import { CallerError } from "../../../shared/errors.ts";
+import { requestId as requestIdSchema } from "../../../shared/ids.ts";
+import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
+import { count, dayOf, timeOf } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
+import type { AccountView } from "../frame/account-frame.ts";
+import type { PageRequest } from "../frame/account-handlers.ts";
+import type { AccountReads } from "../frame/account-reads.ts";
+import { answerSection } from "./answer-section.ts";
+import { tokenLabel } from "./find-form.ts";
+import { outcomeOf, seconds } from "./history-table.ts";
+import type { ShownSearch } from "./read-search.ts";
+
+/**
+ * GET /billing/searches/:requestId: what was searched, what it cost and why, and its answer while that is kept.
+ * @throws {CallerError} `not_found` also for a search of another organization.
+ */
+export function writeSearch({ reads }: { reads: AccountReads }) {
+  return async ({ request, caller }: PageRequest): Promise<AccountView> => {
+    const read = requestIdSchema.safeParse(request.params["requestId"]);
+    const shown = read.success ? await reads.readSearch(caller.organizationId, read.data) : undefined;
+    if (!read.success || !shown) throw new CallerError("not_found");
+    const { entry, answer } = shown;
+    return {
+      path: "/billing/searches",
+      title: entry.search?.query.keyword ?? "Search",
+      body: html`<p class="back"><a href="/billing/searches">All searches</a></p>
+${outcomeSection(shown, read.data)}
+${entry.search ? querySection(entry.search) : notLogged}
+${answerSection(answer, shown)}`,
+    };
+  };
+}
+
+const notLogged = html`<section aria-labelledby="query-title"><h2 id="query-title">Query</h2>
+<p class="nothing">What was searched is not kept any more, or was never written.</p></section>`;
+
+function outcomeSection({ entry, ledger }: ShownSearch, requestId: string): Html {
+  const { title, why, amount } = outcomeOf(entry);
+  return html`<section class="panel" aria-labelledby="outcome-title">
+<h2 id="outcome-title"><span class="outcome ${entry.outcome}">${title}</span> ${amount} mils</h2>
+${why && html`<p>${why}.</p>`}
+<p><code>${requestId}</code></p>
+<div class="scroll" tabindex="0" role="region" aria-label="Ledger entries"><table>
+<thead><tr><th scope="col">When (UTC)</th><th scope="col">Entry</th><th scope="col" class="number">Mils</th><th scope="col" class="number">Balance</th></tr></thead>
+<tbody>${ledger.map(
+    ({ at, kind, amountMils, balanceAfterMils }) =>
+      html`<tr><td>${moment(at)}</td><td>${entryLabels[kind] ?? kind}</td><td class="number">${signed(amountMils)}</td><td class="number">${count(balanceAfterMils)}</td></tr>`,
+  )}</tbody>
+</table></div>
+</section>`;
+}
+
+const entryLabels: Record<string, string> = { charge: "Charge", refund: "Nothing charged", reversal: "Credited back" };
+
+function signed(mils: number): string {
+  if (mils === 0) return "0";
+  return mils < 0 ? `−${count(-mils)}` : `+${count(mils)}`;
+}
+
+const moment = (at: Date) => html`<time datetime="${at.toISOString()}">${dayOf(at)} ${timeOf(at)}</time>`;
+
+function querySection({ query, token, at, durationMs, keyHash }: LoggedSearch): Html {
+  const fields: [string, Html | string | undefined][] = [
+    ["Keyword", query.keyword],
+    ["Location", query.location.replaceAll(",", ", ")],
+    ["Language", query.language],
+    ["Device", query.device],
+    ["Depth", String(query.depth)],
+    ["Domain", query.targetDomain],
+    ["Types", query.types?.join(", ")],
+    ["Format", query.format ?? "full"],
+    ["Token", token ? html`${tokenLabel(token)} <code>${token.tokenId}</code>` : undefined],
+    ["Idempotency-Key", keyHash ? "yes" : "none"],
+    ["Arrived (UTC)", moment(at)],
+    ["Took", seconds(durationMs)],
+  ];
+  return html`<section class="panel" aria-labelledby="query-title">
+<h2 id="query-title">Query</h2>
+<dl class="fields">${fields.map(([name, value]) => value !== undefined && html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+</section>`;
+}

@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { decideSettlements } from "../../../shared/credits/ledger.ts";
+import { newId } from "../../../shared/ids.ts";
+import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { scannedMax } from "../../../shared/search-log/find-searches.ts";
+import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
+import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { query } from "../../harness/fixtures/queries.ts";
+import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
+
+/** What was searched, on the page of the searches, in its CSV, and on the page of one search. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start();
+});
+afterAll(() => service.stop());
+
+async function signIn({ token }: Organization): Promise<PageVisitor> {
+  const visitor = new PageVisitor(service);
+  await forgetSignIns(service);
+  await visitor.signIn(token);
+  return visitor;
+}
+
+/** The text of the page without markup. */
+const readable = (html: string) =>
+  html
+    .replace(/<(script|style|title)[\s\S]*?<\/\1>/g, "")
+    .replace(/<[^>]*>/g, " ")
+    .replace(/\s+/g, " ");
+
+/** Sends a search, and waits until the log has it. @returns its request id. */
+async function search(token: string, body: object, key?: string): Promise<string> {
+  const { headers } = await service.search(token, body, key === undefined ? {} : { key });
+  const requestId = headers.get("x-request-id") ?? "";
+  await service.until(async () => {
+    const { rows } = await service.database.query("select from search_log where request_id = $1", [requestId]);
+    return rows.length === 1;
+  });
+  return requestId;
+}
+
+/** A charged search as the log and the ledger have it. */
+async function past({ organizationId, tokenId }: Organization, keyword: string, atMs = Date.now()): Promise<string> {
+  const requestId = requestIdAt(atMs);
+  await decideSettlements(service.database, [{ requestId, organizationId, wanted: "charge", priceMils: 1 }]);
+  const trace = { from: "provider" as const, provider: "serper", calls: [] };
+  const logged = { requestId, organizationId, tokenId, keyHash: undefined, query: { ...query(), keyword } };
+  await insertSearches(service.database, [{ ...logged, durationMs: 1, trace }]);
+  return requestId;
+}
+
+const idsIn = (text: string) => [...new Set([...text.matchAll(/req_[0-9a-z]{26}/g)].map(([id]) => id))];
+
+test("each search has its keyword, place, device, token and duration, on the page and in the CSV", async () => {
+  const organization = await service.organization();
+  const named = await issueToken(service.database, organization.organizationId, { name: "shop" });
+  const body = { keyword: "garden pump", location: "Munich, Germany", language: "de", device: "mobile", depth: 20 };
+  const requestId = await search(named?.token ?? "", body);
+  const visitor = await signIn(organization);
+  for (const path of ["/billing", "/billing/searches"]) {
+    expect(readable((await visitor.get(path)).text)).toMatch(
+      new RegExp(
+        `garden pump Munich, Germany · German · mobile · 20 results Charged ${requestId} shop \\d+\\.\\d\\d s −5`,
+      ),
+    );
+  }
+  const [head, row, grant] = (await visitor.get("/billing/searches.csv")).text.split("\n");
+  expect(head).toBe("time_utc,outcome,id,reason,mils,keyword,country,language,device,location,depth,duration_ms,token");
+  expect(row).toMatch(
+    new RegExp(`,charged,${requestId},,-5,garden pump,Germany,German,mobile,"Munich,Germany",20,\\d+,shop$`),
+  );
+  expect(grant).toMatch(/,granted,grant_[^,]+,test,1000,,,,,,,,$/);
+});
+
+test("a search is found by its request id, a part of its keyword, and its token, among entries of a filter", async () => {
+  const organization = await service.organization();
+  const other = await issueToken(service.database, organization.organizationId, { name: "other" });
+  const pump = await search(organization.token, { keyword: "Garden Pump 100%" });
+  const hose = await search(other?.token ?? "", { keyword: "garden_hose" });
+  const failed = await search(organization.token, { keyword: "garden sandbox:error" });
+  const visitor = await signIn(organization);
+  const found = async (asked: Record<string, string>) => {
+    const wanted = new URLSearchParams(asked).toString();
+    const { status, text } = await visitor.get(`/billing/searches?${wanted}`);
+    expect(status).toBe(200);
+    const csv = await visitor.get(`/billing/searches.csv?${wanted}`);
+    const ids = idsIn(text.replaceAll(/<form[\s\S]*?<\/form>/g, "").replaceAll(/(href|data-live)="[^"]*"/g, ""));
+    expect(idsIn(csv.text)).toEqual(ids);
+    return ids;
+  };
+  expect(await found({ find: "garden" })).toEqual([failed, hose, pump]);
+  expect(await found({ find: " PUMP " })).toEqual([pump]);
+  expect(await found({ find: "garden", show: "refunded" })).toEqual([failed]);
+  expect(await found({ find: "garden", show: "grants" })).toEqual([]);
+  for (const literal of ["0%", "n_h"]) expect(await found({ find: literal })).toHaveLength(1);
+  expect(await found({ find: "%" })).toEqual([pump]);
+  expect(await found({ find: "\\" })).toEqual([]);
+  expect(await found({ token: other?.tokenId ?? "" })).toEqual([hose]);
+  expect(await found({ token: newId("tok") })).toEqual([]);
+  expect(await found({ find: hose })).toEqual([hose]);
+  expect(await found({ find: newId("req") })).toEqual([]);
+  expect(await found({ find: "req_7zzzzzzzzzzzzzzzzzzzzzzzzz" })).toEqual([]);
+  expect(await found({ find: "garden", before: "req_7zzzzzzzzzzzzzzzzzzzzzzzzz" })).toEqual([failed, hose, pump]);
+});
+
+test.each(["?find=%00", "?find=a&find=b", "?token=x", "?find=a&before=1", "?before=req_00000000000000000000000000"])(
+  "a view that does not exist is not found: %s",
+  async (asked) => {
+    const visitor = await signIn(await service.organization());
+    expect(await visitor.get(`/billing/searches${asked}`)).toMatchObject({ status: 404 });
+  },
+);
+
+test("what is found is turned page by page, and no search is skipped or shown twice", async () => {
+  const organization = await service.organization();
+  const ids: string[] = [];
+  const now = Date.now();
+  for (let made = 0; made < 60; made += 1) ids.push(await past(organization, `word ${made}`, now - made));
+  const visitor = await signIn(organization);
+  const seen: string[] = [];
+  for (let path: string | undefined = "/billing/searches?find=word"; path !== undefined; ) {
+    const { text } = await visitor.get(path);
+    seen.push(...[...text.matchAll(/<code>(req_\w+)/g)].map(([, id = ""]) => id));
+    path = /href="([^"]+)">Older</.exec(text)?.[1]?.replaceAll("&amp;", "&");
+  }
+  expect(seen).toEqual(ids);
+});
+
+test("a keyword that few searches have is looked for in the newest 10,000, and then further on demand", async () => {
+  const organization = await service.organization();
+  const { organizationId, tokenId } = organization;
+  const now = Date.now();
+  const rare = await past(organization, "rare", now - scannedMax - 10);
+  const fields = { organizationId, tokenId, keyHash: undefined, query: query(), durationMs: 1, trace: undefined };
+  const others = Array.from({ length: scannedMax }, (_, at) => ({ ...fields, requestId: requestIdAt(now - at) }));
+  await insertSearches(service.database, others);
+  const visitor = await signIn(organization);
+  const { text } = await visitor.get("/billing/searches?find=rare");
+  expect(readable(text)).toContain("Nothing was found so far. 10,000 searches were looked at for this page.");
+  const older = /href="([^"]+)">Older</.exec(text)?.[1]?.replaceAll("&amp;", "&") ?? "";
+  expect(idsIn((await visitor.get(older)).text)).toContain(rare);
+  expect((await visitor.get("/billing/searches.csv?find=rare")).text).toContain(rare);
+});
+
+test("a keyword is text on the page, in the address and in the CSV, whatever it contains", async () => {
+  const organization = await service.organization();
+  const keyword = `<img src=x onerror="alert(1)"> "quoted", =1+1`;
+  const requestId = await search(organization.token, { keyword });
+  const formula = await search(organization.token, { keyword: '=HYPERLINK("http://evil.example","x")' });
+  const visitor = await signIn(organization);
+  const found = `/billing/searches?${new URLSearchParams({ find: keyword }).toString()}`;
+  for (const path of ["/billing", "/billing/searches", found, `/billing/searches/${requestId}`]) {
+    const { status, text } = await visitor.get(path);
+    expect(status).toBe(200);
+    expect(text).toContain("&lt;img src=x onerror=&quot;alert(1)&quot;&gt;");
+    expect(text).not.toContain("<img src=x");
+  }
+  const csv = (await visitor.get("/billing/searches.csv")).text;
+  expect(csv).toContain(`,"<img src=x onerror=""alert(1)""> ""quoted"", =1+1",`);
+  expect(csv).toContain(`,${formula},,-5,"'=HYPERLINK(""http://evil.example"",""x"")",`);
+});
+
+test("a search's page has its query, its charge, and its answer while that is remembered, and no provider", async () => {
+  const organization = await service.organization();
+  const keyed = await search(organization.token, { keyword: "coffee", targetDomain: "example.com", depth: 30 }, "key");
+  const whole = await search(organization.token, { keyword: "tea" }, "other");
+  const plain = await search(organization.token, { keyword: "milk" });
+  const visitor = await signIn(organization);
+  const page = async (requestId: string) => readable((await visitor.get(`/billing/searches/${requestId}`)).text);
+  expect(await page(keyed)).toMatch(/Charged −5 mils .*Charge −5 995 .*Domain example\.com .*Idempotency-Key yes/);
+  const shown = (await visitor.get(`/billing/searches/${whole}`)).text;
+  expect(shown).toContain(`&quot;requestId&quot;: &quot;${whole}&quot;`);
+  expect([...shown.matchAll(/<li><a href="https?:/g)]).toHaveLength(10);
+  expect(shown).not.toMatch(/sandbox|costMicroUsd/);
+  expect(await page(plain)).toContain("sent without an Idempotency-Key, so its answer was not kept");
+});
+
+test("a search that was not charged says why, and one that was credited back has both entries", async () => {
+  const organization = await service.organization();
+  const failed = await search(organization.token, { keyword: "sandbox:error" });
+  const charged = await past(organization, "late");
+  await service.age();
+  await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "reversal");
+  const visitor = await signIn(organization);
+  const page = async (id: string) => readable((await visitor.get(`/billing/searches/${id}`)).text);
+  expect(await page(failed)).toContain("Not charged 0 mils The search provider failed.");
+  expect(await page(charged)).toMatch(/Credited back .*was not confirmed\. .*Charge −1 .*Credited back \+1 1,000/);
+});
+
+test("a search of another organization is not found, nor one that does not exist; a stranger is asked to sign in", async () => {
+  const [mine, other] = [await service.organization(), await service.organization()];
+  const requestId = await search(other.token, { keyword: "secret plan" }, "key");
+  const visitor = await signIn(mine);
+  for (const id of [requestId, newId("req"), "req_1", "req_7zzzzzzzzzzzzzzzzzzzzzzzzz"]) {
+    const { status, text } = await visitor.get(`/billing/searches/${id}`);
+    expect([id, status]).toEqual([id, 404]);
+    expect(text).not.toContain("secret plan");
+  }
+  const stranger = await new PageVisitor(service).get(`/billing/searches/${requestId}`);
+  expect(stranger.text).toContain('name="token"');
+  expect(stranger.text).not.toContain("secret plan");
+  for (const asked of ["find=secret", `find=${requestId}`, `token=${other.tokenId}`])
+    expect((await visitor.get(`/billing/searches?${asked}`)).text).not.toMatch(/secret plan|Charged<\/span> /);
+});
+
+test("a search without a row in the log is shown with its amount, and found by its id alone", async () => {
+  const organization = await service.organization();
+  const { organizationId } = organization;
+  const requestId = newId("req");
+  await decideSettlements(service.database, [{ requestId, organizationId, wanted: "refund", reason: "abandoned" }]);
+  const visitor = await signIn(organization);
+  for (const path of ["", `?find=${requestId}`, `/${requestId}`])
+    expect(readable((await visitor.get(`/billing/searches${path}`)).text)).toContain(
+      "did not finish the search in time",
+    );
+  expect(readable((await visitor.get(`/billing/searches/${requestId}`)).text)).toContain("is not kept any more");
+});
+
+test("an open page gets the keyword of a search although it is written a moment after the charge", async () => {
+  const organization = await service.organization();
+  const visitor = await signIn(organization);
+  const { events } = await visitor.follow("/billing/searches/live?show=all");
+  const sent = service.search(organization.token, { keyword: "appears" });
+  for await (const { html } of events) if (html?.includes(">appears</a>")) break;
+  expect(await sent).toMatchObject({ status: 200 });
+});
