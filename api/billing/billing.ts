@@ -24,6 +24,10 @@ import { sendErrorPage, topUpPath } from "./frame/send-error-page.ts";
 import type { AddCredit } from "./overview/add-credit-section.ts";
 import { liveOverview, writeOverview } from "./overview/overview.ts";
 import { beginTopUp } from "./overview/top-up.ts";
+import { writePayments } from "./payments/payments.ts";
+import { sendToReceipt } from "./payments/receipt.ts";
+import { sendStatementCsv } from "./payments/statement-csv.ts";
+import { writeStatement } from "./payments/statement.ts";
 import { sendCsvExport } from "./searches/export-csv.ts";
 import { writeSearch } from "./searches/search-page.ts";
 import { liveSearches, writeSearches } from "./searches/searches.ts";
@@ -92,6 +96,7 @@ export function openBilling(parts: {
   const reads = openAccountReads({ readUsage, clock, database });
   const account = new AccountHandlers({ sessions, pageWindow, pages, reads, brand, publicUrl });
   const live = { sessions, pageWindow, reads, pages, streams: new LiveStreams(metrics), draining };
+  const addCredit = addCreditOf(topups, config);
   const get = (path: string, handle: Handler): AccountRoute => ({ method: "GET", path, handle });
   const post = (path: string, handle: Handler): AccountRoute => ({ method: "POST", path, handle });
   const announce = () =>
@@ -100,7 +105,7 @@ export function openBilling(parts: {
   const settings = { account, database, config, announce };
   return {
     routes: [
-      get("/billing", account.page(writeOverview({ reads, addCredit: addCreditOf(topups, config) }))),
+      get("/billing", account.page(writeOverview({ reads, addCredit }))),
       get(
         "/billing/live",
         handleLiveUpdates(live, () => liveOverview(reads)),
@@ -117,6 +122,10 @@ export function openBilling(parts: {
       post("/billing/tokens/limits", account.form(tokens.limit)),
       post("/billing/tokens/revoke", account.form(tokens.revoke)),
       get("/billing/tokens/:tokenId", account.page(tokens.show)),
+      get("/billing/payments", account.page(writePayments({ database, addCredit }))),
+      get("/billing/statements/:month", account.page(writeStatement({ database }))),
+      get("/billing/statements.csv", account.download(sendStatementCsv({ pages, database }))),
+      get("/billing/receipts/:session", topups ? account.download(sendToReceipt({ database, topups })) : noPayments),
       get("/billing/settings", account.page(writeSettings(settings))),
       post("/billing/settings/limits", account.form(handleLimitsForm(settings))),
       post("/billing/settings/low-balance", account.form(handleLowBalanceForm(settings))),

@@ -3,6 +3,7 @@
 import { html, type Html } from "./html.ts";
 
 const grouped = new Intl.NumberFormat("en-US");
+const monthAndYear = new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
 const dayAndMonth = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
 const fullDate = new Intl.DateTimeFormat("en-GB", {
@@ -38,6 +39,9 @@ export const dayOf = (at: string | Date) => dayAndMonth.format(typeof at === "st
 
 /** `12 Nov 2026` in UTC. */
 export const dateOf = (at: Date) => fullDate.format(at);
+
+/** `March 2026` of a month such as `2026-03`. */
+export const monthOf = (month: string) => monthAndYear.format(new Date(`${month}-01T00:00Z`));
 
 /** `07:43:12` in UTC. */
 export const timeOf = (at: Date) => at.toISOString().slice(11, 19);

@@ -13,6 +13,15 @@ export interface DayFigures {
   grantedMils: number;
 }
 
+/** A UTC day with its place in the ledger. */
+export interface LedgerDay extends DayFigures {
+  /** The balance before the day. */
+  openingMils: number;
+  /** The versions of the day's entries: from `first` to the one before `past`. */
+  first: number;
+  past: number;
+}
+
 const dayRow = z.object({
   day: z.string(),
   charges: z.number(),
@@ -21,10 +30,25 @@ const dayRow = z.object({
   charged_mils: z.number(),
   reversed_mils: z.number(),
   granted_mils: z.number(),
+  opening_mils: z.number(),
+  first: z.number(),
+  past: z.number(),
 });
 
+/** Reads the last days of an organization's ledger, oldest first; the last one is today so far. */
+export async function readDays(database: Database, organizationId: string, days: number): Promise<DayFigures[]> {
+  const read = await readLedgerDays(database, organizationId, { days });
+  return read.map(withoutPlace);
+}
+
+/** The figures of a day alone. */
+export function withoutPlace({ openingMils: _opening, first: _first, past: _past, ...figures }: LedgerDay): DayFigures {
+  return figures;
+}
+
 /**
- * Reads the last days of an organization's ledger, oldest first; the last one is today so far.
+ * Reads days of an organization's ledger, oldest first: from the day `from`, such as `2026-03-01`, or without it the last
+ * ones up to today.
  *
  * The cost does not grow with the number of charges, because charges are not read. Versions have no gaps and each entry
  * has the balance after it. So a binary search by version finds the first entry of a day; the number of charges is the
@@ -32,7 +56,11 @@ const dayRow = z.object({
  * added. The order of the ledger decides which day an entry counts for: an entry whose transaction began before midnight
  * but waited for a lock counts with its neighbours.
  */
-export async function readDays(database: Database, organizationId: string, days: number): Promise<DayFigures[]> {
+export async function readLedgerDays(
+  database: Database,
+  organizationId: string,
+  { from, days }: { from?: string; days: number },
+): Promise<LedgerDay[]> {
   const { rows } = await database.query({
     name: "read_days",
     text: `
@@ -40,8 +68,9 @@ export async function readDays(database: Database, organizationId: string, days:
         select d.day, first.version, coalesce(before.balance_after_mils, 0) as balance_mils
         from (
           -- Days are added to a time without a zone: with one, days of the session's zone may have 23 or 25 hours.
-          select (date_trunc('day', now() at time zone 'UTC') + make_interval(days => n)) at time zone 'UTC' as day
-          from generate_series(1 - $2::int, 1) n
+          select (coalesce($3::timestamp, date_trunc('day', now() at time zone 'UTC') + make_interval(days => 1 - $2::int))
+                  + make_interval(days => n)) at time zone 'UTC' as day
+          from generate_series(0, $2::int) n
         ) d
         cross join lateral (
           with recursive halves (low, high) as (
@@ -58,13 +87,14 @@ export async function readDays(database: Database, organizationId: string, days:
         ) first
         left join ledger_entries before on before.organization_id = $1 and before.version = first.version - 1
       ), spans as (
-        select day, version as first, lead(version) over in_order as past,
+        select day, version as first, lead(version) over in_order as past, balance_mils as opening_mils,
                balance_mils - lead(balance_mils) over in_order as fallen_mils
         from starts window in_order as (order by day)
       )
       select to_char(s.day at time zone 'UTC', 'YYYY-MM-DD') as day,
         s.past - s.first - o.refunds - o.reversals - o.grants as charges, o.refunds, o.reversals,
-        s.fallen_mils + o.reversed_mils + o.granted_mils as charged_mils, o.reversed_mils, o.granted_mils
+        s.fallen_mils + o.reversed_mils + o.granted_mils as charged_mils, o.reversed_mils, o.granted_mils,
+        s.opening_mils, s.first, s.past
       from spans s
       cross join lateral (
         select count(*) filter (where kind = 'refund') as refunds, count(*) filter (where kind = 'reversal') as reversals,
@@ -77,7 +107,7 @@ export async function readDays(database: Database, organizationId: string, days:
       ) o
       where s.past is not null
       order by s.day`,
-    values: [organizationId, days],
+    values: [organizationId, days, from],
   });
   return rows
     .map((row) => dayRow.parse(row))
@@ -89,5 +119,8 @@ export async function readDays(database: Database, organizationId: string, days:
       chargedMils: row.charged_mils,
       reversedMils: row.reversed_mils,
       grantedMils: row.granted_mils,
+      openingMils: row.opening_mils,
+      first: row.first,
+      past: row.past,
     }));
 }

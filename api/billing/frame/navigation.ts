@@ -5,6 +5,7 @@ export const accountPages = [
   { path: "/billing", label: "Overview" },
   { path: "/billing/searches", label: "Searches" },
   { path: "/billing/tokens", label: "Tokens" },
+  { path: "/billing/payments", label: "Payments" },
   { path: "/billing/settings", label: "Settings" },
 ] as const;
 

@@ -24,6 +24,10 @@ type Message = [title: string, text: string];
 /** Messages for a `details.reason`. They come before those of the code. */
 const messagesOfReasons: Record<string, Message> = {
   scope: ["This token may not open the account", scopeMissing],
+  no_receipt: [
+    "There is no receipt",
+    "Stripe has no receipt for this top-up. Your statements have the amount; the operator of this service can tell you more.",
+  ],
   changes: [
     "Too many changes",
     "Nothing was changed: your organization has made 200 changes in the last 24 hours. Wait some hours, then try again.",
@@ -76,6 +80,15 @@ const paymentMessages: Partial<Record<ErrorCode, Message>> = {
     "Nothing was charged. This is our fault, and it has been logged. Please try again.",
   ],
 };
+/** Messages for a reason that means something else for a payment that was to begin. */
+const otherReasons: Record<string, Message> = {
+  other_organization: ["Nothing was changed", `${otherOrganization} go on.`],
+  payments_unavailable: [
+    "No answer from Stripe",
+    "The receipt could not be opened, because Stripe does not respond right now. Your payment and your credit are as they " +
+      "were. Try again in a few minutes.",
+  ],
+};
 const paymentReasons: Record<string, Message> = {
   other_organization: ["Nothing was paid", `${otherOrganization} pay.`],
   amount_not_offered: [
@@ -111,7 +124,11 @@ export function sendErrorPage(
 
 function messageOf({ code, details }: CallerError, isPayment: boolean): Message {
   const reason = String(details.reason);
-  const ofPayment = isPayment ? (paymentReasons[reason] ?? paymentMessages[code]) : undefined;
-  if (!isPayment && reason === "other_organization") return ["Nothing was changed", `${otherOrganization} go on.`];
-  return messagesOfReasons[reason] ?? ofPayment ?? messages[code] ?? defectMessage;
+  return (
+    (isPayment ? paymentReasons : otherReasons)[reason] ??
+    messagesOfReasons[reason] ??
+    (isPayment ? paymentMessages : messages)[code] ??
+    messages[code] ??
+    defectMessage
+  );
 }

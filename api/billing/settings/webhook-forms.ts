@@ -10,6 +10,8 @@ import type { FormRequest } from "../frame/account-handlers.ts";
 import { changeAccount } from "./account-change.ts";
 import { answerForm, leadBack, type SettingsParts } from "./settings.ts";
 
+const eventIds = /^evt_[0-7][0-9a-z]{25}$/;
+
 /** POST /billing/settings/webhook: sets the address. The page that answers the first one shows the secret, once. */
 export function handleWebhookForm(parts: SettingsParts) {
   return async (asked: FormRequest): Promise<void> => {
@@ -17,7 +19,8 @@ export function handleWebhookForm(parts: SettingsParts) {
     const problem = targetProblem(text, parts.config.WEBHOOK_TARGETS);
     if (problem !== undefined) return answerForm(parts, asked, { status: 400, webhook: { text, problem } });
     const secret = await changeAccount(parts.database, asked, (transaction, changer) =>
-      changeWebhook(transaction, changer, text),
+      // As URLs are written: without characters that Postgres has no text for.
+      changeWebhook(transaction, changer, new URL(text).href),
     );
     if (secret === undefined) return leadBack(asked, "address");
     await answerForm(parts, asked, { status: 200, secret });
@@ -54,6 +57,7 @@ export function handleTestForm({ database }: SettingsParts) {
 export function handleReplayForm({ database }: SettingsParts) {
   return async (asked: FormRequest): Promise<void> => {
     const eventId = asked.form.get("event") ?? "";
+    if (!eventIds.test(eventId)) return leadBack(asked, "gone");
     const replayed = await changeAccount(database, asked, (transaction, changer) =>
       replayWebhookEvent(transaction, changer, eventId),
     );

@@ -58,7 +58,7 @@ function button(action: string, label: string, organizationId: string, look = "p
 
 function eventTable(events: readonly WebhookEvent[], organizationId: string, canSend: boolean): Html {
   return html`<h3 id="events-title">Newest events</h3>
-<div class="scroll" tabindex="0" role="region" aria-labelledby="events-title"><table>
+<div class="scroll" tabindex="0" role="group" aria-labelledby="events-title"><table>
 <thead><tr><th scope="col">Time (UTC)</th><th scope="col">Event</th><th scope="col">State</th><th scope="col">Attempts</th><th scope="col">Send again</th></tr></thead>
 <tbody>${events.map(
     (event) => html`<tr>

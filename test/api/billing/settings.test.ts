@@ -116,13 +116,18 @@ test("an address that is no webhook is refused with the reason, and what the per
   expect(text).toContain('value="https://ada:pw@hooks.example/"');
 });
 
+test("an address is kept as URLs are written, whatever characters it has", async () => {
+  const { send, settings } = await signedIn();
+  expect((await send("webhook", { url: "https://HOOKS.example/a\u0000b/ä?x= 1" })).status).toBe(200);
+  expect(await settings()).toContain('value="https://hooks.example/a%00b/%C3%A4?x=%201"');
+});
+
 test("the event of another organization cannot be sent again", async () => {
   const { send } = await signedIn();
   const other = await service.organization();
   const eventId = await deliveredEvent(service.database, other.organizationId);
-  expect((await send("webhook/replay", { event: eventId })).headers.get("location")).toBe(
-    "/billing/settings?done=gone",
-  );
+  for (const event of [eventId, "", "evt_1", "\u0000"])
+    expect((await send("webhook/replay", { event })).headers.get("location")).toBe("/billing/settings?done=gone");
 });
 
 test("forms of another site, and of a page of another organization, change nothing", async () => {

@@ -38,6 +38,8 @@ export class StripeStub {
   readonly sessions: Session[] = [];
   /** The origin of new sessions' payment pages. A Stripe account may have its own domain for them. */
   checkoutOrigin = "https://checkout.stripe.com";
+  /** The address of the receipt of a session's charge; null if there is none. */
+  receiptUrlOf: (sessionId: string) => string | null = (id) => `https://pay.stripe.com/receipts/payment/${id}?s=ap`;
   /** The ids of the sessions whose payments were refunded in full. */
   readonly refunded = new Set<string>();
   /** The secret keys that it accepts. */
@@ -102,6 +104,8 @@ export class StripeStub {
     const given = request.headers.authorization ?? "";
     if (!this.keys.has(given.replace(/^Bearer /, "")))
       return [401, errorBody("invalid_request_error", `Invalid API Key: ${given}`)];
+    const asked = /^\/v1\/checkout\/sessions\/(\w+)$/.exec(path)?.[1];
+    if (method === "GET" && asked !== undefined) return this.#one(asked, fields);
     if (path !== "/v1/checkout/sessions") return [404, errorBody("invalid_request_error", "Unrecognized request URL")];
     if (method === "GET") return [200, JSON.stringify(this.#list(fields))];
     const metadata = Object.fromEntries(
@@ -121,6 +125,13 @@ export class StripeStub {
     return [200, JSON.stringify(this.#keep(session))];
   }
 
+  #one(id: string, fields: Record<string, string>): [number, string] {
+    const session = this.sessions.find((known) => known.id === id);
+    if (!session) return [404, errorBody("invalid_request_error", `No such checkout.session: ${id}`)];
+    const isExpanded = fields["expand[0]"] === "payment_intent.latest_charge";
+    return [200, JSON.stringify(isExpanded ? this.#withPayment(session) : session)];
+  }
+
   /** Newest first, in pages. */
   #list(fields: Record<string, string>) {
     const since = Number(fields["created[gte]"] ?? 0);
@@ -135,7 +146,14 @@ export class StripeStub {
 
   readonly #withPayment = ({ payment_intent: id, ...session }: Session) => ({
     ...session,
-    payment_intent: id && { id, latest_charge: { id: "ch_1", refunded: this.refunded.has(session.id) } },
+    payment_intent: id && {
+      id,
+      latest_charge: {
+        id: "ch_1",
+        refunded: this.refunded.has(session.id),
+        receipt_url: this.receiptUrlOf(session.id),
+      },
+    },
   });
 
   #keep(session: Session): Session {

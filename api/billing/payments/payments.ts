@@ -1,0 +1,80 @@
+import { statementMonths } from "../../../shared/credits/statement.ts";
+import type { Database } from "../../../shared/database/pool.ts";
+import { showOrganization } from "../../../shared/organizations/organizations.ts";
+import { type ListedTopup, listTopups } from "../../../shared/topups/list-topups.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
+import { amount, dateOf, dayOf, monthOf, timeOf } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
+import type { AccountView } from "../frame/account-frame.ts";
+import type { PageRequest } from "../frame/account-handlers.ts";
+import { type AddCredit, addCreditSection } from "../overview/add-credit-section.ts";
+
+const topupsPerPage = 25;
+
+/** GET /billing/payments: what was paid, with receipts, and the monthly statements. */
+export function writePayments({ database, addCredit }: { database: Database; addCredit: AddCredit }) {
+  return async ({ request, caller: { organizationId }, name }: PageRequest): Promise<AccountView> => {
+    const before = versionOf(request.query["before"]);
+    const [topups, organization] = await orPostgresUnavailable(
+      Promise.all([
+        listTopups(database, organizationId, { before, limit: topupsPerPage + 1 }),
+        showOrganization(database, organizationId),
+      ]),
+    );
+    const now = new Date();
+    const months = statementMonths(organization?.createdAt ?? now, now);
+    return {
+      path: "/billing/payments",
+      title: "Payments",
+      body: html`${addCreditSection(addCredit, { name, organizationId })}
+${topupSection(topups, { before, hasReceipts: typeof addCredit === "object" && "amountsMils" in addCredit })}
+${statementSection(months)}`,
+    };
+  };
+}
+
+/** The version from an address; undefined for anything else than one. */
+function versionOf(value: unknown): number | undefined {
+  return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
+}
+
+function topupSection(
+  topups: readonly ListedTopup[],
+  { before, hasReceipts }: { before: number | undefined; hasReceipts: boolean },
+): Html {
+  const shown = topups.slice(0, topupsPerPage);
+  const older = topups.length > topupsPerPage ? shown.at(-1)?.version : undefined;
+  return html`<section id="topups" aria-labelledby="topups-title">
+<div class="head"><h2 id="topups-title">Top-ups</h2></div>
+${shown.length === 0 ? html`<p class="nothing">No top-up${before === undefined ? " yet" : " before that"}.</p>` : topupTable(shown, hasReceipts)}
+${(before !== undefined || older !== undefined) && html`<nav class="pager" aria-label="Pages of top-ups">${before !== undefined && html`<a class="button" href="/billing/payments">Newest</a>`} ${older !== undefined && html`<a class="button" href="/billing/payments?before=${older}">Older</a>`}</nav>`}
+</section>`;
+}
+
+function topupTable(topups: readonly ListedTopup[], hasReceipts: boolean): Html {
+  return html`<div class="scroll" tabindex="0" role="group" aria-labelledby="topups-title"><table class="history">
+<thead><tr><th scope="col">When (UTC)</th><th scope="col" class="number">Amount</th><th scope="col">Receipt</th></tr></thead>
+<tbody>
+${topups.map(
+  ({ at, mils, sessionId }) => html`<tr>
+<td class="when"><time datetime="${at.toISOString()}">${dateOf(at)} <span>${timeOf(at)}</span></time></td>
+<td class="number">${amount(mils)}</td>
+<td>${hasReceipts ? html`<a href="/billing/receipts/${sessionId}" rel="noreferrer">Stripe’s receipt<span class="hidden"> of ${dayOf(at)}, ${timeOf(at)}</span></a>` : html`<code>${sessionId}</code>`}</td>
+</tr>
+`,
+)}</tbody>
+</table></div>`;
+}
+
+function statementSection(months: readonly string[]): Html {
+  return html`<section id="statements" aria-labelledby="statements-title">
+<div class="head"><h2 id="statements-title">Statements</h2></div>
+<ul class="months">${months.map(
+    (
+      month,
+      index,
+    ) => html`<li><a href="/billing/statements/${month}">${monthOf(month)}</a>${index === 0 && " so far"} <a href="/billing/statements.csv?month=${month}" aria-label="CSV of ${monthOf(month)}">CSV</a></li>
+`,
+  )}</ul>
+</section>`;
+}

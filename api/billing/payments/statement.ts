@@ -1,0 +1,97 @@
+import type { Request } from "express";
+import { readStatement, type Statement, statementMonths } from "../../../shared/credits/statement.ts";
+import type { Database } from "../../../shared/database/pool.ts";
+import { CallerError } from "../../../shared/errors.ts";
+import { showOrganization } from "../../../shared/organizations/organizations.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
+import { amount, count, dayOf, monthOf, timeOf } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
+import type { AccountView } from "../frame/account-frame.ts";
+import type { PageRequest } from "../frame/account-handlers.ts";
+
+/** GET /billing/statements/:month: a month of the ledger, such as `2026-03`. */
+export function writeStatement({ database }: { database: Database }) {
+  return async ({ request, caller: { organizationId } }: PageRequest): Promise<AccountView> => {
+    const statement = await statementOf(database, organizationId, request.params["month"]);
+    return {
+      path: "/billing/payments",
+      title: `Statement of ${monthOf(statement.month)}`,
+      body: html`${summary(statement)}
+${creditTable(statement)}
+${dayTable(statement)}`,
+    };
+  };
+}
+
+/** @throws {CallerError} `not_found` for a month that the organization has none of. */
+export async function statementOf(database: Database, organizationId: string, month: Month): Promise<Statement> {
+  const read = showOrganization(database, organizationId).then((organization) => {
+    const months = organization ? statementMonths(organization.createdAt, new Date()) : [];
+    if (typeof month !== "string" || !months.includes(month)) throw new CallerError("not_found");
+    return readStatement(database, organizationId, month);
+  });
+  return orPostgresUnavailable(read);
+}
+
+type Month = Request["params"][string] | Request["query"][string];
+
+function summary(statement: Statement): Html {
+  const { month, openingMils, addedMils, chargedMils, reversedMils, closingMils } = statement;
+  return html`<section aria-labelledby="summary-title">
+<div class="head"><h2 id="summary-title">Summary</h2><a class="button" href="/billing/statements.csv?month=${month}">Download CSV</a></div>
+<div class="scroll" tabindex="0" role="group" aria-labelledby="summary-title"><table class="history">
+<tbody>
+${line("Opening balance", openingMils)}
+${line("Credit added", addedMils)}
+${line("Searches charged", -chargedMils)}
+${line("Credited back", reversedMils)}
+<tr><th scope="row">Closing balance</th><td class="number"><strong>${amount(closingMils)}</strong></td></tr>
+</tbody>
+</table></div>
+<p class="aside">Days are UTC days. A search that was credited back in another month is in both, in each with its own entry.</p>
+</section>`;
+}
+
+const line = (label: string, mils: number) =>
+  html`<tr><th scope="row">${label}</th><td class="number">${amount(mils)}</td></tr>`;
+
+function creditTable({ credits, unlistedMils }: Statement): Html | false {
+  if (credits.length === 0) return false;
+  return html`<section aria-labelledby="credits-title">
+<div class="head"><h2 id="credits-title">Credit added</h2></div>
+<div class="scroll" tabindex="0" role="group" aria-labelledby="credits-title"><table class="history">
+<thead><tr><th scope="col">When (UTC)</th><th scope="col">What</th><th scope="col" class="number">Amount</th></tr></thead>
+<tbody>
+${credits.map(
+  ({ at, note, grantId, mils }) => html`<tr>
+<td class="when"><time datetime="${at.toISOString()}">${dayOf(at)} <span>${timeOf(at)}</span></time></td>
+<td>${note} <code>${grantId}</code></td>
+<td class="number">${amount(mils)}</td>
+</tr>
+`,
+)}${unlistedMils > 0 && html`<tr><td></td><td>Further credit of the month</td><td class="number">${amount(unlistedMils)}</td></tr>`}</tbody>
+</table></div>
+</section>`;
+}
+
+function dayTable({ days }: Statement): Html {
+  if (days.length === 0) return html`<p class="nothing">No entry in this month.</p>`;
+  return html`<section aria-labelledby="days-title">
+<div class="head"><h2 id="days-title">Searches by day</h2></div>
+<div class="scroll" tabindex="0" role="group" aria-labelledby="days-title"><table class="history">
+<thead><tr><th scope="col">Day</th><th scope="col" class="number">Charged searches</th><th scope="col" class="number">Not charged</th><th scope="col" class="number">Charged</th><th scope="col" class="number">Credited back</th><th scope="col" class="number">Net</th></tr></thead>
+<tbody>
+${days.map(
+  (day) => html`<tr>
+<th scope="row"><time datetime="${day.day}">${dayOf(day.day)}</time></th>
+<td class="number">${count(day.charges)}</td>
+<td class="number">${count(day.refunds)}</td>
+<td class="number">${amount(day.chargedMils)}</td>
+<td class="number">${amount(day.reversedMils)}</td>
+<td class="number">${amount(day.chargedMils - day.reversedMils)}</td>
+</tr>
+`,
+)}</tbody>
+</table></div>
+</section>`;
+}

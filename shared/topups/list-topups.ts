@@ -1,0 +1,44 @@
+import { z } from "zod";
+import type { Database } from "../database/pool.ts";
+
+/** Credit that was paid for through Stripe. Its grant has the id of the Checkout Session. */
+export interface ListedTopup {
+  version: number;
+  at: Date;
+  sessionId: string;
+  mils: number;
+}
+
+const topupRow = z.object({
+  version: z.number(),
+  created_at: z.date(),
+  grant_id: z.string(),
+  amount_mils: z.number(),
+});
+
+/** Lists top-ups of an organization, newest first, from the first one before a version. */
+export async function listTopups(
+  database: Database,
+  organizationId: string,
+  { before = Number.MAX_SAFE_INTEGER, limit }: { before?: number | undefined; limit: number },
+): Promise<ListedTopup[]> {
+  const { rows } = await database.query(
+    `select version, created_at, grant_id, amount_mils from ledger_entries
+     where organization_id = $1 and kind = 'grant' and kind <> 'charge' and reason = 'top-up' and version < $2
+     order by version desc limit $3`,
+    [organizationId, before, limit],
+  );
+  return rows
+    .map((row) => topupRow.parse(row))
+    .map((row) => ({ version: row.version, at: row.created_at, sessionId: row.grant_id, mils: row.amount_mils }));
+}
+
+/** Whether a Checkout Session was credited to this organization. */
+export async function isTopupOf(database: Database, organizationId: string, sessionId: string): Promise<boolean> {
+  const { rowCount } = await database.query(
+    `select 1 from ledger_entries
+     where grant_id = $1 and kind = 'grant' and organization_id = $2 and reason = 'top-up'`,
+    [sessionId, organizationId],
+  );
+  return rowCount === 1;
+}
