@@ -12,6 +12,7 @@ import { openRequestScope, requestScopeOf } from "./http/request-scope.ts";
 import { sendError } from "./http/send-error.ts";
 import { serveFile } from "./http/static-file.ts";
 import { pageFileHeaders } from "./pages/page-files.ts";
+import { openLanding } from "./landing/landing.ts";
 import { handleMcp, type McpParts } from "./mcp/endpoint.ts";
 import { rejectOAuth } from "./mcp/rejections.ts";
 import { handleSearch, type SearchHandlerParts } from "./v1/search.ts";
@@ -48,6 +49,9 @@ export function createApp(parts: AppParts): Express {
   route(app, "POST", "/register", rejectOAuth);
   if (stripeWebhook) route(app, "POST", "/stripe/webhook", stripeWebhook);
 
+  const landing = openLanding(config);
+  route(app, "GET", "/", landing.page);
+  for (const file of landing.files) route(app, "GET", file.path, serveFile(file, pageFileHeaders));
   route(app, "GET", "/openapi.json", handleOpenApiDocument());
   for (const file of readPage()) route(app, "GET", file.path, serveFile(file, docsHeaders));
 

@@ -5,7 +5,7 @@ import { aboutIdempotencyKey, aboutSearch, aboutTheApi, aboutTokens, aboutUsage 
 import { headerComponents, jsonContent, responses } from "./responses.ts";
 
 /** The version of the contract under /v1. The minor number grows with additions, the patch number with wording. */
-const version = "1.2.0";
+const version = "1.2.1";
 
 /** Usage never answers 500: a defect is a 503. */
 const usageErrors: ErrorStatus[] = [401, 429, 503];
@@ -53,7 +53,7 @@ function search(): Json {
   return {
     operationId: "search",
     tags: ["Search"],
-    summary: "Search",
+    summary: "Search Google",
     description: aboutSearch,
     parameters: [refTo("parameters", "IdempotencyKey")],
     requestBody: {

@@ -1,34 +1,54 @@
-// The page follows the colours that the browser asks for, also when they change.
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
-dark.addEventListener("change", follow);
-follow();
-
-// Swagger UI gives these controls no name for screen readers, and its scrolling blocks cannot be reached by keyboard.
-const names = { ".examples-select-element": "Example", ".body-param__text": "Request body" };
 const reference = document.getElementById("reference");
-const addAccessibility = () => {
-  for (const [control, name] of Object.entries(names)) {
-    for (const found of reference.querySelectorAll(`${control}:not([aria-label])`)) found.ariaLabel = name;
-  }
-  for (const block of reference.querySelectorAll("pre:not([tabindex])")) block.tabIndex = 0;
-};
-new MutationObserver(addAccessibility).observe(reference, { childList: true, subtree: true });
 
-SwaggerUIBundle({
-  url: "/openapi.json",
-  dom_id: "#reference",
-  presets: [SwaggerUIBundle.presets.apis],
-  layout: "BaseLayout",
-  deepLinking: true,
-  docExpansion: "full",
-  defaultModelsExpandDepth: 0,
-  displayRequestDuration: true,
-  // A theme whose contrast meets WCAG AA.
-  syntaxHighlight: { theme: "obsidian" },
-  tryItOutEnabled: true,
+// The languages of the examples: curl, JavaScript and Python. All others that Scalar knows are hidden.
+const hiddenClients = {
+  ...Object.fromEntries(
+    ["c", "clojure", "csharp", "dart", "fsharp", "go", "http", "java", "kotlin", "objc", "ocaml", "php"]
+      .concat(["powershell", "r", "ruby", "rust", "swift"])
+      .map((language) => [language, true]),
+  ),
+  js: ["axios", "jquery", "ofetch", "xhr"],
+  node: ["axios", "fetch", "ofetch"],
+  python: ["aiohttp", "httpx_async", "httpx_sync"],
+  shell: ["httpie", "wget"],
+};
+
+const configuration = (document) => ({
+  content: document,
+  hiddenClients,
+  defaultHttpClient: { targetKey: "shell", clientKey: "curl" },
+  theme: "none",
+  forceDarkModeState: dark.matches ? "dark" : "light",
+  hideDarkModeToggle: true,
+  defaultOpenAllTags: true,
+  hideModels: true,
   // The token is kept in memory only, until the page is closed.
-  persistAuthorization: false,
-  // Otherwise the page sends the document's address to Swagger's online validator.
-  validatorUrl: null,
+  persistAuth: false,
+  // Nothing of Scalar's own services: no fonts, no proxy, no telemetry, no assistant.
+  withDefaultFonts: false,
+  proxyUrl: "",
+  telemetry: false,
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  showDeveloperTools: "never",
+  hideClientButton: true,
 });
+
+// Scrolling blocks of the renderer cannot be reached by keyboard without this, and its buttons that copy code have no name.
+const addAccessibility = () => {
+  for (const block of document.querySelectorAll("pre:not([tabindex]), .hljs:not([tabindex])")) block.tabIndex = 0;
+  for (const button of document.querySelectorAll(".scalar-code-copy:not([aria-label])")) button.ariaLabel = "Copy";
+};
+new MutationObserver(addAccessibility).observe(document.body, { childList: true, subtree: true });
+
+const show = async () => {
+  const text = await (await fetch("/openapi.json")).text();
+  // The address that the reader came by, in the examples too.
+  const openApi = JSON.parse(text.replaceAll("https://HOST", location.origin));
+  openApi.servers = [{ url: location.origin, description: "This service." }];
+  const shown = Scalar.createApiReference(reference, configuration(openApi));
+  // The page follows the colours that the browser asks for, also when they change.
+  dark.addEventListener("change", () => shown.updateConfiguration(configuration(openApi)));
+};
+void show();

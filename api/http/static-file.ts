@@ -20,11 +20,11 @@ export function staticFile(path: string, type: string, bytes: Buffer): StaticFil
 }
 
 /**
- * Serves a file, compressed with gzip if the browser accepts that. During a rolling update a page may request its files from
+ * Serves a file, compressed with gzip if the browser accepts that, which is done once, for the first. During a rolling update a page may request its files from
  * a process of another version: it gets that version's file and may not cache it.
  */
 export function serveFile({ type, bytes, version }: StaticFile, headers: Record<string, string>) {
-  const compressed = promisify(gzip)(bytes);
+  let compressed: Promise<Buffer> | undefined;
   return async (request: Request, response: Response) => {
     const isVersioned = request.query["v"] === version;
     response.set(headers).set({
@@ -32,7 +32,9 @@ export function serveFile({ type, bytes, version }: StaticFile, headers: Record<
       "Cache-Control": isVersioned ? "public, max-age=31536000, immutable" : "no-cache",
       Vary: "Accept-Encoding",
     });
-    if (request.acceptsEncodings("gzip")) response.set("Content-Encoding", "gzip").end(await compressed);
-    else response.end(bytes);
+    if (request.acceptsEncodings("gzip")) {
+      compressed ??= promisify(gzip)(bytes);
+      response.set("Content-Encoding", "gzip").end(await compressed);
+    } else response.end(bytes);
   };
 }

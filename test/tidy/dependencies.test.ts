@@ -30,11 +30,11 @@ const permissive = new Set([
   "0BSD",
   "BlueOak-1.0.0",
   "Unicode-3.0",
+  "(MIT OR CC0-1.0)",
 ]);
 const whileDeveloping = new Set([
   ...permissive,
   "MIT OR Apache-2.0",
-  "(MIT OR CC0-1.0)",
   "(AFL-2.1 OR BSD-3-Clause)",
   "Python-2.0",
   "Unlicense",

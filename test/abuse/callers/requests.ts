@@ -57,4 +57,4 @@ export const cancelBytes = (by: Credential, call: { id: number; session: string 
 export const getBytes = (url: string, path: string) => `GET ${path} HTTP/1.1\r\nhost: ${new URL(url).host}\r\n\r\n`;
 
 /** The largest answer that needs no token. */
-export const largestFile = "/docs/swagger-ui-bundle.js";
+export const largestFile = "/docs/scalar.js";
