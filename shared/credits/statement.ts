@@ -2,31 +2,35 @@ import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 import { type DayFigures, readLedgerDays, withoutPlace } from "./days.ts";
 
-/** Credit that was added, by a top-up or by the operator. */
-export interface AddedCredit {
+/** Credit that was added by a top-up or by the operator, or that the operator corrected. */
+export interface CreditEntry {
+  kind: "grant" | "correction";
   at: Date;
-  grantId: string;
+  id: string;
+  /** Below 0 for a correction that took credit away. */
   mils: number;
   note: string;
 }
 
 /**
- * A calendar month of an organization's ledger, in UTC and in mils. Exactly: opening + added − (charged − reversed) =
- * closing. A charge that was given back in a later month is in both, in each with its own entry.
+ * A calendar month of an organization's ledger, in UTC and in mils. Exactly: opening + added + corrected −
+ * (charged − reversed) = closing. A charge that was given back in a later month is in both, in each with its own entry.
  */
 export interface Statement {
   /** As in `2026-03`. */
   month: string;
   openingMils: number;
   addedMils: number;
+  /** What corrections added; below 0 if they took more away. */
+  correctedMils: number;
   chargedMils: number;
   reversedMils: number;
   closingMils: number;
   /** The days with entries, oldest first. */
   days: DayFigures[];
   /** The first 1,000 of the month, oldest first. */
-  credits: AddedCredit[];
-  /** What was added beyond those. */
+  credits: CreditEntry[];
+  /** The sum of those beyond them. */
   unlistedMils: number;
 }
 
@@ -52,31 +56,35 @@ const nextMonth = (month: Date) => new Date(Date.UTC(month.getUTCFullYear(), mon
 export async function readStatement(database: Database, organizationId: string, month: string): Promise<Statement> {
   const from = `${month}-01`;
   const days = Math.round((nextMonth(new Date(from)).getTime() - new Date(from).getTime()) / 86_400_000);
-  const read = await readLedgerDays(database, organizationId, { from, days });
-  const [first, last] = [read[0], read.at(-1)];
+  // The day after the month begins with the closing balance.
+  const read = await readLedgerDays(database, organizationId, { from, days: days + 1 });
+  const [first, after] = [read[0], read.pop()];
   const sum = (of: (day: DayFigures) => number) => read.reduce((total, day) => total + of(day), 0);
   const [addedMils, chargedMils, reversedMils] = [
     sum((day) => day.grantedMils),
     sum((day) => day.chargedMils),
     sum((day) => day.reversedMils),
   ];
-  const openingMils = first?.openingMils ?? 0;
-  const range = { first: first?.first ?? 0, past: last?.past ?? 0 };
-  const credits = addedMils === 0 ? [] : await readCredits(database, organizationId, range);
+  const [openingMils, closingMils] = [first?.openingMils ?? 0, after?.openingMils ?? 0];
+  const correctedMils = closingMils - (openingMils + addedMils + reversedMils - chargedMils);
+  const range = { first: first?.first ?? 0, past: after?.first ?? 0 };
+  const credits = await readCredits(database, organizationId, range);
   return {
     month,
     openingMils,
     addedMils,
+    correctedMils,
     chargedMils,
     reversedMils,
-    closingMils: openingMils + addedMils + reversedMils - chargedMils,
+    closingMils,
     days: read.filter((day) => day.past > day.first).map(withoutPlace),
     credits,
-    unlistedMils: addedMils - credits.reduce((total, { mils }) => total + mils, 0),
+    unlistedMils: addedMils + correctedMils - credits.reduce((total, { mils }) => total + mils, 0),
   };
 }
 
 const creditRow = z.object({
+  kind: z.enum(["grant", "correction"]),
   created_at: z.date(),
   grant_id: z.string(),
   amount_mils: z.number(),
@@ -88,14 +96,20 @@ async function readCredits(
   database: Database,
   organizationId: string,
   { first, past }: { first: number; past: number },
-): Promise<AddedCredit[]> {
+): Promise<CreditEntry[]> {
   const { rows } = await database.query(
-    `select created_at, grant_id, amount_mils, reason from ledger_entries
-     where organization_id = $1 and kind = 'grant' and kind <> 'charge' and version >= $2 and version < $3
+    `select kind, created_at, grant_id, amount_mils, reason from ledger_entries
+     where organization_id = $1 and kind in ('grant', 'correction') and kind <> 'charge' and version >= $2 and version < $3
      order by version limit $4`,
     [organizationId, first, past, creditsMax],
   );
   return rows
     .map((row) => creditRow.parse(row))
-    .map((row) => ({ at: row.created_at, grantId: row.grant_id, mils: row.amount_mils, note: row.reason ?? "" }));
+    .map(({ kind, created_at: at, grant_id: id, amount_mils: mils, reason }) => ({
+      kind,
+      at,
+      id,
+      mils,
+      note: reason ?? "",
+    }));
 }

@@ -6,6 +6,7 @@ import type { AccountRequest } from "../frame/account-handlers.ts";
 import { statementOf } from "./statement.ts";
 
 const columns = ["time_utc", "kind", "id", "note", "searches", "mils", "usd", "balance_mils"] as const;
+const kinds = { grant: "credit_added", correction: "credit_corrected" };
 type Row = Partial<Record<(typeof columns)[number], string | number>>;
 
 /**
@@ -27,9 +28,9 @@ export function sendStatementCsv({ pages, database }: { pages: PageSender; datab
 function* rowsOf(statement: Statement): Generator<Row> {
   const { month, openingMils, closingMils, credits, unlistedMils, days } = statement;
   yield { time_utc: `${month}-01`, kind: "opening_balance", balance_mils: openingMils };
-  for (const { at, grantId, note, mils } of credits)
-    yield { time_utc: at.toISOString(), kind: "credit_added", id: grantId, note, ...sumOf(mils) };
-  if (unlistedMils > 0) yield { time_utc: month, kind: "further_credit_added", ...sumOf(unlistedMils) };
+  for (const { kind, at, id, note, mils } of credits)
+    yield { time_utc: at.toISOString(), kind: kinds[kind], id, note, ...sumOf(mils) };
+  if (unlistedMils !== 0) yield { time_utc: month, kind: "further_credit", ...sumOf(unlistedMils) };
   for (const { day, charges, chargedMils, reversals, reversedMils } of days) {
     if (charges > 0) yield { time_utc: day, kind: "charged", searches: charges, ...sumOf(-chargedMils) };
     if (reversals > 0) yield { time_utc: day, kind: "credited_back", searches: reversals, ...sumOf(reversedMils) };

@@ -36,13 +36,14 @@ export async function statementOf(database: Database, organizationId: string, mo
 type Month = Request["params"][string] | Request["query"][string];
 
 function summary(statement: Statement): Html {
-  const { month, openingMils, addedMils, chargedMils, reversedMils, closingMils } = statement;
+  const { month, openingMils, addedMils, chargedMils, reversedMils, closingMils, correctedMils } = statement;
   return html`<section aria-labelledby="summary-title">
 <div class="head"><h2 id="summary-title">Summary</h2><a class="button" href="/billing/statements.csv?month=${month}">Download CSV</a></div>
 <div class="scroll" tabindex="0" role="group" aria-labelledby="summary-title"><table class="history">
 <tbody>
 ${line("Opening balance", openingMils)}
 ${line("Credit added", addedMils)}
+${correctedMils !== 0 && line("Corrections by the operator", correctedMils)}
 ${line("Searches charged", -chargedMils)}
 ${line("Credited back", reversedMils)}
 <tr><th scope="row">Closing balance</th><td class="number"><strong>${amount(closingMils)}</strong></td></tr>
@@ -58,18 +59,18 @@ const line = (label: string, mils: number) =>
 function creditTable({ credits, unlistedMils }: Statement): Html | false {
   if (credits.length === 0) return false;
   return html`<section aria-labelledby="credits-title">
-<div class="head"><h2 id="credits-title">Credit added</h2></div>
+<div class="head"><h2 id="credits-title">Credit</h2></div>
 <div class="scroll" tabindex="0" role="group" aria-labelledby="credits-title"><table class="history">
 <thead><tr><th scope="col">When (UTC)</th><th scope="col">What</th><th scope="col" class="number">Amount</th></tr></thead>
 <tbody>
 ${credits.map(
-  ({ at, note, grantId, mils }) => html`<tr>
+  ({ kind, at, note, id, mils }) => html`<tr>
 <td class="when"><time datetime="${at.toISOString()}">${dayOf(at)} <span>${timeOf(at)}</span></time></td>
-<td>${note} <code>${grantId}</code></td>
+<td>${kind === "correction" && "Correction: "}${note} <code>${id}</code></td>
 <td class="number">${amount(mils)}</td>
 </tr>
 `,
-)}${unlistedMils > 0 && html`<tr><td></td><td>Further credit of the month</td><td class="number">${amount(unlistedMils)}</td></tr>`}</tbody>
+)}${unlistedMils !== 0 && html`<tr><td></td><td>Further credit of the month</td><td class="number">${amount(unlistedMils)}</td></tr>`}</tbody>
 </table></div>
 </section>`;
 }
