@@ -5,7 +5,7 @@ import { timeOfId } from "../ids.ts";
 import { type LoggedSearch, loggedColumns, readLogged } from "./logged-search.ts";
 import type { LogPlace } from "./read-search-log.ts";
 
-/** So many rows of an organization one call looks at. They take some 50 ms. */
+/** So many rows of an organization one call looks at. Of a million rows in 30 days that takes some 70 ms on two busy cores. */
 export const scannedMax = 10_000;
 const matchesPerRead = 1_000;
 
@@ -41,11 +41,13 @@ export async function findSearches(
   wanted: WantedSearches,
 ): Promise<FoundSearches> {
   const { filter, limit } = wanted;
+  if (filter === "grants") return { entries: [], older: undefined, isCutShort: false }; // They are no searches.
   let from: LogPlace | undefined = wanted.before === undefined ? undefined : placeOf(wanted.before);
   const to = await readLastScanned(database, organizationId, from);
   const entries: SearchEntry[] = [];
-  for (;;) {
-    const matches = await readMatches(database, organizationId, { ...wanted, from, to });
+  // Without a filter every match is an entry, so the first read is enough for a page.
+  for (let rowsMax = limit + 1; ; rowsMax = matchesPerRead) {
+    const matches = await readMatches(database, organizationId, { ...wanted, from, to, limit: rowsMax });
     const searches = new Map(matches.map((search) => [search.requestId, search]));
     for (const entry of await readSearchEntries(database, organizationId, [...searches.keys()], filter))
       entries.push({ ...entry, search: searches.get(requestIdOf(entry)) });
@@ -54,8 +56,7 @@ export async function findSearches(
       return { entries: shown, older: requestIdOf(shown.at(-1)), isCutShort: false };
     }
     from = matches.at(-1);
-    if (matches.length < matchesPerRead || !from)
-      return { entries, older: to?.requestId, isCutShort: to !== undefined };
+    if (matches.length < rowsMax || !from) return { entries, older: to?.requestId, isCutShort: to !== undefined };
   }
 }
 
@@ -86,7 +87,7 @@ async function readLastScanned(
 async function readMatches(
   database: Database,
   organizationId: string,
-  { keyword, tokenId, from, to }: WantedSearches & { from: LogPlace | undefined; to: LogPlace | undefined },
+  { keyword, tokenId, limit, from, to }: WantedSearches & { from: LogPlace | undefined; to: LogPlace | undefined },
 ): Promise<LoggedSearch[]> {
   const { rows } = await database.query(
     `select ${loggedColumns}
@@ -103,7 +104,7 @@ async function readMatches(
       to?.requestId ?? "",
       keyword === undefined ? null : `%${keyword.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`,
       tokenId ?? null,
-      matchesPerRead,
+      limit,
     ],
   );
   return rows.map(readLogged);

@@ -20,9 +20,9 @@ function row(entry: SearchEntry): Html {
   const { title, why, amount } = outcomeOf(entry);
   return html`<tr>
 <td class="when"><time datetime="${entry.at.toISOString()}">${dayOf(entry.at)} <span>${timeOf(entry.at)}</span></time></td>
-<td>${search && html`<a class="keyword" href="${searchAddress(search.requestId)}">${search.query.keyword}</a> <span class="why">${placeOf(search)}</span> `}<span class="outcome ${entry.outcome}">${title}</span> ${why && html`<span class="why">${why}</span>`}${idOf(entry)}</td>
+<td>${search && html`<a class="keyword" href="${searchAddress(search.requestId)}">${search.query.keyword}</a> <span class="place">${placeOf(search)}</span> `}<span class="outcome ${entry.outcome}">${title}</span> ${why && html`<span class="why">${why}</span>`}${idOf(entry)}</td>
 <td class="more">${search?.token ? tokenLabel(search.token) : ""}</td>
-<td class="more number">${search && seconds(search.durationMs)}</td>
+<td class="more number">${search && duration(search.durationMs)}</td>
 <td class="number">${amount}</td>
 </tr>
 `;
@@ -46,8 +46,8 @@ function placeOf({ query: { location, language, device, depth } }: LoggedSearch)
   );
 }
 
-/** `0.42 s` */
-export const seconds = (ms: number) => `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+/** `420 ms`, `1.24 s` */
+export const duration = (ms: number) => (ms < 1_000 ? `${ms} ms` : `${(ms / 1_000).toFixed(2)} s`);
 
 /** How an entry ended, in words: what it is, why, and its mils. */
 export function outcomeOf(entry: HistoryEntry): { title: string; why: string | undefined; amount: Html | string } {

@@ -8,7 +8,7 @@ import type { PageRequest } from "../frame/account-handlers.ts";
 import type { AccountReads } from "../frame/account-reads.ts";
 import { answerSection } from "./answer-section.ts";
 import { tokenLabel } from "./find-form.ts";
-import { outcomeOf, seconds } from "./history-table.ts";
+import { duration, outcomeOf } from "./history-table.ts";
 import type { ShownSearch } from "./read-search.ts";
 
 /**
@@ -73,7 +73,7 @@ function querySection({ query, token, at, durationMs, keyHash }: LoggedSearch): 
     ["Token", token ? html`${tokenLabel(token)} <code>${token.tokenId}</code>` : undefined],
     ["Idempotency-Key", keyHash ? "yes" : "none"],
     ["Arrived (UTC)", moment(at)],
-    ["Took", seconds(durationMs)],
+    ["Took", duration(durationMs)],
   ];
   return html`<section class="panel" aria-labelledby="query-title">
 <h2 id="query-title">Query</h2>

@@ -17,7 +17,8 @@ export function writeSearches({ reads }: { reads: AccountReads }) {
     return {
       path: "/billing/searches",
       title: "Searches",
-      live: `/billing/searches/live?${historyViewQuery(view)}`,
+      // What was found stays: to find it anew for each search that ends would cost more than the searches.
+      live: isFinding(view) ? undefined : `/billing/searches/live?${historyViewQuery(view)}`,
       body: html`${findForm(view, tokens)}
 ${historySection(history)}`,
     };
@@ -30,7 +31,6 @@ export function liveSearches(reads: AccountReads, request: Request): LiveSection
   return {
     ofCredit: () => [],
     ofLedger: async ({ caller }) => {
-      // What was found stays: to find it anew for each search that ends would cost more than the searches.
       if (view.before !== undefined || isFinding(view)) return [];
       return [{ id: "history", html: historySection(await reads.readHistory(caller.organizationId, view)) }];
     },

@@ -30,7 +30,7 @@ ${notice}
 <div><dt>Created</dt><dd>${time(token.createdAt)}</dd></div>
 <div><dt>Last used</dt><dd>${token.lastUsedAt ? time(token.lastUsedAt) : "Never"}</dd></div>
 <div><dt>Expires</dt><dd>${endOf(token)}</dd></div>
-<div><dt>${use.isWhole ? "Last 30 days" : html`Since ${time(use.since)}`}</dt><dd>${amount(used.netMils)} <span class="aside">for ${count(used.charges)} charged searches</span></dd></div>
+<div><dt>${use.isWhole ? "Last 30 days" : html`Since ${time(use.since)}`}</dt><dd>${amount(used.netMils)} <span class="aside">for ${count(used.charges)} charged searches</span> <a href="/billing/searches?token=${token.tokenId}">Show them</a></dd></div>
 </dl></section>
 ${token.isValid && limitsSection(details, sent)}
 ${token.isValid && revocation(details)}`;
