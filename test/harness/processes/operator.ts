@@ -1,8 +1,14 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { z } from "zod";
 import { type CommandResult, readLine, runAdminHere } from "../clients/admin.ts";
+import { compileCache } from "./compile-cache.ts";
 import { run } from "./run.ts";
 import type { Service } from "./service.ts";
+
+const root = fileURLToPath(new URL("../../../", import.meta.url));
 
 /** An operator of the service. All work is done with the commands. */
 export class Operator {
@@ -26,6 +32,22 @@ export class Operator {
   /** Runs a command in a separate process, as an operator does. */
   tryAsProcess(...args: string[]): Promise<CommandResult> {
     return run("shared/admin.ts", args, this.#environment);
+  }
+
+  /**
+   * Runs a command in a separate process that is killed when it is about to send this to Postgres or Redis.
+   * @returns the signal that ended it; null if it ended by itself.
+   */
+  async killBefore(sent: string, ...args: string[]): Promise<NodeJS.Signals | null> {
+    const preload = new URL("./die-before.ts", import.meta.url);
+    preload.searchParams.set("before", sent);
+    const child = spawn(process.execPath, ["--import", preload.href, "shared/admin.ts", ...args], {
+      cwd: root,
+      env: { ...compileCache, ...this.#environment },
+      stdio: "ignore",
+    });
+    await once(child, "exit");
+    return child.signalCode;
   }
 
   /** Runs a command that succeeds and writes nothing to stderr. @returns its one line of JSON. */

@@ -31,6 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
+const shown = z.object({ erasedAt: z.string().nullable() });
 const created = z.object({ orgId: z.string(), tokenId: z.string(), token: z.string() });
 
 /** An organization that has searched with and without a key, signed in, and has a failed search in the queue. */
@@ -133,19 +134,42 @@ test("while a search runs nothing is erased, but nothing new begins", async () =
   await service.redis.del(holds);
 });
 
-test("an erasure that died after any step is finished by the next run", async () => {
-  const [closed, half] = [await service.organization(), await customer()];
-  await operator.run("org", "suspend", closed.organizationId);
-  await operator.run("org", "suspend", half.orgId);
-  const actor = { kind: "operator", name: "ada", host: "here" } as const;
-  expect(await eraseFromPostgres(service.database, actor, closed.organizationId)).toBe("active");
-  await service.database.query("update tokens set revoked_at = now() where organization_id = $1", [half.orgId]);
-  expect(await eraseFromPostgres(service.database, actor, half.orgId)).toEqual({ balanceMils: 90 });
-  expect(await service.redis.keys("session:*")).toHaveLength(1);
-  await Promise.all([closed.organizationId, half.orgId].map((id) => operator.run("org", "erase", id, "--yes")));
+/** What the command is about to send when it is killed, and whether Postgres has erased the organization by then. */
+const deaths = [
+  { before: "publish", isErased: false },
+  { before: "erase_search_log", isErased: false },
+  { before: ":sessions", isErased: true },
+  { before: ":pair", isErased: true },
+  { before: "hgetall", isErased: true },
+];
+
+test("an erasure whose process is killed between any two steps is finished by the next run, with one entry", async () => {
+  const killed = [];
+  for (const death of deaths) killed.push({ ...death, ...(await customer()) });
+  await Promise.all(
+    killed.map(async ({ before, orgId, isErased }) => {
+      const signal = await operator.killBefore(before, "org", "erase", orgId, "--yes");
+      const { erasedAt } = shown.parse(await operator.run("org", "show", orgId));
+      expect({ before, signal, isErased: erasedAt !== null }).toEqual({ before, signal: "SIGKILL", isErased });
+    }),
+  );
+  await Promise.all(killed.map(({ orgId }) => operator.run("org", "erase", orgId, "--yes")));
+  for (const { orgId, rawKeys } of killed) {
+    expect(await service.redis.exists(...rawKeys)).toBe(0);
+    expect(await service.redis.keys(`{${orgId}}*`)).toEqual([]);
+    const audit = JSON.stringify(await operator.run("audit", "list", "--org", orgId));
+    expect(audit.match(/organization\.erased/g)).toHaveLength(1);
+  }
   expect(await service.redis.keys("session:*")).toEqual([]);
-  expect(await service.redis.exists(...half.rawKeys)).toBe(0);
+  expect(await service.redis.zcard(queueKeys.waiting.replace(/wait$/, "failed"))).toBe(0);
   expect(await textInPostgres()).not.toContain(name);
+});
+
+test("nothing is erased of an organization whose tokens work", async () => {
+  const { organizationId } = await service.organization();
+  await operator.run("org", "suspend", organizationId);
+  const actor = { kind: "operator", name: "ada", host: "here" } as const;
+  expect(await eraseFromPostgres(service.database, actor, organizationId)).toBe("active");
 });
 
 test("an erasure begins only if the operator types the id again, or says --yes", async () => {
