@@ -2,7 +2,18 @@ import { TypeID, typeid } from "typeid-js";
 import { z } from "zod";
 
 /** The kinds of things that have an id, which begins with this word. */
-export type IdPrefix = "req" | "org" | "tok" | "grant" | "topup" | "api" | "worker" | "mcp" | "whk" | "evt";
+export type IdPrefix =
+  | "req"
+  | "org"
+  | "tok"
+  | "grant"
+  | "correction"
+  | "topup"
+  | "api"
+  | "worker"
+  | "mcp"
+  | "whk"
+  | "evt";
 
 /** A new TypeID (https://github.com/jetify-com/typeid): the prefix, `_` and 26 base-32 characters of a UUIDv7. */
 export function newId(prefix: IdPrefix): string {

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { type Actor, recordAudit } from "../audit/audit.ts";
+import { correctCredit, type Correction, correctionRefusal } from "../credits/corrections.ts";
 import { grantCredit, grantRefusal } from "../credits/ledger.ts";
 import { readGrantMils } from "../credits/ledger-pages.ts";
 import { inTransaction, type Querying } from "../database/transaction.ts";
@@ -30,6 +31,20 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     .action((orgId: string, mils: number, options: GrantOptions) =>
       run((context) => grant(context, orgId, mils, options)),
     );
+  credit
+    .command("correct")
+    .summary("correct an organization's balance, up or down")
+    .description(
+      "Correct an organization's balance: a positive amount adds credit, a negative one takes it away, never below 0. It counts as no spending. Searches that run may be refused at their end, if their credit is taken away.",
+    )
+    .argument("<org>", "the organization's id", parseId("org"))
+    .argument("<mils>", "the amount, such as 500 or -500", parseWholeNumber(-Number.MAX_SAFE_INTEGER))
+    .requiredOption("--reason <text>", "why, for the ledger and the account's history", parseText(noteLengthMax))
+    .option("--id <correction>", "an id that you choose: repeats with it count once", parseText(noteLengthMax))
+    .action((orgId: string, mils: number, options: GrantOptions, command: Command) => {
+      if (mils === 0) command.error("error: the amount is 0");
+      return run((context) => correct(context, orgId, mils, options));
+    });
   addTopupCommands(credit, run);
 }
 
@@ -49,25 +64,56 @@ async function grant(context: CommandContext, organizationId: string, mils: numb
 export async function addCredit(transaction: Querying, actor: Actor, wanted: Parameters<typeof grantCredit>[1]) {
   const { organizationId, grantId, mils } = wanted;
   await refuseErased(transaction, organizationId);
-  const granted = await grantCredit(transaction, wanted).catch(refuseGrant);
+  const granted = await grantCredit(transaction, wanted).catch((error: unknown) => refuse(error, grantRefusal));
   if (!granted) throw new CommandRefused(`There is no organization ${organizationId}.`);
   const { fresh, balanceMils } = granted;
-  if (!fresh) await refuseAnotherAmount(transaction, wanted);
+  if (!fresh) await refuseAnotherAmount(transaction, "grant", { id: grantId, mils });
   const values = { before: { balanceMils: fresh ? balanceMils - mils : balanceMils }, after: { balanceMils } };
   await recordAudit(transaction, actor, { action: "credit.granted", organizationId, subject: grantId, ...values });
   return granted;
 }
 
+async function correct(context: CommandContext, organizationId: string, mils: number, { id, reason }: GrantOptions) {
+  const wanted = { organizationId, correctionId: id ?? newId("correction"), mils, reason };
+  const corrected = await inTransaction(context.database, (transaction) =>
+    correctRecorded(transaction, context.actor, wanted),
+  );
+  await announceBalance(context, organizationId, corrected);
+  const { fresh, balanceMils } = corrected;
+  const { correctionId } = wanted;
+  return { orgId: organizationId, correctionId, correctedMils: fresh ? mils : 0, balanceMils, repeated: !fresh };
+}
+
+/** Corrects a balance with its entry in the audit trail. The reason is in the ledger alone. */
+async function correctRecorded(transaction: Querying, actor: Actor, wanted: Correction) {
+  const { organizationId, correctionId, mils } = wanted;
+  await refuseErased(transaction, organizationId);
+  const corrected = await correctCredit(transaction, wanted).catch((error: unknown) =>
+    refuse(error, correctionRefusal),
+  );
+  if (!corrected) throw new CommandRefused(`There is no organization ${organizationId}.`);
+  const { fresh, balanceMils } = corrected;
+  if (!fresh) await refuseAnotherAmount(transaction, "correction", { id: correctionId, mils });
+  const values = { before: { balanceMils: fresh ? balanceMils - mils : balanceMils }, after: { balanceMils } };
+  const entry = { action: "credit.corrected", organizationId, subject: correctionId, ...values } as const;
+  await recordAudit(transaction, actor, entry);
+  return corrected;
+}
+
 /** A repeat with another amount is a mistake: one of two payments would go unnoticed. */
-async function refuseAnotherAmount(transaction: Querying, { grantId, mils }: { grantId: string; mils: number }) {
-  const grantedMils = await readGrantMils(transaction, grantId);
-  if (grantedMils === mils) return;
+async function refuseAnotherAmount(
+  transaction: Querying,
+  kind: "grant" | "correction",
+  { id, mils }: { id: string; mils: number },
+) {
+  const usedMils = await readGrantMils(transaction, kind, id);
+  if (usedMils === mils) return;
   throw new CommandRefused(
-    `This grant id was used for a grant of ${grantedMils} mils before, not of ${mils}. Nothing was changed. Choose another id if this is another grant.`,
+    `This ${kind} id was used for a ${kind} of ${usedMils} mils before, not of ${mils}. Nothing was changed. Choose another id if this is another ${kind}.`,
   );
 }
 
-function refuseGrant(error: unknown): never {
-  const refusal = grantRefusal(error);
+function refuse(error: unknown, explain: (error: unknown) => string | undefined): never {
+  const refusal = explain(error);
   throw refusal === undefined ? error : new CommandRefused(refusal);
 }

@@ -20,6 +20,7 @@ export const auditActions = [
   "token.revoked",
   "limit.set",
   "credit.granted",
+  "credit.corrected",
   "credit.topped_up",
   "low_balance.set",
   "webhook.set",

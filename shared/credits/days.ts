@@ -11,6 +11,8 @@ export interface DayFigures {
   chargedMils: number;
   reversedMils: number;
   grantedMils: number;
+  /** What corrections added; below 0 if they took more away. */
+  correctedMils: number;
 }
 
 /** A UTC day with its place in the ledger. */
@@ -30,6 +32,7 @@ const dayRow = z.object({
   charged_mils: z.number(),
   reversed_mils: z.number(),
   granted_mils: z.number(),
+  corrected_mils: z.number(),
   opening_mils: z.number(),
   first: z.number(),
   past: z.number(),
@@ -92,17 +95,18 @@ export async function readLedgerDays(
         from starts window in_order as (order by day)
       )
       select to_char(s.day at time zone 'UTC', 'YYYY-MM-DD') as day,
-        s.past - s.first - o.refunds - o.reversals - o.grants as charges, o.refunds, o.reversals,
-        s.fallen_mils + o.reversed_mils + o.granted_mils as charged_mils, o.reversed_mils, o.granted_mils,
-        s.opening_mils, s.first, s.past
+        s.past - s.first - o.refunds - o.reversals - o.credits as charges, o.refunds, o.reversals,
+        s.fallen_mils + o.reversed_mils + o.granted_mils + o.corrected_mils as charged_mils, o.reversed_mils, o.granted_mils,
+        o.corrected_mils, s.opening_mils, s.first, s.past
       from spans s
       cross join lateral (
         select count(*) filter (where kind = 'refund') as refunds, count(*) filter (where kind = 'reversal') as reversals,
-          count(*) filter (where kind = 'grant') as grants,
+          count(*) filter (where kind in ('grant', 'correction')) as credits,
           coalesce(sum(amount_mils) filter (where kind = 'reversal'), 0)::bigint as reversed_mils,
-          coalesce(sum(amount_mils) filter (where kind = 'grant'), 0)::bigint as granted_mils
+          coalesce(sum(amount_mils) filter (where kind = 'grant'), 0)::bigint as granted_mils,
+          coalesce(sum(amount_mils) filter (where kind = 'correction'), 0)::bigint as corrected_mils
         from ledger_entries
-        where organization_id = $1 and kind in ('refund', 'reversal', 'grant') and kind <> 'charge'
+        where organization_id = $1 and kind in ('refund', 'reversal', 'grant', 'correction') and kind <> 'charge'
           and version >= s.first and version < s.past
       ) o
       where s.past is not null
@@ -119,6 +123,7 @@ export async function readLedgerDays(
       chargedMils: row.charged_mils,
       reversedMils: row.reversed_mils,
       grantedMils: row.granted_mils,
+      correctedMils: row.corrected_mils,
       openingMils: row.opening_mils,
       first: row.first,
       past: row.past,

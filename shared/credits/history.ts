@@ -5,7 +5,8 @@ import type { ReversalReason } from "./deliveries.ts";
 import { reversalReasons } from "./deliveries.ts";
 
 /**
- * The ledger as people read it: one row for each search, with its end and a later reversal, and one for each grant. Pages
+ * The ledger as people read it: one row for each search, with its end and a later reversal, and one for each grant or
+ * correction. Pages
  * follow each other by version, so new entries do not shift them.
  */
 
@@ -17,12 +18,13 @@ export type HistoryEntry = { version: number; at: Date } & (
   | { outcome: "refunded"; requestId: string; reason: RefundReason }
   | { outcome: "reversed"; requestId: string; chargedMils: number; reason: ReversalReason }
   | { outcome: "granted"; grantId: string; grantedMils: number; note: string }
+  | { outcome: "corrected"; correctionId: string; correctedMils: number; note: string }
 );
 
 const row = z.object({
   version: z.number(),
   created_at: z.date(),
-  kind: z.enum(["charge", "refund", "grant"]),
+  kind: z.enum(["charge", "refund", "grant", "correction"]),
   amount_mils: z.number(),
   request_id: z.string().nullable(),
   grant_id: z.string().nullable(),
@@ -43,7 +45,7 @@ const statements: Record<HistoryFilter, string> = {
   all: entriesWhere("l.kind <> 'reversal'"),
   charged: entriesWhere("l.kind = 'charge' and r.reason is null"),
   refunded: entriesWhere("l.kind = 'refund'"),
-  grants: entriesWhere("l.kind = 'grant'"),
+  grants: entriesWhere("l.kind in ('grant', 'correction') and l.kind <> 'charge'"),
   // In the order of the reversals.
   reversed: `select r.version, r.created_at, l.kind, l.amount_mils, l.request_id, l.grant_id, l.reason,
        r.reason as reversed_because
@@ -118,6 +120,10 @@ function readEntry(entry: z.infer<typeof row>): HistoryEntry {
   switch (entry.kind) {
     case "grant":
       return { ...at, outcome: "granted", grantId: entry.grant_id ?? "", grantedMils: mils, note: entry.reason ?? "" };
+    case "correction": {
+      const { grant_id: id, amount_mils: correctedMils, reason: note } = entry;
+      return { ...at, outcome: "corrected", correctionId: id ?? "", correctedMils, note: note ?? "" };
+    }
     case "refund":
       return { ...at, outcome: "refunded", requestId, reason: z.enum(refundReasons).parse(entry.reason) };
     default:

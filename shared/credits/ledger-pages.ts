@@ -3,7 +3,7 @@ import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
 
 /** The kinds of entries. */
-export const entryKinds = ["grant", "charge", "refund", "reversal"] as const;
+export const entryKinds = ["grant", "charge", "refund", "reversal", "correction"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
 const entryRow = z.object({
@@ -61,14 +61,20 @@ export async function readNewestEntries(
   return rows.toReversed().map(readEntry);
 }
 
+// Each kind has an index of its own.
+const amountStatements = {
+  grant: "select amount_mils from ledger_entries where grant_id = $1 and kind = 'grant'",
+  correction: "select amount_mils from ledger_entries where grant_id = $1 and kind = 'correction'",
+};
 const amountRow = z.object({ amount_mils: z.number() });
 
-/** The mils of a grant; undefined if there is none with this id. */
-export async function readGrantMils(database: Querying, grantId: string): Promise<number | undefined> {
-  const { rows } = await database.query(
-    "select amount_mils from ledger_entries where grant_id = $1 and kind = 'grant'",
-    [grantId],
-  );
+/** The mils of a grant or a correction; undefined if there is none with this id. */
+export async function readGrantMils(
+  database: Querying,
+  kind: "grant" | "correction",
+  grantId: string,
+): Promise<number | undefined> {
+  const { rows } = await database.query(amountStatements[kind], [grantId]);
   return rows[0] && amountRow.parse(rows[0]).amount_mils;
 }
 

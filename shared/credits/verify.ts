@@ -46,9 +46,9 @@ const rules: Record<string, string> = {
     left join ledger_entries c on c.request_id = r.request_id and c.kind = 'charge' and c.organization_id = r.organization_id
     left join paid_keys k on k.request_id = r.request_id
     where r.kind = 'reversal' and (c.request_id is null or c.amount_mils + r.amount_mils <> 0 or k.request_id is not null)`,
-  "only a charge lowers a balance": `
+  "only a charge or a correction lowers a balance": `
     select organization_id as subject, format('version %s: %s of %s', version, kind, amount_mils) as found
-    from ledger_entries where amount_mils < 0 and kind <> 'charge'`,
+    from ledger_entries where amount_mils < 0 and kind not in ('charge', 'correction')`,
   "an unconfirmed charge stands, and is young": `
     select u.request_id as subject, format('charged at %s, %s', u.charged_at,
       case when c.request_id is null then 'no charge' when r.request_id is not null then 'reversed' else 'too old' end) as found

@@ -35,6 +35,9 @@ ${daysTable(days)}
 </section>`;
 }
 
+/** Corrections may take more away than was added. */
+const signed = (added: number) => `${added < 0 ? "−" : ""}${count(Math.abs(added))}`;
+
 const sum = (days: readonly DayFigures[], of: (day: DayFigures) => number) =>
   days.reduce((total, day) => total + of(day), 0);
 
@@ -64,7 +67,7 @@ function daysTable(days: readonly DayFigures[]): Html {
 <tbody>
 ${days.toReversed().map(
   (day) =>
-    html`<tr><th scope="row"><time datetime="${day.day}">${dayOf(day.day)}</time></th><td class="number">${count(day.charges + day.refunds)}</td><td class="number">${count(day.refunds)}</td><td class="number">${count(day.chargedMils)}</td><td class="number">${count(day.reversedMils)}</td><td class="number">${count(day.grantedMils)}</td></tr>
+    html`<tr><th scope="row"><time datetime="${day.day}">${dayOf(day.day)}</time></th><td class="number">${count(day.charges + day.refunds)}</td><td class="number">${count(day.refunds)}</td><td class="number">${count(day.chargedMils)}</td><td class="number">${count(day.reversedMils)}</td><td class="number">${signed(day.grantedMils + day.correctedMils)}</td></tr>
 `,
 )}</tbody>
 </table></div>`;

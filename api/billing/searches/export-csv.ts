@@ -119,6 +119,8 @@ function ledgerPart(entry: SearchEntry): LedgerRow {
     case "refunded":
     case "reversed":
       return { ...row, id: entry.requestId, reason: entry.reason, mils: 0 };
+    case "corrected":
+      return { ...row, id: entry.correctionId, reason: entry.note, mils: entry.correctedMils };
     default:
       return { ...row, id: entry.grantId, reason: entry.note, mils: entry.grantedMils };
   }

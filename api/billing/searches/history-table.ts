@@ -30,7 +30,7 @@ function row(entry: SearchEntry): Html {
 
 /** An entry without a keyword leads to its page by its id. */
 function idOf(entry: SearchEntry): Html {
-  if (!("requestId" in entry)) return html`<code>${entry.grantId}</code>`;
+  if (!("requestId" in entry)) return html`<code>${"grantId" in entry ? entry.grantId : entry.correctionId}</code>`;
   const { requestId, search } = entry;
   return search
     ? html`<code>${requestId}</code>`
@@ -62,6 +62,10 @@ export function outcomeOf(entry: HistoryEntry): { title: string; why: string | u
         why: reversalLabels[entry.reason],
         amount: html`<s>−${count(entry.chargedMils)}</s> 0`,
       };
+    case "corrected": {
+      const { correctedMils: mils, note } = entry;
+      return { title: "Credit corrected", why: note, amount: `${mils < 0 ? "−" : "+"}${count(Math.abs(mils))}` };
+    }
     default:
       return { title: "Credit added", why: entry.note, amount: `+${count(entry.grantedMils)}` };
   }

@@ -23,6 +23,8 @@ test.each([
   { args: ["credit", "grant", unknownId, "0"], says: badNumber },
   { args: ["credit", "grant", unknownId, "5", "--id", ""], says: /'--id <grant>'.* expected 1 to 500 characters/ },
   { args: ["credit", "grant", unknownId], says: /missing required argument 'mils'/ },
+  { args: ["credit", "correct", unknownId, "0", "--reason", "x"], says: /error: the amount is 0/ },
+  { args: ["credit", "correct", unknownId, "-5"], says: /required option '--reason <text>' not specified/ },
   { args: ["token", "issue", unknownId, "--expires", "0"], says: badNumber },
   { args: ["token", "issue", unknownId, "--name", " "], says: /'--name <name>'.* expected 1 to 100 characters/ },
   ...["fly", "search,fly", "", "search,", ","].map((list) => ({

@@ -191,6 +191,7 @@ test.each([
   { args: ["org", "show", unknownId], says: /^There is no organization org_0{26}\.\n$/ },
   { args: ["org", "suspend", unknownId], says: /^There is no organization/ },
   { args: ["org", "resume", unknownId], says: /^There is no organization/ },
+  { args: ["credit", "correct", unknownId, "5", "--reason", "x"], says: /^There is no organization/ },
   { args: ["credit", "grant", unknownId, "5"], says: /^There is no organization/ },
   { args: ["token", "issue", unknownId], says: /^There is no organization/ },
   { args: ["token", "list", unknownId], says: /^There is no organization/ },

@@ -110,6 +110,7 @@ test("an erased organization has no trace of names, keywords, answers or session
 test.each([
   ["org", "resume"],
   ["credit", "grant", "5"],
+  ["credit", "correct", "-5", "--reason", "test"],
   ["token", "issue"],
   ["org", "rename", "Acme"],
   ["plan", "assign", "payg"],

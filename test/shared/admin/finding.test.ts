@@ -3,9 +3,10 @@ import { readLine, runAdminHere } from "../../harness/clients/admin.ts";
 import { backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { newToken } from "../../../shared/organizations/tokens.ts";
 
-/** How operators find an organization, a token and an entry of the ledger. */
+/** How operators find an organization, a token and an entry of the ledger, and correct a balance. */
 
 let service: Service;
 let operator: Operator;
@@ -102,4 +103,18 @@ test("entries of the ledger are listed by time and kind, oldest first, also as C
     "at,version,kind,amountMils,balanceAfterMils,requestId,tokenId,grantId,reason",
     expect.stringMatching(/^2026-03-01T00:00:00\.000Z,1,grant,100,100,,,grant_\w{26},'=1\+1$/),
   ]);
+});
+
+test("a correction lowers or raises a balance, once under an --id, never below 0, and is announced", async () => {
+  const { orgId } = await operator.create("payg", "--credit", "100");
+  const down = ["credit", "correct", orgId, "-30", "--reason", "granted twice", "--id", `case of ${orgId}`];
+  const corrected = { orgId, correctionId: `case of ${orgId}`, balanceMils: 70 };
+  expect(await operator.run(...down)).toEqual({ ...corrected, correctedMils: -30, repeated: false });
+  expect(await operator.run(...down)).toEqual({ ...corrected, correctedMils: 0, repeated: true });
+  const another = await operator.try(...down.map((word) => (word === "-30" ? "-31" : word)));
+  expect(another).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("a correction of -30 mils before") });
+  const below = await operator.try("credit", "correct", orgId, "-71", "--reason", "test");
+  expect(below).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("A balance is at least 0") });
+  expect(await operator.run("credit", "correct", orgId, "5", "--reason", "test")).toMatchObject({ balanceMils: 75 });
+  expect(await service.redis.hget(keysOf(orgId).balance, "balance")).toBe("75");
 });

@@ -60,6 +60,7 @@ const argumentsOf: Record<string, () => string[]> = {
   "webhook replay": () => [named.eventId],
   "webhook remove": () => [named.orgId],
   "credit grant": () => [named.orgId, "500", "--id", "invoice 7", "--reason", "bank transfer"],
+  "credit correct": () => [named.orgId, "-200", "--id", "case 12", "--reason", "granted twice"],
   "credit topups-check": () => [],
   "token issue": () => [named.orgId, "--name", "Shop", "--scopes", "search,usage", "--expires", "30"],
   "token list": () => [named.orgId],
@@ -117,7 +118,7 @@ function settled(text: string, [word = ""]: string[]): string {
     return known;
   };
   const same = text
-    .replaceAll(/\b([a-z]{3,5})_[0-7][0-9a-z]{25}\b/g, idOf)
+    .replaceAll(/\b([a-z]{3,10})_[0-7][0-9a-z]{25}\b/g, idOf)
     .replaceAll(/\bsmk_[a-z0-9]{39}\b/g, `smk_${"x".repeat(39)}`)
     .replaceAll(/(last4(?:":"| +))[a-z0-9]{4}\b/g, "$1xxxx")
     .replaceAll(/\b[a-z0-9]{4}(?= {3}(?:valid|revoked) )/g, "xxxx")

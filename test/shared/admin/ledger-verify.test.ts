@@ -32,7 +32,7 @@ const gapless = "versions run from 1 without a gap";
 const running = "each entry's balance is the one before it plus its amount, and never below 0";
 const once = "a search has at most one deciding entry and one reversal";
 const reversals = "a reversal gives back exactly one unkeyed charge of the same organization";
-const lowering = "only a charge lowers a balance";
+const lowering = "only a charge or a correction lowers a balance";
 const unconfirmed = "an unconfirmed charge stands, and is young";
 const keyPaid = "a key has paid with a charge that stands";
 const heldSums = "the held sum is the sum of the open holds";
@@ -221,5 +221,5 @@ async function searchedOnce<Given extends { title: string; keyed?: true }>(given
 async function withoutSafeguards(client: Client): Promise<void> {
   await client.query("set session_replication_role = replica"); // No triggers, no foreign keys.
   await client.query("drop index one_deciding_entry_per_request");
-  await client.query("alter table ledger_entries drop constraint only_charges_lower_a_balance");
+  await client.query("alter table ledger_entries drop constraint only_charges_and_corrections_lower_a_balance");
 }

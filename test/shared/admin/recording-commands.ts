@@ -26,6 +26,10 @@ export function recordingCommands(named: Named): Record<string, { args: string[]
     "org export": { args: ["org", "export", orgId], actions: ["organization.exported"] },
     "org resume": { args: ["org", "resume", orgId], actions: ["organization.resumed"] },
     "credit grant": { args: ["credit", "grant", orgId, "5"], actions: ["credit.granted"] },
+    "credit correct": {
+      args: ["credit", "correct", orgId, "-5", "--reason", "for Mrs. Smith"],
+      actions: ["credit.corrected"],
+    },
     "credit topups-check": { args: ["credit", "topups-check"], actions: ["credit.topped_up"] },
     "token issue": { args: ["token", "issue", orgId], actions: ["token.issued"] },
     "token revoke": { args: ["token", "revoke", tokenId], actions: ["token.revoked"] },

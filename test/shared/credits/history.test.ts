@@ -43,6 +43,7 @@ function countedDays(past: readonly BackdatedEntry[], now: Date, days: number): 
       chargedMils: mils("charge"),
       reversedMils: mils("reversal"),
       grantedMils: mils("grant"),
+      correctedMils: 0,
     };
   });
 }
@@ -159,7 +160,7 @@ test.each(historyFilters)("pages of the history filtered by %s have no gap and n
     await grantCredit(service.database, grant);
   }
   const ids = (entries: typeof whole) =>
-    entries.map((entry) => ("requestId" in entry ? entry.requestId : entry.grantId));
+    entries.map((entry) => ("requestId" in entry ? entry.requestId : "grantId" in entry ? entry.grantId : ""));
   expect(ids(paged).toSorted()).toEqual(ids(expected).toSorted());
   expect(paged.map(({ version }) => version)).toEqual(paged.map(({ version }) => version).toSorted((a, b) => b - a));
 });
