@@ -105,11 +105,8 @@ export function openBilling(parts: {
   const settings = { account, database, config, announce };
   return {
     routes: [
-      get("/billing", account.page(writeOverview({ reads, addCredit }))),
-      get(
-        "/billing/live",
-        handleLiveUpdates(live, () => liveOverview(reads)),
-      ),
+      get("/billing", account.page(writeOverview({ reads, publicUrl, addCredit }))),
+      get("/billing/live", handleLiveUpdates(live, liveOverview(reads, publicUrl))),
       get("/billing/searches", account.page(writeSearches({ reads }))),
       get(
         "/billing/searches/live",

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 
-/** One UTC day of an organization's ledger. Mils are positive; `refunds` counts searches that were not charged. */
+/** One UTC day or hour of an organization's ledger. Mils are positive; `refunds` counts searches that were not charged. */
 export interface DayFigures {
-  /** As in `2026-03-01`. */
+  /** As in `2026-03-01`, or `2026-03-01T14:00Z` for an hour. */
   day: string;
   charges: number;
   refunds: number;
@@ -38,9 +38,14 @@ const dayRow = z.object({
   past: z.number(),
 });
 
-/** Reads the last days of an organization's ledger, oldest first; the last one is today so far. */
-export async function readDays(database: Database, organizationId: string, days: number): Promise<DayFigures[]> {
-  const read = await readLedgerDays(database, organizationId, { days });
+/** Reads the last days, or hours, of an organization's ledger, oldest first; the last one is today, or this hour, so far. */
+export async function readDays(
+  database: Database,
+  organizationId: string,
+  days: number,
+  unit: "day" | "hour" = "day",
+): Promise<DayFigures[]> {
+  const read = await readLedgerDays(database, organizationId, { days, unit });
   return read.map(withoutPlace);
 }
 
@@ -51,7 +56,7 @@ export function withoutPlace({ openingMils: _opening, first: _first, past: _past
 
 /**
  * Reads days of an organization's ledger, oldest first: from the day `from`, such as `2026-03-01`, or without it the last
- * ones up to today.
+ * ones up to today. With the unit `hour` they are hours.
  *
  * The cost does not grow with the number of charges, because charges are not read. Versions have no gaps and each entry
  * has the balance after it. So a binary search by version finds the first entry of a day; the number of charges is the
@@ -62,7 +67,7 @@ export function withoutPlace({ openingMils: _opening, first: _first, past: _past
 export async function readLedgerDays(
   database: Database,
   organizationId: string,
-  { from, days }: { from?: string; days: number },
+  { from, days, unit = "day" }: { from?: string; days: number; unit?: "day" | "hour" },
 ): Promise<LedgerDay[]> {
   const { rows } = await database.query({
     name: "read_days",
@@ -71,8 +76,8 @@ export async function readLedgerDays(
         select d.day, first.version, coalesce(before.balance_after_mils, 0) as balance_mils
         from (
           -- Days are added to a time without a zone: with one, days of the session's zone may have 23 or 25 hours.
-          select (coalesce($3::timestamp, date_trunc('day', now() at time zone 'UTC') + make_interval(days => 1 - $2::int))
-                  + make_interval(days => n)) at time zone 'UTC' as day
+          select (coalesce($3::timestamp, date_trunc($4::text, now() at time zone 'UTC') + (1 - $2::int) * ('1 ' || $4)::interval)
+                  + n * ('1 ' || $4)::interval) at time zone 'UTC' as day
           from generate_series(0, $2::int) n
         ) d
         cross join lateral (
@@ -94,7 +99,7 @@ export async function readLedgerDays(
                balance_mils - lead(balance_mils) over in_order as fallen_mils
         from starts window in_order as (order by day)
       )
-      select to_char(s.day at time zone 'UTC', 'YYYY-MM-DD') as day,
+      select to_char(s.day at time zone 'UTC', case $4 when 'hour' then 'YYYY-MM-DD"T"HH24:MI"Z"' else 'YYYY-MM-DD' end) as day,
         s.past - s.first - o.refunds - o.reversals - o.credits as charges, o.refunds, o.reversals,
         s.fallen_mils + o.reversed_mils + o.granted_mils + o.corrected_mils as charged_mils, o.reversed_mils, o.granted_mils,
         o.corrected_mils, s.opening_mils, s.first, s.past
@@ -111,7 +116,7 @@ export async function readLedgerDays(
       ) o
       where s.past is not null
       order by s.day`,
-    values: [organizationId, days, from],
+    values: [organizationId, days, from, unit],
   });
   return rows
     .map((row) => dayRow.parse(row))

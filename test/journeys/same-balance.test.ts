@@ -44,8 +44,8 @@ async function signedIn(api: number): Promise<PageVisitor> {
 async function shownAt(api: number): Promise<number> {
   await service.redis.del(`pages:${organization.organizationId}`); // The window of the page is not the subject here.
   const { text = "" } = (await visitors[api]?.get("/billing")) ?? {};
-  const shown = /Available<\/h2>\s*<p class="figure">[^<]*<\/p>\s*<p class="aside">([\d,]+) mils/.exec(text)?.[1];
-  return Number(shown?.replaceAll(",", ""));
+  const shown = /Available<\/h2>\s*<p class="figure"><data value="(\d+)"/.exec(text)?.[1];
+  return Number(shown);
 }
 
 /** Every way to read the balance, as a caller uses it through one API. A new one gets a line here. */

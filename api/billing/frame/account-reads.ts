@@ -12,12 +12,14 @@ import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
 import type { ReadUsage } from "../../read-usage.ts";
 import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
+import { latestShown } from "../overview/latest-section.ts";
+import type { Periods } from "../overview/usage-view.ts";
 import { type HistoryView, isFinding } from "../searches/history-view.ts";
 import { type Entries, readEntries, withSearches } from "../searches/read-entries.ts";
 import { readSearch, type ShownSearch } from "../searches/read-search.ts";
 
-const daysShown = 30;
-const latestShown = 6;
+/** Today and the week before it, from which the pace is known. */
+const paceDays = 8;
 const entriesPerPage = 25;
 
 /** An organization's credit at one moment. The numbers agree with each other, and with REST and MCP. */
@@ -31,7 +33,10 @@ export interface Credit {
 
 /** What an organization did of late. It is read completely before any of it is written. */
 export interface Activity {
-  days: DayFigures[];
+  /** The periods of the chart. */
+  figures: DayFigures[];
+  /** The last eight days, with today. */
+  week: DayFigures[];
   latest: SearchEntry[];
   /** The balance below which the payer is notified; null for none. */
   thresholdMils: number | null;
@@ -50,8 +55,8 @@ export interface AccountReads {
   readCredit: (caller: Caller) => Promise<Credit>;
   /** Reads the organization's name from Postgres. @throws {CallerError} `unavailable`. */
   readName: (caller: Caller) => Promise<string>;
-  /** Reads the last days and the latest entries from Postgres. @throws {CallerError} `unavailable`. */
-  readActivity: (organizationId: string) => Promise<Activity>;
+  /** Reads the periods of the chart, the last days and the latest entries from Postgres. @throws {CallerError} `unavailable`. */
+  readActivity: (organizationId: string, periods: Periods) => Promise<Activity>;
   /** Reads the tokens of an organization from Postgres, the oldest first. @throws {CallerError} `unavailable`. */
   listTokens: (organizationId: string) => ReturnType<typeof listTokens>;
   /** Reads one search from Postgres; undefined if the organization has none with this id that ended. @throws {CallerError} `unavailable`. */
@@ -76,13 +81,15 @@ export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; da
       orPostgresUnavailable(
         showOrganization(database, organizationId).then((organization) => organization?.name ?? organizationId),
       ),
-    readActivity: async (organizationId) => {
+    readActivity: async (organizationId, { unit, length }) => {
       const latest = readHistory(database, organizationId, { filter: "all", before: undefined, limit: latestShown });
       const threshold = readThreshold(database, organizationId);
       const searched = latest.then((entries) => withSearches(database, organizationId, entries));
-      const read = Promise.all([readDays(database, organizationId, daysShown), searched, threshold]);
-      const [days, entries, thresholdMils] = await orPostgresUnavailable(read);
-      return { days, latest: entries, thresholdMils };
+      const figures = readDays(database, organizationId, length, unit);
+      const hasWeek = unit === "day" && length >= paceDays;
+      const days = hasWeek ? figures : readDays(database, organizationId, paceDays);
+      const read = await orPostgresUnavailable(Promise.all([figures, days, searched, threshold]));
+      return { figures: read[0], week: read[1].slice(-paceDays), latest: read[2], thresholdMils: read[3] };
     },
     listTokens: (organizationId) => orPostgresUnavailable(listTokens(database, organizationId)),
     readSearch: (organizationId, requestId) =>

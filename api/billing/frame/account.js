@@ -7,7 +7,7 @@ follow();
 document.addEventListener("focusout", () => setTimeout(replaceSections));
 document.addEventListener("selectionchange", () => setTimeout(replaceSections));
 document.addEventListener("keydown", moveInChart);
-for (const button of document.querySelectorAll("[data-copy]")) offerCopy(button);
+offerCopies(document);
 // The back button restores the old page, although its session may have ended.
 addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
 
@@ -45,6 +45,7 @@ function replaceSections() {
     const made = new DOMParser().parseFromString(html, "text/html").getElementById(id);
     const opened = [...old.querySelectorAll("details")].map(({ open }) => open);
     made.dataset.html = html;
+    offerCopies(made);
     old.replaceWith(made);
     for (const [index, details] of made.querySelectorAll("details").entries()) details.open = opened[index] ?? false;
   }
@@ -58,13 +59,15 @@ function isInUse(section) {
 }
 
 /** Without this script, or without https, the text is copied by hand: one click selects all of it. */
-function offerCopy(button) {
+function offerCopies(part) {
   if (!navigator.clipboard) return;
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-    button.textContent = "Copied";
-  });
+  for (const button of part.querySelectorAll("[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+      button.textContent = "Copied";
+    });
+  }
 }
 
 /** Arrow keys, Home and End move between the days of a chart. The tab key stops at one day of each chart. */

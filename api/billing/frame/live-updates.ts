@@ -32,7 +32,7 @@ export interface LiveSections {
   ofCredit: (credit: Credit) => LiveSection[];
   /**
    * Sections that show the ledger. They are read when it has a new entry, and once more after that, because what was searched is
-   * written a moment later. They are sent when they differ.
+   * written a moment later. They are sent when they differ, and are read before those of the credit.
    */
   ofLedger: (credit: Credit) => Promise<LiveSection[]>;
 }
@@ -99,7 +99,6 @@ async function sendUpdates(
     if (!caller || caller instanceof CallerError) return void response.write(sessionOver);
     const credit = await reads.readCredit(caller);
     const { version } = credit.state;
-    const ofCredit = sections.ofCredit(credit).map(eventOf).join("");
     // A browser that reads more slowly than the account changes skips some updates.
     if (!response.writableNeedDrain) {
       const isAgain = sent?.version === version;
@@ -108,6 +107,7 @@ async function sendUpdates(
         ofLedger = (await streams.reads.run(() => sections.ofLedger(credit))).map(eventOf).join("");
         if (sent?.ofLedger !== ofLedger) response.write(ofLedger);
       }
+      const ofCredit = sections.ofCredit(credit).map(eventOf).join("");
       if (sent?.ofCredit !== ofCredit) response.write(ofCredit);
       sent = { version, ofCredit, ofLedger, isAgain };
     }

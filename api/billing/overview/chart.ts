@@ -1,14 +1,13 @@
 import { nice, ticks } from "d3-array";
-import { dayOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
-/** One day's bar: what was charged and kept, with what was not charged or was credited back on top of it. */
+/** The bar of one day or hour: what was charged and kept, with what was not charged or was credited back on top of it. */
 export interface Bar {
-  /** As in `2026-03-01`. */
-  day: string;
+  /** As under the axis: `12 Nov`, `14:00`. */
+  label: string;
   kept: number;
   returned: number;
-  /** The day's numbers in words. */
+  /** Its numbers in words. */
   summary: string;
 }
 
@@ -25,7 +24,7 @@ export function barChart(bars: readonly Bar[], options: { label: string; format:
   const [, top] = nice(0, Math.max(1, highest), tickCount);
   const tickValues = highest === 0 ? [0] : ticks(0, top, tickCount).filter((tick) => Number.isInteger(tick));
   return html`<svg class="chart" role="group" aria-label="${options.label}">
-<svg class="plot" y="24" height="140" width="100%">
+<svg class="plot" y="24" height="210" width="100%">
 ${tickValues.map((tick) => {
   const y = percent(100 - (tick / top) * 100);
   return html`<line class="grid" x1="0" x2="100%" y1="${y}" y2="${y}"></line>
@@ -63,7 +62,7 @@ function dateLabels(bars: readonly Bar[]): Html {
   return html`${labels.map(
     ({ bar, x, anchor }) =>
       bar &&
-      html`<text class="tick" x="${x}" y="182" text-anchor="${anchor}" aria-hidden="true">${dayOf(bar.day)}</text>
+      html`<text class="tick" x="${x}" y="252" text-anchor="${anchor}" aria-hidden="true">${bar.label}</text>
 `,
   )}`;
 }

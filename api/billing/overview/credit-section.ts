@@ -1,22 +1,26 @@
+import type { DayFigures } from "../../../shared/credits/days.ts";
 import type { Plan } from "../../../shared/credits/plans.ts";
 import { organicPerPage } from "../../../shared/query/depth.ts";
 import type { Credit } from "../frame/account-reads.ts";
-import { count, dollars, mils, searches, timeOf } from "../../pages/format.ts";
+import { amount, count, searches, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
+import { type Outlook, outlookOf } from "./outlook.ts";
+
+const daysShownMax = 365;
 
 /** The credit that is available, and the terms of the plan. */
-export function creditSection(credit: Credit): Html {
+export function creditSection(credit: Credit, week: readonly DayFigures[]): Html {
   const { caller, availableMils, state } = credit;
   return html`<section id="credit" aria-labelledby="credit-title">
 ${warning(credit)}
 <div class="cards">
 <div class="card">
 <h2 id="credit-title" class="name">Available</h2>
-<p class="figure">${dollars(availableMils)}</p>
-<p class="aside">${mils(availableMils)}</p>
+<p class="figure">${amount(availableMils)}</p>
+<p class="aside">${outlookText(outlookOf(week, availableMils))}</p>
 <dl>
-<div><dt>Balance</dt><dd>${dollars(state.balanceMils)}</dd></div>
-<div><dt>Held now</dt><dd>${dollars(state.heldMils)} <span class="aside">for ${searches(state.searchesInFlight)}</span></dd></div>
+<div><dt>Balance</dt><dd>${amount(state.balanceMils)}</dd></div>
+<div><dt>Held now</dt><dd>${amount(state.heldMils)} <span class="aside">for ${searches(state.searchesInFlight)}</span></dd></div>
 </dl>
 </div>
 ${planCard(credit)}
@@ -35,13 +39,22 @@ function planCard({ caller: { plan }, window, windowEndsAt }: Credit): Html {
   return html`<div class="card">
 <h2 class="name">Plan</h2>
 <p class="figure plan">${plan.code}</p>
-<p class="aside">${mils(plan.priceMils)} per ${unitOf(plan)} (${dollars(plan.priceMils)})${plan.maxDepth !== undefined && `, at most ${count(plan.maxDepth)} results`}</p>
+<p class="aside">${amount(plan.priceMils)} per ${unitOf(plan)}${plan.maxDepth !== undefined && `, at most ${count(plan.maxDepth)} results`}</p>
 <dl>
 <div><dt>Requests left</dt><dd>${count(left)} of ${count(plan.windowLimit)}</dd></div>
 </dl>
 ${meter(plan.windowLimit - left, plan.windowLimit)}
 <p class="aside">${count(plan.windowSeconds)} s window, resets at <time datetime="${windowEndsAt.toISOString()}">${timeOf(windowEndsAt)}</time> UTC</p>
 </div>`;
+}
+
+/** How long the credit lasts; nothing while there is too little history. */
+function outlookText(outlook: Outlook | undefined): Html | false {
+  if (!outlook) return false;
+  const { days, searches: left } = outlook;
+  const time =
+    days > daysShownMax ? "more than a year left" : `about ${count(days)} ${days === 1 ? "day" : "days"} left`;
+  return html`<span title="At the pace of the last seven days">${time} at this pace, ≈ ${searches(left)}</span>`;
 }
 
 /** What the price is for. */

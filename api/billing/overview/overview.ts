@@ -1,28 +1,33 @@
+import type { Request } from "express";
 import type { AccountView } from "../frame/account-frame.ts";
-import type { AccountReads, Activity, Credit } from "../frame/account-reads.ts";
+import type { AccountReads, Activity } from "../frame/account-reads.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
 import type { LiveSections } from "../frame/live-updates.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { type AddCredit, addCreditSection } from "./add-credit-section.ts";
 import { creditSection } from "./credit-section.ts";
 import { lowBalanceBanner } from "../settings/low-balance-section.ts";
-import { latestSection } from "./latest-section.ts";
+import { isNew, latestSection } from "./latest-section.ts";
 import { usageSection } from "./usage-section.ts";
+import { periodsOf, readUsageView, usageViewQuery } from "./usage-view.ts";
 
 /** GET /billing: the summary of the account. */
-export function writeOverview({ reads, addCredit }: { reads: AccountReads; addCredit: AddCredit }) {
+export function writeOverview(parts: { reads: AccountReads; addCredit: AddCredit; publicUrl: string | undefined }) {
+  const { reads, addCredit, publicUrl } = parts;
   return async ({ request, caller, name }: PageRequest): Promise<AccountView> => {
     const credit = await reads.readCredit(caller);
-    const activity = await reads.readActivity(caller.organizationId);
+    const view = readUsageView(request);
+    const activity = await reads.readActivity(caller.organizationId, periodsOf(view, new Date()));
+    const usage = usageSection(activity.figures, view);
+    const latest = latestSection(activity.latest, apiUrlOf(request, publicUrl));
     return {
       path: "/billing",
       title: "Overview",
-      live: "/billing/live",
+      live: `/billing/live?${usageViewQuery(view)}`,
       body: html`${returnNotice(request.query["topup"])}
 ${lowBalanceBanner(credit.state.balanceMils, activity.thresholdMils)}
-${creditSection(credit)}
-${usageSection(activity.days)}
-${latestSection(activity.latest)}
+${creditSection(credit, activity.week)}
+${isNew(activity.latest) ? [latest, usage] : [usage, latest]}
 ${addCreditSection(addCredit, { name, organizationId: caller.organizationId })}`,
     };
   };
@@ -38,16 +43,26 @@ function returnNotice(topup: unknown): Html | false {
   );
 }
 
+/** The address by which callers reach this API, for the line that they copy. */
+const apiUrlOf = ({ protocol, headers }: Request, publicUrl: string | undefined) =>
+  publicUrl ?? `${protocol}://${headers.host ?? "localhost"}`;
+
 /** GET /billing/live: the sections of the overview that change. */
-export function liveOverview(reads: AccountReads): LiveSections {
-  return {
-    ofCredit: (credit) => [{ id: "credit", html: creditSection(credit) }],
-    ofLedger: async (credit: Credit) => ofActivity(credit, await reads.readActivity(credit.caller.organizationId)),
+export function liveOverview(reads: AccountReads, publicUrl: string | undefined) {
+  return (request: Request): LiveSections => {
+    const view = readUsageView(request);
+    let week: Activity["week"] = [];
+    return {
+      ofLedger: async ({ caller, state }) => {
+        const activity = await reads.readActivity(caller.organizationId, periodsOf(view, new Date()));
+        week = activity.week;
+        return [
+          { id: "low-balance", html: lowBalanceBanner(state.balanceMils, activity.thresholdMils) },
+          { id: "usage", html: usageSection(activity.figures, view) },
+          { id: "latest", html: latestSection(activity.latest, apiUrlOf(request, publicUrl)) },
+        ];
+      },
+      ofCredit: (credit) => [{ id: "credit", html: creditSection(credit, week) }],
+    };
   };
 }
-
-const ofActivity = ({ state }: Credit, { days, latest, thresholdMils }: Activity) => [
-  { id: "low-balance", html: lowBalanceBanner(state.balanceMils, thresholdMils) },
-  { id: "usage", html: usageSection(days) },
-  { id: "latest", html: latestSection(latest) },
-];

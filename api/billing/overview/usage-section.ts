@@ -1,73 +1,95 @@
 import type { DayFigures } from "../../../shared/credits/days.ts";
-import { type Bar, barChart } from "./chart.ts";
-import { count, dayOf, dollars, mils, searches } from "../../pages/format.ts";
+import { amount, count, dayOf, dollars, searches } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
+import { type Bar, barChart } from "./chart.ts";
+import { type Measure, measureLabels, type Range, rangeLabels, type UsageView, usageViewQuery } from "./usage-view.ts";
 
-/** Thirty days of searches and what they cost: two charts, and the same numbers as a table. */
-export function usageSection(days: readonly DayFigures[]): Html {
-  const total = {
-    searches: sum(days, (day) => day.charges + day.refunds),
-    refunds: sum(days, (day) => day.refunds),
-    chargedMils: sum(days, (day) => day.chargedMils),
-    reversedMils: sum(days, (day) => day.reversedMils),
-  };
-  return html`<section id="usage" aria-labelledby="usage-title">
-<div class="head"><h2 id="usage-title">Last ${days.length} days</h2><p class="aside">Days start at midnight UTC</p></div>
-<div class="charts">
-${panel({
-  title: "Searches",
-  figure: count(total.searches),
-  aside: `${count(total.refunds)} not charged`,
-  chart: barChart(days.map(searchBar), { label: "Searches per day", format: count }),
-})}
-${panel({
-  title: "Charged",
-  figure: dollars(total.chargedMils),
-  aside: `${mils(total.chargedMils)}${total.reversedMils > 0 ? `, ${count(total.reversedMils)} credited back later` : ""}`,
-  chart: barChart(days.map(milsBar), { label: "Mils charged per day", format: dollars }),
-})}
-</div>
-<p class="legend"><span class="key kept"></span>charged <span class="key returned"></span>not charged, or credited back later</p>
+/** One chart of the days or hours, links that switch what it shows, and the same numbers as a table. */
+export function usageSection(figures: readonly DayFigures[], view: UsageView): Html {
+  const { measure, range } = view;
+  const isHours = range === "24h";
+  return html`<section id="usage" class="panel" aria-labelledby="usage-title">
+<div class="head"><h2 id="usage-title">Usage</h2>
+<nav class="switch" aria-label="Shown">${keysOf(measureLabels).map((key) => link({ measure: key, range }, view, measureLabels[key]))}</nav>
+<nav class="switch" aria-label="Range">${keysOf(rangeLabels).map((key) => link({ measure, range: key }, view, rangeLabels[key]))}</nav></div>
+<figure>
+<figcaption>${caption(figures, measure)}</figcaption>
+${barChart(
+  figures.map((period) => barOf(period, measure)),
+  {
+    label: `${measureLabels[measure]} by ${isHours ? "hour" : "day"}`,
+    format: measure === "dollars" ? dollars : count,
+  },
+)}
+</figure>
+<p class="legend">${legends[measure]}. ${isHours ? "Hours" : "Days"} are in UTC.</p>
 <details>
-<summary>Show the days as a table</summary>
-${daysTable(days)}
+<summary>Show the numbers as a table</summary>
+${table(figures, isHours)}
 </details>
 </section>`;
 }
 
-/** Corrections may take more away than was added. */
-const signed = (added: number) => `${added < 0 ? "−" : ""}${count(Math.abs(added))}`;
+// Object.keys returns strings.
+const keysOf = <Key extends Measure | Range>(labels: Record<Key, string>) => Object.keys(labels) as Key[];
 
-const sum = (days: readonly DayFigures[], of: (day: DayFigures) => number) =>
-  days.reduce((total, day) => total + of(day), 0);
-
-function searchBar(day: DayFigures): Bar {
-  const summary = `${dayOf(day.day)}: ${searches(day.charges + day.refunds)}, ${count(day.refunds)} not charged`;
-  return { day: day.day, kept: day.charges, returned: day.refunds, summary };
+function link(to: UsageView, view: UsageView, label: string): Html {
+  const isCurrent = to.measure === view.measure && to.range === view.range;
+  return html`<a href="/billing?${usageViewQuery(to)}#usage"${isCurrent && html` aria-current="true"`}>${label}</a>`;
 }
 
-function milsBar(day: DayFigures): Bar {
-  const reversed = day.reversedMils > 0 ? `, ${count(day.reversedMils)} credited back` : "";
-  const summary = `${dayOf(day.day)}: ${mils(day.chargedMils)} charged${reversed}`;
+const key = (kind: string, text: string) => html`<span class="key ${kind}"></span>${text}`;
+const legends: Record<Measure, Html> = {
+  searches: html`${key("kept", "charged")}${key("returned", "not charged")}`,
+  dollars: html`${key("kept", "charged")}${key("returned", "credited back later")}`,
+  uncharged: html`${key("returned", "searches that were not charged, or were credited back later")}`,
+};
+
+function caption(figures: readonly DayFigures[], measure: Measure): Html {
+  const sum = (of: (period: DayFigures) => number) => figures.reduce((total, period) => total + of(period), 0);
+  const [charges, refunds] = [sum((period) => period.charges), sum((period) => period.refunds)];
+  const [chargedMils, reversedMils] = [sum((period) => period.chargedMils), sum((period) => period.reversedMils)];
+  if (measure === "dollars")
+    return html`<strong>${amount(chargedMils - reversedMils)}</strong> <span class="aside">net${reversedMils > 0 && html`: ${amount(chargedMils)} charged, ${amount(reversedMils)} credited back`}</span>`;
+  if (measure === "searches")
+    return html`<strong>${count(charges + refunds)}</strong> <span class="aside">${count(refunds)} not charged</span>`;
+  const uncharged = refunds + sum((period) => period.reversals);
+  const share = Math.round((uncharged / Math.max(1, charges + refunds)) * 1_000) / 10;
+  return html`<strong>${count(uncharged)}</strong> <span class="aside">${share} % of ${searches(charges + refunds)}</span>`;
+}
+
+function barOf(period: DayFigures, measure: Measure): Bar {
+  const label = labelOf(period);
+  const { charges, refunds, reversals, chargedMils, reversedMils } = period;
+  if (measure === "searches") {
+    const summary = `${label}: ${searches(charges + refunds)}, ${count(refunds)} not charged`;
+    return { label, kept: charges, returned: refunds, summary };
+  }
+  if (measure === "uncharged") {
+    const summary = `${label}: ${count(refunds)} not charged, ${count(reversals)} credited back`;
+    return { label, kept: 0, returned: refunds + reversals, summary };
+  }
+  const reversed = reversedMils > 0 ? `, ${dollars(reversedMils)} credited back` : "";
   // A charge of yesterday may be reversed today. The bar still shows no more than the day charged.
-  const returned = Math.min(day.reversedMils, day.chargedMils);
-  return { day: day.day, kept: day.chargedMils - returned, returned, summary };
+  const returned = Math.min(reversedMils, chargedMils);
+  return {
+    label,
+    kept: chargedMils - returned,
+    returned,
+    summary: `${label}: ${dollars(chargedMils)} charged${reversed}`,
+  };
 }
 
-function panel({ title, figure, aside, chart }: { title: string; figure: string; aside: string; chart: Html }): Html {
-  return html`<figure class="panel">
-<figcaption><span class="name">${title}</span> <strong>${figure}</strong> <span class="aside">${aside}</span></figcaption>
-${chart}
-</figure>`;
-}
+/** `12 Nov`, or for an hour `14:00`. */
+const labelOf = ({ day }: DayFigures) => (day.includes("T") ? day.slice(11, 16) : dayOf(day));
 
-function daysTable(days: readonly DayFigures[]): Html {
-  return html`<div class="scroll" role="region" aria-label="Days as a table" tabindex="0"><table>
-<thead><tr><th scope="col">Day (UTC)</th><th scope="col" class="number">Searches</th><th scope="col" class="number">Not charged</th><th scope="col" class="number">Mils charged</th><th scope="col" class="number">Mils credited back later</th><th scope="col" class="number">Mils added</th></tr></thead>
+function table(figures: readonly DayFigures[], isHours: boolean): Html {
+  return html`<div class="scroll" role="region" aria-label="Usage as a table" tabindex="0"><table>
+<thead><tr><th scope="col">${isHours ? "Hour" : "Day"} (UTC)</th><th scope="col" class="number">Searches</th><th scope="col" class="number">Not charged</th><th scope="col" class="number">Charged</th><th scope="col" class="number">Credited back later</th><th scope="col" class="number">Net</th><th scope="col" class="number">Added</th></tr></thead>
 <tbody>
-${days.toReversed().map(
-  (day) =>
-    html`<tr><th scope="row"><time datetime="${day.day}">${dayOf(day.day)}</time></th><td class="number">${count(day.charges + day.refunds)}</td><td class="number">${count(day.refunds)}</td><td class="number">${count(day.chargedMils)}</td><td class="number">${count(day.reversedMils)}</td><td class="number">${signed(day.grantedMils + day.correctedMils)}</td></tr>
+${figures.toReversed().map(
+  (period) =>
+    html`<tr><th scope="row"><time datetime="${period.day}">${labelOf(period)}</time></th><td class="number">${count(period.charges + period.refunds)}</td><td class="number">${count(period.refunds)}</td><td class="number">${amount(period.chargedMils)}</td><td class="number">${amount(period.reversedMils)}</td><td class="number">${amount(period.chargedMils - period.reversedMils)}</td><td class="number">${amount(period.grantedMils + period.correctedMils)}</td></tr>
 `,
 )}</tbody>
 </table></div>`;

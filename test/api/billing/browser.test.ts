@@ -85,7 +85,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     const person = await openPage();
     await signIn(person, await organizationWithAMonth());
     const { page } = person;
-    await page.getByRole("link", { name: "Searches", exact: true }).click();
+    await page.getByRole("navigation", { name: "Account" }).getByRole("link", { name: "Searches" }).click();
+    await page.waitForURL(/billing\/searches/);
     await page.getByRole("link", { name: "Not charged" }).click();
     await page.waitForURL(/show=refunded/);
     expect(await page.locator(".outcome").allTextContents()).toEqual(Array.from({ length: 25 }, () => "Not charged"));
@@ -115,8 +116,13 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await days.last().locator(".summary").isVisible()).toBe(false);
     await page.keyboard.press("Home");
     expect(await days.first().evaluate((day) => day.matches(":focus"))).toBe(true);
-    await page.getByText("Show the days as a table").click();
-    expect(await page.getByRole("region", { name: "Days as a table" }).getByRole("row").count()).toBe(31);
+    await page.getByText("Show the numbers as a table").click();
+    expect(await page.getByRole("region", { name: "Usage as a table" }).getByRole("row").count()).toBe(31);
+    await page.getByRole("link", { name: "90 days" }).click();
+    await page.getByRole("link", { name: "Dollars" }).click();
+    await page.waitForURL(/measure=dollars&range=90d/);
+    expect(await days.count()).toBe(90);
+    expect(await days.last().getAttribute("aria-label")).toMatch(/^\d+ \w{3}: \$\d+\.\d+ charged/);
   });
 
   test("the open page ends the session when its token is revoked", async () => {
@@ -152,7 +158,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.locator(".day").nth(3).hover();
     expect(await page.locator(".summary").nth(3).isVisible()).toBe(true);
     expect(await page.getByText("Live").count()).toBe(0);
-    await page.getByRole("link", { name: "Searches", exact: true }).click();
+    await page.getByRole("navigation", { name: "Account" }).getByRole("link", { name: "Searches" }).click();
+    await page.waitForURL(/billing\/searches/);
     await page.getByRole("link", { name: "Credited back" }).click();
     await page.waitForURL(/show=reversed/);
     expect(new Set(await page.locator(".outcome").allTextContents())).toEqual(new Set(["Credited back"]));
@@ -192,10 +199,11 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       await live(person);
       await page.locator(".day").nth(7).hover();
       await check("a month");
-      await page.getByText("Show the days as a table").click();
+      await page.getByText("Show the numbers as a table").click();
       await check("a month as a table");
       for (const path of [
         "?topup=paid",
+        "?measure=dollars&range=24h",
         "/tokens",
         "/settings?done=limits",
         "/searches?show=reversed",

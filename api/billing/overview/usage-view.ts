@@ -1,0 +1,52 @@
+import type { Request } from "express";
+import { z } from "zod";
+import { CallerError } from "../../../shared/errors.ts";
+
+/** What the chart of the overview shows. */
+
+const measures = ["searches", "dollars", "uncharged"] as const;
+export type Measure = (typeof measures)[number];
+const ranges = ["24h", "7d", "30d", "90d", "month"] as const;
+export type Range = (typeof ranges)[number];
+
+export interface UsageView {
+  measure: Measure;
+  range: Range;
+}
+
+export const measureLabels: Record<Measure, string> = {
+  searches: "Searches",
+  dollars: "Dollars",
+  uncharged: "Not charged",
+};
+export const rangeLabels: Record<Range, string> = {
+  "24h": "24 hours",
+  "7d": "7 days",
+  "30d": "30 days",
+  "90d": "90 days",
+  month: "This month",
+};
+
+/** The last so many days or hours; the last one is not over. */
+export interface Periods {
+  unit: "day" | "hour";
+  length: number;
+}
+
+const viewQuery = z.object({ measure: z.enum(measures).default("searches"), range: z.enum(ranges).default("30d") });
+
+/** Reads the view from a request's query. @throws {CallerError} `not_found` for a view that does not exist. */
+export function readUsageView(request: Request): UsageView {
+  const parsed = viewQuery.safeParse(request.query);
+  if (!parsed.success) throw new CallerError("not_found");
+  return parsed.data;
+}
+
+/** The query that {@link readUsageView} reads back. */
+export const usageViewQuery = (view: UsageView) => new URLSearchParams({ ...view }).toString();
+
+/** The days or hours of a range, at this time in UTC. */
+export function periodsOf({ range }: UsageView, now: Date): Periods {
+  if (range === "24h") return { unit: "hour", length: 24 };
+  return { unit: "day", length: range === "month" ? now.getUTCDate() : Number.parseInt(range, 10) };
+}
