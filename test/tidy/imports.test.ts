@@ -50,7 +50,17 @@ test("only the private servers of one machine start programs, and nothing runs t
 });
 
 test("statements take values as parameters: only these constants of ours are put into their text", () => {
-  const constants = new Set(["planColumns", "settleTypes", "condition", "namesakesMax", "neighborsMax"]);
+  const constants = new Set([
+    "planColumns",
+    "settleTypes",
+    "condition",
+    "conditions[filter]",
+    "kinds",
+    "loggedColumns",
+    "namesakesMax",
+    "neighborsMax",
+    "otherNamesMax",
+  ]);
   const isStatement =
     /`[^`]*\b(?:select\s+[\w*(,. ]+\s+from|insert into|delete from|update \w+ (?:as \w+ )?set)\b[^`]*`/g;
   // The migration, which the operator runs, gives the processes' login its name and time-outs.

@@ -14,7 +14,7 @@ export interface FindableToken {
 // A list of more is of no use. Searches of any token are found by its id in the address, as the page of the tokens links them.
 const tokensMax = 100;
 
-/** The form that finds searches. It is outside of the section that changes, so that nobody's typing is lost. */
+/** The form that finds searches. It is outside of the section that changes, so that no typing is lost. */
 export function findForm(view: HistoryView, tokens: readonly FindableToken[]): Html {
   const { filter, find = "", tokenId } = view;
   const newest = tokens.toReversed();
