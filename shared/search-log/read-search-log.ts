@@ -1,14 +1,15 @@
 import type { Database } from "../database/pool.ts";
-import { timeOfId } from "../ids.ts";
+import { requestId, timeOfId } from "../ids.ts";
 import { type LoggedSearch, loggedColumns, readLogged } from "./logged-search.ts";
 
-/** Reads what the log has of these searches of an organization. @returns by request id. */
+/** Reads what the log has of these searches of an organization: nothing of an id that this service does not make. @returns by request id. */
 export async function readSearches(
   database: Database,
   organizationId: string,
   requestIds: readonly string[],
 ): Promise<Map<string, LoggedSearch>> {
-  if (requestIds.length === 0) return new Map();
+  const ids = requestIds.filter((id) => requestId.safeParse(id).success);
+  if (ids.length === 0) return new Map();
   const { rows } = await database.query({
     name: "read_searches",
     // Lateral with a limit: each search is looked up in the index of its day.
@@ -19,7 +20,7 @@ export async function readSearches(
              from search_log l left join tokens t on t.id = l.token_id
              where l.organization_id = $1 and l.at = a.at and l.request_id = a.request_id
              limit 1) s`,
-    values: [organizationId, requestIds.map(timeOfId), requestIds],
+    values: [organizationId, ids.map(timeOfId), ids],
   });
   return new Map(rows.map(readLogged).map((search) => [search.requestId, search]));
 }

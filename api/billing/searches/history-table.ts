@@ -1,7 +1,7 @@
 import type { HistoryEntry } from "../../../shared/credits/history.ts";
 import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
 import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
-import { count, dayOf, timeOf } from "../../pages/format.ts";
+import { amount, dayOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { tokenLabel } from "./find-form.ts";
 import { refundLabels, reversalLabels } from "./labels.ts";
@@ -9,7 +9,7 @@ import { refundLabels, reversalLabels } from "./labels.ts";
 /** Entries of the history, the newest first. Each search leads to its own page. */
 export function historyTable(entries: readonly SearchEntry[]): Html {
   return html`<table class="history">
-<thead><tr><th scope="col">When (UTC)</th><th scope="col">What</th><th scope="col" class="more">Token</th><th scope="col" class="more number">Took</th><th scope="col" class="number">Mils</th></tr></thead>
+<thead><tr><th scope="col">When (UTC)</th><th scope="col">What</th><th scope="col" class="more">Token</th><th scope="col" class="more number">Took</th><th scope="col" class="number">Dollars</th></tr></thead>
 <tbody>
 ${entries.map(row)}</tbody>
 </table>`;
@@ -17,13 +17,13 @@ ${entries.map(row)}</tbody>
 
 function row(entry: SearchEntry): Html {
   const { search } = entry;
-  const { title, why, amount } = outcomeOf(entry);
+  const { title, why, net } = outcomeOf(entry);
   return html`<tr>
 <td class="when"><time datetime="${entry.at.toISOString()}">${dayOf(entry.at)} <span>${timeOf(entry.at)}</span></time></td>
 <td>${search && html`<a class="keyword" href="${searchAddress(search.requestId)}">${search.query.keyword}</a> <span class="place">${placeOf(search)}</span> `}<span class="outcome ${entry.outcome}">${title}</span> ${why && html`<span class="why">${why}</span>`}${idOf(entry)}</td>
 <td class="more">${search?.token ? tokenLabel(search.token) : ""}</td>
 <td class="more number">${search && duration(search.durationMs)}</td>
-<td class="number">${amount}</td>
+<td class="number">${net}</td>
 </tr>
 `;
 }
@@ -49,24 +49,27 @@ function placeOf({ query: { location, language, device, depth } }: LoggedSearch)
 /** `420 ms`, `1.24 s` */
 export const duration = (ms: number) => (ms < 1_000 ? `${ms} ms` : `${(ms / 1_000).toFixed(2)} s`);
 
-/** How an entry ended, in words: what it is, why, and its mils. */
-export function outcomeOf(entry: HistoryEntry): { title: string; why: string | undefined; amount: Html | string } {
+/** How an entry ended, in words: what it is, why, and what it changed. */
+export function outcomeOf(entry: HistoryEntry): { title: string; why: string | undefined; net: Html } {
   switch (entry.outcome) {
     case "charged":
-      return { title: "Charged", why: undefined, amount: `−${count(entry.chargedMils)}` };
+      return { title: "Charged", why: undefined, net: amount(-entry.chargedMils) };
     case "refunded":
-      return { title: "Not charged", why: refundLabels[entry.reason], amount: "0" };
+      return { title: "Not charged", why: refundLabels[entry.reason], net: amount(0) };
     case "reversed":
       return {
         title: "Credited back",
         why: reversalLabels[entry.reason],
-        amount: html`<s>−${count(entry.chargedMils)}</s> 0`,
+        net: html`<s>${amount(-entry.chargedMils)}</s> ${amount(0)}`,
       };
     case "corrected": {
       const { correctedMils: mils, note } = entry;
-      return { title: "Credit corrected", why: note, amount: `${mils < 0 ? "−" : "+"}${count(Math.abs(mils))}` };
+      return { title: "Credit corrected", why: note, net: gained(mils) };
     }
     default:
-      return { title: "Credit added", why: entry.note, amount: `+${count(entry.grantedMils)}` };
+      return { title: "Credit added", why: entry.note, net: gained(entry.grantedMils) };
   }
 }
+
+/** An amount with its sign. */
+export const gained = (mils: number) => html`${mils > 0 && "+"}${amount(mils)}`;

@@ -1,14 +1,14 @@
 import { CallerError } from "../../../shared/errors.ts";
 import { requestId as requestIdSchema } from "../../../shared/ids.ts";
 import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
-import { count, dayOf, timeOf } from "../../pages/format.ts";
+import { amount, dayOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
 import type { AccountReads } from "../frame/account-reads.ts";
 import { answerSection } from "./answer-section.ts";
 import { tokenLabel } from "./find-form.ts";
-import { duration, outcomeOf } from "./history-table.ts";
+import { duration, gained, outcomeOf } from "./history-table.ts";
 import type { ShownSearch } from "./read-search.ts";
 
 /**
@@ -36,27 +36,22 @@ const notLogged = html`<section aria-labelledby="query-title"><h2 id="query-titl
 <p class="nothing">What was searched is not kept any more, or was never written.</p></section>`;
 
 function outcomeSection({ entry, ledger }: ShownSearch, requestId: string): Html {
-  const { title, why, amount } = outcomeOf(entry);
+  const { title, why, net } = outcomeOf(entry);
   return html`<section class="panel" aria-labelledby="outcome-title">
-<h2 id="outcome-title"><span class="outcome ${entry.outcome}">${title}</span> ${amount} mils</h2>
+<h2 id="outcome-title"><span class="outcome ${entry.outcome}">${title}</span> ${net}</h2>
 ${why && html`<p>${why}.</p>`}
 <p><code>${requestId}</code></p>
 <div class="scroll" tabindex="0" role="region" aria-label="Ledger entries"><table>
-<thead><tr><th scope="col">When (UTC)</th><th scope="col">Entry</th><th scope="col" class="number">Mils</th><th scope="col" class="number">Balance</th></tr></thead>
+<thead><tr><th scope="col">When (UTC)</th><th scope="col">Entry</th><th scope="col" class="number">Dollars</th><th scope="col" class="number">Balance</th></tr></thead>
 <tbody>${ledger.map(
     ({ at, kind, amountMils, balanceAfterMils }) =>
-      html`<tr><td>${moment(at)}</td><td>${entryLabels[kind] ?? kind}</td><td class="number">${signed(amountMils)}</td><td class="number">${count(balanceAfterMils)}</td></tr>`,
+      html`<tr><td>${moment(at)}</td><td>${entryLabels[kind] ?? kind}</td><td class="number">${gained(amountMils)}</td><td class="number">${amount(balanceAfterMils)}</td></tr>`,
   )}</tbody>
 </table></div>
 </section>`;
 }
 
 const entryLabels: Record<string, string> = { charge: "Charge", refund: "Nothing charged", reversal: "Credited back" };
-
-function signed(mils: number): string {
-  if (mils === 0) return "0";
-  return mils < 0 ? `−${count(-mils)}` : `+${count(mils)}`;
-}
 
 const moment = (at: Date) => html`<time datetime="${at.toISOString()}">${dayOf(at)} ${timeOf(at)}</time>`;
 

@@ -3,7 +3,7 @@ import { isStanding, readAccounts } from "../../faults/audit/accounts.ts";
 import { ledgerViolations } from "../../faults/audit/audit.ts";
 import { keepInFlight } from "../../faults/scenarios/callers.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
-import type { Organization } from "../../harness/processes/service.ts";
+import type { Organization, Service } from "../../harness/processes/service.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import { beyondBuffers } from "../callers/answer-sizes.ts";
@@ -18,6 +18,7 @@ const boundMs = 60_000;
 const headEnd = "\r\n\r\n";
 const brokenOff = "broken off";
 const crowded = "429 concurrency";
+const abandoned = "429 abandoned";
 const crowdedPauseMs = 20;
 /** How much of an answer is taken: nearly all, or so little that the sockets' buffers of one machine cannot have the rest. */
 const takenParts: Record<string, (bodyBytes: number) => number> = {
@@ -87,9 +88,14 @@ async function readMost(connection: Connection, partOf: (bodyBytes: number) => n
   return brokenOff;
 }
 
+async function next(service: Service, token: string): Promise<string> {
+  const { status, body } = await service.search(token, { keyword: "one more" });
+  return `${status} ${body.error?.details.reason}`;
+}
+
 async function judge(
   { service }: AttackStack,
-  { organizationId }: Organization,
+  { organizationId, token }: Organization,
   { what, outcomes }: { what: string; outcomes: readonly string[] },
 ): Promise<Finding> {
   await service.rest();
@@ -97,7 +103,8 @@ async function judge(
   const taken = outcomes.filter((outcome) => outcome === brokenOff).length;
   const free = taken - accounts.filter(isStanding).length;
   const violations = await ledgerViolations(service);
-  const isRefused = free < inFlightMax || outcomes.includes("429 abandoned");
+  // The last searches may all have been broken off at once: then the next one is refused.
+  const isRefused = free < inFlightMax || outcomes.includes(abandoned) || (await next(service, token)) === abandoned;
   return {
     promised: `${what} taken: at most ${freeMax} are free, then 429 with the reason abandoned; the others are paid`,
     seen: [`${free} of ${taken} are free; ${tally(outcomes)}`, ...violations].join("; "),

@@ -104,9 +104,9 @@ test("each search shows its charge, or the reason why it was not charged", async
   const visitor = await signIn(organization);
   const shown = readable((await visitor.get("/billing")).text);
   // The token and the duration follow once they are written.
-  expect(shown).toMatch(new RegExp(`Charged ${answered.body.requestId} (smk_\\S+ [\\d.]+ m?s )?−5`));
+  expect(shown).toMatch(new RegExp(`Charged ${answered.body.requestId} (smk_\\S+ [\\d.]+ m?s )?−\\$0\\.005`));
   expect(shown).toMatch(
-    new RegExp(`Not charged The search provider failed ${failed.body.requestId} (smk_\\S+ [\\d.]+ m?s )?0`),
+    new RegExp(`Not charged The search provider failed ${failed.body.requestId} (smk_\\S+ [\\d.]+ m?s )?\\$0\\.00`),
   );
   expect(shown).toContain("Credit added test grant_");
   const only = readable((await visitor.get("/billing/searches?show=refunded")).text);

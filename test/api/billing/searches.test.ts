@@ -62,7 +62,9 @@ test("each search has its keyword, place, device, token and duration, on the pag
   const visitor = await signIn(organization);
   for (const path of ["/billing", "/billing/searches"]) {
     expect(readable((await visitor.get(path)).text)).toMatch(
-      new RegExp(`garden pump Munich, Germany · German · mobile · 20 results Charged ${requestId} shop [\\d.]+ m?s −5`),
+      new RegExp(
+        `garden pump Munich, Germany · German · mobile · 20 results Charged ${requestId} shop [\\d.]+ m?s −\\$0\\.005`,
+      ),
     );
   }
   const [head, row, grant] = (await visitor.get("/billing/searches.csv")).text.split("\n");
@@ -168,7 +170,9 @@ test("a search's page has its query, its charge, and its answer while that is re
   const plain = await search(organization.token, { keyword: "milk" });
   const visitor = await signIn(organization);
   const page = async (requestId: string) => readable((await visitor.get(`/billing/searches/${requestId}`)).text);
-  expect(await page(keyed)).toMatch(/Charged −5 mils .*Charge −5 995 .*Domain example\.com .*Idempotency-Key yes/);
+  expect(await page(keyed)).toMatch(
+    /Charged −\$0\.005 .*Charge −\$0\.005 \$0\.995 .*Domain example\.com .*Idempotency-Key yes/,
+  );
   const shown = (await visitor.get(`/billing/searches/${whole}`)).text;
   expect(shown).toContain(`&quot;requestId&quot;: &quot;${whole}&quot;`);
   expect([...shown.matchAll(/<li><a href="https?:/g)]).toHaveLength(10);
@@ -184,7 +188,7 @@ test("a search that was not charged says why, and one that was credited back has
   await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "reversal");
   const visitor = await signIn(organization);
   const page = async (id: string) => readable((await visitor.get(`/billing/searches/${id}`)).text);
-  expect(await page(failed)).toContain("Not charged 0 mils The search provider failed.");
+  expect(await page(failed)).toContain("Not charged $0.00 The search provider failed.");
   expect(await page(charged)).toMatch(/Credited back .*was not confirmed\. .*Charge −1 .*Credited back \+1 1,000/);
 });
 
