@@ -106,17 +106,15 @@ async function openParts(
   });
 
   const stripeWebhook = topups && handleStripeWebhook(context, topups);
-  const billing = openBilling({ ...context, identifyByHash, readUsage, topups, draining });
+  const playground = { search: forReaders(search, unsent), delivery, unsent, searchTimeoutMs };
+  const billing = openBilling({ ...context, identifyByHash, readUsage, topups, playground, draining });
   return {
     ...context,
     draining,
     identify,
     readUsage,
-    search: forReaders(search, unsent),
-    delivery,
-    unsent,
+    ...playground,
     replyInbox,
-    searchTimeoutMs,
     stripeWebhook,
     billing,
   };

@@ -99,6 +99,7 @@ test("settings are read in one place", () => {
     "test/harness/servers/containers.ts": "testcontainers has no other way to set this",
     "test/harness/servers/servers.ts": "decides where the servers of the tests run",
     "test/harness/processes/service.ts": "the path, for the processes that it starts",
+    "api/playground/code-samples.ts": "code that callers copy",
     "test/shared/local/start.test.ts": "the path, on which it finds a Redis",
   };
   expect(beyond(exceptions, places(all, /\bprocess\.env\b/))).toEqual([]);

@@ -13,6 +13,9 @@ import type { IdentifyByHash } from "../identify.ts";
 import type { ReadUsage } from "../read-usage.ts";
 import type { Topups } from "../topups/topups.ts";
 import { readBrand } from "../brand/brand.ts";
+import { readPlaygroundAssets } from "../playground/assets.ts";
+import { type PlaygroundParts, runPlayground, showPlayground } from "../playground/playground.ts";
+import { SessionSearches } from "../playground/session-searches.ts";
 import type { StaticFile } from "../http/static-file.ts";
 import { PageSender } from "../pages/page-sender.ts";
 import { openAccountReads } from "./frame/account-reads.ts";
@@ -78,6 +81,8 @@ export function openBilling(parts: {
   readUsage: ReadUsage;
   /** Undefined if the operator has set up no payments. */
   topups: Topups | undefined;
+  /** What runs the searches of the playground. */
+  playground: PlaygroundParts;
   /** Aborted when the process shuts down: open streams end then. */
   draining: AbortSignal;
 }): Billing {
@@ -95,6 +100,19 @@ export function openBilling(parts: {
   const pageWindow = new PageWindow(redis);
   const reads = openAccountReads({ readUsage, clock, database });
   const account = new AccountHandlers({ sessions, pageWindow, pages, reads, brand, publicUrl });
+  const tryOut = readPlaygroundAssets();
+  const playgroundFiles = {
+    ...files,
+    styles: [...files.styles, tryOut.style],
+    scripts: [...files.scripts, tryOut.script],
+  };
+  const playgroundPages = new PageSender({ files: playgroundFiles, checkoutOrigin: undefined });
+  const playground = new AccountHandlers({ sessions, pageWindow, pages: playgroundPages, reads, brand, publicUrl });
+  const playgroundParts = {
+    ...parts.playground,
+    publicUrl,
+    sessionSearches: new SessionSearches({ redis, clock, database, log }),
+  };
   const live = { sessions, pageWindow, reads, pages, streams: new LiveStreams(metrics), draining };
   const addCredit = addCreditOf(topups, config);
   const get = (path: string, handle: Handler): AccountRoute => ({ method: "GET", path, handle });
@@ -114,6 +132,8 @@ export function openBilling(parts: {
       ),
       get("/billing/searches/:requestId", account.page(writeSearch({ reads }))),
       get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
+      get("/playground", playground.page(showPlayground(playgroundParts))),
+      post("/playground/search", playground.form(runPlayground(playground, playgroundParts))),
       get("/billing/tokens", account.page(tokens.list)),
       post("/billing/tokens/create", account.form(tokens.create)),
       post("/billing/tokens/limits", account.form(tokens.limit)),
@@ -138,7 +158,7 @@ export function openBilling(parts: {
       post("/billing/sign-out", handleSignOut({ sessions, database, log, publicUrl })),
       post(topUpPath, topups ? account.form(beginTopUp({ topups })) : noPayments),
     ],
-    files: [brand.mark, brand.style, assets.style, assets.script],
+    files: [brand.mark, brand.style, assets.style, assets.script, tryOut.style, tryOut.script],
     sendError: (request, response, error) => sendErrorPage({ pages, brand }, request, response, error),
   };
 }

@@ -42,6 +42,7 @@ function landingPage(brand: Brand, address: string): Html {
 <h1>Ranked search results as JSON, paid for to the mil.</h1>
 <nav aria-label="Site"><ul>
 <li><a class="card" href="/docs"><strong>Reference</strong><span>Every field and every error, with code to copy and requests to try.</span></a></li>
+<li><a class="card" href="/playground"><strong>Playground</strong><span>A search in a form, its answer as a page, and the code for it.</span></a></li>
 <li><a class="card" href="/billing"><strong>Account</strong><span>Credit, searches and usage. Sign in with a token.</span></a></li>
 <li><a class="card" href="#agents"><strong>Agents</strong><span>The same searches as tools for a model.</span></a></li>
 </ul></nav>

@@ -4,7 +4,7 @@ import { type Actor, recordAudit } from "../audit/audit.ts";
 import { keysOf } from "../credits/redis-keys.ts";
 import type { Database } from "../database/pool.ts";
 import { inTransaction } from "../database/transaction.ts";
-import { listSessions, sessionKeyOf, sessionListOf } from "../organizations/session-keys.ts";
+import { listSessions, sessionKeyOf, sessionListOf, sessionSearchesOf } from "../organizations/session-keys.ts";
 import { listTokens } from "../organizations/tokens.ts";
 import { rawAnswersKeyOf } from "../raw-answers/raw-answers.ts";
 import { eraseSearchLog } from "../search-log/keep-search-log.ts";
@@ -76,7 +76,8 @@ export async function eraseFromRedis(
   organizationId: string,
 ): Promise<void> {
   const own = Object.values(keysOf(organizationId)).filter((key) => typeof key === "string");
-  for (const { idHash } of await listSessions(redis, organizationId)) await redis.del(sessionKeyOf(idHash));
+  for (const { idHash } of await listSessions(redis, organizationId))
+    await redis.del(sessionKeyOf(idHash), sessionSearchesOf(organizationId, idHash));
   for await (const requestId of listRecentSearches(database, organizationId))
     await redis.del(rawAnswersKeyOf(requestId));
   const tokens = await listTokens(database, organizationId);

@@ -4,6 +4,9 @@ import type { Redis } from "ioredis";
 
 export const sessionKeyOf = (idHash: string) => `session:${idHash}`;
 
+/** A sorted set: the ids of the newest searches that a session made on the playground. It expires with the session. */
+export const sessionSearchesOf = (organizationId: string, idHash: string) => `{${organizationId}}:playground:${idHash}`;
+
 /** A sorted set: the hashes of the sessions' ids, by the time at which the session ends at the latest. */
 export const sessionListOf = (organizationId: string) => `{${organizationId}}:sessions`;
 

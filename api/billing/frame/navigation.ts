@@ -4,6 +4,7 @@ import { html, type Html } from "../../pages/html.ts";
 export const accountPages = [
   { path: "/billing", label: "Overview" },
   { path: "/billing/searches", label: "Searches" },
+  { path: "/playground", label: "Playground" },
   { path: "/billing/tokens", label: "Tokens" },
   { path: "/billing/payments", label: "Payments" },
   { path: "/billing/settings", label: "Settings" },

@@ -11,7 +11,7 @@ import { messagePage } from "./message-page.ts";
 /** Where the form of a payment goes. */
 export const topUpPath = "/billing/topup";
 
-const paths = /^\/billing($|\/)/;
+const paths = /^\/(billing|playground)($|\/)/;
 
 /** Whether errors of this path are sent as pages. */
 export const isBillingPath = (path: string) => paths.test(path);

@@ -8,7 +8,7 @@ import { readSearches } from "../../../shared/search-log/read-search-log.ts";
 import { compactResult } from "../../../shared/search-answer.ts";
 
 /** A larger answer is not shown: to write it would hold up the searches of this process. */
-const shownBytesMax = 256 * 1024;
+export const shownBytesMax = 256 * 1024;
 
 const shownResult = compactResult.partial().extend({ type: z.string().optional(), rank: z.number().optional() });
 /** As much of an answer as the page shows; every version of an answer has it. */

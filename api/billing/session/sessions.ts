@@ -31,6 +31,8 @@ export interface Session {
   /** The hash of the session's id. The id itself is kept only in the browser. */
   idHash: string;
   tokenHash: string;
+  /** By the clock of Redis, when it ends at the latest. */
+  endsAtMs: number;
 }
 
 /** Whether a person did something (`active`) or only their open page did (`idle`). Only the first extends a session. */
@@ -40,11 +42,9 @@ const hashId = (id: string) => createHash("sha256").update(id).digest("hex");
 
 /**
  * The cookie's name and where browsers send it. Over https no other host can set it, also none of the same site: browsers
- * accept the prefix `__Host-` only from the host itself, and only with the path "/". Over plain http it is sent to the
- * billing page alone.
+ * accept the prefix `__Host-` only from the host itself, and only with the path "/".
  */
-const cookieOf = (secure: boolean) =>
-  secure ? { name: "__Host-billing", path: "/" } : { name: "billing", path: "/billing" };
+const cookieOf = (secure: boolean) => ({ name: secure ? "__Host-billing" : "serpmill", path: "/" });
 
 /** Every method that asks Redis throws `unavailable` if Redis does not answer. */
 export class Sessions {
@@ -149,6 +149,6 @@ export class Sessions {
   #parse(idHash: string, record: string | null): Session | undefined {
     if (!record) return undefined;
     const { tokenHash, endsAtMs } = sessionRecord.parse(JSON.parse(record));
-    return this.#clock.nowMs() < endsAtMs ? { idHash, tokenHash } : undefined;
+    return this.#clock.nowMs() < endsAtMs ? { idHash, tokenHash, endsAtMs } : undefined;
   }
 }

@@ -71,9 +71,9 @@ test("a sign-in leads to the page that the person asked for, and never to anothe
   }
 });
 
-test("the session id is random, and its cookie is HttpOnly and limited to the billing page", async () => {
+test("the session id is random, and its cookie is HttpOnly and SameSite=Strict", async () => {
   const { organization, visitor } = await signedIn();
-  expect(visitor.setCookie).toMatch(/^billing=[\w-]{43}; Path=\/billing; HttpOnly; SameSite=Strict$/);
+  expect(visitor.setCookie).toMatch(/^serpmill=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/);
   const before = idOf(visitor);
   await visitor.signIn(organization.token);
   expect(idOf(visitor)).not.toBe(before);
@@ -104,7 +104,7 @@ test("of two session cookies none counts, in any order and form, and the sign-in
     expect((await mine.visitor.get("/billing/live")).text).toBe("event: over\ndata:\n\n");
   }
   // A cookie that can be no session is no reason to refuse the one that is.
-  mine.visitor.cookie = `billing=x; ${own}; billing=; Billing=${idOf(planted.visitor)}`;
+  mine.visitor.cookie = `serpmill=x; ${own}; serpmill=; Serpmill=${idOf(planted.visitor)}`;
   expect(isAccount((await mine.visitor.get("/billing")).text)).toBe(true);
 });
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { runAdmin } from "../../../shared/admin/run-admin.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
+import { listSessions, sessionSearchesOf } from "../../../shared/organizations/session-keys.ts";
 import { eraseFromPostgres } from "../../../shared/erasure/erase-organization.ts";
 import { newId } from "../../../shared/ids.ts";
 import { hashToken } from "../../../shared/organizations/tokens.ts";
@@ -46,6 +47,9 @@ async function customer() {
   expect([keyed.status, plain.status]).toEqual([200, 200]);
   expect(await new PageVisitor(service).signIn(token)).toMatchObject({ status: 303 });
   const requestIds = [keyed, plain].map(({ headers }) => headers.get("x-request-id") ?? "");
+  // As the playground keeps what a session searched.
+  const [{ idHash } = { idHash: "" }] = await listSessions(service.redis, orgId);
+  await service.redis.zadd(sessionSearchesOf(orgId, idHash), 1, requestIds[0] ?? "");
   const rawKeys = requestIds.map((id) => `raw:${id}`);
   await service.until(async () => (await service.redis.exists(...rawKeys)) === 2);
   await service.until(async () => {

@@ -1,0 +1,136 @@
+import { newId } from "../../shared/ids.ts";
+import { CallerError, errorBody, errors } from "../../shared/errors.ts";
+import type { Caller } from "../../shared/organizations/organizations.ts";
+import { searchPriceMils } from "../../shared/credits/plans.ts";
+import { queryFingerprint, readQuery } from "../../shared/query/query.ts";
+import { organicPerPage } from "../../shared/query/depth.ts";
+import type { AccountView } from "../billing/frame/account-frame.ts";
+import type { AccountHandlers, FormRequest, PageRequest } from "../billing/frame/account-handlers.ts";
+import { organizationField } from "../billing/frame/organization-field.ts";
+import { recordError } from "../errors.ts";
+import { publicAddress } from "../http/public-address.ts";
+import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
+import { isIdempotencyKey } from "../http/idempotency-key.ts";
+import { retryAfterSeconds } from "../http/send-error.ts";
+import { requireScope } from "../identify.ts";
+import { dollars } from "../pages/format.ts";
+import { html, type Html } from "../pages/html.ts";
+import { answerLogFields } from "../search/deliverable-answer.ts";
+import type { Delivery } from "../search/delivery.ts";
+import type { Search } from "../search/search.ts";
+import { newSearchRequest } from "../search/search-request.ts";
+import type { UnsentAnswers } from "../search/unsent-answers.ts";
+import { answerView } from "./answer-view.ts";
+import { codeSamples } from "./code-samples.ts";
+import { type SessionSearch, type SessionSearches } from "./session-searches.ts";
+import { sessionSection } from "./session-section.ts";
+import { readSearchFields, requestBodyOf, type SearchFields, searchFields } from "./search-fields.ts";
+
+export interface PlaygroundParts {
+  search: Pick<Search, "run">;
+  delivery: Delivery;
+  unsent: UnsentAnswers;
+  searchTimeoutMs: number;
+}
+
+/** What the pages need besides. */
+interface PageParts {
+  publicUrl: string | undefined;
+  sessionSearches: SessionSearches;
+}
+
+/** Shows the form. The fields may be in the address, so that a search can be shared. */
+export function showPlayground({ publicUrl, sessionSearches }: PageParts) {
+  return async (asked: PageRequest): Promise<AccountView> => {
+    const { request, caller } = asked;
+    const typed = new URLSearchParams(URL.parse(request.originalUrl, "http://playground")?.search);
+    return view(caller, {
+      fields: readSearchFields(typed),
+      address: publicAddress(request, publicUrl),
+      outcome: false,
+      searches: await sessionSearches.read(asked),
+    });
+  };
+}
+
+/**
+ * Runs the search of the form as `POST /v1/serp/search` does, with its admission, hold, charge and delivery. The form has a
+ * key, so a double click and a reload pay once; another query under it is another search.
+ */
+export function runPlayground(
+  account: AccountHandlers,
+  { search, delivery, unsent, searchTimeoutMs: timeoutMs, publicUrl, sessionSearches }: PlaygroundParts & PageParts,
+) {
+  return async (asked: FormRequest): Promise<void> => {
+    const { request, response, caller, form } = asked;
+    const { requestId, receivedAtMs, logFields } = requestScopeOf(response);
+    const disconnected = abortOnDisconnect(response).signal;
+    const page = { fields: readSearchFields(form), address: publicAddress(request, publicUrl) };
+    try {
+      requireScope(caller, "search");
+      const query = readQuery(requestBodyOf(page.fields));
+      const idempotencyKey = `${readKey(form)}.${queryFingerprint(query)}`;
+      const sent = { requestId, receivedAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
+      const searchRequest = newSearchRequest(sent);
+      const answer = await search.run(searchRequest);
+      Object.assign(logFields, answerLogFields(answer));
+      await sessionSearches.add(asked, answer.requestId);
+      const searches = await sessionSearches.read(asked, { requestId: answer.requestId, query });
+      // Written before the delivery begins: from then on, whatever is sent counts as the answer.
+      const shown = view(caller, { ...page, outcome: answerView(answer.body, idempotencyKey), searches });
+      response.once("finish", delivery.begin(searchRequest, response));
+      response.setHeader("X-Request-Id", answer.requestId);
+      unsent.of(caller.organizationId, response)(answer.body.length);
+      account.send(asked, 200, shown);
+    } catch (error) {
+      if (!(error instanceof CallerError)) throw error;
+      recordError(response, error);
+      const retrySeconds = retryAfterSeconds(error);
+      if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
+      const searches = await sessionSearches.read(asked);
+      const shown = view(caller, { ...page, outcome: errorView(requestId, error), searches });
+      account.send(asked, errors[error.code].status, shown);
+    }
+  };
+}
+
+const keyCharactersMax = 64;
+
+function readKey(form: URLSearchParams): string {
+  const key = form.get("key") ?? "";
+  if (isIdempotencyKey(key) && key.length <= keyCharactersMax) return key;
+  throw new CallerError("bad_request", { issues: [{ path: "key", message: "Expected the key of the form." }] });
+}
+
+function view(
+  caller: Caller,
+  {
+    fields,
+    address,
+    outcome,
+    searches,
+  }: { fields: SearchFields; address: string; outcome: Html | false; searches: readonly SessionSearch[] },
+): AccountView {
+  const { plan } = caller;
+  const depth = Number(fields.depth) || organicPerPage;
+  const perPage = plan.pricePerPageMils ?? 0;
+  const body = html`<div class="playground">
+<div>
+<form id="search" class="panel" method="post" action="/playground/search">${organizationField(caller.organizationId)}
+<input type="hidden" name="key" value="${newId("req")}">
+${searchFields(fields, plan)}
+<p><button class="primary">Search</button> for <strong id="price" data-per-page="${perPage}">${dollars(searchPriceMils(plan, { depth }))}</strong> <span class="aside">Only an answer is charged, and a reload of it is free.</span></p>
+</form>
+${outcome}
+</div>
+<div>${codeSamples(address, requestBodyOf(fields))}
+${sessionSection(searches)}</div>
+</div>`;
+  return { path: "/playground", title: "Playground", body };
+}
+
+/** The error as the API sends it. */
+const errorView = (requestId: string, { code, message, details }: CallerError): Html =>
+  html`<section class="panel" id="answer" aria-labelledby="answer-title"><h2 id="answer-title">${code}</h2>
+<p class="notice warning" role="alert">${message}</p>
+<pre tabindex="0" role="region" aria-label="JSON">${JSON.stringify(errorBody(requestId, code, details), undefined, 2)}</pre></section>`;

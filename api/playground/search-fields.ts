@@ -1,0 +1,66 @@
+import type { Plan } from "../../shared/credits/plans.ts";
+import { depthMax, organicPerPage } from "../../shared/query/depth.ts";
+import { resultTypes } from "../../shared/results.ts";
+import { html, type Html } from "../pages/html.ts";
+
+/** What the form of the playground has, as the person typed it. A field that is not in the form, or empty, is left out. */
+export interface SearchFields {
+  keyword: string;
+  location: string;
+  language: string;
+  device: string;
+  targetDomain: string;
+  depth: string;
+  format: string;
+  types: readonly string[];
+}
+
+export function readSearchFields(form: URLSearchParams): SearchFields {
+  const text = (name: string) => form.get(name) ?? "";
+  return {
+    keyword: text("keyword"),
+    location: text("location"),
+    language: text("language"),
+    device: text("device"),
+    targetDomain: text("targetDomain"),
+    depth: text("depth"),
+    format: text("format"),
+    types: form.getAll("types"),
+  };
+}
+
+/** The body of the request that the fields stand for: what POST /v1/serp/search would be sent. */
+export function requestBodyOf(fields: SearchFields): Record<string, unknown> {
+  const { keyword, depth, types, ...others } = fields;
+  const given = Object.entries(others).filter(([, value]) => value !== "");
+  return {
+    keyword,
+    ...Object.fromEntries(given),
+    ...(depth !== "" && { depth: Number(depth) }),
+    ...(types.length > 0 && { types }),
+  };
+}
+
+const offeredDepths = [20, 30, 50, 100];
+
+const option = (value: string, chosen: string, label: string) =>
+  html`<option value="${value}"${value === chosen && html` selected`}>${label}</option>`;
+
+/** The fields of the form. */
+export function searchFields(fields: SearchFields, { maxDepth = depthMax }: Pick<Plan, "maxDepth">): Html {
+  const { keyword, location, language, device, targetDomain, depth, format, types } = fields;
+  // A depth from the address is an option too, so that the form shows what it sends.
+  const depths = new Set(["", ...offeredDepths.filter((offered) => offered <= maxDepth).map(String), depth]);
+  const kind = (type: string) =>
+    html`<label><input type="checkbox" name="types" value="${type}"${types.includes(type) && html` checked`}> ${type}</label>`;
+  return html`<label>Keyword <input name="keyword" value="${keyword}" required autocomplete="off"></label>
+<div class="fields">
+<label>Country or place <input name="location" value="${location}" placeholder="United States"></label>
+<label>Language <input name="language" value="${language}" placeholder="English"></label>
+<label>Device <select name="device">${option("", device, "Desktop")}${option("mobile", device, "Mobile")}</select></label>
+<label>Depth <select name="depth">${[...depths].map((value) => option(value, depth, value || String(organicPerPage)))}</select></label>
+<label>Only this domain <input name="targetDomain" value="${targetDomain}" placeholder="example.com"></label>
+<label>Format <select name="format">${option("", format, "Full")}${option("compact", format, "Compact")}</select></label>
+</div>
+<details${types.length > 0 && html` open`}><summary>Only some types of element</summary><div class="kinds">${resultTypes.map(kind)}</div></details>`;
+}

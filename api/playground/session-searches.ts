@@ -1,0 +1,69 @@
+import type { Redis } from "ioredis";
+import type { Database } from "../../shared/database/pool.ts";
+import { timeOfId } from "../../shared/ids.ts";
+import { type Log, throttledWarning } from "../../shared/log.ts";
+import { sessionSearchesOf } from "../../shared/organizations/session-keys.ts";
+import type { Clock } from "../../shared/redis/clock.ts";
+import { execPipeline } from "../../shared/redis/pipeline.ts";
+import type { LoggedSearch } from "../../shared/search-log/logged-search.ts";
+import { readSearches } from "../../shared/search-log/read-search-log.ts";
+import type { SignedIn } from "../billing/session/require-session.ts";
+
+/** A search that a session made on the playground. */
+export interface SessionSearch {
+  requestId: string;
+  /** Undefined if the search log does not have it: not yet, or not any more. */
+  query: LoggedSearch["query"] | undefined;
+}
+
+const keptMax = 10;
+
+/**
+ * The newest answered searches of each session. Redis has their request ids; what was searched is read from the search log,
+ * so it is kept no longer than that says. No method throws: an answer that was paid for is shown without this list too.
+ */
+export class SessionSearches {
+  readonly #redis: Redis;
+  readonly #clock: Clock;
+  readonly #database: Database;
+  readonly #warn: (error: unknown) => void;
+
+  constructor({ redis, clock, database, log }: { redis: Redis; clock: Clock; database: Database; log: Log }) {
+    this.#redis = redis;
+    this.#clock = clock;
+    this.#database = database;
+    this.#warn = throttledWarning(log, "the searches of a session are not shown");
+  }
+
+  /** Keeps the id of an answered search. A repeat keeps its place. */
+  async add(signedIn: SignedIn, requestId: string): Promise<void> {
+    const key = keyOf(signedIn);
+    const added = this.#redis
+      .multi()
+      .zadd(key, timeOfId(requestId).getTime(), requestId)
+      .pexpire(key, Math.ceil(signedIn.session.endsAtMs - this.#clock.nowMs()));
+    try {
+      await execPipeline(added);
+      const older = await this.#redis.zrange(key, "0", String(-1 - keptMax));
+      if (older.length > 0) await this.#redis.zrem(key, ...older);
+    } catch (error) {
+      this.#warn(error);
+    }
+  }
+
+  /** Reads the searches of a session, the newest first. @param current the search whose answer is about to be shown. */
+  async read(signedIn: SignedIn, current?: SessionSearch): Promise<SessionSearch[]> {
+    try {
+      const ids = (await this.#redis.zrange(keyOf(signedIn), String(-keptMax), "-1")).toReversed();
+      const searches = await readSearches(this.#database, signedIn.caller.organizationId, ids);
+      return ids.map((requestId) =>
+        requestId === current?.requestId ? current : { requestId, query: searches.get(requestId)?.query },
+      );
+    } catch (error) {
+      this.#warn(error);
+      return [];
+    }
+  }
+}
+
+const keyOf = ({ session, caller }: SignedIn) => sessionSearchesOf(caller.organizationId, session.idHash);

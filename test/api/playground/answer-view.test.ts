@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { answerView } from "../../../api/playground/answer-view.ts";
+import { resultTypes } from "../../../shared/results.ts";
+
+/** The answer of the playground, with what a provider may send. */
+
+const bodyOf = (results: object[]) => Buffer.from(JSON.stringify({ requestId: "req_1", creditsCharged: 5, results }));
+const result = { title: "A title", url: "https://example.com/", description: "A description" };
+
+test("each type of element is shown with its name, rank and site links", () => {
+  const siteLinks = [{ ...result, title: "A part" }];
+  const page = answerView(bodyOf(resultTypes.map((type, at) => ({ ...result, type, rank: at + 1, siteLinks }))), "key");
+  for (const [at, type] of resultTypes.entries()) {
+    expect(page.toString()).toContain(`<li class="${type}">`);
+    expect(page.toString()).toContain(`${type.replaceAll("_", " ")} · ${at + 1}`);
+  }
+  expect(page.toString().match(/>A part</g)).toHaveLength(resultTypes.length);
+});
+
+test("texts of providers are escaped, and only http addresses are links", () => {
+  const title = "<script>alert(1)</script>";
+  const page = answerView(bodyOf([{ ...result, title, url: "javascript:alert(1)" }]), "key").toString();
+  expect(page).not.toContain("<script>");
+  expect(page).not.toContain('href="javascript:');
+});
+
+test("instead of an answer above 256 KiB, the page has the key under which a repeat is free", () => {
+  const page = answerView(bodyOf([{ ...result, description: "x".repeat(256 * 1024) }]), "form.key").toString();
+  expect(page).toContain("Idempotency-Key: form.key");
+  expect(page.length).toBeLessThan(1_000);
+});

@@ -1,0 +1,167 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { withoutChromium } from "../../harness/clients/chromium.ts";
+import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
+
+/** The playground: a search in a form, paid for as any other. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start();
+});
+beforeEach(() => forgetSignIns(service));
+afterAll(async () => {
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+  await service.stop();
+});
+
+async function signedIn(options: Parameters<Service["organization"]>[0] = {}) {
+  const organization = await service.organization({ creditMils: 100, ...options });
+  const person = new PageVisitor(service);
+  await person.signIn(organization.token);
+  return { organization, person };
+}
+
+const search = (person: PageVisitor, { organizationId }: Organization, fields: Record<string, string>) =>
+  person.post("/playground/search", { organization: organizationId, key: "form-1", ...fields });
+
+async function charges({ organizationId }: Pick<Organization, "organizationId">) {
+  await service.rest();
+  return (await service.ledgerOf(organizationId)).slice(1).map(({ kind, mils }) => ({ kind, mils }));
+}
+
+test("the form shows the price and the code, and needs a session", async () => {
+  const { person } = await signedIn();
+  const page = await person.get("/playground?keyword=it%27s");
+  expect(page.status).toBe(200);
+  expect(page.text).toContain("$0.005");
+  expect(page.text).toContain(`curl -s ${service.apis[0]?.url}/v1/serp/search`);
+  expect(page.text).toContain("it&#39;s");
+  expect((await new PageVisitor(service).get("/playground")).text).toContain('name="token"');
+  expect((await new PageVisitor(service).post("/playground/search", { keyword: "a" })).status).toBe(401);
+});
+
+test("a form that is sent twice, as by a reload or a double click, pays once; another query under its key pays again", async () => {
+  const { organization, person } = await signedIn();
+  const pages = await Promise.all([1, 2].map(() => search(person, organization, { keyword: "coffee" })));
+  pages.push(await search(person, organization, { keyword: "coffee" }));
+  for (const page of pages) {
+    expect(page.status).toBe(200);
+    for (const type of ["organic", "ai_overview", "people_also_ask"])
+      expect(page.text).toContain(`<li class="${type}">`);
+  }
+  expect(await charges(organization)).toEqual([{ kind: "charge", mils: -5 }]);
+  await search(person, organization, { keyword: "coffee", depth: "20", device: "mobile" });
+  expect(await charges(organization)).toHaveLength(2);
+});
+
+test("an error is shown as the API sends it, keeps the form, and costs nothing", async () => {
+  const { organization, person } = await signedIn();
+  const refused = await search(person, organization, { keyword: "<b>", location: "Springfield" });
+  expect(refused.status).toBe(400);
+  expect(refused.text).toContain("bad_request");
+  expect(refused.text).toContain('value="&lt;b&gt;"');
+  expect((await search(person, organization, { keyword: "sandbox:error" })).status).toBe(502);
+  expect(await charges(organization)).toEqual([{ kind: "refund", mils: 0 }]);
+  const poor = await signedIn({ creditMils: 3 });
+  expect((await search(poor.person, poor.organization, { keyword: "a" })).status).toBe(402);
+  const reader = await signedIn({ scopes: ["billing"] });
+  expect((await search(reader.person, reader.organization, { keyword: "a" })).status).toBe(401);
+});
+
+test("a form of another site, or for another organization, runs no search", async () => {
+  const { organization, person } = await signedIn();
+  const fields = { organization: organization.organizationId, key: "form-1", keyword: "a" };
+  expect((await person.post("/playground/search", fields, { "sec-fetch-site": "cross-site" })).status).toBe(400);
+  expect((await person.post("/playground/search", { ...fields, organization: "org_other" })).status).toBe(400);
+  expect(await charges(organization)).toEqual([]);
+});
+
+test("the form lists what its session searched, and only that, with links to each search and back into the form", async () => {
+  const { organization, person } = await signedIn();
+  const fields = {
+    keyword: "coffee & tea",
+    location: "Munich, Germany",
+    device: "mobile",
+    targetDomain: "example.com",
+  };
+  expect((await search(person, organization, fields)).text).toContain(">coffee &amp; tea</a>");
+  const logged = () => person.get("/playground");
+  await service.until(async () => (await logged()).text.includes(">coffee &amp; tea</a>"));
+  const { text } = await logged();
+  const [, own = ""] = /href="(\/billing\/searches\/req_\w+)"/.exec(text) ?? [];
+  await service.rest();
+  expect((await person.get(own)).status).toBe(200);
+  const [, back = ""] = /href="(\/playground\?[^"]+)"/.exec(text) ?? [];
+  const again = await person.get(back.replaceAll("&amp;", "&"));
+  for (const value of ["coffee &amp; tea", "Munich,Germany", "example.com"])
+    expect(again.text).toContain(`value="${value}"`);
+  expect(again.text).toContain('value="mobile" selected');
+  const other = new PageVisitor(service);
+  await other.signIn(organization.token);
+  expect((await other.get("/playground")).text).not.toContain("/billing/searches/req_");
+});
+
+test("a session's list has its ten newest searches", async () => {
+  const { organization, person } = await signedIn();
+  for (let n = 1; n <= 11; n += 1) await search(person, organization, { keyword: `search ${n}` });
+  const { text } = await person.get("/playground");
+  expect(new Set(text.match(/\/billing\/searches\/req_\w+/g)).size).toBe(10);
+});
+
+describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await openBrowser();
+  });
+  afterAll(() => browser?.close());
+
+  test.each([
+    { width: 320, dark: true, script: true },
+    { width: 1280, dark: false, script: true },
+    { width: 320, dark: false, script: false },
+  ])(
+    "a search by keyboard alone at $width px, dark $dark, script $script: no fault for axe, nothing foreign or too wide",
+    async ({ width, dark, script }) => {
+      const { token } = await service.organization();
+      const origin = service.apis[0]?.url ?? "";
+      const { page, foreign, complaints, context } = await visitor(browser, [origin], { width, dark, script });
+      await page.goto(`${origin}/playground`);
+      await page.getByLabel("Token").focus();
+      await page.keyboard.type(token);
+      await page.keyboard.press("Enter");
+      await page.getByLabel("Keyword").focus();
+      await page.keyboard.type("it's");
+      await page.keyboard.press("Enter");
+      await page.locator("#answer .organic").first().waitFor();
+      await page.locator("#session").getByText("it's").waitFor();
+      const wide = await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+      // Without scripts in the page axe cannot run.
+      const findings = script ? await axeFindings(page) : [];
+      expect({ foreign, complaints, findings, wide }).toEqual({ foreign: [], complaints: [], findings: [], wide: 0 });
+      await context.close();
+    },
+  );
+
+  test("the code and the price follow the form, and the price is what is charged", async () => {
+    const { token, organizationId } = await service.organization({ terms: { pricePerPageMils: 4 } });
+    const origin = service.apis[0]?.url ?? "";
+    const { page, context } = await visitor(browser, [origin]);
+    await page.goto(`${origin}/playground`);
+    await page.getByLabel("Token").fill(token);
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Keyword").fill("it's");
+    await page.getByLabel("Depth").selectOption("20");
+    const [curl, javascript, python] = await page.locator("#code pre").allInnerTexts();
+    expect(curl).toContain(String.raw`{"keyword":"it'\''s","depth":20}`);
+    expect(javascript).toContain(`JSON.stringify({"keyword":"it's","depth":20})`);
+    expect(python).toContain(`json={"keyword":"it's","depth":20}`);
+    expect(await page.locator("#price").innerText()).toBe("$0.008");
+    await page.getByRole("button", { name: "Search" }).click();
+    await page.locator("#answer").waitFor();
+    expect(await charges({ organizationId })).toEqual([{ kind: "charge", mils: -8 }]);
+    await context.close();
+  });
+});
