@@ -188,6 +188,7 @@ async function printAddresses(apiUrl: string, environment: NodeJS.ProcessEnv): P
     ["Token", token],
     ["Reference", `${apiUrl}/docs`],
     ["Account", `${apiUrl}/billing`],
+    ["Playground", `${apiUrl}/playground`],
     ["Agents", `${apiUrl}/mcp`],
   ]);
   const header = `-H 'Authorization: Bearer ${token}'`;

@@ -122,6 +122,18 @@ const tasks: Task[] = [
     },
   },
   {
+    title: "tries a search in Munich on a phone",
+    clicks: 5,
+    run: async ({ page, hands }) => {
+      await hands.press(link(page, "Playground"));
+      await hands.fill(page.getByLabel("Keyword"), "bakery");
+      await hands.fill(page.getByLabel("Country or place"), "Munich, Germany");
+      await hands.choose(page.getByLabel("Device"), "Mobile");
+      await hands.press(button(page, "Search"));
+      await page.locator("#answer").waitFor();
+    },
+  },
+  {
     title: "adds credit",
     clicks: 1,
     run: async ({ page, hands }) => {

@@ -189,7 +189,9 @@ test("a search that was not charged says why, and one that was credited back has
   const visitor = await signIn(organization);
   const page = async (id: string) => readable((await visitor.get(`/billing/searches/${id}`)).text);
   expect(await page(failed)).toContain("Not charged $0.00 The search provider failed.");
-  expect(await page(charged)).toMatch(/Credited back .*was not confirmed\. .*Charge −\$0\.001 .*Credited back \+ ?\$0\.001 \$1\.00/);
+  expect(await page(charged)).toMatch(
+    /Credited back .*was not confirmed\. .*Charge −\$0\.001 .*Credited back \+ ?\$0\.001 \$1\.00/,
+  );
 });
 
 test("a search of another organization is not found, nor one that does not exist; a stranger is asked to sign in", async () => {
