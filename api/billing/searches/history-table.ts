@@ -60,7 +60,7 @@ export function outcomeOf(entry: HistoryEntry): { title: string; why: string | u
       return {
         title: "Credited back",
         why: reversalLabels[entry.reason],
-        net: html`<s>${amount(-entry.chargedMils)}</s> ${amount(0)}`,
+        net: amount(0),
       };
     case "corrected": {
       const { correctedMils: mils, note } = entry;
