@@ -22,10 +22,10 @@ export interface Accounts {
 
 const entryRow = z.object({
   organization_id: z.string(),
-  kind: z.enum(["grant", "charge", "refund", "reversal"]),
+  kind: z.enum(["charge", "refund", "reversal"]),
   mils: z.number(),
   created_at: z.date(),
-  request_id: z.string().nullable(),
+  request_id: z.string(),
   reason: z.string().nullable(),
 });
 const paidRow = z.object({ request_id: z.string(), key_hash: z.string() });
@@ -34,7 +34,7 @@ const paidRow = z.object({ request_id: z.string(), key_hash: z.string() });
 export async function readAccounts(database: Database, organizationIds: readonly string[]): Promise<Accounts> {
   const entries = await database.query(
     `select organization_id, kind, amount_mils as mils, created_at, request_id, reason from ledger_entries
-     where kind <> 'grant' and organization_id = any ($1)`,
+     where request_id is not null and organization_id = any ($1)`,
     [organizationIds],
   );
   const paid = await database.query("select request_id, key_hash from paid_keys where organization_id = any ($1)", [
@@ -45,7 +45,7 @@ export async function readAccounts(database: Database, organizationIds: readonly
   const byRequest = new Map<string, Account>();
   const rows = entries.rows.map((row) => entryRow.parse(row));
   for (const { organization_id, kind, mils, created_at, request_id, reason } of rows) {
-    if (request_id === null || (kind !== "charge" && kind !== "refund")) continue;
+    if (kind === "reversal") continue;
     byRequest.set(request_id, {
       organizationId: organization_id,
       decided: kind,
@@ -57,7 +57,7 @@ export async function readAccounts(database: Database, organizationIds: readonly
     });
   }
   for (const { kind, request_id, reason } of rows) {
-    const account = byRequest.get(request_id ?? "");
+    const account = byRequest.get(request_id);
     if (kind === "reversal" && account) account.reversedFor = reason ?? "";
   }
   return { byRequest, paidKeyHashes: paidKeys.map(({ key_hash }) => key_hash) };

@@ -9,7 +9,7 @@ import type { AuditedCustomer } from "./evidence.ts";
 const repairMsMax = 15_000;
 const usageBody = z.object({ creditBalanceMils: z.number() });
 
-/** The balance is what was granted less what is charged; Postgres, Redis and every API agree on it. */
+/** The balance is what grants and corrections made it, less what is charged; Postgres, Redis and every API agree on it. */
 export async function wrongBalances(
   { database, redis }: Service,
   customers: readonly AuditedCustomer[],

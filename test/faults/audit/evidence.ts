@@ -3,7 +3,7 @@ import type { Accounts } from "./accounts.ts";
 /** The price of a search in audited runs, and of a page if the plan has a price by page. */
 export const priceMils = 5;
 
-/** An organization whose books are audited, and all that was ever granted to it. */
+/** An organization whose books are audited, and all that was ever granted to it, corrections included. */
 export interface AuditedCustomer {
   organizationId: string;
   token: string;

@@ -56,7 +56,7 @@ export async function readSpendingEntries(
 ): Promise<SpendingEntry[]> {
   const { rows } = await database.query(
     `select organization_id, version, request_id, kind, amount_mils as mils, token_id, reason, created_at from ledger_entries
-     where kind <> 'grant' and organization_id = any ($1) order by organization_id, version`,
+     where request_id is not null and organization_id = any ($1) order by organization_id, version`,
     [organizationIds],
   );
   return rows

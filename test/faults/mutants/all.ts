@@ -1,5 +1,6 @@
 import { admissionMutants } from "./admission.ts";
 import { answerMutants } from "./answers.ts";
+import { correctionMutants } from "./corrections.ts";
 import { deliveryMutants } from "./delivery.ts";
 import { hangUpMutants } from "./hang-ups.ts";
 import { limitMutants } from "./limits.ts";
@@ -17,4 +18,5 @@ export const mutants: readonly Mutant[] = [
   ...limitMutants,
   ...scopeMutants,
   ...spendingLimitMutants,
+  ...correctionMutants,
 ];

@@ -87,7 +87,10 @@ function bodyStart(node: ts.Node, source: ts.SourceFile): number {
 
 /** Statements of a migration that create this function, table, view or index. */
 function statements(path: string, text: string, name: string): SymbolRange[] {
-  const create = new RegExp(`^create (or replace )?(function|table|view|(unique )?index) ${name}\\b`, "gm");
+  const create = new RegExp(
+    `^create (or replace )?(function|table|view|(unique )?index( concurrently)?) ${name}\\b`,
+    "gm",
+  );
   return [...text.matchAll(create)].map(({ index, 0: head }) => {
     // A function ends with the semicolon behind its second pair of dollar signs.
     const bodyEnd = head.includes("function ") ? text.indexOf("$$", text.indexOf("$$", index) + 2) : index;

@@ -12,7 +12,7 @@ const timeoutMs = 12_000;
 const topUpMils = 10 * priceMils;
 const usageAnswer = z.object({ creditBalanceMils: z.number() });
 
-/** What callers and operators do besides searching: read usage, top up, verify the ledger, send what is refused. */
+/** What callers and operators do besides searching: read usage, top up, correct balances, verify the ledger, send what is refused. */
 export class BackgroundTraffic {
   /** Wrong answers, as sentences. */
   readonly wrong: string[] = [];
@@ -35,13 +35,19 @@ export class BackgroundTraffic {
     }
   }
 
-  async #run({ kind, api, token, limit }: PlannedRequest, customer: Customer): Promise<void> {
+  async #run({ kind, api, token, limit, correction }: PlannedRequest, customer: Customer): Promise<void> {
     switch (kind) {
       case "read usage":
         return this.#readUsage(customer, tokenOf(customer, token), api);
       case "change a limit":
         if (customer.kind === "capped") await this.#changeLimit(customer, tokenOf(customer, token), limit);
         return;
+      case "correct the balance":
+        return this.#cluster.corrections.correct(
+          customer.organizationId,
+          correction.searches * priceMils,
+          correction.copies,
+        );
       case "verify the ledger":
         return this.#verify();
       case "top up":
@@ -58,12 +64,12 @@ export class BackgroundTraffic {
     const response = await this.#send(token, api, "/v1/usage", { method: "GET" });
     const text = await response.text();
     if (!token.scopes.includes("usage")) return this.#expect(response, [401, 429, 503], "usage without the scope");
-    // The balance is never more than what was granted by the time the answer was read.
-    const grantedMils = customer.grantedMils;
+    // The balance is never more than what was added by the time the answer was read.
+    const addedMils = customer.grantedMils + this.#cluster.corrections.addedMilsMaxOf(customer.organizationId);
     if (response.status !== 200) return this.#expect(response, [402, 429, 503], "usage");
     const { creditBalanceMils } = usageAnswer.parse(JSON.parse(text));
-    if (creditBalanceMils < 0 || creditBalanceMils > grantedMils)
-      this.wrong.push(`usage of ${customer.organizationId} said ${creditBalanceMils} of ${grantedMils} mils granted`);
+    if (creditBalanceMils < 0 || creditBalanceMils > addedMils)
+      this.wrong.push(`usage of ${customer.organizationId} said ${creditBalanceMils} of ${addedMils} mils added`);
   }
 
   /** The operator's own check holds at any moment, under any fault. */

@@ -8,6 +8,7 @@ import { type Organization, Service } from "../../harness/processes/service.ts";
 import { environmentFor } from "../../harness/processes/supervised-process.ts";
 import { priceMils } from "../audit/evidence.ts";
 import { ClusterProcess } from "./cluster-process.ts";
+import { Corrections } from "./corrections.ts";
 import { LimitChanges } from "./limits.ts";
 import { openProvider, type ProviderStub } from "./provider.ts";
 import { Servers } from "./servers.ts";
@@ -55,6 +56,7 @@ export class Cluster {
   readonly workers: readonly [ClusterProcess, ClusterProcess];
   readonly customers: Customer[] = [];
   readonly limits: LimitChanges;
+  readonly corrections: Corrections;
   readonly queue: ReturnType<typeof createQueue>;
 
   private constructor(parts: {
@@ -70,6 +72,7 @@ export class Cluster {
     this.apis = parts.apis;
     this.workers = parts.workers;
     this.limits = new LimitChanges(parts.service);
+    this.corrections = new Corrections(parts.service);
     this.queue = createQueue({ url: parts.servers.redis.url });
     this.queue.on("error", () => undefined); // Redis is killed on purpose.
   }

@@ -44,12 +44,21 @@ const backgroundMax = 10_000;
 
 /** What callers and operators do besides searching. */
 export interface PlannedRequest {
-  kind: "read usage" | "verify the ledger" | "top up" | "change a limit" | "another engine" | "a bad request";
+  kind:
+    | "read usage"
+    | "verify the ledger"
+    | "top up"
+    | "correct the balance"
+    | "change a limit"
+    | "another engine"
+    | "a bad request";
   organization: number;
   /** Which token of the organization, counted around. */
   token: number;
   /** What becomes of a limit where one changes: of the organization or the token, in searches; null removes it. */
   limit: { owner: "organization" | "token"; period: "dayMils" | "monthMils"; searches: number | null };
+  /** What a correction adds, or takes away below 0, in searches, and how often it is sent at once with one id. */
+  correction: { searches: number; copies: number };
   api: 0 | 1;
   afterMs: number;
 }
@@ -105,6 +114,7 @@ const plannedRequest: fc.Arbitrary<PlannedRequest> = fc.record({
     { weight: 12, arbitrary: fc.constant("read usage" as const) }, // `as const`, or the type would be string.
     { weight: 1, arbitrary: fc.constant("verify the ledger" as const) },
     { weight: 4, arbitrary: fc.constant("top up" as const) },
+    { weight: 4, arbitrary: fc.constant("correct the balance" as const) },
     { weight: 4, arbitrary: fc.constant("change a limit" as const) },
     { weight: 2, arbitrary: fc.constant("another engine" as const) },
     { weight: 1, arbitrary: fc.constant("a bad request" as const) },
@@ -115,6 +125,14 @@ const plannedRequest: fc.Arbitrary<PlannedRequest> = fc.record({
     owner: fc.constantFrom("organization" as const, "token" as const),
     period: fc.constantFrom("dayMils" as const, "monthMils" as const),
     searches: fc.option(fc.integer({ min: 0, max: 40 })),
+  }),
+  correction: fc.record({
+    searches: fc.oneof(
+      { weight: 4, arbitrary: fc.integer({ min: 1, max: 15 }) },
+      { weight: 4, arbitrary: fc.integer({ min: -30, max: -1 }) },
+      { weight: 1, arbitrary: fc.constant(-1_000_000) }, // More than any organization has.
+    ),
+    copies: fc.integer({ min: 1, max: 3 }),
   }),
   api: firstOrSecond,
   afterMs: fc.integer({ min: 10, max: 200 }),

@@ -52,6 +52,7 @@ function sumOf(results: readonly SeedResult[]): Row {
       `${sum((result) => result.charged)} charged`,
       `${sum((result) => result.reversed)} given back, ${sum((result) => result.inDoubt)} of them in doubt`,
       `${sum((result) => result.unpaidPages)} pages without a charge`,
+      `${sum(({ corrections }) => corrections.made)} balances corrected, ${sum(({ corrections }) => corrections.refused)} corrections refused`,
       `ledger verified ${sum((result) => result.verified)} times under faults`,
       `longest answer ${seconds(longestMs)}`,
     ].join(", "),

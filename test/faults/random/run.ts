@@ -6,6 +6,7 @@ import { tooManyAbandoned } from "../audit/abandoned.ts";
 import { readAccounts } from "../audit/accounts.ts";
 import { audit, ledgerViolations, type Totals, totalsOf } from "../audit/audit.ts";
 import { wrongBalances } from "../audit/balances.ts";
+import { auditCorrections, correctedMilsOf, readCorrections } from "../audit/corrections.ts";
 import {
   type Attempt,
   type AuditedApi,
@@ -43,6 +44,8 @@ export interface SeedResult extends Totals {
   restMs: number;
   /** How often the ledger was verified while searches ran. */
   verified: number;
+  /** Corrections of balances: made, and refused because the balance would have fallen below 0. */
+  corrections: { made: number; refused: number };
   broken: string[];
 }
 
@@ -109,7 +112,8 @@ export async function runSeed(options: {
     );
     const { verified } = traffic;
     const outcomes = countOutcomes(callers.attempts);
-    return { ...totalsOf(evidence), seed, searches, faults, outcomes, longestMs, restMs, verified, broken };
+    const counted = { faults, outcomes, verified, corrections: countCorrections(cluster) };
+    return { ...totalsOf(evidence), ...counted, seed, searches, longestMs, restMs, broken };
   } finally {
     stalls.disable();
     await callers.close();
@@ -164,10 +168,17 @@ async function collectSpending(
 
 /** What the processes and servers say at rest. */
 async function auditCluster(cluster: Cluster, { accounts, attempts }: Evidence): Promise<string[]> {
+  const { service, customers, corrections } = cluster;
+  const organizationIds = customers.map(({ organizationId }) => organizationId);
+  const audited = customers.map((customer) => ({
+    ...customer,
+    grantedMils: customer.grantedMils + correctedMilsOf(corrections.sent, customer.organizationId),
+  }));
   const urls = cluster.apis.map(({ links }) => links.outside.url.replace(/\/$/, ""));
   return [
-    ...(await wrongBalances(cluster.service, cluster.customers, accounts, urls)),
-    ...(await ledgerViolations(cluster.service)),
+    ...(await wrongBalances(service, audited, accounts, urls)),
+    ...auditCorrections(corrections.sent, await readCorrections(service.database, organizationIds)),
+    ...(await ledgerViolations(service)),
     ...auditSpending(await collectSpending(cluster, attempts)),
     ...cluster.processes.flatMap((process) => process.defects()),
     ...(await measuredDrift(cluster)),
@@ -188,6 +199,11 @@ async function measuredDrift({ workers }: Cluster): Promise<string[]> {
   } catch {
     return [measured.length === 0 ? "no worker measures the drift" : `ledger_drift_mils is ${measured.join(" and ")}`];
   }
+}
+
+function countCorrections({ corrections: { sent } }: Cluster): SeedResult["corrections"] {
+  const made = sent.filter(({ isMade }) => isMade).length;
+  return { made, refused: sent.length - made };
 }
 
 function countOutcomes(attempts: readonly Attempt[]): Record<string, number> {

@@ -1,15 +1,14 @@
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
-import { type Decision, decideSettlements, grantCredit } from "../../../../shared/credits/ledger.ts";
+import { type Decision, decideSettlements } from "../../../../shared/credits/ledger.ts";
 import { confirmDelivered, reverseCharges } from "../../../../shared/credits/deliveries.ts";
 import type { HoldEnd } from "../../../../shared/credits/holds.ts";
 import { limitBehind, type Limits } from "../../../../shared/credits/limits.ts";
-import type { Database } from "../../../../shared/database/pool.ts";
 import { changeLimits } from "../../../../shared/organizations/limits.ts";
-import { decideInModel, type Granted, grantInModel, type Reversed, reverseInModel } from "./postgres-model.ts";
-import type { PostgresModel } from "./postgres-state.ts";
-import { grantsMax, type Search } from "./participants.ts";
-import type { Message } from "./redis-model.ts";
+import { correctCall, grantCall } from "./credit-calls.ts";
+import type { LedgerCall } from "./ledger-call.ts";
+import { decideInModel, type Reversed, reverseInModel } from "./postgres-model.ts";
+import { correctionsMax, grantsMax, type Search } from "./participants.ts";
 import {
   redisModelOf,
   type Model,
@@ -21,17 +20,6 @@ import {
   searchChoice,
   type Settlement,
 } from "./model.ts";
-
-/** A call of Postgres: its expected effect and result, the real call, and the messages that it sends to Redis. */
-export interface LedgerCall {
-  kind: "decide" | "reverse" | "confirm" | "grant" | "limit";
-  description: string;
-  organizationIds: string[];
-  predict: (postgres: PostgresModel) => unknown;
-  make: (database: Database) => Promise<unknown>;
-  /** Applies the predicted result to the rest of the model: messages, confirmed deliveries. */
-  apply: (model: Model) => void;
-}
 
 const byRequest = (decisions: Iterable<Decision>) =>
   [...decisions].toSorted((one, other) => (one.requestId < other.requestId ? -1 : 1));
@@ -53,10 +41,12 @@ export function decideCall(settlements: readonly Settlement[]): LedgerCall {
     make: async (database) => byRequest((await decideSettlements(database, settlements)).values()),
     apply: (model) => {
       model.messagesInFlight.push(...messagesOf(decisions, settlements));
-      // Unless Redis lost data, an admitted search is covered by the balance, and by the limits that it was admitted under.
+      // Unless Redis lost data, an admitted search is covered by the balance that no correction took away meanwhile, and by
+      // the limits that it was admitted under.
       for (const { requestId, organizationId, isNew, reason } of decisions) {
         const isLimit = limitBehind(reason) !== undefined;
-        const isCovered = !model.redisLostData.has(organizationId) && !(isLimit && model.limitsLag.has(organizationId));
+        const mayLag = isLimit ? model.limitsLag : model.creditTaken;
+        const isCovered = !model.redisLostData.has(organizationId) && !mayLag.has(organizationId);
         if (isNew && isCovered && (isLimit || reason === "out_of_credits"))
           throw new Error(`${requestId} was admitted and then refused: ${reason}`);
       }
@@ -100,30 +90,6 @@ function confirmCall(requestId: string): LedgerCall {
     make: (database) => confirmDelivered(database, [requestId]),
     apply: (model) => {
       if (isOpen) model.confirmed.add(requestId);
-    },
-  };
-}
-
-function grantCall(grant: { organizationId: string; grantId: string; mils: number; reason: string }): LedgerCall {
-  let granted: Granted = "refused";
-  const isOfAnotherOrganization = (error: unknown) =>
-    error instanceof Error && error.message.includes("one_entry_per_grant");
-  return {
-    kind: "grant",
-    description: `grant ${grant.grantId}, ${grant.mils} mils to ${grant.organizationId}`,
-    organizationIds: [grant.organizationId],
-    predict: (postgres) => {
-      granted = grantInModel(postgres, grant);
-      return granted;
-    },
-    make: (database) =>
-      grantCredit(database, grant).catch((error: unknown) => {
-        if (isOfAnotherOrganization(error)) return "refused";
-        throw error;
-      }),
-    apply: (model) => {
-      const message: Message[] = granted === "refused" ? [] : [balanceMessage(grant.organizationId, granted)];
-      model.messagesInFlight.push(...message);
     },
   };
 }
@@ -174,6 +140,14 @@ export const ledgerChoice = fc.oneof(
     arbitrary: fc.record({ grant: fc.nat(grantsMax - 1), to: fc.nat(1), mils: fc.constantFrom(0, 3, 5, 10) }),
   },
   {
+    weight: 1,
+    arbitrary: fc.record({
+      correct: fc.nat(correctionsMax - 1),
+      to: fc.nat(1),
+      mils: fc.constantFrom(-20, -6, -5, -3, 4, 10),
+    }),
+  },
+  {
     weight: 2,
     arbitrary: fc.record({ limit: fc.nat(2), of: fc.nat(1), dayMils: limitMils, monthMils: limitMils }),
   },
@@ -193,6 +167,11 @@ export function callOf(model: Model, choice: LedgerChoice): LedgerCall | undefin
     const grantId = model.participants.grantIds[choice.grant] ?? "";
     const organizationId = organizationAt(model, choice.to).id;
     return grantCall({ organizationId, grantId, mils: choice.mils, reason: "top-up" });
+  }
+  if ("correct" in choice) {
+    const correctionId = model.participants.correctionIds[choice.correct] ?? "";
+    const organizationId = organizationAt(model, choice.to).id;
+    return correctCall({ organizationId, correctionId, mils: choice.mils, reason: "mistake" });
   }
   if ("limit" in choice) {
     const { id, tokenIds } = organizationAt(model, choice.of);

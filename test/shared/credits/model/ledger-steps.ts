@@ -1,7 +1,8 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
-import { callOf, type LedgerCall, ledgerChoice } from "./ledger-calls.ts";
+import type { LedgerCall } from "./ledger-call.ts";
+import { callOf, ledgerChoice } from "./ledger-calls.ts";
 import type { Model, Real } from "./model.ts";
 import { readPostgres } from "./snapshots.ts";
 import { expectedPostgres } from "./compare-with-model.ts";

@@ -24,6 +24,8 @@ export interface Model {
   messagesLost: Set<string>;
   /** Organizations with holds that were placed under other limits than are in force. Their searches may end at a limit. */
   limitsLag: Set<string>;
+  /** What corrections took from organizations at last, and the version of that balance. See {@link takenMilsOf}. */
+  creditTaken: Map<string, { mils: number; version: number }>;
   confirmed: Set<string>;
   /** The commands so far, printed with a counterexample. */
   history: string[];
@@ -52,6 +54,7 @@ export function newModel(participants: Participants): Model {
     paid: new Map(),
     answers: new Map(),
     grants: new Map(),
+    corrections: new Map(),
     limits: new Map(participants.organizations.map(({ firstLimit: { ownerId, dayMils } }) => [ownerId, [{ dayMils }]])),
     chargedUnder: new Map(),
   };
@@ -69,6 +72,7 @@ export function newModel(participants: Participants): Model {
     redisLostData: new Set(),
     messagesLost: new Set(),
     limitsLag: new Set(),
+    creditTaken: new Map(),
     confirmed: new Set(),
     history: [],
     answers: 0,
@@ -97,6 +101,18 @@ export function searchOf(model: Model, choice: number, isLikely: (search: Search
 export function noteLimits(model: Model, organizationId: string, agree: boolean): void {
   if (redisModelOf(model, organizationId).holds.size === 0) model.limitsLag.delete(organizationId);
   else if (!agree) model.limitsLag.add(organizationId);
+}
+
+/**
+ * The mils that corrections took and that searches may hold all the same: until Redis has that balance, and no hold is left
+ * from before.
+ */
+export function takenMilsOf(model: Model, organizationId: string): number {
+  const taken = model.creditTaken.get(organizationId);
+  const { balance, holds } = redisModelOf(model, organizationId);
+  if (!taken || holds.size > 0 || (balance?.version ?? 0) < taken.version) return taken?.mils ?? 0;
+  model.creditTaken.delete(organizationId);
+  return 0;
 }
 
 export function organizationAt(model: Model, at: number) {

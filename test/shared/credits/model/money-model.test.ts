@@ -49,6 +49,7 @@ test(
         "admit: short",
         "admit: over",
         "deliver: abandoned",
+        "correct",
         "decide",
         "limit",
         "reverse",

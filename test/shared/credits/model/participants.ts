@@ -26,11 +26,12 @@ export interface ModelOrganization {
   firstLimit: { ownerId: string; dayMils: number };
 }
 
-/** The participants of one run: two new organizations with little credit, their searches, and the ids of grants. */
+/** The participants of one run: two new organizations with little credit, their searches, and the ids of grants and corrections. */
 export interface Participants {
   organizations: ModelOrganization[];
   searches: Search[];
   grantIds: string[];
+  correctionIds: string[];
 }
 
 // The window ends in years, so only the commands decide how full it is.
@@ -64,6 +65,7 @@ const searches: { of: 0 | 1; priceMils: number; key?: IdempotencyKey }[] = [
 ];
 export const searchesMax = searches.length;
 export const grantsMax = 4;
+export const correctionsMax = 4;
 
 export async function createParticipants(database: Database): Promise<Participants> {
   const organizations = await Promise.all(
@@ -88,6 +90,7 @@ export async function createParticipants(database: Database): Promise<Participan
       return plan ? [{ key: undefined, ...search, requestId: newId("req"), organizationId: id, tokenId, plan }] : [];
     }),
     grantIds: Array.from({ length: grantsMax }, () => newId("grant")),
+    correctionIds: Array.from({ length: correctionsMax }, () => newId("correction")),
   };
 }
 
@@ -100,6 +103,7 @@ export function readable(participants: Participants, text: string): string {
     ),
     ...participants.searches.map(({ requestId }, at): [string, string] => [requestId, `search ${at}`]),
     ...participants.grantIds.map((id, at): [string, string] => [id, `grant ${at}`]),
+    ...participants.correctionIds.map((id, at): [string, string] => [id, `correction ${at}`]),
   ]);
   return [...names].reduce((replaced, [id, name]) => replaced.replaceAll(id, name), text);
 }

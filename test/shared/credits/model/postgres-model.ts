@@ -1,6 +1,7 @@
 import { gunzipSync } from "node:zlib";
 import type { Decision, SettlementRequest, RefundReason } from "../../../../shared/credits/ledger.ts";
 import type { Reversal } from "../../../../shared/credits/deliveries.ts";
+import type { Correction } from "../../../../shared/credits/corrections.ts";
 import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 import { guardOf, spendingOf, tokenSpendingOf } from "./limits-model.ts";
 import { accountOf, type Entry, keyOf, type ModelAnswer, type PostgresModel } from "./postgres-state.ts";
@@ -137,12 +138,13 @@ export function reverseInModel(
   });
 }
 
-export type Granted = (VersionedBalance & { fresh: boolean }) | "refused";
+/** The balance after a grant or correction, and whether this call made it. */
+export type Changed = (VersionedBalance & { fresh: boolean }) | "refused";
 
 export function grantInModel(
   postgres: PostgresModel,
   grant: { organizationId: string; grantId: string; mils: number; reason: string },
-): Granted {
+): Changed {
   const { organizationId, grantId, mils, reason } = grant;
   const owner = postgres.grants.get(grantId);
   if (owner !== undefined && owner !== organizationId) return "refused";
@@ -150,4 +152,14 @@ export function grantInModel(
   if (owner === undefined) write(postgres, organizationId, entry);
   postgres.grants.set(grantId, organizationId);
   return { fresh: owner === undefined, ...pairOf(postgres, organizationId) };
+}
+
+export function correctInModel(postgres: PostgresModel, correction: Correction): Changed {
+  const { organizationId, correctionId, mils, reason } = correction;
+  const owner = postgres.corrections.get(correctionId);
+  if (owner === organizationId) return { fresh: false, ...pairOf(postgres, organizationId) };
+  if (owner !== undefined || accountOf(postgres, organizationId).balanceMils + mils < 0) return "refused";
+  write(postgres, organizationId, { kind: "correction", mils, subject: correctionId, reason, tokenId: null });
+  postgres.corrections.set(correctionId, organizationId);
+  return { fresh: true, ...pairOf(postgres, organizationId) };
 }

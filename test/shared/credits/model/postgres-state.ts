@@ -6,11 +6,11 @@ import type { VersionedBalance } from "../../../../shared/credits/versioned-bala
 
 export interface Entry {
   version: number;
-  kind: "grant" | "charge" | "refund" | "reversal";
+  kind: "grant" | "charge" | "refund" | "reversal" | "correction";
   mils: number;
   /** The balance after this entry. */
   balanceMils: number;
-  /** The request or the grant. */
+  /** The request, the grant or the correction. */
   subject: string;
   reason: string | null;
   /** The token of the search, where the process that settled knew it. */
@@ -38,6 +38,8 @@ export interface PostgresModel {
   answers: Map<string, ModelAnswer>;
   /** The organization of each grant, by the id of the grant. */
   grants: Map<string, string>;
+  /** The organization of each correction, by its id. */
+  corrections: Map<string, string>;
   /** All limits that an organization or a token has had, by its id, the newest last. */
   limits: Map<string, Limits[]>;
   /** The limits in force when a search was charged, by their owners. */

@@ -13,7 +13,7 @@ const postgresSnapshot = z.object({
       entries: z.array(
         z.object({
           version: z.number(),
-          kind: z.enum(["grant", "charge", "refund", "reversal"]),
+          kind: z.enum(["grant", "charge", "refund", "reversal", "correction"]),
           mils: z.number(),
           balanceMils: z.number(),
           subject: z.string(),

@@ -1,0 +1,32 @@
+import { faults, inCode, inSql, type Mutant, replace, testFile } from "./mutant.ts";
+
+/** Defects of the corrections of balances by an operator. */
+export const correctionMutants: readonly Mutant[] = [
+  {
+    name: "correction-repeated",
+    what: "A correction counts as often as it is sent, and no index forbids it.",
+    caughtBy: faults("random", "--seed", "1", "--seeds", "3", "--searches", "300"),
+    edits: [
+      inSql("one_entry_per_correction", replace("create unique index", "create index")),
+      inSql("correct_credit", replace(/and not exists \([^)]*\)/, "")),
+    ],
+  },
+  {
+    name: "correction-unlocked",
+    what: "A correction does not lock the organization first, so it may be decided on an old balance.",
+    caughtBy: faults("money", "--runs", "1500"),
+    edits: [inSql("correct_credit", replace(/perform 1 from organizations o [^;]*;/, ""))],
+  },
+  {
+    name: "correction-is-spending",
+    what: "A correction that takes credit away counts against the limits, and one that adds credit makes room.",
+    caughtBy: testFile("test/shared/credits/corrections.test.ts"),
+    edits: [inSql("correct_credit", replace("day_began_with_mils = o.day_began_with_mils + mils,", ""))],
+  },
+  {
+    name: "correction-not-announced",
+    what: "Redis keeps the balance of before a correction until the reconciler compares it.",
+    caughtBy: testFile("test/shared/admin/finding.test.ts"),
+    edits: [inCode("correct", replace("await announceBalance(context, organizationId, corrected);", ""))],
+  },
+];

@@ -1,0 +1,50 @@
+import { retryWhile } from "../../../shared/concurrency/retry.ts";
+import { correctCredit, type Correction, correctionRefusal } from "../../../shared/credits/corrections.ts";
+import { storeBalance } from "../../../shared/credits/stored-balances.ts";
+import { newId } from "../../../shared/ids.ts";
+import type { Service } from "../../harness/processes/service.ts";
+import type { SentCorrection } from "../audit/corrections.ts";
+
+const retryPauseMs = 200;
+
+/** Corrects balances as an operator does, and records which corrections were made. */
+export class Corrections {
+  readonly sent: SentCorrection[] = [];
+  readonly #service: Service;
+
+  constructor(service: Service) {
+    this.#service = service;
+  }
+
+  /** Sends a correction several times at once with one id. Under faults each is tried again until it is answered. */
+  async correct(organizationId: string, mils: number, copies: number): Promise<void> {
+    const correctionId = newId("correction");
+    const sent: SentCorrection = { organizationId, correctionId, mils, made: 0, isMade: false };
+    this.sent.push(sent);
+    const send = () => this.#send(sent, { organizationId, correctionId, mils, reason: "mistake" });
+    await Promise.all(Array.from({ length: copies }, send));
+  }
+
+  /** What usage may say at most: corrections that add credit count from the moment at which they are sent. */
+  addedMilsMaxOf(organizationId: string): number {
+    const own = this.sent.filter((one) => one.organizationId === organizationId);
+    return own.reduce((sum, { mils }) => sum + Math.max(0, mils), 0);
+  }
+
+  async #send(sent: SentCorrection, correction: Correction): Promise<void> {
+    const { database, redis } = this.#service;
+    const mayRetry = (error: unknown) => correctionRefusal(error) === undefined;
+    try {
+      const corrected = await retryWhile({ pauseMs: retryPauseMs, mayRetry }, () =>
+        correctCredit(database, correction),
+      );
+      if (!corrected) throw new Error(`there is no ${correction.organizationId}`);
+      sent.isMade = true;
+      if (corrected.fresh) sent.made += 1;
+      // Best effort, as with the command: without it the reconciler repairs the copy.
+      await storeBalance(redis, correction.organizationId, corrected).catch(() => undefined);
+    } catch (error) {
+      if (mayRetry(error)) throw error;
+    }
+  }
+}
