@@ -16,6 +16,8 @@ export interface OwnedKey {
 export const nameOfKey = ({ organizationId, hash }: OwnedKey) => `${organizationId} ${hash}`;
 
 export interface PaidKey {
+  /** The search that paid. */
+  requestId: string;
   /** The fingerprint of the query that it has paid for. */
   fingerprint: string;
   /**
@@ -28,6 +30,7 @@ export interface PaidKey {
 const paidRow = z.object({
   organization_id: z.string(),
   key_hash: z.string(),
+  request_id: z.string(),
   fingerprint: z.string(),
   covers_repeat: z.boolean(),
 });
@@ -40,7 +43,7 @@ export async function readPaidKeys(database: Database, keys: readonly OwnedKey[]
     text: `select p.*
            from unnest($1::text[], $2::text[]) as a (organization_id, key_hash)
            cross join lateral (
-             select k.organization_id, k.key_hash, k.fingerprint,
+             select k.organization_id, k.key_hash, k.request_id, k.fingerprint,
                k.expires_at > now() + make_interval(secs => $3) as covers_repeat
              from paid_keys k
              where k.organization_id = a.organization_id and k.key_hash = a.key_hash and k.expires_at > now()
@@ -56,7 +59,7 @@ export async function readPaidKeys(database: Database, keys: readonly OwnedKey[]
       .map((row) => paidRow.parse(row))
       .map((row) => [
         nameOfKey({ organizationId: row.organization_id, hash: row.key_hash }),
-        { fingerprint: row.fingerprint, coversRepeat: row.covers_repeat },
+        { requestId: row.request_id, fingerprint: row.fingerprint, coversRepeat: row.covers_repeat },
       ]),
   );
 }

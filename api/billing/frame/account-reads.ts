@@ -1,4 +1,4 @@
-import { type DayFigures, readDays } from "../../../shared/credits/days.ts";
+import { type DayFigures, readDays, readLedgerDays } from "../../../shared/credits/days.ts";
 import { readHistory } from "../../../shared/credits/history.ts";
 import { Turns } from "../../../shared/concurrency/turns.ts";
 import type { RateWindow } from "../../../shared/credits/admit.ts";
@@ -15,6 +15,7 @@ import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
 import { latestShown } from "../overview/latest-section.ts";
 import type { Periods } from "../overview/usage-view.ts";
 import { type HistoryView, isFinding } from "../searches/history-view.ts";
+import { utcDayOf } from "../searches/history-table.ts";
 import { type Entries, readEntries, withSearches } from "../searches/read-entries.ts";
 import { readSearch, type ShownSearch } from "../searches/read-search.ts";
 
@@ -45,6 +46,8 @@ export interface Activity {
 /** One page of the history. */
 export interface History extends Entries {
   view: HistoryView;
+  /** The whole of each day that has an entry on the page, by day such as `2026-03-01`; none where something is to be found. */
+  days: Map<string, DayFigures>;
 }
 
 export interface AccountReads {
@@ -63,6 +66,20 @@ export interface AccountReads {
   readSearch: (organizationId: string, requestId: string) => Promise<ShownSearch | undefined>;
   /** Reads one page of the history from Postgres. @throws {CallerError} `unavailable`. */
   readHistory: (organizationId: string, view: HistoryView) => Promise<History>;
+}
+
+/** Reads the days of a page's entries, one after the other: there is one, or few, unless the organization searches seldom. */
+async function readDaysOf(
+  database: Database,
+  organizationId: string,
+  { entries }: Entries,
+): Promise<Map<string, DayFigures>> {
+  const days = new Map<string, DayFigures>();
+  for (const day of new Set(entries.map(utcDayOf))) {
+    const [figures] = await readLedgerDays(database, organizationId, { from: day, days: 1 });
+    if (figures) days.set(day, figures);
+  }
+  return days;
 }
 
 export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; database: Database }): AccountReads {
@@ -96,7 +113,9 @@ export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; da
       finds.run(() => orPostgresUnavailable(readSearch(database, organizationId, requestId))),
     readHistory: async (organizationId, view) => {
       const read = () => orPostgresUnavailable(readEntries(database, organizationId, view, entriesPerPage));
-      return { view, ...(await (isFinding(view) ? finds.run(read) : read())) };
+      if (isFinding(view)) return { view, days: new Map(), ...(await finds.run(read)) };
+      const page = await read();
+      return { view, days: await orPostgresUnavailable(readDaysOf(database, organizationId, page)), ...page };
     },
   };
 }

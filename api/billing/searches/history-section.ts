@@ -1,9 +1,10 @@
 import { type HistoryFilter, historyFilters } from "../../../shared/credits/history.ts";
-import { scannedMax } from "../../../shared/search-log/find-searches.ts";
-import { count } from "../../pages/format.ts";
+import type { DayFigures } from "../../../shared/credits/days.ts";
+import { scannedMax, type SearchEntry } from "../../../shared/search-log/find-searches.ts";
+import { amount, count, searches } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { History } from "../frame/account-reads.ts";
-import { historyTable } from "./history-table.ts";
+import { historyTableByDay } from "./history-table.ts";
 import { type HistoryView, historyViewQuery, isFinding } from "./history-view.ts";
 import { filterLabels } from "./labels.ts";
 
@@ -12,10 +13,18 @@ export function historySection(history: History): Html {
   const { view, entries } = history;
   return html`<section id="history" aria-label="History">
 <div class="head"><nav class="filters" aria-label="Show">${historyFilters.map((filter) => filterLink(filter, view))}</nav><a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a></div>
-${entries.length > 0 ? historyTable(entries) : emptyMessage(history)}
+${entries.length > 0 ? historyTableByDay(entries, (day, shown) => daySummary(history.days.get(day), shown)) : emptyMessage(history)}
 ${history.isCutShort && html`<p class="aside">${count(scannedMax)} searches were looked at for this page. Older ones may match too.</p>`}
 ${pager(history)}
 </section>`;
+}
+
+/** The whole day, whatever part of it the filter and the page show. What was found is only counted: nothing knows the rest of it. */
+function daySummary(day: DayFigures | undefined, shown: readonly SearchEntry[]): Html {
+  if (day)
+    return html`Whole day: ${searches(day.charges + day.refunds)}, ${amount(day.chargedMils - day.reversedMils)} net`;
+  const netMils = shown.reduce((sum, entry) => sum + (entry.outcome === "charged" ? entry.chargedMils : 0), 0);
+  return html`On this page: ${searches(shown.length)}, ${amount(netMils)} net`;
 }
 
 function filterLink(filter: HistoryFilter, view: HistoryView): Html {

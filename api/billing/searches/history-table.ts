@@ -1,19 +1,44 @@
 import type { HistoryEntry } from "../../../shared/credits/history.ts";
 import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
 import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
-import { amount, dayOf, timeOf } from "../../pages/format.ts";
+import { amount, dateOf, dayOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { tokenLabel } from "./find-form.ts";
 import { refundLabels, reversalLabels } from "./labels.ts";
 
+/** What the heading of a UTC day, such as `2026-03-01`, says beside its date. */
+export type DaySummary = (day: string, entries: readonly SearchEntry[]) => Html;
+
+const columns = html`<thead><tr><th scope="col">When (UTC)</th><th scope="col">What</th><th scope="col" class="more">Token</th><th scope="col" class="more number">Took</th><th scope="col" class="number">Dollars</th></tr></thead>`;
+const columnCount = 5;
+
 /** Entries of the history, the newest first. Each search leads to its own page. */
 export function historyTable(entries: readonly SearchEntry[]): Html {
   return html`<table class="history">
-<thead><tr><th scope="col">When (UTC)</th><th scope="col">What</th><th scope="col" class="more">Token</th><th scope="col" class="more number">Took</th><th scope="col" class="number">Dollars</th></tr></thead>
+${columns}
 <tbody>
 ${entries.map(row)}</tbody>
 </table>`;
 }
+
+/** The same with a group of rows for each UTC day, under a heading that assistive technology reads with them. */
+export function historyTableByDay(entries: readonly SearchEntry[], summaryOf: DaySummary): Html {
+  return html`<table class="history">
+${columns}
+${byDay(entries).map(
+  ([day, ofDay]) => html`<tbody>
+<tr class="date"><th scope="rowgroup" colspan="${columnCount}"><time datetime="${day}">${dateOf(new Date(day))}</time> <span>${summaryOf(day, ofDay)}</span></th></tr>
+${ofDay.map(row)}</tbody>
+`,
+)}</table>`;
+}
+
+// Sorted, because an entry that waited for a lock at midnight stands among those of the next day.
+const byDay = (entries: readonly SearchEntry[]) =>
+  [...Map.groupBy(entries, utcDayOf)].toSorted(([one], [other]) => (one < other ? 1 : -1));
+
+/** The UTC day of an entry, such as `2026-03-01`. */
+export const utcDayOf = ({ at }: { at: Date }) => at.toISOString().slice(0, 10);
 
 function row(entry: SearchEntry): Html {
   const { search } = entry;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { readSearchLedger } from "../../../shared/credits/ledger-pages.ts";
 import { readSearchEntries } from "../../../shared/credits/history.ts";
+import { nameOfKey, readPaidKeys } from "../../../shared/credits/paid-keys.ts";
 import { readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
@@ -23,6 +24,8 @@ export interface ShownSearch {
   entry: SearchEntry;
   ledger: Awaited<ReturnType<typeof readSearchLedger>>;
   answer: ShownAnswer;
+  /** The search that had paid under the key of this one, which was therefore not charged; undefined if it is not known (any more). */
+  paidBy: string | undefined;
 }
 
 /** Reads a search of an organization. @returns undefined if the ledger has none with this id, or of another organization. */
@@ -36,7 +39,22 @@ export async function readSearch(
   const search = (await readSearches(database, organizationId, [requestId])).get(requestId);
   const entry = { ...decided, search };
   const ledger = await readSearchLedger(database, requestId);
-  return { entry, ledger, answer: await readAnswer(database, organizationId, entry) };
+  const answer = await readAnswer(database, organizationId, entry);
+  return { entry, ledger, answer, paidBy: await readPayer(database, organizationId, entry) };
+}
+
+async function readPayer(
+  database: Database,
+  organizationId: string,
+  { version, search, ...entry }: SearchEntry,
+): Promise<string | undefined> {
+  const isRepeat = "reason" in entry && (entry.reason === "already_paid" || entry.reason === "idempotency_key_reused");
+  if (!isRepeat || !search?.keyHash) return undefined;
+  const key = { organizationId, hash: search.keyHash };
+  const paid = (await readPaidKeys(database, [key])).get(nameOfKey(key));
+  const [payer] = paid ? await readSearchEntries(database, organizationId, [paid.requestId]) : [];
+  // After 24 hours the key may have paid anew. That search is not the one that this repeat followed.
+  return payer && payer.version < version ? paid?.requestId : undefined;
 }
 
 /** The answer under the key of a search, if this search paid for it. */

@@ -8,7 +8,7 @@ import type { PageRequest } from "../frame/account-handlers.ts";
 import type { AccountReads } from "../frame/account-reads.ts";
 import { answerSection } from "./answer-section.ts";
 import { tokenLabel } from "./find-form.ts";
-import { duration, gained, outcomeOf } from "./history-table.ts";
+import { duration, gained, outcomeOf, searchAddress } from "./history-table.ts";
 import type { ShownSearch } from "./read-search.ts";
 
 /**
@@ -35,11 +35,12 @@ ${answerSection(answer, shown)}`,
 const notLogged = html`<section aria-labelledby="query-title"><h2 id="query-title">Query</h2>
 <p class="nothing">What was searched is not kept any more, or was never written.</p></section>`;
 
-function outcomeSection({ entry, ledger }: ShownSearch, requestId: string): Html {
+function outcomeSection({ entry, ledger, paidBy }: ShownSearch, requestId: string): Html {
   const { title, why, net } = outcomeOf(entry);
   return html`<section class="panel" aria-labelledby="outcome-title">
 <h2 id="outcome-title"><span class="outcome ${entry.outcome}">${title}</span> ${net}</h2>
 ${why && html`<p>${why}.</p>`}
+${paidBy !== undefined && html`<p><a href="${searchAddress(paidBy)}">The search that paid</a> <code>${paidBy}</code></p>`}
 <p><code>${requestId}</code></p>
 <div class="scroll" tabindex="0" role="region" aria-label="Ledger entries"><table>
 <thead><tr><th scope="col">When (UTC)</th><th scope="col">Entry</th><th scope="col" class="number">Dollars</th><th scope="col" class="number">Balance</th></tr></thead>

@@ -3,7 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns } from "../../harness/clients/page-visitor.ts";
+import { backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
+
+const dayMs = 86_400_000;
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   let service: Service;
@@ -62,6 +65,36 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       await page.getByText(`"requestId": "${requestId}"`).waitFor();
       await check("its answer as JSON");
       expect(foreign).toEqual([]);
+      expect(complaints).toEqual([]);
+    },
+  );
+
+  test.each([{ width: 1400 }, { width: 320 }])(
+    "each day of the history is a group of rows with a heading of its own: width $width",
+    async ({ width }) => {
+      const url = service.apis[0]?.url ?? "";
+      const { page, complaints } = await visitor(browser, [url], { width });
+      const organization = await service.organization({ creditMils: 0 });
+      const now = Date.now();
+      await backdateLedger(service.databaseUrl, organization.organizationId, [
+        { at: new Date(now - 2 * dayMs), kind: "grant", mils: 1_234_567 },
+        { at: new Date(now - dayMs), kind: "charge", mils: 5 },
+        { at: new Date(now), kind: "refund", reason: "engine_error" },
+      ]);
+      await loggedSearch(organization);
+      await forgetSignIns(service);
+      await page.goto(`${url}/billing/searches`);
+      await page.getByLabel("Token").fill(organization.token);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      const headings = page.getByRole("table").getByRole("rowheader");
+      expect(await headings.allTextContents()).toEqual([
+        expect.stringContaining("Whole day: 2 searches, $0.005 net"),
+        expect.stringContaining("Whole day: 1 search, $0.005 net"),
+        expect.stringContaining("Whole day: 0 searches, $0.00 net"),
+      ]);
+      const wide = await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+
+      expect({ findings: await axeFindings(page), wide }).toEqual({ findings: [], wide: 0 });
       expect(complaints).toEqual([]);
     },
   );

@@ -206,10 +206,11 @@ test("a search of an unknown organization has no decision, and the rest of its b
 test("a paid key that expires before a repeat would settle does not make it free", async () => {
   const organizationId = await organizationWith(100);
   const key = { hash: "h", fingerprint: "f" };
-  await decideOne(charge(organizationId, newId("req"), key));
+  const requestId = newId("req");
+  await decideOne(charge(organizationId, requestId, key));
   const owned = { organizationId, hash: key.hash };
   const read = async () => (await readPaidKeys(database, [owned])).get(nameOfKey(owned));
-  expect(await read()).toEqual({ fingerprint: "f", coversRepeat: true });
+  expect(await read()).toEqual({ requestId, fingerprint: "f", coversRepeat: true });
   const expireIn = (time: string) =>
     asOwner(url, (client) =>
       client.query("update paid_keys set expires_at = now() + $2::interval where organization_id = $1", [
@@ -218,7 +219,7 @@ test("a paid key that expires before a repeat would settle does not make it free
       ]),
     );
   await expireIn("2 minutes");
-  expect(await read()).toEqual({ fingerprint: "f", coversRepeat: false });
+  expect(await read()).toEqual({ requestId, fingerprint: "f", coversRepeat: false });
   await expireIn("0 minutes");
   expect(await read()).toBeUndefined();
 });
