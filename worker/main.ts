@@ -33,7 +33,7 @@ async function openWorker(context: Context): Promise<void> {
   const abandonedSearches = openAbandonedSearches(context);
   const rawAnswers = openRawAnswers(context);
   const running = { ...context, workerId, engine, settlement, abandonedSearches, rawAnswers, searchLog };
-  const { worker, average } = takeJobs(running, level.slots);
+  const { worker, average } = await takeJobs(running, level.slots);
   const heartbeat = startHeartbeat(context, workerId, { level, average });
   // The APIs admit by the slots that they know of.
   adjustSlots(context, level, { worker, average, callsWaiting, changed: heartbeat.report });

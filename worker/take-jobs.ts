@@ -28,10 +28,10 @@ export class AverageRunTime {
 }
 
 /** Takes searches from the queue until the process stops. @param slots how many at once, until the worker is set anew. */
-export function takeJobs(
+export async function takeJobs(
   context: Context & RunningSearches,
   slots: number,
-): { worker: SearchWorker; average: AverageRunTime } {
+): Promise<{ worker: SearchWorker; average: AverageRunTime }> {
   const average = new AverageRunTime();
   const run = async (job: SearchJob, isRepeated: boolean) => {
     const startedAtMs = performance.now();
@@ -47,7 +47,7 @@ export function takeJobs(
     if (job) await refundFailed(context, job);
   };
   return {
-    worker: openSearchWorker(context, { run, failed }, { workerId: context.workerId, concurrency: slots }),
+    worker: await openSearchWorker(context, { run, failed }, { workerId: context.workerId, concurrency: slots }),
     average,
   };
 }

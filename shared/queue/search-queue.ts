@@ -138,20 +138,21 @@ export interface SearchWorker {
 
 /**
  * Takes searches from the queue, as many at once as it may, until the process stops. Then it finishes what ends in time and
- * hands the rest back, for another worker to start at once.
+ * hands the rest back, for another worker to start at once. Waits until Redis is reachable.
  * @param handlers.run runs one search. The job fails if it rejects. `isRepeated`: another worker had it, or this one before.
  * @param handlers.failed gets a job that failed, or {@link WorkersLost} for one that lost too many workers; without `job` if
  *   it is not readable.
  * @param options.workerId the name of the worker in its jobs. @param options.concurrency searches at once, until it is set anew.
+ * @throws if Redis refuses what BullMQ asks at first, as to a user who may not run INFO.
  */
-export function openSearchWorker(
+export async function openSearchWorker(
   { connections, metrics, log, shutdown }: Opening,
   handlers: {
     run: (job: SearchJob, isRepeated: boolean) => Promise<void>;
     failed: (error: Error, requestId: string | undefined, job: SearchJob | undefined) => Promise<void>;
   },
   { workerId, concurrency }: { workerId: string; concurrency: number },
-): SearchWorker {
+): Promise<SearchWorker> {
   const running = new Map<string, { job: Job; token: string | undefined }>();
   let peak = 0;
   const takePeak = () => {
@@ -177,6 +178,7 @@ export function openSearchWorker(
     stalledInterval: protocolTimes.stallCheckIntervalMs,
     maxStalledCount: takeOversMax,
     drainDelay: drainDelaySeconds,
+    autorun: false,
     ...keepJobs,
   });
   const warn = throttledWarning(log, "worker error");
@@ -194,6 +196,11 @@ export function openSearchWorker(
     // If this process still decides one of them, it decides the same as the worker that takes it over.
     await Promise.allSettled([...running.values()].map(({ job, token }) => job.moveToWait(token)));
   });
+  // On a connection that was refused, BullMQ's loop would fail and repeat without a pause: the process would hear no signal.
+  await worker.waitUntilReady();
+  worker
+    .run()
+    .catch((error: unknown) => worker.emit("error", error instanceof Error ? error : new Error(String(error))));
   return {
     running: () => running.size,
     peak: takePeak,

@@ -90,6 +90,21 @@ describe("with servers", () => {
     expect(ended.stdout + ended.stderr).toContain("SERPER_API_KEY: required by the provider serper");
   });
 
+  test("a worker whose Redis user may not run INFO names the command and exits", async () => {
+    await service.redis.call("ACL", "SETUSER", "limited", "on", "nopass", "~*", "&*", "+@all", "-info");
+    const REDIS_URL = Object.assign(new URL(service.redisServer.url), { username: "limited", password: "any" }).href;
+    const { exitCode, stdout } = await run("worker/main.ts", [], environment({ ...own(), REDIS_URL }));
+    expect(exitCode).toBe(1);
+    const lines = stdout
+      .trim()
+      .split("\n")
+      .map((line): Record<string, unknown> => JSON.parse(line));
+    expect(lines.find(({ level }) => level === 60)).toMatchObject({
+      msg: "the worker could not start",
+      err: { message: expect.stringMatching(/^NOPERM .*'info'/) },
+    });
+  });
+
   test("a process that starts before Redis logs that it waits, and starts once Redis is there", async () => {
     const { port } = service.redisServer;
     await service.redisServer.stop();
