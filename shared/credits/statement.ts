@@ -60,13 +60,13 @@ export async function readStatement(database: Database, organizationId: string, 
   const read = await readLedgerDays(database, organizationId, { from, days: days + 1 });
   const [first, after] = [read[0], read.pop()];
   const sum = (of: (day: DayFigures) => number) => read.reduce((total, day) => total + of(day), 0);
-  const [addedMils, chargedMils, reversedMils] = [
+  const [addedMils, correctedMils, chargedMils, reversedMils] = [
     sum((day) => day.grantedMils),
+    sum((day) => day.correctedMils),
     sum((day) => day.chargedMils),
     sum((day) => day.reversedMils),
   ];
   const [openingMils, closingMils] = [first?.openingMils ?? 0, after?.openingMils ?? 0];
-  const correctedMils = closingMils - (openingMils + addedMils + reversedMils - chargedMils);
   const range = { first: first?.first ?? 0, past: after?.first ?? 0 };
   const credits = await readCredits(database, organizationId, range);
   return {

@@ -42,6 +42,11 @@ async function topUp(organizationId: string, cents: number): Promise<string> {
 }
 
 const inDollars = (text: string) => text.replaceAll(/<\/?data[^>]*>/g, "");
+const cellsOf = (csv: string) =>
+  csv
+    .trim()
+    .split("\n")
+    .map((line) => line.split(","));
 
 test("a top-up has a link that leads to Stripe's receipt, asked for at each click", async () => {
   const { organizationId, person } = await signedIn();
@@ -149,10 +154,7 @@ test("a statement has opening balance, credit, net charges and closing balance, 
 
   const csv = await person.get("/billing/statements.csv?month=2026-02");
   expect(csv.headers.get("content-disposition")).toBe('attachment; filename="serpmill-statement-2026-02.csv"');
-  const rows = csv.text
-    .trim()
-    .split("\n")
-    .map((line) => line.split(","));
+  const rows = cellsOf(csv.text);
   expect(
     rows.map(([time, kind, , , searches, mils, usd, balance]) => [time, kind, searches, mils, usd, balance]),
   ).toEqual([
@@ -166,6 +168,46 @@ test("a statement has opening balance, credit, net charges and closing balance, 
   ]);
   // A note that a spreadsheet would run.
   expect((await person.get("/billing/statements.csv?month=2026-01")).text).toContain("'=1+1");
+});
+
+test("a statement with corrections adds up, as a page and as CSV", async () => {
+  const { organizationId, person } = await signedIn();
+  const [month, requestId] = [new Date().toISOString().slice(0, 7), newId("req")];
+  const at = (day: string) => new Date(`${month}-${day}T08:00:00Z`);
+  await backdateLedger(service.databaseUrl, organizationId, [
+    { at: new Date("2026-02-27T08:00:00Z"), kind: "grant", mils: 10_000, reason: "bank transfer" },
+    { at: at("02"), kind: "grant", mils: 25_000, reason: "top-up" },
+    { at: at("03"), kind: "correction", mils: -2_500, reason: "=granted twice" },
+    { at: at("03"), kind: "charge", mils: 1_234, requestId },
+    { at: at("04"), kind: "reversal", mils: 1_234, requestId, reason: "caller_gone" },
+    { at: at("05"), kind: "correction", mils: 300, reason: "too much taken" },
+    { at: at("06"), kind: "grant", mils: 500, reason: "gift" },
+    { at: at("06"), kind: "charge", mils: 20 },
+  ]);
+  const page = inDollars((await person.get(`/billing/statements/${month}`)).text);
+  const shown = Object.fromEntries(
+    [...page.matchAll(/<th scope="row">([A-Z][^<]*)<\/th><td class="number">(?:<strong>)?([−$\d.,]+)/g)].map(
+      ([, label = "", text = ""]) => [label, Math.round(Number(text.replace("−", "-").replace(/[$,]/g, "")) * 1_000)],
+    ),
+  );
+  expect(shown).toEqual({
+    "Opening balance": 10_000,
+    "Credit added": 25_500,
+    "Corrections by the operator": -2_200,
+    "Searches charged": -1_254,
+    "Credited back": 1_234,
+    "Closing balance": 33_280,
+  });
+  const { "Closing balance": closing, ...parts } = shown;
+  expect(Object.values(parts).reduce((sum, mils) => sum + mils, 0)).toBe(closing);
+  for (const note of ["Correction: =granted twice", "Correction: too much taken"]) expect(page).toContain(note);
+  const rows = cellsOf((await person.get(`/billing/statements.csv?month=${month}`)).text).slice(1);
+  expect(rows.flatMap((row) => row[7] || [])).toEqual(["10000", "33280"]);
+  expect(rows.reduce((sum, row) => sum + Number(row[5]), 10_000)).toBe(33_280);
+  expect(rows.filter(([, kind]) => kind === "credit_corrected").map(([, , , note, , mils]) => [note, mils])).toEqual([
+    ["'=granted twice", "-2500"],
+    ["too much taken", "300"],
+  ]);
 });
 
 test.each(["2025-12", "2999-01", "2026-13", "2026-1", "../searches", "2026-01'--"])(

@@ -13,23 +13,27 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 const [first, second] = [newId("req"), newId("req")];
-/** Entries at both ends of months, with a charge that the next month gives back, and a month without any. */
+/** Entries at both ends of months, with a charge that the next month gives back, corrections, and a month without any. */
 const past: readonly BackdatedEntry[] = [
   { at: new Date("2025-12-31T23:59:59.999Z"), kind: "grant", mils: 10_000, reason: "bank transfer" },
   { at: new Date("2026-01-01T00:00:00Z"), kind: "charge", mils: 5 },
   { at: new Date("2026-01-15T12:00:00Z"), kind: "refund", reason: "engine_error" },
+  { at: new Date("2026-01-20T12:00:00Z"), kind: "correction", mils: -300, reason: "granted twice" },
   { at: new Date("2026-01-31T23:59:59.999Z"), kind: "charge", mils: 7, requestId: first },
   { at: new Date("2026-02-01T00:00:00Z"), kind: "reversal", mils: 7, requestId: first, reason: "undelivered" },
+  { at: new Date("2026-02-01T00:00:00Z"), kind: "correction", mils: 40, reason: "too much taken" },
   { at: new Date("2026-02-28T10:00:00Z"), kind: "grant", mils: 25_000, reason: "top-up" },
   { at: new Date("2026-02-28T23:00:00Z"), kind: "charge", mils: 11, requestId: second },
   { at: new Date("2026-02-28T23:00:01Z"), kind: "reversal", mils: 11, requestId: second, reason: "caller_gone" },
+  { at: new Date("2026-02-28T23:59:59.999Z"), kind: "correction", mils: -9_000, reason: "paid back" },
   { at: new Date("2026-04-02T00:00:00Z"), kind: "charge", mils: 13 },
+  { at: new Date("2026-05-01T00:00:00Z"), kind: "correction", mils: -1, reason: "rounding" },
 ];
 
 const sumOf = (entries: readonly BackdatedEntry[], kind: BackdatedEntry["kind"]) =>
   entries.reduce((sum, entry) => (entry.kind === kind && "mils" in entry ? sum + entry.mils : sum), 0);
 const balanceAt = (entries: readonly BackdatedEntry[]) =>
-  sumOf(entries, "grant") + sumOf(entries, "reversal") - sumOf(entries, "charge");
+  sumOf(entries, "grant") + sumOf(entries, "correction") + sumOf(entries, "reversal") - sumOf(entries, "charge");
 
 test("each statement agrees with the entries of its month, and begins where the one before ended", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
@@ -43,6 +47,7 @@ test("each statement agrees with the entries of its month, and begins where the 
       month,
       openingMils: balanceAt(before),
       addedMils: sumOf(own, "grant"),
+      correctedMils: sumOf(own, "correction"),
       chargedMils: sumOf(own, "charge"),
       reversedMils: sumOf(own, "reversal"),
       closingMils: balanceAt([...before, ...own]),
@@ -50,8 +55,8 @@ test("each statement agrees with the entries of its month, and begins where the 
     });
     expect(statement.openingMils).toBe(closingMils);
     closingMils = statement.closingMils;
-    expect(statement.credits.map(({ at, mils, note }) => ({ at, mils, note }))).toEqual(
-      own.flatMap((entry) => (entry.kind === "grant" ? [{ at: entry.at, mils: entry.mils, note: entry.reason }] : [])),
+    expect(statement.credits.map(({ kind, at, mils, note }) => ({ kind, at, mils, reason: note }))).toEqual(
+      own.filter(({ kind }) => kind === "grant" || kind === "correction"),
     );
     expect(statement.days.map(({ day }) => day)).toEqual([
       ...new Set(own.map(({ at }) => at.toISOString().slice(0, 10))),
