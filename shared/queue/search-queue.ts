@@ -110,7 +110,11 @@ export async function openSearchQueue({ connections, metrics, log, shutdown }: O
   shutdown.register("queue", () => queue.close());
   const run = async (batch: Pending[]) => {
     try {
-      await queue.addBulk(batch.map(({ job }) => ({ name: "search", data: job, opts: { jobId: job.requestId } })));
+      const jobs = batch.map(({ job }) => ({ name: "search", data: job, opts: { jobId: job.requestId } }));
+      const [first] = jobs;
+      // A job alone saves the pipeline, for which ioredis copies all scripts.
+      if (first && jobs.length === 1) await queue.add(first.name, first.data, first.opts);
+      else await queue.addBulk(jobs);
       for (const { resolve } of batch) resolve();
     } catch (error) {
       for (const { reject } of batch) reject(error);
