@@ -117,7 +117,7 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
       "settlement_retries_total",
       "Settlement batches that failed in Postgres and were retried or split.",
     ),
-    settlementBatch: histogram("settlement_batch_duration_seconds", "One call of settle_searches() in Postgres."),
+    settlementBatch: histogram("settlement_batch_duration_seconds", "One batch of decisions in Postgres."),
     keyLookups: histogram(
       "key_lookup_duration_seconds",
       "One look into Postgres for a batch of Idempotency-Keys: whether they have paid (`keys`), and the answers (`answers`).",

@@ -1,7 +1,7 @@
 import type { Context } from "../shared/context.ts";
 import { indexHolds } from "../shared/credits/hold-deadlines.ts";
 import { listUndelivered, reverseCharges } from "../shared/credits/deliveries.ts";
-import { type ComparedBalance, listBalances } from "../shared/credits/ledger.ts";
+import { type ComparedBalance, listBalances } from "../shared/credits/compared-balances.ts";
 import { deleteStoredBalance, readStoredBalances, storeBalance } from "../shared/credits/stored-balances.ts";
 import type { VersionedBalance } from "../shared/credits/versioned-balance.ts";
 import { listOrganizationIds } from "../shared/organizations/organizations.ts";

@@ -1,3 +1,4 @@
+import type { QueryConfig } from "pg";
 import { z } from "zod";
 import { sqlStateOf } from "../database/transient-errors.ts";
 import type { Database } from "../database/pool.ts";
@@ -10,7 +11,7 @@ import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 /**
  * The ledger in Postgres, which is the truth about money. Every search whose end reached Postgres has one deciding entry,
  * a charge or a refund. The first process that inserts it decides, and all others follow. Only the functions of the
- * database write (`settle_searches`, `settle_keyed_searches`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
+ * database write (`settle_searches`, `settle_keyed_searches`, `charge_search`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
  */
 
 /** Why a search was not charged. `settle_searches()` finds those down to the limits; the others come from the process that settles. */
@@ -90,6 +91,8 @@ const keyedStatement = {
   name: "settle_keyed_searches",
   text: `select * from settle_keyed_searches(${settleTypes}, $9::bytea[])`,
 };
+// For one search, in half the time.
+const chargeStatement = { name: "charge_search", text: "select * from charge_search($1, $2, $3, $4)" };
 
 /**
  * Decides a batch of searches in one round trip, each exactly once, in their order within an organization. Running it
@@ -100,8 +103,17 @@ export async function decideSettlements(
   database: Database,
   requests: readonly SettlementRequest[],
 ): Promise<Map<string, Decision>> {
+  const { rows } = await database.query(statementFor(requests));
+  const decisions = await Promise.all(rows.map((row) => readDecision(decisionRow.parse(row))));
+  return new Map(decisions.map((decision) => [decision.requestId, decision]));
+}
+
+function statementFor(requests: readonly SettlementRequest[]): QueryConfig {
+  const [only] = requests;
+  if (only?.wanted === "charge" && !only.key && requests.length === 1)
+    return { ...chargeStatement, values: [only.organizationId, only.requestId, only.priceMils, only.tokenId] };
   const isKeyed = requests.some((request) => request.wanted === "charge" && request.key);
-  const { rows } = await database.query({
+  return {
     ...(isKeyed ? keyedStatement : unkeyedStatement),
     values: [
       requests.map((request) => request.requestId),
@@ -114,9 +126,7 @@ export async function decideSettlements(
       requests.map((request) => request.tokenId ?? null),
       ...(isKeyed ? [requests.map((request) => (request.wanted === "charge" && request.answer) || null)] : []),
     ],
-  });
-  const decisions = await Promise.all(rows.map((row) => readDecision(decisionRow.parse(row))));
-  return new Map(decisions.map((decision) => [decision.requestId, decision]));
+  };
 }
 
 async function readDecision(row: z.infer<typeof decisionRow>): Promise<Decision> {
@@ -175,7 +185,7 @@ const creditRow = balanceRow.extend({
   decided: z.array(z.string()),
 });
 
-/** An organization's credit at one moment, with what one of its tokens spent, if that ever had a limit. */
+/** An organization's credit at one moment, with what one of its tokens spent if it ever had a limit. */
 export interface Credit {
   balance: VersionedBalance;
   token: TokenSpending | undefined;
@@ -214,30 +224,4 @@ export async function readCredit(
     token: tokenId && ofToken !== null ? { tokenId, version, spending: ofToken } : undefined,
     decided,
   };
-}
-
-const comparedRow = balanceRow.extend({ id: z.string(), ledger_mils: z.number() });
-
-/** An organization's balance, and what its newest ledger entry says that the balance is. They differ only by a bug. */
-export interface ComparedBalance {
-  organizationId: string;
-  balance: VersionedBalance;
-  ledgerMils: number;
-}
-
-/** Lists organizations with their balances in the order of their ids, from the first id after `after`. */
-export async function listBalances(database: Database, after: string, limit: number): Promise<ComparedBalance[]> {
-  const { rows } = await database.query(
-    `select o.id, o.balance_mils, o.version, coalesce(l.balance_after_mils, 0) as ledger_mils
-     from organizations o left join ledger_entries l on l.organization_id = o.id and l.version = o.version
-     where o.id > $1 order by o.id limit $2`,
-    [after, limit],
-  );
-  return rows
-    .map((row) => comparedRow.parse(row))
-    .map((row) => ({
-      organizationId: row.id,
-      balance: { balanceMils: row.balance_mils, version: row.version },
-      ledgerMils: row.ledger_mils,
-    }));
 }

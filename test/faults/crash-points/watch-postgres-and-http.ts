@@ -11,6 +11,7 @@ const stepsOfStatements: Record<string, Step> = {
   read_stored_answers: "fetch",
   settle_searches: "settle",
   settle_keyed_searches: "settle",
+  charge_search: "settle",
   reverse_charges: "reverse",
   confirm_delivered: "confirm",
 };

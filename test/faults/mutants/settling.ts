@@ -73,7 +73,10 @@ export const settlingMutants: readonly Mutant[] = [
     name: "lock-and-decision-in-one-snapshot",
     what: "Settling does not lock the organization first, so two batches decide on the same balance.",
     caughtBy: moneyModel,
-    edits: [inSql("settle_searches", replace(/perform 1 from organizations o [^;]*;/, ""))],
+    edits: [
+      inSql("settle_searches", replace(/perform 1 from organizations o [^;]*;/, "")),
+      inSql("charge_search", replace("for no key update", "")),
+    ],
   },
   {
     name: "older-balance-stored",
@@ -108,6 +111,7 @@ export const settlingMutants: readonly Mutant[] = [
           replace("where not exists (select 1 from known k where k.request_id = a.request_id)", ""),
         ),
       ),
+      inSql("charge_search", replace(/or exists \(select from ledger_entries [^;]*?'refund'\)\)/, "")),
     ],
   },
   {
