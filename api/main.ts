@@ -18,6 +18,7 @@ import { RefusedRequests } from "./refused-requests.ts";
 import { openBilling } from "./billing/billing.ts";
 import { isPublicUrlHttps } from "./http/security-headers.ts";
 import { createHttpServer } from "./http/server.ts";
+import { openParserRefusals } from "./parser-refusals.ts";
 import { openQueueDashboard } from "./queue-dashboard.ts";
 import { openUsage } from "./read-usage.ts";
 import { AdmissionControl } from "./search/admission.ts";
@@ -50,11 +51,11 @@ async function openApi(context: Context): Promise<void> {
   const draining = new AbortController();
   const stopping = new AbortController();
   const parts = await openParts(context, { draining: draining.signal, stopping: stopping.signal });
-  await listen(createHttpServer(createApp(parts), { isSecure: isPublicUrlHttps(config.PUBLIC_URL) }), stopping, {
-    config,
-    log,
-    shutdown,
+  const server = createHttpServer(createApp(parts), {
+    isSecure: isPublicUrlHttps(config.PUBLIC_URL),
+    refused: openParserRefusals(context),
   });
+  await listen(server, stopping, { config, log, shutdown });
   await startOpsServer(context, {
     port: config.API_OPS_PORT,
     checks: {

@@ -58,6 +58,7 @@ export function openMetrics() {
   const ofApis = [queueDepth, queueOldestSeconds, workersReporting, liveStreams, redisMemoryUsed, redisMemoryLimit];
   for (const measured of [...ofWorkers, ...ofApis]) measured.remove();
   // Counters begin at 0 for every known label, so that a rate includes the first increase.
+  startAtZero(metrics.parserRefusals, "reason", ["malformed_http", "headers_too_large", "request_too_slow"]);
   startAtZero(metrics.admissions, "outcome", admissionOutcomes);
   startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_gone", "too_late"]);
   startAtZero(metrics.reversals, "reason", reversalReasons);
@@ -84,6 +85,11 @@ function ofRequests({ counter, gauge, histogram }: Declare) {
       "route",
       "status",
     ]),
+    parserRefusals: counter(
+      "http_parser_refusals_total",
+      "Requests that Node's HTTP parser refused, by reason. They have no route.",
+      ["reason"],
+    ),
     admissions: counter("admissions_total", "Searches that reached admission, by its outcome.", ["outcome"]),
     abandonedSearches: counter(
       "abandoned_searches_total",

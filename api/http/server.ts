@@ -24,10 +24,15 @@ export const clientLimits = {
  * The public HTTP server. Requests that Node itself rejects get an error body like all others, and slow senders and readers
  * are disconnected, a reader when it takes none of the waiting bytes for `stallMs`. A stream without waiting bytes may be idle.
  * @param options.isSecure whether every caller is known to come by https; what else says so is in a head that was rejected.
+ * @param options.refused sees each request that Node itself rejects. Callers decide how often that is.
  */
 export function createHttpServer(
   listener: RequestListener,
-  { limits = clientLimits, isSecure = false }: { limits?: typeof clientLimits; isSecure?: boolean } = {},
+  {
+    limits = clientLimits,
+    isSecure = false,
+    refused = () => undefined,
+  }: { limits?: typeof clientLimits; isSecure?: boolean; refused?: (refusal: ParserRefusal) => void } = {},
 ): Server {
   const server = createServer(
     {
@@ -46,7 +51,11 @@ export function createHttpServer(
   server.maxHeadersCount = 0; // Checked by rejectUnsafeHeaders: Node would silently drop headers.
   server.maxConnections = connectionsMax;
   server.on("drop", makesRoom(server));
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => rejectMalformed(error, socket, isSecure));
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    const refusal = refusalOf(error);
+    if (refusal) refused(refusal);
+    rejectMalformed(refusal, socket, isSecure);
+  });
   server.on(
     "checkExpectation",
     oneAtATime((_request, response) => {
@@ -74,15 +83,32 @@ function disconnectStalled(response: ServerResponse, stallMs: number): void {
   });
 }
 
-const rejections: Record<string, [status: number, phrase: string, reason: string]> = {
-  HPE_HEADER_OVERFLOW: [431, "Request Header Fields Too Large", "headers_too_large"],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, "Request Timeout", "request_too_slow"],
+const statuses = {
+  malformed_http: [400, "Bad Request"],
+  headers_too_large: [431, "Request Header Fields Too Large"],
+  request_too_slow: [408, "Request Timeout"],
+} as const;
+
+/** A request that Node itself rejected. The code is Node's, such as `HPE_INVALID_METHOD`; nothing in it is from the caller. */
+export interface ParserRefusal {
+  reason: keyof typeof statuses;
+  code: string;
+}
+
+const reasons: Record<string, ParserRefusal["reason"]> = {
+  HPE_HEADER_OVERFLOW: "headers_too_large",
+  ERR_HTTP_REQUEST_TIMEOUT: "request_too_slow",
 };
 
-function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex, isSecure: boolean): void {
-  if (error.code === "ECONNRESET" || !socket.writable || hasResponse(socket)) return void socket.destroy();
-  const [status, phrase, reason] = rejections[error.code ?? ""] ?? [400, "Bad Request", "malformed_http"];
-  const { headers, body } = rejection(reason, isSecure);
+/** @returns undefined for an error of the connection, which refuses nothing. */
+function refusalOf({ code = "" }: NodeJS.ErrnoException): ParserRefusal | undefined {
+  return /^(HPE|ERR_HTTP)_/.test(code) ? { reason: reasons[code] ?? "malformed_http", code } : undefined;
+}
+
+function rejectMalformed(refusal: ParserRefusal | undefined, socket: Duplex, isSecure: boolean): void {
+  if (!refusal || !socket.writable || hasResponse(socket)) return void socket.destroy();
+  const [status, phrase] = statuses[refusal.reason];
+  const { headers, body } = rejection(refusal.reason, isSecure);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   socket.end([`HTTP/1.1 ${status} ${phrase}`, ...lines, "", body].join("\r\n"));
 }

@@ -1,7 +1,9 @@
 import { format } from "node:util";
-import type { Log } from "../log.ts";
+import { type Log, throttled } from "../log.ts";
 
-// Libraries say the same on each of their connections. Texts beyond this number are logged each time.
+// Libraries say the same on each of their connections. What still is so an hour later is logged again.
+const repeatAfterMs = 3_600_000;
+// The oldest text is forgotten first, and counts as new when it comes again.
 const textsKeptMax = 1_000;
 
 const consoleLevels = { debug: "debug", log: "info", info: "info", warn: "warn", error: "error" } as const;
@@ -9,15 +11,17 @@ const consoleMethods = ["debug", "log", "info", "warn", "error"] as const;
 
 /**
  * Brings into the log what Node and the libraries would print as text: warnings, what libraries write to the console, and an
- * error that nothing has caught, which then ends the process with exit code 1. Each text is logged once. A Node that runs out
- * of memory still prints text.
+ * error that nothing has caught, which then ends the process with exit code 1. Each text is logged at once and then at most
+ * hourly, with the number of times that were left out. A Node that runs out of memory still prints text.
  */
 export function logTrouble(log: Log): void {
-  const isNew = openMemory();
+  const perText = openThrottles(repeatAfterMs);
   // The only listener so early is Node's own, which prints to stderr.
   process.removeAllListeners("warning");
   process.on("warning", (warning) => {
-    if (isNew(`${warning.name}: ${warning.message}`)) log.warn({ err: warning }, "a warning of Node.js");
+    perText(`${warning.name}: ${warning.message}`, (leftOut) =>
+      log.warn({ err: warning, leftOut }, "a warning of Node.js"),
+    );
   });
   process.on("uncaughtException", (error, origin) => {
     log.fatal({ err: error, origin }, "an error that nothing has caught ends the process");
@@ -26,17 +30,24 @@ export function logTrouble(log: Log): void {
   for (const method of consoleMethods) {
     console[method] = (...values: unknown[]) => {
       const text = format(...values);
-      if (isNew(text)) log[consoleLevels[method]]({ text }, "a library wrote to the console");
+      perText(text, (leftOut) => log[consoleLevels[method]]({ text, leftOut }, "a library wrote to the console"));
     };
   }
 }
 
-/** @returns whether a text comes for the first time. */
-function openMemory(): (text: string) => boolean {
-  const seen = new Set<string>();
-  return (text) => {
-    if (seen.has(text)) return false;
-    if (seen.size < textsKeptMax) seen.add(text);
-    return true;
+type Write = (leftOut: number) => void;
+
+/** @returns what writes for each text at once, and then at most one time in `pauseMs`. */
+export function openThrottles(pauseMs: number): (text: string, write: Write) => void {
+  const throttles = new Map<string, (write: Write) => void>();
+  return (text, write) => {
+    let throttle = throttles.get(text);
+    if (!throttle) {
+      throttle = throttled<Write>(pauseMs, (one, leftOut) => one(leftOut));
+      const [oldest] = throttles.keys();
+      if (throttles.size >= textsKeptMax && oldest !== undefined) throttles.delete(oldest);
+      throttles.set(text, throttle);
+    }
+    throttle(write);
   };
 }

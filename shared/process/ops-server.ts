@@ -34,7 +34,10 @@ export async function startOpsServer(
       response.writeHead(status, { ...answerHeaders, "content-type": type }).end(body);
     };
     const path = request.url?.split("?")[0] ?? "";
-    if (request.method !== "GET") return answer(405, "text/plain", "only GET\n");
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      response.setHeader("allow", "GET, HEAD");
+      return answer(405, "text/plain", "only GET and HEAD\n");
+    }
     if (path === "/livez") return answer(200, "application/json", '{"live":true}');
     if (path === "/readyz") {
       return void readMissing().then((missing) => {

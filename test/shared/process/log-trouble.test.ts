@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type LogLine, RunningProcess } from "../../harness/processes/process.ts";
+import { openThrottles } from "../../../shared/process/log-trouble.ts";
 import { Service } from "../../harness/processes/service.ts";
 
 /** Whatever happens, a program that reads the log of an API or a worker can parse each line. */
@@ -92,7 +93,9 @@ test.each(["api", "worker"])(
     expect(process.child.exitCode).toBe(1);
     expect(textOf(process)).toEqual([]);
     const logged = (msg: string) => process.lines.filter((line) => line.msg === msg);
-    expect(logged("a warning of Node.js")).toMatchObject([{ level: 40, err: { message: "an injected warning" } }]);
+    expect(logged("a warning of Node.js")).toMatchObject([
+      { level: 40, leftOut: 0, err: { message: "an injected warning" } },
+    ]);
     expect(logged("a library wrote to the console")).toMatchObject([
       { level: 40, text: expect.stringContaining("Eviction policy is allkeys-lru") },
       { level: 40, text: "an injected text" },
@@ -117,4 +120,27 @@ test("a rejection that nothing has caught ends the process with 1, as its last l
     origin: "unhandledRejection",
     err: { message: "an injected rejection" },
   });
+});
+
+test("a text is logged once in its pause, and the oldest of more than 1,000 texts counts as new", () => {
+  const written: [string, number][] = [];
+  const write = (perText: ReturnType<typeof openThrottles>, text: string) =>
+    perText(text, (leftOut) => written.push([text, leftOut]));
+  const without = openThrottles(0);
+  for (const text of ["a", "a", "b"]) write(without, text);
+  expect(written.splice(0)).toEqual([
+    ["a", 0],
+    ["a", 0],
+    ["b", 0],
+  ]);
+  const within = openThrottles(Number.POSITIVE_INFINITY);
+  for (const text of ["a", "a", "b", "a"]) write(within, text);
+  expect(written.splice(0)).toEqual([
+    ["a", 0],
+    ["b", 0],
+  ]);
+  for (let other = 1; other < 1_000; other += 1) write(within, `other ${other}`);
+  expect(written.splice(0)).toHaveLength(999);
+  for (const text of ["b", "a"]) write(within, text);
+  expect(written).toEqual([["a", 0]]);
 });

@@ -44,17 +44,26 @@ test("a process whose dependencies are reachable is live and ready", async () =>
   expect(await livenessOfBoth()).toEqual([200, 200]);
 });
 
-test("the ops port answers only GET, serves no API path, and forbids caching", async () => {
+test("the ops port answers only GET and HEAD, serves no API path, and forbids caching", async () => {
   for (const { opsUrl } of both()) {
     for (const path of ["/livez", "/readyz?probe=1", "/metrics"]) {
       const { status, headers } = await fetch(opsUrl + path);
       const answer = { path, status, cacheControl: headers.get("cache-control") };
       expect(answer).toEqual({ path, status: 200, cacheControl: "no-store" });
+      const head = await fetch(opsUrl + path, { method: "HEAD" });
+      expect([head.status, await head.text(), head.headers.get("content-type")]).toEqual([
+        200,
+        "",
+        headers.get("content-type"),
+      ]);
     }
     const type = (await fetch(`${opsUrl}/metrics`)).headers.get("content-type");
     expect(type).toMatch(/^text\/plain; version=0\.0\.4/);
     expect((await fetch(`${opsUrl}/v1/usage`)).status).toBe(404);
-    expect((await fetch(`${opsUrl}/metrics`, { method: "POST" })).status).toBe(405);
+    for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
+      const { status, headers } = await fetch(`${opsUrl}/metrics`, { method });
+      expect([method, status, headers.get("allow")]).toEqual([method, 405, "GET, HEAD"]);
+    }
   }
 });
 
