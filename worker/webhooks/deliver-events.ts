@@ -45,5 +45,5 @@ export function deliverEvents(context: Delivering): void {
       running.set(organizationId, delivery);
     }
   };
-  runPeriodically({ name: "webhooks", pauseMs, run, log, metrics, shutdown });
+  runPeriodically({ name: "webhooks", pauseMs, pausesFirst: true, run, log, metrics, shutdown });
 }
