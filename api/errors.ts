@@ -9,7 +9,7 @@ import { setRateLimitHeaders } from "./http/rate-limit-headers.ts";
 import { type LogFields, requestScopeOf } from "./http/request-scope.ts";
 
 /** Reasons that only Stripe and the billing page get, and no caller of the API. */
-type BillingReason = "payments_unavailable" | "topup_not_credited" | "too_many_downloads";
+type BillingReason = "payments_unavailable" | "card_unavailable" | "topup_not_credited" | "too_many_downloads";
 
 /** 503 with the time, in milliseconds, after which a retry makes sense. */
 export function unavailable(reason: UnavailableReason | BillingReason, retryAfterMs = 1_000): CallerError {

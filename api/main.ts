@@ -34,6 +34,7 @@ import { openShedding } from "./search/shedding.ts";
 import { forReaders, UnsentAnswers } from "./search/unsent-answers.ts";
 import { UnknownAdmissions } from "./search/unknown-admissions.ts";
 import { handleStripeWebhook } from "./topups/stripe-webhook.ts";
+import { openAutoTopups } from "./topups/auto-topups.ts";
 import { openTopups } from "./topups/topups.ts";
 
 // A load balancer that polls /readyz every second has taken this process out of rotation by then.
@@ -82,7 +83,7 @@ async function openParts(
   const identify = openIdentify({ authenticate, refused: new RefusedRequests() });
   const identifyByHash = openIdentifyByHash(findByTokenHash);
   const readUsage = openUsage(context);
-  const topups = await openTopups(context);
+  const [topups, autoTopups] = [await openTopups(context), await openAutoTopups(context)];
 
   const queue = await openSearchQueue(context);
   const settlement = openSettlement(context);
@@ -106,9 +107,9 @@ async function openParts(
     await confirmations.idle();
   });
 
-  const stripeWebhook = topups && handleStripeWebhook(context, topups);
+  const stripeWebhook = topups && autoTopups && handleStripeWebhook(context, topups, autoTopups);
   const playground = { search: forReaders(search, unsent), delivery, unsent, searchTimeoutMs };
-  const billing = openBilling({ ...context, identifyByHash, readUsage, topups, playground, draining });
+  const billing = openBilling({ ...context, identifyByHash, readUsage, topups, autoTopups, playground, draining });
   return {
     ...context,
     draining,

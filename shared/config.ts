@@ -103,7 +103,7 @@ const settings = z.object({
     .default("/billing"),
   /** The URL under which callers reach the API. */
   PUBLIC_URL: origin("http:", "https:").optional(),
-  /** For top-ups. A restricted key that may write Checkout Sessions is enough; `topups-check` must also read payments. */
+  /** For top-ups. A restricted key is enough; docs/operating/payments.md has its rights. */
   STRIPE_SECRET_KEY: stripeSecret("sk_", "rk_"),
   /** The secret with which Stripe signs its events for /stripe/webhook. */
   STRIPE_WEBHOOK_SECRET: stripeSecret("whsec_"),

@@ -13,7 +13,8 @@ export type IdPrefix =
   | "worker"
   | "mcp"
   | "whk"
-  | "evt";
+  | "evt"
+  | "pay";
 
 /** A new TypeID (https://github.com/jetify-com/typeid): the prefix, `_` and 26 base-32 characters of a UUIDv7. */
 export function newId(prefix: IdPrefix): string {

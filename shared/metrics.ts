@@ -33,7 +33,9 @@ const topupOutcomes = [
   "refunded",
   "disputed",
   "ignored",
+  "card_saved",
 ];
+const autoTopupOutcomes = ["begun", "paid", "declined", "unanswered", "cancelled", "paused"];
 
 export type Metrics = ReturnType<typeof openMetrics>;
 
@@ -67,6 +69,7 @@ export function openMetrics() {
   startAtZero(metrics.rawAnswers, "outcome", ["kept", "no_headroom", "dropped", "failed"]);
   startAtZero(metrics.searchLogRows, "outcome", ["written", "dropped"]);
   startAtZero(metrics.topups, "outcome", topupOutcomes);
+  startAtZero(metrics.autoTopups, "outcome", autoTopupOutcomes);
   startAtZero(metrics.webhookDeliveries, "outcome", deliveryOutcomes);
   startAtZero(metrics.balancesStored, "why", ["redis_restarted", "older", "impossible"]);
   startAtZero(metrics.signIns, "outcome", ["signed_in", "refused", "limited"]);
@@ -136,6 +139,7 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
     ),
     reversedMils: counter("reversed_mils_total", "Mils of charges that this process reversed, by reason.", ["reason"]),
     topups: counter("topups_total", "Top-ups by outcome: payments begun, and events from Stripe.", ["outcome"]),
+    autoTopups: counter("auto_topups_total", "Payments of automatic top-ups, and pauses, by outcome.", ["outcome"]),
     topupMils: counter("topup_mils_total", "Mils that were paid for and credited."),
     webhookDeliveries: counter("webhook_deliveries_total", "Attempts to send events, by outcome.", ["outcome"]),
     webhookEventsGivenUp: counter("webhook_events_given_up_total", "Events that no attempt delivered."),

@@ -11,6 +11,7 @@ import type { Clock } from "../../shared/redis/clock.ts";
 import { isHttps } from "../http/security-headers.ts";
 import type { IdentifyByHash } from "../identify.ts";
 import type { ReadUsage } from "../read-usage.ts";
+import type { AutoTopups } from "../topups/auto-topups.ts";
 import type { Topups } from "../topups/topups.ts";
 import { readBrand } from "../brand/brand.ts";
 import { readPlaygroundAssets } from "../playground/assets.ts";
@@ -27,6 +28,7 @@ import { sendErrorPage, topUpPath } from "./frame/send-error-page.ts";
 import type { AddCredit } from "./overview/add-credit-section.ts";
 import { liveOverview, writeOverview } from "./overview/overview.ts";
 import { beginTopUp } from "./overview/top-up.ts";
+import { autoTopupForms } from "./payments/auto-topup-forms.ts";
 import { writePayments } from "./payments/payments.ts";
 import { sendToReceipt } from "./payments/receipt.ts";
 import { sendStatementCsv } from "./payments/statement-csv.ts";
@@ -81,12 +83,14 @@ export function openBilling(parts: {
   readUsage: ReadUsage;
   /** Undefined if the operator has set up no payments. */
   topups: Topups | undefined;
+  autoTopups: AutoTopups | undefined;
   /** What runs the searches of the playground. */
   playground: PlaygroundParts;
   /** Aborted when the process shuts down: open streams end then. */
   draining: AbortSignal;
 }): Billing {
-  const { config, log, metrics, shutdown, redis, clock, identifyByHash, readUsage, topups, draining } = parts;
+  const { config, log, metrics, shutdown, redis, clock, identifyByHash, readUsage, topups, autoTopups, draining } =
+    parts;
   const publicUrl = config.PUBLIC_URL;
   const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
   const isPooled = pooler === "transaction";
@@ -121,6 +125,7 @@ export function openBilling(parts: {
     publishIdentityChange(redis).catch((error: unknown) => log.warn({ err: error }, "a change was not announced"));
   const tokens = new AccountTokens({ account, sessions, database, redis, announce });
   const settings = { account, database, config, announce };
+  const payments = { account, database, addCredit };
   return {
     routes: [
       get("/billing", account.page(writeOverview({ reads, publicUrl, addCredit }))),
@@ -139,10 +144,10 @@ export function openBilling(parts: {
       post("/billing/tokens/limits", account.form(tokens.limit)),
       post("/billing/tokens/revoke", account.form(tokens.revoke)),
       get("/billing/tokens/:tokenId", account.page(tokens.show)),
-      get("/billing/payments", account.page(writePayments({ database, addCredit }))),
+      get("/billing/payments", account.page(writePayments(payments))),
       get("/billing/statements/:month", account.page(writeStatement({ database }))),
       get("/billing/statements.csv", account.download(sendStatementCsv({ pages, database }))),
-      get("/billing/receipts/:session", topups ? account.download(sendToReceipt({ database, topups })) : noPayments),
+      get("/billing/receipts/:grant", topups ? account.download(sendToReceipt({ database, topups })) : noPayments),
       get("/billing/settings", account.page(writeSettings(settings))),
       post("/billing/settings/limits", account.form(handleLimitsForm(settings))),
       post("/billing/settings/low-balance", account.form(handleLowBalanceForm(settings))),
@@ -156,6 +161,9 @@ export function openBilling(parts: {
         handleSignIn({ sessions, attempts, pageWindow, pages, brand, database, metrics, publicUrl }),
       ),
       post("/billing/sign-out", handleSignOut({ sessions, database, log, publicUrl })),
+      ...autoTopupForms({ ...payments, topups, autoTopups }).map(({ path, handle }) =>
+        post(path, handle ? account.form(handle) : noPayments),
+      ),
       post(topUpPath, topups ? account.form(beginTopUp({ topups })) : noPayments),
     ],
     files: [brand.mark, brand.style, assets.style, assets.script, tryOut.style, tryOut.script],

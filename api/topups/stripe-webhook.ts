@@ -1,15 +1,18 @@
 import type { Request, Response } from "express";
 import { z } from "zod";
 import type { Context } from "../../shared/context.ts";
-import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { CallerError } from "../../shared/errors.ts";
-import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
-import { type CheckoutOutcome, creditCheckoutSession, organizationOf } from "../../shared/topups/checkout.ts";
+import { creditCheckoutSession, organizationOf } from "../../shared/topups/checkout.ts";
+import type { PaymentOutcome } from "../../shared/topups/credit-payment.ts";
+import { creditPaymentIntent } from "../../shared/auto-topups/credit-payment-intent.ts";
 import { orPostgresUnavailable } from "../datastore-unavailable.ts";
 import { unavailable } from "../errors.ts";
 import { readBytes } from "../http/read-json.ts";
 import { requestScopeOf } from "../http/request-scope.ts";
 import { sendJson } from "../http/send-json.ts";
+import { publishTopup } from "./publish-topup.ts";
+import { isCardSession } from "./save-card.ts";
+import type { AutoTopups } from "./auto-topups.ts";
 import type { Topups } from "./topups.ts";
 
 // Stripe's events have a few kilobytes.
@@ -32,7 +35,7 @@ type WebhookContext = Pick<Context, "database" | "redis" | "log" | "metrics">;
  * that was processed or does not concern this service. A payment that could not be credited is never acknowledged: Stripe
  * retries for three days, in which the operator can fix the cause, and a session is never credited twice.
  */
-export function handleStripeWebhook(context: WebhookContext, topups: Topups) {
+export function handleStripeWebhook(context: WebhookContext, topups: Topups, autoTopups: AutoTopups) {
   return async (request: Request, response: Response) => {
     const { logFields, requestId } = requestScopeOf(response);
     const [signature = "", ...others] = request.headersDistinct["stripe-signature"] ?? [];
@@ -40,7 +43,7 @@ export function handleStripeWebhook(context: WebhookContext, topups: Topups) {
     if (signature === "" || others.length > 0) throw unsigned(context);
     const event = readEvent(context, topups, await readBytes(request, eventBytesMax), signature);
     Object.assign(logFields, { event: event.id, eventType: event.type });
-    const outcome = await orPostgresUnavailable(handleEvent(context, topups, { event, requestId }));
+    const outcome = await orPostgresUnavailable(handleEvent(context, { topups, autoTopups }, { event, requestId }));
     logFields.outcome = outcome;
     if (outcome === "unknown_organization" || outcome === "unusable") {
       throw unavailable("topup_not_credited", retryAfterMs);
@@ -68,22 +71,25 @@ function unsigned({ metrics }: WebhookContext): CallerError {
 /** @returns the outcome, which is the metric's label. */
 async function handleEvent(
   context: WebhookContext,
-  topups: Topups,
+  { topups, autoTopups }: { topups: Topups; autoTopups: AutoTopups },
   { event, requestId }: { event: StripeEvent; requestId: string },
 ): Promise<string> {
   const { object } = event.data;
   if (event.livemode !== topups.isLive) return ignore(context);
+  const credited = async (credit: typeof creditCheckoutSession): Promise<PaymentOutcome["outcome"]> => {
+    const outcome = await credit(context, object, { actor: { kind: "stripe", eventId: event.id }, requestId });
+    await publishTopup(context, outcome);
+    return outcome.outcome;
+  };
   switch (event.type) {
     // The first arrives when the person has finished, the second when the money arrives later, as with bank debits.
     case "checkout.session.completed":
-    case "checkout.session.async_payment_succeeded": {
-      const outcome = await creditCheckoutSession(context, object, {
-        actor: { kind: "stripe", eventId: event.id },
-        requestId,
-      });
-      await publish(context, outcome);
-      return outcome.outcome;
-    }
+    case "checkout.session.async_payment_succeeded":
+      if (isCardSession(object)) return autoTopups.saveCard(object, { eventId: event.id, requestId });
+      return credited(creditCheckoutSession);
+    // Of every payment; those of sessions count as foreign here, because their sessions are credited.
+    case "payment_intent.succeeded":
+      return credited(creditPaymentIntent);
     case "charge.refunded":
     case "charge.dispute.created":
       return logMoneyBack(context, event);
@@ -95,15 +101,6 @@ async function handleEvent(
 function ignore({ metrics }: Pick<WebhookContext, "metrics">): string {
   metrics.topups.inc({ outcome: "ignored" });
   return "ignored";
-}
-
-/** Stores the new balance in Redis and announces a new plan to every API. Without this, both are picked up later. */
-async function publish({ redis, log }: WebhookContext, outcome: CheckoutOutcome): Promise<void> {
-  if (!("topup" in outcome)) return;
-  const { organizationId, topup } = outcome;
-  await storeBalance(redis, organizationId, topup.balance)
-    .then(() => (topup.planChanged ? publishIdentityChange(redis) : undefined))
-    .catch((error: unknown) => log.warn({ err: error, organizationId }, "a top-up is not yet in Redis"));
 }
 
 const returnedPayment = z.object({

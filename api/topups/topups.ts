@@ -3,7 +3,8 @@ import { z } from "zod";
 import type { Context } from "../../shared/context.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import { checkoutMetadata, milsPerCent } from "../../shared/topups/checkout.ts";
+import { checkoutMetadata } from "../../shared/topups/checkout.ts";
+import { milsPerCent } from "../../shared/topups/credit-payment.ts";
 import { openStripe, stripeErrorFields } from "../../shared/topups/stripe.ts";
 import { unavailable } from "../errors.ts";
 import { findReceipt } from "./find-receipt.ts";
@@ -32,8 +33,8 @@ export interface Topups {
    * returns a page outside of `checkoutOrigin`.
    */
   begin: (wanted: Payment & { returnPath: string }) => Promise<{ url: string }>;
-  /** Finds Stripe's receipt of a session that was credited. @throws {CallerError} as {@link findReceipt}. */
-  findReceipt: (sessionId: string) => Promise<{ url: string }>;
+  /** Finds Stripe's receipt of a payment that was credited. @throws {CallerError} as {@link findReceipt}. */
+  findReceipt: (grantId: string) => Promise<{ url: string }>;
   /** Verifies and parses an event that Stripe signed in the last five minutes. @throws for every other body. */
   readEvent: (body: Buffer, signature: string) => unknown;
   /** The origin of Stripe's payment page, which the policy of our own pages must allow as a form's target. */
@@ -66,7 +67,7 @@ export async function openTopups(context: TopupContext, attemptTimeoutMs?: numbe
       }
       return begin(context, stripe, wanted, publicUrl + wanted.returnPath);
     },
-    findReceipt: (sessionId) => findReceipt(context, stripe, sessionId),
+    findReceipt: (grantId) => findReceipt(context, stripe, grantId),
     readEvent: (body, signature) => stripe.webhooks.constructEvent(body, signature, secret, signatureAgeSecondsMax),
     checkoutOrigin: context.config.STRIPE_CHECKOUT_ORIGIN,
     isLive: !key.includes("_test_"),

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
-import type { Stripe } from "stripe";
-import { type CheckoutOutcome, creditCheckoutSession } from "../topups/checkout.ts";
+import { creditPaymentIntent, paymentIdOf } from "../auto-topups/credit-payment-intent.ts";
+import { creditCheckoutSession } from "../topups/checkout.ts";
+import type { PaymentOutcome } from "../topups/credit-payment.ts";
 import { openStripe, stripeErrorFields } from "../topups/stripe.ts";
 import { parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
@@ -12,9 +13,10 @@ import type { CommandContext, RunCommand } from "./run-command.ts";
 const daysDefault = 14;
 const daysMax = 90;
 const secondsPerDay = 86_400;
-const sessionsPerPage = 100;
+const listedPerPage = 100;
 // A session's payment says whether it was refunded. Stripe may need longer for pages with payments.
 const expandPayment = ["data.payment_intent.latest_charge"];
+const expandCharge = ["data.latest_charge"];
 const pageTimeoutMs = 20_000;
 
 /** @param credit the parent command. */
@@ -32,13 +34,17 @@ export function addTopupCommands(credit: Command, run: RunCommand): void {
     );
 }
 
-/** Credits every completed session that Stripe lists, unless it was credited before or refunded since. */
+/**
+ * Credits every completed session that Stripe lists, and every payment of an automatic top-up, unless it was credited before or
+ * refunded since.
+ */
 async function checkTopups(context: CommandContext, days: number) {
   const stripe = await openStripe(context.config);
   if (!stripe) throw new CommandRefused("STRIPE_SECRET_KEY is not set, so there are no top-ups to check.");
   const since = Math.floor(Date.now() / 1_000) - days * secondsPerDay;
   const counts = {
     sessions: 0,
+    automatic: 0,
     credited: 0,
     creditedMils: 0,
     repeated: 0,
@@ -47,36 +53,51 @@ async function checkTopups(context: CommandContext, days: number) {
     foreign: 0,
     notCredited: 0,
   };
-  for await (const session of completedSince(stripe, since)) {
-    const outcome = await creditCheckoutSession(context, session, context);
-    counts.sessions += 1;
+  const count = async (outcome: PaymentOutcome) => {
     if (outcome.outcome === "unknown_organization" || outcome.outcome === "unusable") counts.notCredited += 1;
     else counts[outcome.outcome] += 1;
     if (outcome.outcome === "credited") {
       counts.creditedMils += outcome.mils;
       await announce(context, outcome);
     }
+  };
+  const sessions = stripe.checkout.sessions.list(
+    { created: { gte: since }, status: "complete", limit: listedPerPage, expand: expandPayment },
+    { timeout: pageTimeoutMs },
+  );
+  for await (const session of orRefused(sessions)) {
+    // A card was saved in it, and nothing paid.
+    if (session.mode === "setup") continue;
+    counts.sessions += 1;
+    await count(await creditCheckoutSession(context, session, context));
+  }
+  const intents = stripe.paymentIntents.list(
+    { created: { gte: since }, limit: listedPerPage, expand: expandCharge },
+    { timeout: pageTimeoutMs },
+  );
+  for await (const intent of orRefused(intents)) {
+    // Those of sessions were credited with them, and an operator's Stripe account may have others.
+    if (paymentIdOf(intent) === undefined) continue;
+    counts.automatic += 1;
+    await count(await creditPaymentIntent(context, intent, context));
   }
   return { days, ...counts };
 }
 
 /** @throws {CommandRefused} if Stripe is down or refuses, with the fields of its error that may be shown. */
-async function* completedSince(stripe: Stripe, since: number) {
+async function* orRefused<Listed>(list: AsyncIterable<Listed>): AsyncGenerator<Listed> {
   try {
-    yield* stripe.checkout.sessions.list(
-      { created: { gte: since }, status: "complete", limit: sessionsPerPage, expand: expandPayment },
-      { timeout: pageTimeoutMs },
-    );
+    yield* list;
   } catch (error) {
     throw new CommandRefused(
-      `Stripe did not list its sessions: ${JSON.stringify(stripeErrorFields(error))}. Try again later.`,
+      `Stripe did not list its payments: ${JSON.stringify(stripeErrorFields(error))}. Try again later.`,
     );
   }
 }
 
 async function announce(
   context: CommandContext,
-  { organizationId, topup }: Extract<CheckoutOutcome, { topup: unknown }>,
+  { organizationId, topup }: Extract<PaymentOutcome, { topup: unknown }>,
 ): Promise<void> {
   await announceBalance(context, organizationId, topup.balance);
   if (topup.planChanged) await announceIdentityChange(context);

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Querying } from "../database/transaction.ts";
 
 /**
- * The audit trail in Postgres: what operators, accounts and Stripe did. It is append only: Postgres refuses every change, and
+ * The audit trail in Postgres: what operators, accounts, Stripe and automatic top-ups did. It is append only: Postgres refuses every change, and
  * processes may only insert and read. Entries have ids, numbers and terms. They never have the name of an organization or
  * a token, a keyword, a token or its hash, because they stay when the organization is erased.
  */
@@ -22,6 +22,11 @@ export const auditActions = [
   "credit.granted",
   "credit.corrected",
   "credit.topped_up",
+  "auto_topup.set",
+  "auto_topup.card_saved",
+  "auto_topup.card_removed",
+  "auto_topup.failed",
+  "auto_topup.paused",
   "low_balance.set",
   "webhook.set",
   "webhook.removed",
@@ -44,7 +49,9 @@ export type Actor =
   /** By a token of the organization of the entry, on the billing page: the token's id and the caller's address. */
   | { kind: "account"; tokenId: string; address: string | undefined }
   /** By an event that Stripe signed. */
-  | { kind: "stripe"; eventId: string };
+  | { kind: "stripe"; eventId: string }
+  /** By the service itself: the name of what it does in the background. */
+  | { kind: "service"; name: string };
 
 /** JSON. Dates become ISO 8601 texts in UTC. */
 type Values = Readonly<Record<string, string | number | boolean | Date | readonly string[] | null>>;
@@ -82,6 +89,7 @@ export async function recordAudit(transaction: Querying, actor: Actor, entry: Au
 function identityOf(actor: Actor): { id: string; origin: string | undefined } {
   if (actor.kind === "operator") return { id: actor.name, origin: actor.host };
   if (actor.kind === "account") return { id: actor.tokenId, origin: actor.address };
+  if (actor.kind === "service") return { id: actor.name, origin: undefined };
   return { id: actor.eventId, origin: undefined };
 }
 

@@ -34,12 +34,14 @@ revoke execute on function
   refuse_change, refuse_audit_change, answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, settle_searches,
   settle_keyed_searches, charge_search, reverse_charges, grant_credit, correct_credit, topup, clear_old_answers, limit_organization,
   limit_token, begin_spending_day, begin_token_spending_day, utc_today, month_of, spending_text, first_version_since, began_with,
-  token_spent, refuse_another_day, keep_search_log, erase_search_log
+  token_spent, refuse_another_day, keep_search_log, erase_search_log, begin_auto_topup, claim_auto_topups, postpone_auto_topup,
+  fail_auto_topup, pay_auto_topup, erase_auto_topup
 from public;
 grant execute on function
   answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, settle_searches, settle_keyed_searches, charge_search,
   reverse_charges, grant_credit, correct_credit, topup, clear_old_answers, limit_organization, limit_token, utc_today, month_of, spending_text, first_version_since,
-  keep_search_log, erase_search_log
+  keep_search_log, erase_search_log, begin_auto_topup, claim_auto_topups, postpone_auto_topup,
+  fail_auto_topup, pay_auto_topup, erase_auto_topup
 to serpmill;
 
 -- So that the operator's doctor can see whether a migration is pending.
@@ -69,6 +71,11 @@ on audit_entries to serpmill;
 
 -- No money: what payers set, and the events for their webhooks, which are deleted after a month.
 grant select, insert, update, delete on low_balance_thresholds, webhooks, webhook_events to serpmill;
+
+-- What payers set about automatic top-ups. Their payments are read, and written by functions alone, which keep the ceiling.
+grant select, insert, update on auto_topups to serpmill;
+grant select on auto_topup_payments to serpmill;
+grant select, insert, update, delete on stripe_deletions to serpmill;
 
 -- The command that refreshes the lists of locations replaces them whole.
 grant select, insert, update, delete on location_lists to serpmill;

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { type Actor, recordAudit } from "../audit/audit.ts";
+import { eraseAutoTopup } from "../auto-topups/auto-topup.ts";
 import { keysOf } from "../credits/redis-keys.ts";
 import type { Database } from "../database/pool.ts";
 import { inTransaction } from "../database/transaction.ts";
@@ -18,7 +19,7 @@ import { listRecentSearches } from "./recent-searches.ts";
  * 1. The organization is suspended and its tokens are revoked, so that nothing new begins.
  * 2. {@link countOpen} is zero: no search runs and no charge waits for its confirmation.
  * 3. {@link eraseFromPostgres}: name, names and hashes of tokens, answers and keys, the search log, the webhook and its
- *    events, in one transaction with its entry.
+ *    events, automatic top-ups with the saved card, in one transaction with its entry. An API has Stripe delete the customer later.
  * 4. {@link eraseFromRedis}: sessions, raw answers, failed jobs, and the keys of the organization.
  *
  * Postgres refuses step 3 before step 1. What step 4 deletes expires by itself if it is never run.
@@ -60,6 +61,7 @@ export async function eraseFromPostgres(
     if (outcome !== "erased") return outcome;
     await eraseSearchLog(transaction, organizationId);
     await eraseWebhook(transaction, organizationId);
+    await eraseAutoTopup(transaction, organizationId);
     if (fresh)
       await recordAudit(transaction, actor, {
         action: "organization.erased",

@@ -1,5 +1,7 @@
 import type { Redis } from "ioredis";
 import { readAuditPage } from "../audit/read-audit.ts";
+import { readAutoTopup } from "../auto-topups/auto-topup.ts";
+import { listPayments } from "../auto-topups/payments.ts";
 import { readLedgerPage } from "../credits/ledger-pages.ts";
 import { readAnswersPage } from "../credits/stored-answers.ts";
 import type { Database } from "../database/pool.ts";
@@ -33,6 +35,7 @@ export async function* exportOrganization(
   yield { kind: "organization", ...(await showOrganization(database, organizationId)) };
   for (const token of await listTokens(database, organizationId)) yield { kind: "token", ...token };
   yield* webhook(database, organizationId);
+  yield* autoTopup(database, organizationId);
   yield* auditEntries(database, organizationId);
   yield* ledgerEntries(database, organizationId);
   yield* searches(database, organizationId);
@@ -48,6 +51,17 @@ async function* webhook(database: Database, organizationId: string): AsyncGenera
   const own = await readWebhook(database, organizationId);
   if (own) yield { kind: "webhook", ...own };
   for (const event of await listEvents(database, organizationId, eventsMax)) yield { kind: "webhook_event", ...event };
+}
+
+async function* autoTopup(database: Database, organizationId: string): AsyncGenerator<ExportedLine> {
+  const settings = await readAutoTopup(database, organizationId);
+  if (settings) yield { kind: "auto_topup", ...settings };
+  for (let after = ""; ; ) {
+    const page = await listPayments(database, organizationId, { after, limit: entriesPerPage });
+    for (const payment of page) yield { kind: "auto_topup_payment", ...payment };
+    if (page.length < entriesPerPage) return;
+    after = page.at(-1)?.paymentId ?? after;
+  }
 }
 
 async function* ledgerEntries(database: Database, organizationId: string): AsyncGenerator<ExportedLine> {

@@ -1,24 +1,23 @@
 import { z } from "zod";
-import { type Actor, recordAudit } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
-import { isErased } from "../organizations/organizations.ts";
-import { grantRefusal } from "../credits/ledger.ts";
-import { type Topup, topUp } from "../credits/topup.ts";
-import type { Database } from "../database/pool.ts";
-import { inTransaction } from "../database/transaction.ts";
+import { type Bringer, creditPayment, milsPerCent, type PaymentOutcome, reportPayment } from "./credit-payment.ts";
 
 /**
  * Credits Stripe Checkout Sessions. The id of a session is the id of its grant, which the ledger accepts once. So a session
  * may arrive any number of times, in any order, from the webhook and from `credit topups-check`.
  */
 
-export const milsPerCent = 10;
 const organizationKey = "serpmill_organization";
 const milsKey = "serpmill_mils";
 
-/** The metadata that marks a session and its payment as ours: an operator's Stripe account may have others. */
+/** The metadata that marks an object at Stripe as ours: an operator's Stripe account may have others. */
+export function ownerMetadata(organizationId: string): Record<string, string> {
+  return { [organizationKey]: organizationId };
+}
+
+/** The metadata of a session and of a payment. */
 export function checkoutMetadata(organizationId: string, mils: number): Record<string, string> {
-  return { [organizationKey]: organizationId, [milsKey]: String(mils) };
+  return { ...ownerMetadata(organizationId), [milsKey]: String(mils) };
 }
 
 const ownObject = z.object({ metadata: z.object({ [organizationKey]: z.string() }) });
@@ -42,39 +41,14 @@ const refundedSession = z.object({
 });
 const anySession = z.object({ id: z.string().optional(), payment_status: z.string().optional() });
 
-/**
- * The outcome of a session; each is a label of the metric `topups_total`.
- * - `credited`: added now; `repeated`: added before.
- * - `foreign`: not ours; `unpaid`: not paid yet; `refunded`: paid back at Stripe before it was credited.
- * - `unknown_organization`, `unusable`: paid but not credited. The operator has to look at these.
- */
-export type CheckoutOutcome =
-  | { outcome: "credited" | "repeated"; organizationId: string; sessionId: string; mils: number; topup: Topup }
-  | { outcome: "foreign" | "unpaid" | "refunded" }
-  | { outcome: "unknown_organization" | "unusable"; sessionId: string | undefined; reason?: string };
-
-/** Who brings a session: Stripe by an event in a request, or an operator by a command. */
-export interface Bringer {
-  actor: Actor;
-  requestId?: string;
-}
-
 /** Credits a session if it is ours and paid. The session must come from Stripe itself: nothing is verified here. */
 export async function creditCheckoutSession(
-  { database, log, metrics }: Pick<Context, "database" | "log" | "metrics">,
+  context: Pick<Context, "database" | "log" | "metrics">,
   session: unknown,
   bringer: Bringer,
-): Promise<CheckoutOutcome> {
-  const outcome = await decide({ database, log }, session, bringer);
-  metrics.topups.inc({ outcome: outcome.outcome });
-  if (outcome.outcome === "credited") {
-    const { topup, ...logFields } = outcome;
-    metrics.topupMils.inc(outcome.mils);
-    log.info({ ...logFields, planChanged: topup.planChanged }, "top-up credited");
-  }
-  if ("sessionId" in outcome && !("topup" in outcome)) {
-    log.error({ ...outcome, organizationId: organizationOf(session) }, "a paid top-up could not be credited");
-  }
+): Promise<PaymentOutcome> {
+  const outcome = await decide(context, session, bringer);
+  reportPayment(context, outcome, organizationOf(session));
   return outcome;
 }
 
@@ -82,14 +56,14 @@ async function decide(
   { database, log }: Pick<Context, "database" | "log">,
   session: unknown,
   bringer: Bringer,
-): Promise<CheckoutOutcome> {
+): Promise<PaymentOutcome> {
   const organizationId = organizationOf(session);
   if (organizationId === undefined) return { outcome: "foreign" };
   const { id: sessionId, payment_status: status } = anySession.safeParse(session).data ?? {};
   if (status !== "paid") return { outcome: "unpaid" };
   if (refundedSession.safeParse(session).success) return { outcome: "refunded" };
   const paid = paidSession.safeParse(session);
-  if (!paid.success) return { outcome: "unusable", sessionId };
+  if (!paid.success) return { outcome: "unusable", grantId: sessionId };
   const { id, amount_total: cents, metadata } = paid.data;
   const mils = cents * milsPerCent;
   if (metadata[milsKey] !== String(mils)) {
@@ -98,42 +72,5 @@ async function decide(
       "the amount paid differs from the amount begun",
     );
   }
-  const topup = await creditRecorded(database, { organizationId, grantId: id, mils }, bringer).catch(
-    grantRefusalOrThrow,
-  );
-  if (typeof topup === "string") return { outcome: "unusable", sessionId: id, reason: topup };
-  if (!topup) return { outcome: "unknown_organization", sessionId: id };
-  return { outcome: topup.fresh ? "credited" : "repeated", organizationId, sessionId: id, mils, topup };
-}
-
-/** Adds the credit and its entry in the audit trail in one transaction. A session that was credited before has its entry. */
-async function creditRecorded(
-  database: Database,
-  paid: { organizationId: string; grantId: string; mils: number },
-  { actor, requestId }: Bringer,
-): Promise<Topup | undefined> {
-  const { organizationId, grantId, mils } = paid;
-  return inTransaction(database, async (transaction) => {
-    // The operator has to pay it back at Stripe.
-    if (await isErased(transaction, organizationId)) return undefined;
-    const topup = await topUp(transaction, paid);
-    if (!topup?.fresh) return topup;
-    const { balance, planChanged } = topup;
-    await recordAudit(transaction, actor, {
-      action: "credit.topped_up",
-      organizationId,
-      subject: grantId,
-      before: { balanceMils: balance.balanceMils - mils, ...(planChanged && { plan: "free" }) },
-      after: { balanceMils: balance.balanceMils, ...(planChanged && { plan: "payg" }) },
-      requestId,
-    });
-    return topup;
-  });
-}
-
-/** The ledger's reason for refusing a grant. It belongs to this session alone, so the others go on. Throws other errors. */
-function grantRefusalOrThrow(error: unknown): string {
-  const refusal = grantRefusal(error);
-  if (refusal === undefined) throw error;
-  return refusal;
+  return creditPayment({ database }, { organizationId, grantId: id, mils }, bringer);
 }

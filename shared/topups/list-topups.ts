@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 
-/** Credit that was paid for through Stripe. Its grant has the id of the Checkout Session. */
+/** Credit that was paid for through Stripe. Its grant has the id of the Checkout Session, or of an automatic top-up's PaymentIntent. */
 export interface ListedTopup {
   version: number;
   at: Date;
-  sessionId: string;
+  grantId: string;
   mils: number;
 }
 
@@ -30,15 +30,18 @@ export async function listTopups(
   );
   return rows
     .map((row) => topupRow.parse(row))
-    .map((row) => ({ version: row.version, at: row.created_at, sessionId: row.grant_id, mils: row.amount_mils }));
+    .map((row) => ({ version: row.version, at: row.created_at, grantId: row.grant_id, mils: row.amount_mils }));
 }
 
-/** Whether a Checkout Session was credited to this organization. */
-export async function isTopupOf(database: Database, organizationId: string, sessionId: string): Promise<boolean> {
+/** Whether a payment was credited to this organization. */
+export async function isTopupOf(database: Database, organizationId: string, grantId: string): Promise<boolean> {
   const { rowCount } = await database.query(
     `select 1 from ledger_entries
      where grant_id = $1 and kind = 'grant' and organization_id = $2 and reason = 'top-up'`,
-    [sessionId, organizationId],
+    [grantId, organizationId],
   );
   return rowCount === 1;
 }
+
+/** Whether the grant of a top-up is that of an automatic one. */
+export const isAutomatic = (grantId: string) => grantId.startsWith("pi_");

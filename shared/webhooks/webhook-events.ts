@@ -7,7 +7,7 @@ import { newId } from "../ids.ts";
  * least once, under one id, since the process may die after the receiver has answered and before that is recorded.
  */
 
-export const eventTypes = ["balance.low", "webhook.test"] as const;
+export const eventTypes = ["balance.low", "auto_topup.paused", "webhook.test"] as const;
 export type EventType = (typeof eventTypes)[number];
 
 /** An organization causes at most so many events in 24 hours, so that it fills neither the table nor another's mailbox. */

@@ -28,6 +28,10 @@ const messagesOfReasons: Record<string, Message> = {
     "There is no receipt",
     "Stripe has no receipt for this top-up. Your statements have the amount; the operator of this service can tell you more.",
   ],
+  card_unavailable: [
+    "No card was saved",
+    "Nothing was charged, and your settings are as they were: Stripe does not respond right now. Try again in a few minutes.",
+  ],
   changes: [
     "Too many changes",
     "Nothing was changed: your organization has made 200 changes in the last 24 hours. Wait some hours, then try again.",

@@ -32,13 +32,18 @@ function paymentForm(amountsMils: readonly number[], { name, organizationId }: P
   const preselected = Math.min(1, amountsMils.length - 1);
   return html`<form class="top-up" method="post" action="/billing/topup">
 ${organizationField(organizationId)}
-<fieldset><legend>Amount</legend>
-${amountsMils.map(
-  (mils, index) =>
-    html`<label><input type="radio" name="mils" value="${mils}" required${index === preselected && html` checked`}><span>${dollars(mils).replace(".00", "")}</span></label>
-`,
-)}</fieldset>
+${amountChoices("Amount", amountsMils, amountsMils[preselected])}
 <button>Continue to payment</button>
 <p class="aside">You pay on Stripe’s page, for <strong>${name}</strong> <code>${organizationId}</code>. 1,000 mils are 1 US dollar.</p>
 </form>`;
+}
+
+/** Amounts of which one is chosen, in the field `mils`. */
+export function amountChoices(legend: string, amountsMils: readonly number[], chosenMils: number | undefined): Html {
+  return html`<fieldset><legend>${legend}</legend>
+${amountsMils.map(
+  (mils) =>
+    html`<label><input type="radio" name="mils" value="${mils}" required${mils === chosenMils && html` checked`}><span>${dollars(mils).replace(".00", "")}</span></label>
+`,
+)}</fieldset>`;
 }

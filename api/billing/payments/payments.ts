@@ -1,35 +1,58 @@
+import { readAutoTopup } from "../../../shared/auto-topups/auto-topup.ts";
 import { statementMonths } from "../../../shared/credits/statement.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { showOrganization } from "../../../shared/organizations/organizations.ts";
-import { type ListedTopup, listTopups } from "../../../shared/topups/list-topups.ts";
+import { isAutomatic, type ListedTopup, listTopups } from "../../../shared/topups/list-topups.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
+import { newForm, type SentForm } from "../../pages/form-fields.ts";
 import { amount, dateOf, dayOf, monthOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { AccountView } from "../frame/account-frame.ts";
-import type { PageRequest } from "../frame/account-handlers.ts";
+import type { AccountHandlers, PageRequest } from "../frame/account-handlers.ts";
 import { type AddCredit, addCreditSection } from "../overview/add-credit-section.ts";
+import { messageOf } from "./auto-topup-messages.ts";
+import { autoTopupSection } from "./auto-topup-section.ts";
 
 const topupsPerPage = 25;
 
-/** GET /billing/payments: what was paid, with receipts, and the monthly statements. */
-export function writePayments({ database, addCredit }: { database: Database; addCredit: AddCredit }) {
-  return async ({ request, caller: { organizationId }, name }: PageRequest): Promise<AccountView> => {
-    const before = versionOf(request.query["before"]);
-    const [topups, organization] = await orPostgresUnavailable(
-      Promise.all([
-        listTopups(database, organizationId, { before, limit: topupsPerPage + 1 }),
-        showOrganization(database, organizationId),
-      ]),
-    );
-    const now = new Date();
-    const months = statementMonths(organization?.createdAt ?? now, now);
-    return {
-      path: "/billing/payments",
-      title: "Payments",
-      body: html`${addCreditSection(addCredit, { name, organizationId })}
-${topupSection(topups, { before, hasReceipts: typeof addCredit === "object" && "amountsMils" in addCredit })}
+/** What the page and its forms need. */
+export interface PaymentParts {
+  account: AccountHandlers;
+  database: Database;
+  addCredit: AddCredit;
+}
+
+/** GET /billing/payments: what was paid, with receipts, automatic top-ups, and the monthly statements. */
+export function writePayments(parts: PaymentParts) {
+  return (asked: PageRequest): Promise<AccountView> => paymentsView(parts, asked, newForm);
+}
+
+/** @param sent a form about automatic top-ups that was not accepted. */
+export async function paymentsView(
+  { database, addCredit }: PaymentParts,
+  { request, caller: { organizationId }, name }: PageRequest,
+  sent: SentForm,
+): Promise<AccountView> {
+  const before = versionOf(request.query["before"]);
+  const [topups, organization, autoTopup] = await orPostgresUnavailable(
+    Promise.all([
+      listTopups(database, organizationId, { before, limit: topupsPerPage + 1 }),
+      showOrganization(database, organizationId),
+      readAutoTopup(database, organizationId),
+    ]),
+  );
+  const now = new Date();
+  const months = statementMonths(organization?.createdAt ?? now, now);
+  const offer = typeof addCredit === "object" && "amountsMils" in addCredit ? addCredit : undefined;
+  const message = request.method === "GET" ? messageOf(request.query["done"], autoTopup) : undefined;
+  return {
+    path: "/billing/payments",
+    title: "Payments",
+    body: html`${message !== undefined && html`<p class="notice" role="status">${message}</p>`}
+${addCreditSection(addCredit, { name, organizationId })}
+${offer && autoTopupSection({ organizationId, autoTopup, offeredMils: offer.amountsMils, sent })}
+${topupSection(topups, { before, hasReceipts: offer !== undefined })}
 ${statementSection(months)}`,
-    };
   };
 }
 
@@ -56,10 +79,10 @@ function topupTable(topups: readonly ListedTopup[], hasReceipts: boolean): Html 
 <thead><tr><th scope="col">When (UTC)</th><th scope="col" class="number">Amount</th><th scope="col">Receipt</th></tr></thead>
 <tbody>
 ${topups.map(
-  ({ at, mils, sessionId }) => html`<tr>
+  ({ at, mils, grantId }) => html`<tr>
 <td class="when"><time datetime="${at.toISOString()}">${dateOf(at)} <span>${timeOf(at)}</span></time></td>
-<td class="number">${amount(mils)}</td>
-<td>${hasReceipts ? html`<a href="/billing/receipts/${sessionId}" rel="noreferrer">Stripe’s receipt<span class="hidden"> of ${dayOf(at)}, ${timeOf(at)}</span></a>` : html`<code>${sessionId}</code>`}</td>
+<td class="number">${amount(mils)}${isAutomatic(grantId) && html` <span class="aside">automatic</span>`}</td>
+<td>${hasReceipts ? html`<a href="/billing/receipts/${grantId}" rel="noreferrer">Stripe’s receipt<span class="hidden"> of ${dayOf(at)}, ${timeOf(at)}</span></a>` : html`<code>${grantId}</code>`}</td>
 </tr>
 `,
 )}</tbody>

@@ -5,16 +5,16 @@ import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import type { Topups } from "../../topups/topups.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
 
-const sessionIds = /^cs_\w{1,250}$/;
+const grantIds = /^(cs|pi)_\w{1,250}$/;
 
-/** GET /billing/receipts/:session: leads the browser to Stripe's receipt of a top-up of this organization. */
+/** GET /billing/receipts/:grant: leads the browser to Stripe's receipt of a top-up of this organization. */
 export function sendToReceipt({ database, topups }: { database: Database; topups: Topups }) {
   return async ({ request, response, caller }: AccountRequest): Promise<void> => {
-    const session = request.params["session"];
-    if (typeof session !== "string" || !sessionIds.test(session)) throw new CallerError("not_found");
-    const isOwn = await orPostgresUnavailable(isTopupOf(database, caller.organizationId, session));
+    const grantId = request.params["grant"];
+    if (typeof grantId !== "string" || !grantIds.test(grantId)) throw new CallerError("not_found");
+    const isOwn = await orPostgresUnavailable(isTopupOf(database, caller.organizationId, grantId));
     if (!isOwn) throw new CallerError("not_found");
-    const { url } = await topups.findReceipt(session);
+    const { url } = await topups.findReceipt(grantId);
     response.writeHead(303, { Location: url }).end();
   };
 }

@@ -1,6 +1,6 @@
 import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import type { Organization } from "../../harness/processes/service.ts";
-import type { Session } from "../../harness/stubs/stripe-stub.ts";
+import type { Session } from "../../harness/stubs/stripe-objects.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";

@@ -115,10 +115,9 @@ test("a payment that the ledger refuses is not acknowledged: a grant id of anoth
     expect(await send(eventOf(stub.paid(full.organizationId, 1_000)))).toMatchObject(notCredited);
   });
   expect(counts).toEqual({ unusable: 2 });
-  const logged = () =>
-    service.apis.flatMap((api) => api.errors).map(({ sessionId, reason }) => ({ sessionId, reason }));
+  const logged = () => service.apis.flatMap((api) => api.errors).map(({ grantId, reason }) => ({ grantId, reason }));
   const reason = "This grant id was used for another organization.";
-  await expect.poll(logged).toContainEqual({ sessionId: taken.id, reason });
+  await expect.poll(logged).toContainEqual({ grantId: taken.id, reason });
   expect(await service.ledgerOf(organizationId)).toEqual([]);
 });
 

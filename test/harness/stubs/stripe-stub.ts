@@ -2,32 +2,11 @@ import { createHmac, randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { listen } from "./listen.ts";
+import { metadataIn, StripeCards } from "./stripe-cards.ts";
+import type { SeenCall, Session } from "./stripe-objects.ts";
 
 export const stripeKey = "sk_test_canary51Hx9secret";
 export const webhookSecret = "whsec_canary7Qsecret";
-
-/** The fields of a Checkout Session that the service reads. */
-export interface Session {
-  id: string;
-  object: "checkout.session";
-  url: string;
-  status: "open" | "complete";
-  payment_status: string;
-  amount_total: number;
-  currency: string;
-  created: number;
-  client_reference_id: string | null;
-  metadata: Record<string, string>;
-  payment_intent: string | null;
-}
-
-export interface SeenCall {
-  method: string;
-  path: string;
-  idempotencyKey: string | undefined;
-  /** The form's fields by their names, such as `line_items[0][quantity]`. */
-  fields: Record<string, string>;
-}
 
 /** A fault: what a call gets instead of its answer. */
 export type Fault = (response: ServerResponse) => void;
@@ -46,9 +25,13 @@ export class StripeStub {
   readonly keys = new Set([stripeKey]);
   /** Faults for the next calls, one each. */
   readonly faults: Fault[] = [];
+  /** What a call gets while Stripe is away: nothing is done for it. */
+  away: Fault | undefined;
+  /** Customers, their saved cards, and the payments with them. */
+  readonly cards = new StripeCards();
   readonly url: string;
   readonly close: () => Promise<void>;
-  readonly #answers = new Map<string, { body: string; answer: string }>();
+  readonly #answers = new Map<string, { body: string; status: number; answer: string }>();
 
   private constructor(listening: { url: string; close: () => Promise<void> }) {
     this.url = listening.url;
@@ -90,11 +73,13 @@ export class StripeStub {
     const fields = Object.fromEntries(new URLSearchParams(request.method === "POST" ? body : url.search));
     const call = { method: request.method ?? "", path: url.pathname, fields };
     this.calls.push({ ...call, idempotencyKey: typeof key === "string" ? key : undefined });
+    if (this.away) return this.away(response);
     const fault = this.faults.shift();
     const known = typeof key === "string" ? this.#answers.get(key) : undefined;
     if (known && known.body !== body) return refuse(response, 400, "idempotency_error", "Keys are for equal requests.");
-    const [status, answer] = known ? [200, known.answer] : this.#answer(request, call);
-    if (status === 200 && typeof key === "string") this.#answers.set(key, { body, answer });
+    const [status, answer] = known ? [known.status, known.answer] : this.#answer(request, call);
+    // The first answer is repeated, a decline too; not what was refused before it was begun.
+    if ((status === 200 || status === 402) && typeof key === "string") this.#answers.set(key, { body, status, answer });
     // As with the real Stripe, a lost answer does not undo the call.
     if (fault) return fault(response);
     response.writeHead(status, { "content-type": "application/json", "request-id": "req_stripe" }).end(answer);
@@ -106,21 +91,17 @@ export class StripeStub {
       return [401, errorBody("invalid_request_error", `Invalid API Key: ${given}`)];
     const asked = /^\/v1\/checkout\/sessions\/(\w+)$/.exec(path)?.[1];
     if (method === "GET" && asked !== undefined) return this.#one(asked, fields);
+    const ofCards = this.cards.answer({ method, path, fields });
+    if (ofCards) return ofCards;
     if (path !== "/v1/checkout/sessions") return [404, errorBody("invalid_request_error", "Unrecognized request URL")];
     if (method === "GET") return [200, JSON.stringify(this.#list(fields))];
-    const metadata = Object.fromEntries(
-      Object.entries(fields).flatMap(([name, value]) => {
-        const inner = /^metadata\[(\w+)\]$/.exec(name)?.[1];
-        return inner === undefined ? [] : [[inner, value]];
-      }),
-    );
-    const cents = Number(fields["line_items[0][price_data][unit_amount]"]);
-    const reference = fields.client_reference_id ?? null;
-    const session = {
+    const session: Session = {
       ...newSession(this.checkoutOrigin),
-      amount_total: cents,
-      client_reference_id: reference,
-      metadata,
+      mode: fields.mode === "setup" ? "setup" : "payment",
+      customer: fields.customer ?? null,
+      amount_total: Number(fields["line_items[0][price_data][unit_amount]"] ?? 0),
+      client_reference_id: fields.client_reference_id ?? null,
+      metadata: metadataIn(fields),
     };
     return [200, JSON.stringify(this.#keep(session))];
   }
@@ -176,6 +157,9 @@ function newSession(checkoutOrigin: string): Session {
     client_reference_id: null,
     metadata: {},
     payment_intent: null,
+    mode: "payment",
+    customer: null,
+    setup_intent: null,
   };
 }
 

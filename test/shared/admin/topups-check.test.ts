@@ -24,6 +24,7 @@ afterAll(async () => {
 
 const nothing = {
   sessions: 0,
+  automatic: 0,
   credited: 0,
   creditedMils: 0,
   repeated: 0,
@@ -64,6 +65,25 @@ test("a top-up that was refunded in full at Stripe is not credited, and earlier 
   expect(await service.ledgerOf(organizationId)).toMatchObject([{ mils: 10_000 }, { mils: 30_000 }]);
 });
 
+test("an automatic top-up that is missing here, as after a restore, is found at Stripe and credited once", async () => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  const metadata = { serpmill_organization: organizationId, serpmill_mils: "10000" };
+  const paymentId = newId("pay");
+  const kept = stub.cards.keepPaid(1_000, { ...metadata, serpmill_auto_topup: paymentId });
+  stub.cards.refunded.add(stub.cards.keepPaid(2_000, { ...metadata, serpmill_auto_topup: newId("pay") }).id);
+  // Of a Checkout Session, and of something else that the operator sells.
+  stub.cards.keepPaid(3_000, metadata);
+  stub.cards.keepPaid(4_000, {});
+  const counts = { ...nothing, days: 14, automatic: 2, refunded: 1 };
+  expect(await operator.run("credit", "topups-check")).toEqual({ ...counts, credited: 1, creditedMils: 10_000 });
+  expect(await operator.run("credit", "topups-check")).toEqual({ ...counts, repeated: 1 });
+  const { rows } = await service.database.query(
+    "select id, state, payment_intent_id as intent from auto_topup_payments",
+  );
+  expect(rows).toEqual([{ id: paymentId, state: "paid", intent: kept.id }]);
+  stub.cards.intents.length = 0;
+});
+
 test("every page of a long list is read, even if one has to be requested twice", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   for (let at = 0; at < 230; at += 1) stub.paid(organizationId, 100);
@@ -71,7 +91,7 @@ test("every page of a long list is read, even if one has to be requested twice",
   stub.faults.push(hangUp);
   const found = await operator.run("credit", "topups-check");
   expect(found).toMatchObject({ sessions: 230, credited: 230, creditedMils: 230_000 });
-  expect(stub.calls).toHaveLength(4);
+  expect(stub.calls.filter(({ path }) => path === "/v1/checkout/sessions")).toHaveLength(4);
 });
 
 test("a session that cannot be credited is logged, the others are credited, and the exit code is 1", async () => {
@@ -82,7 +102,7 @@ test("a session that cannot be credited is logged, the others are credited, and 
   const { exitCode, stdout, stderr } = await operator.try("credit", "topups-check");
   expect(exitCode).toBe(1);
   expect(readLine(stdout)).toMatchObject({ sessions: 3, credited: 2, notCredited: 1 });
-  expect(readLine(stderr)).toMatchObject({ sessionId: lost.id, outcome: "unknown_organization" });
+  expect(readLine(stderr)).toMatchObject({ grantId: lost.id, outcome: "unknown_organization" });
 });
 
 test("a session that the ledger refuses is logged with the reason, and the sessions after it are credited", async () => {
@@ -102,8 +122,8 @@ test("a session that the ledger refuses is logged with the reason, and the sessi
     .split("\n")
     .map((line) => JSON.parse(line));
   expect(logged).toMatchObject([
-    { sessionId: above.id, outcome: "unusable", reason: expect.stringContaining("A balance is at most") },
-    { sessionId: taken.id, outcome: "unusable", reason: "This grant id was used for another organization." },
+    { grantId: above.id, outcome: "unusable", reason: expect.stringContaining("A balance is at most") },
+    { grantId: taken.id, outcome: "unusable", reason: "This grant id was used for another organization." },
   ]);
 });
 
@@ -116,6 +136,6 @@ test("without a key, or if Stripe refuses it, a sentence says so without the key
   stub.faults.push(refusal(401, "invalid_request_error", `Invalid API Key provided: ${stripeKey}`));
   const refused = await operator.try("credit", "topups-check");
   expect(refused.exitCode).toBe(1);
-  expect(refused.stderr).toMatch(/^Stripe did not list its sessions: .*401/);
+  expect(refused.stderr).toMatch(/^Stripe did not list its payments: .*401/);
   expect(refused.stdout + refused.stderr).not.toContain("canary");
 });

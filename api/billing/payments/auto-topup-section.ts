@@ -1,0 +1,94 @@
+import type { AutoTopup, AutoTopupTerms, SavedCard } from "../../../shared/auto-topups/auto-topup.ts";
+import { problemOf, type SentForm, textField } from "../../pages/form-fields.ts";
+import { amount, dateOf, dollars, timeOf } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
+import { organizationField } from "../frame/organization-field.ts";
+import { amountChoices } from "../overview/add-credit-section.ts";
+import { pauseMessages } from "./auto-topup-messages.ts";
+
+/** Where the forms of this section go. */
+export const autoTopupPaths = {
+  set: "/billing/auto-topup",
+  off: "/billing/auto-topup/off",
+  card: "/billing/auto-topup/card",
+  removeCard: "/billing/auto-topup/card/remove",
+};
+
+interface Shown {
+  organizationId: string;
+  /** Undefined for a payer who never began to save a card. */
+  autoTopup: AutoTopup | undefined;
+  /** The amounts on offer. */
+  offeredMils: readonly number[];
+  sent: SentForm;
+}
+
+/** Automatic top-up: the saved card, when and how much, and whether it is on. */
+export function autoTopupSection(shown: Shown): Html {
+  const { organizationId, autoTopup } = shown;
+  return html`<section id="auto-topup" class="setting" aria-labelledby="auto-topup-title">
+<h2 id="auto-topup-title">Automatic top-up</h2>
+${state(autoTopup)}
+${
+  autoTopup?.card
+    ? html`${cardLine(autoTopup.card, organizationId)}
+${termsForm(shown)}`
+    : firstCard(organizationId)
+}
+</section>`;
+}
+
+function state(autoTopup: AutoTopup | undefined): Html {
+  if (!autoTopup?.isOn || !autoTopup.terms)
+    return html`<p>Off. When it is on, your card is charged by itself while the balance is below an amount that you set.</p>`;
+  const { terms, paused, monthMils } = autoTopup;
+  if (paused)
+    return html`<div class="notice warning"><p><strong>Paused since ${dateOf(paused.at)}, ${timeOf(paused.at)} UTC.</strong> ${pauseMessages[paused.reason]} Nothing is charged meanwhile.</p></div>`;
+  const isFull = monthMils + terms.amountMils > terms.ceilingMils;
+  return html`<p>On. When the balance falls below ${amount(terms.thresholdMils)}, your card is charged ${amount(terms.amountMils)}. This month: ${amount(monthMils)} of at most ${amount(terms.ceilingMils)}.</p>
+${isFull && html`<p class="notice warning">This month has no room for another ${amount(terms.amountMils)}. Raise the ceiling, or add credit by hand.</p>`}`;
+}
+
+function firstCard(organizationId: string): Html {
+  return html`<form method="post" action="${autoTopupPaths.card}">${organizationField(organizationId)}
+<button>Save a card</button>
+<p class="aside">You enter it on Stripe’s page. Nothing is charged, and automatic top-up stays off until you switch it on here.</p></form>`;
+}
+
+function cardLine({ brand, last4, expires }: SavedCard, organizationId: string): Html {
+  return html`<p>Card: <strong>${brand} ···· ${last4}</strong>, expires ${expires}.</p>
+<div class="row">
+<form method="post" action="${autoTopupPaths.card}">${organizationField(organizationId)}<button class="plain">Save another card</button></form>
+<form method="post" action="${autoTopupPaths.removeCard}">${organizationField(organizationId)}<button class="danger">Remove the card</button></form>
+</div>`;
+}
+
+function termsForm({ organizationId, autoTopup, offeredMils, sent }: Shown): Html {
+  const terms = autoTopup?.terms;
+  const isActive = autoTopup?.isOn === true && !autoTopup.paused;
+  const chosenMils = Number(sent.values.get("mils") ?? terms?.amountMils ?? offeredMils[0]);
+  const inDollars = (mils: number | undefined) => (mils === undefined ? "" : dollars(mils).slice(1));
+  const field = (name: string, label: string, mils: number | undefined) =>
+    textField(sent, {
+      name,
+      label,
+      hint: "In dollars.",
+      value: inDollars(mils),
+      attributes: html` inputmode="decimal" size="12" required`,
+    });
+  return html`<form class="form" method="post" action="${autoTopupPaths.set}">
+${organizationField(organizationId)}
+${field("threshold", "When the balance falls below", terms?.thresholdMils)}
+<div class="top-up">${amountChoices("Add", choices(offeredMils, terms), chosenMils)}
+${problemOf(sent.problems, "mils")}</div>
+${field("ceiling", "At most a calendar month (UTC)", terms?.ceilingMils)}
+<p class="aside">You allow us to charge this card without asking each time, until you switch it off. What you pay by hand does not count towards the ceiling.</p>
+<button>${isActive ? "Save changes" : "Switch on"}</button>
+</form>
+${autoTopup?.isOn === true && html`<form method="post" action="${autoTopupPaths.off}">${organizationField(organizationId)}<button class="plain">Switch off</button></form>`}`;
+}
+
+/** The amounts on offer, and the one that the payer chose while it was. */
+export function choices(offeredMils: readonly number[], terms: AutoTopupTerms | undefined): number[] {
+  return [...new Set([...offeredMils, ...(terms ? [terms.amountMils] : [])])].toSorted((a, b) => a - b);
+}

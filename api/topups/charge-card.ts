@@ -1,0 +1,140 @@
+import type { Stripe } from "stripe";
+import { z } from "zod";
+import type { FailureReason } from "../../shared/auto-topups/auto-topup.ts";
+import { paymentIdOf, paymentMetadata } from "../../shared/auto-topups/credit-payment-intent.ts";
+import type { Failure } from "../../shared/auto-topups/payment-failures.ts";
+import type { ClaimedPayment } from "../../shared/auto-topups/payments.ts";
+import { milsPerCent } from "../../shared/topups/credit-payment.ts";
+import { stripeErrorFields } from "../../shared/topups/stripe.ts";
+
+/** The calls to Stripe for one payment of an automatic top-up, and what their answers mean. */
+
+// A bank may take long to answer. The next attempt is ours: it first looks whether this one was made.
+const callOptions = { timeout: 30_000, maxNetworkRetries: 0 };
+/** The clocks of Stripe and Postgres may differ by so much. */
+const clockSkewSeconds = 3_600;
+const intentsMax = 100;
+
+/**
+ * What Stripe says about a payment.
+ * - `paid`: with the PaymentIntent; `refunded`: it was paid, and the operator has paid it back since.
+ * - `declined`: not charged, and it never will be.
+ * - `absent`: Stripe knows of no such payment.
+ * - `unknown`: no answer, or one that does not say whether the card was charged, or the bank has not decided yet.
+ */
+export type ChargeAnswer =
+  | { answer: "paid"; intent: unknown }
+  | { answer: "refunded"; paymentIntentId: string }
+  | ({ answer: "declined" } & Failure)
+  | { answer: "absent" }
+  | { answer: "unknown"; logFields: object };
+
+/** Charges the card. Stripe makes one payment for all calls with the same payment, for at least 24 hours. */
+export async function chargeCard(stripe: Stripe, payment: ClaimedPayment): Promise<ChargeAnswer> {
+  try {
+    return answerOf(
+      await stripe.paymentIntents.create(
+        {
+          amount: payment.mils / milsPerCent,
+          currency: "usd",
+          customer: payment.customerId,
+          payment_method: payment.paymentMethodId,
+          allowed_payment_method_types: ["card"],
+          confirm: true,
+          // The payer is not there, so Stripe declines what would need them, and never waits for them.
+          off_session: true,
+          description: `${payment.mils} credits, automatic top-up`,
+          metadata: paymentMetadata(payment),
+        },
+        { ...callOptions, idempotencyKey: payment.paymentId },
+      ),
+    );
+  } catch (error) {
+    return answerOfError(error);
+  }
+}
+
+/**
+ * Asks Stripe what became of a payment that may have been made. It does not call with the Idempotency-Key for it: Stripe forgets
+ * keys, repeats an error 500 under one, and would charge a card that was not charged yet.
+ */
+export async function findCharge(stripe: Stripe, payment: ClaimedPayment): Promise<ChargeAnswer> {
+  try {
+    const since = Math.floor(payment.askedAt.getTime() / 1_000) - clockSkewSeconds;
+    const { data } = await stripe.paymentIntents.list(
+      {
+        customer: payment.customerId,
+        created: { gte: since },
+        limit: intentsMax,
+        expand: ["data.latest_charge"],
+      },
+      callOptions,
+    );
+    const intent = data.find((listed) => paymentIdOf(listed) === payment.paymentId);
+    return intent ? answerOf(intent) : { answer: "absent" };
+  } catch (error) {
+    const logFields = stripeErrorFields(error);
+    // A customer that was deleted at Stripe takes no payments any more.
+    return logFields.code === "resource_missing" ? { answer: "absent" } : { answer: "unknown", logFields };
+  }
+}
+
+const decline = z.object({ code: z.string().nullish(), decline_code: z.string().nullish() });
+const anyIntent = z.object({
+  id: z.string(),
+  status: z.string(),
+  last_payment_error: decline.nullish(),
+  latest_charge: z.union([z.string(), z.object({ refunded: z.boolean() })]).nullish(),
+});
+
+function answerOf(intent: unknown): ChargeAnswer {
+  const { id, status, last_payment_error: error, latest_charge: charge } = anyIntent.parse(intent);
+  if (status === "succeeded" && typeof charge === "object" && charge?.refunded)
+    return { answer: "refunded", paymentIntentId: id };
+  if (status === "succeeded") return { answer: "paid", intent };
+  if (status === "processing") return { answer: "unknown", logFields: { paymentIntentId: id, status } };
+  // It waits for another card or for the payer, who never see it. Without them Stripe does not charge it.
+  const waiting = status === "requires_action" ? { code: "authentication_required" } : (error ?? {});
+  return { answer: "declined", ...failureOf(waiting), paymentIntentId: id };
+}
+
+const cardError = decline.extend({
+  type: z.literal("StripeCardError"),
+  payment_intent: z.object({ id: z.string() }).optional(),
+});
+
+function answerOfError(error: unknown): ChargeAnswer {
+  const declined = cardError.safeParse(error).data;
+  if (declined) return { answer: "declined", ...failureOf(declined), paymentIntentId: declined.payment_intent?.id };
+  const logFields = stripeErrorFields(error);
+  const { statusCode, code, type } = logFields;
+  const isRefused = (statusCode === 400 || statusCode === 404) && type === "StripeInvalidRequestError";
+  if (!isRefused) return { answer: "unknown", logFields };
+  // Removed at Stripe, such as by the operator. Anything else is wrong with the request, and no repeat helps.
+  const reason = code === "resource_missing" || code?.startsWith("payment_method") ? "card_unusable" : "refused";
+  return { answer: "declined", reason, isFinal: true, paymentIntentId: undefined };
+}
+
+const reasonsOfCodes: Record<string, FailureReason> = {
+  insufficient_funds: "insufficient_funds",
+  expired_card: "expired_card",
+  authentication_required: "authentication_required",
+};
+/** Banks decline these for ever, and card networks want no further attempts. */
+const finalCodes = new Set([
+  "expired_card",
+  "lost_card",
+  "stolen_card",
+  "pickup_card",
+  "restricted_card",
+  "invalid_account",
+  "revocation_of_authorization",
+  "revocation_of_all_authorizations",
+  "stop_payment_order",
+]);
+
+function failureOf({ code, decline_code: declineCode }: z.infer<typeof decline>) {
+  const codes = [declineCode ?? "", code ?? ""];
+  const reason = codes.flatMap((each) => reasonsOfCodes[each] ?? [])[0] ?? "card_declined";
+  return { reason, isFinal: codes.some((each) => finalCodes.has(each)) };
+}

@@ -1,0 +1,159 @@
+import type { Stripe } from "stripe";
+import { z } from "zod";
+import { keepCustomer, readAutoTopup } from "../../shared/auto-topups/auto-topup.ts";
+import { saveCard } from "../../shared/auto-topups/recorded-changes.ts";
+import type { Context } from "../../shared/context.ts";
+import { inTransaction } from "../../shared/database/transaction.ts";
+import { newId } from "../../shared/ids.ts";
+import { organizationOf, ownerMetadata } from "../../shared/topups/checkout.ts";
+import { stripeErrorFields } from "../../shared/topups/stripe.ts";
+import { unavailable } from "../errors.ts";
+
+/**
+ * Saves a payer's card for automatic top-ups: a Checkout Session in the mode `setup`, in which the payer also agrees that the card is
+ * charged without them. Only Stripe sees the number. The card arrives with the webhook, as credit does.
+ */
+
+const retryAfterMs = 5_000;
+
+const createdSession = z.object({ id: z.string(), url: z.url() });
+
+/** Who saves a card, and where the browser returns to: with `?done=card_saved`, which proves nothing, or `?done=card_cancelled`. */
+export interface CardHolder {
+  organizationId: string;
+  organizationName: string;
+  returnUrl: string;
+}
+
+/** @returns the page of Stripe where the person enters the card. @throws {CallerError} `unavailable` if Stripe is down or refuses. */
+export async function beginCard(
+  { config, database, log, metrics }: Pick<Context, "config" | "database" | "log" | "metrics">,
+  stripe: Stripe,
+  holder: CardHolder,
+): Promise<{ url: string }> {
+  const { organizationId } = holder;
+  const failed = (logFields: object, message: string) => {
+    metrics.topups.inc({ outcome: "not_begun" });
+    log.error({ organizationId, ...logFields }, message);
+    return unavailable("card_unavailable", retryAfterMs);
+  };
+  const known = await readAutoTopup(database, organizationId);
+  const begun = async () => {
+    const customerId = known?.customerId ?? (await createCustomer(stripe, database, holder));
+    return createSession(stripe, customerId, holder);
+  };
+  const { id: sessionId, url } = await begun().catch((error: unknown) => {
+    const fields = stripeErrorFields(error);
+    if (fields.type === undefined) throw error;
+    throw failed(fields, "Stripe did not begin to save a card");
+  });
+  const { origin } = new URL(url);
+  if (origin !== config.STRIPE_CHECKOUT_ORIGIN)
+    throw failed({ sessionId, origin }, "Stripe's page has another origin: set STRIPE_CHECKOUT_ORIGIN to it");
+  log.info({ organizationId, sessionId }, "card begun");
+  return { url };
+}
+
+/** A customer that a second click made meanwhile is used instead of this one, which stays empty. */
+async function createCustomer(stripe: Stripe, database: Context["database"], holder: CardHolder): Promise<string> {
+  const { organizationId, organizationName: name } = holder;
+  const created = await stripe.customers.create(
+    { name, metadata: ownerMetadata(organizationId) },
+    { idempotencyKey: newId("topup") },
+  );
+  return keepCustomer(database, organizationId, created.id);
+}
+
+async function createSession(stripe: Stripe, customer: string, { organizationId, returnUrl }: CardHolder) {
+  const metadata = ownerMetadata(organizationId);
+  return createdSession.parse(
+    await stripe.checkout.sessions.create(
+      {
+        mode: "setup",
+        customer,
+        client_reference_id: organizationId,
+        metadata,
+        setup_intent_data: { metadata },
+        // Other methods are paid days later, or not at all.
+        allowed_payment_method_types: ["card"],
+        success_url: `${returnUrl}?done=card_saved`,
+        cancel_url: `${returnUrl}?done=card_cancelled`,
+      },
+      { idempotencyKey: newId("topup") },
+    ),
+  );
+}
+
+const setupSession = z.object({
+  id: z.string(),
+  mode: z.literal("setup"),
+  status: z.literal("complete"),
+  customer: z.string(),
+  setup_intent: z.string(),
+});
+const setupIntent = z.object({
+  status: z.literal("succeeded"),
+  payment_method: z.object({
+    id: z.string().regex(/^pm_\w{1,250}$/),
+    // Null once it was deleted. Then an event that Stripe repeats must not bring it back.
+    customer: z.string().nullable(),
+    card: z.object({
+      brand: z.string().max(50),
+      last4: z.string().regex(/^\d{4}$/),
+      exp_month: z.int(),
+      exp_year: z.int(),
+    }),
+  }),
+});
+
+/** Whether a session is one in which a card was saved, ours or not. */
+export const isCardSession = (session: unknown) => setupSession.safeParse(session).success;
+
+/**
+ * Saves the card of a completed session of ours, as often as its event arrives.
+ * @returns the outcome, which is a label of the metric `topups_total`: `card_saved`, or `ignored` for a card that was removed since, or is not ours.
+ * @throws {CallerError} `unavailable` if Stripe does not say which card it is; then it repeats the event.
+ */
+export async function saveCardOfSession(
+  { database, log, metrics }: Pick<Context, "database" | "log" | "metrics">,
+  stripe: Stripe,
+  session: unknown,
+  { eventId, requestId }: { eventId: string; requestId: string },
+): Promise<"card_saved" | "ignored"> {
+  const organizationId = organizationOf(session);
+  const { customer: customerId, setup_intent: intentId, id: sessionId } = setupSession.parse(session);
+  const found = organizationId === undefined ? undefined : await findCard(stripe, intentId, { log, sessionId });
+  const isSaved =
+    organizationId !== undefined &&
+    found?.customer === customerId &&
+    (await inTransaction(database, (transaction) =>
+      saveCard(
+        transaction,
+        { actor: { kind: "stripe", eventId }, organizationId, requestId },
+        { customerId, card: found.card },
+      ),
+    ));
+  const outcome = isSaved ? "card_saved" : "ignored";
+  metrics.topups.inc({ outcome });
+  if (isSaved) log.info({ organizationId, sessionId }, "card saved");
+  return outcome;
+}
+
+/** The card that was saved, and the customer it belongs to now; undefined if it is no card. */
+async function findCard(
+  stripe: Stripe,
+  intentId: string,
+  { log, sessionId }: { log: Context["log"]; sessionId: string },
+) {
+  const intent = await stripe.setupIntents
+    .retrieve(intentId, { expand: ["payment_method"] })
+    .catch((error: unknown) => {
+      log.error({ sessionId, ...stripeErrorFields(error) }, "Stripe did not say which card was saved");
+      throw unavailable("card_unavailable", retryAfterMs);
+    });
+  const read = setupIntent.safeParse(intent);
+  if (!read.success) return undefined;
+  const { id: paymentMethodId, customer, card } = read.data.payment_method;
+  const { brand, last4, exp_month: month, exp_year: year } = card;
+  return { customer, card: { paymentMethodId, brand, last4, expires: `${month}/${year}` } };
+}

@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { freePort } from "../../../shared/local/ports.ts";
+import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { withoutChromium } from "../../harness/clients/chromium.ts";
+import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
+import { payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { eventOf, hangUp, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+
+/** What a payer sets on the page of payments: the card, when and how much, on and off. */
+
+let stub: StripeStub;
+let service: Service;
+let url: string;
+beforeAll(async () => {
+  const port = String(await freePort());
+  url = `http://127.0.0.1:${port}`;
+  stub = await StripeStub.start();
+  service = await Service.start({ workers: 0, environment: { ...stub.environment, API_PORT: port, PUBLIC_URL: url } });
+});
+beforeEach(() => {
+  stub.away = undefined;
+});
+afterAll(async () => {
+  await service.stop();
+  await stub.close();
+});
+
+/** Waits until Stripe has only these cards of a customer. */
+const untilAttached = (customer: string, last4s: string[]) =>
+  service.until(
+    async () =>
+      JSON.stringify(stub.cards.attachedTo(customer).map(({ card }) => card.last4)) === JSON.stringify(last4s),
+  );
+
+test("a payer sees the saved card by brand and last digits, and nothing is on before the payer says so", async () => {
+  const payer = await payerWithCard(service, stub, { creditMils: 0 });
+  const page = await payer.page();
+  expect(page).toContain("visa ···· 4242</strong>, expires 4/2030");
+  expect(page).toContain("<p>Off. When it is on");
+  expect(stub.calls.findLast(({ path }) => path === "/v1/checkout/sessions")?.fields).toMatchObject({
+    mode: "setup",
+    customer: payer.customer,
+    "allowed_payment_method_types[0]": "card",
+    "metadata[serpmill_organization]": payer.organizationId,
+    "setup_intent_data[metadata][serpmill_organization]": payer.organizationId,
+    success_url: `${url}/billing/payments?done=card_saved`,
+    cancel_url: `${url}/billing/payments?done=card_cancelled`,
+  });
+  await payer.switchOn({ threshold: "$7.5" });
+  await service.until(async () => (await topupsOf(service, payer.organizationId)).length === 1);
+  await payer.send("/off");
+  expect(await payer.page()).toContain('value="7.50"');
+  expect(payer.chargedAtStripe()).toEqual([10]);
+});
+
+test("another card replaces the first one, which Stripe deletes; both belong to one customer", async () => {
+  const payer = await payerWithCard(service, stub);
+  const { session } = await payer.enterCard({ brand: "mastercard", last4: "4444" });
+  expect(session.customer).toBe(payer.customer);
+  expect(await payer.page()).toContain("mastercard ···· 4444");
+  await untilAttached(payer.customer, ["4444"]);
+});
+
+test("a removed card is deleted at Stripe, also if that is away at first, and a repeated event does not bring it back", async () => {
+  const payer = await payerWithCard(service, stub);
+  const { session } = await payer.enterCard({ last4: "1881" });
+  await untilAttached(payer.customer, ["1881"]);
+  stub.away = hangUp;
+  expect((await payer.send("/card/remove")).headers.get("location")).toBe("/billing/payments?done=card_removed");
+  await service.until(async () => {
+    const { rows } = await service.database.query("select from stripe_deletions where attempts > 0");
+    return rows.length === 1;
+  });
+  stub.away = undefined;
+  await service.database.query("update stripe_deletions set next_attempt_at = now()");
+  await untilAttached(payer.customer, []);
+  expect(await sendEvent(service, eventOf(session))).toMatchObject(acknowledged);
+  expect(await payer.page()).toContain("Save a card");
+  const left = await service.database.query("select from stripe_deletions");
+  expect(left.rows).toEqual([]);
+});
+
+test("while Stripe is away, saving a card says that nothing was charged; its event is sent again", async () => {
+  const payer = await payerWithCard(service, stub);
+  stub.away = hangUp;
+  const { status, text } = await payer.send("/card");
+  expect([status, text]).toEqual([503, expect.stringContaining("Nothing was charged")]);
+  stub.away = undefined;
+  await payer.send("/card");
+  const begun = stub.sessions.at(-1);
+  const event = begun && eventOf(stub.cards.enter(begun, { last4: "0005" }));
+  stub.away = hangUp;
+  expect((await sendEvent(service, event)).status).toBe(503);
+  stub.away = undefined;
+  for (let count = 0; count < 2; count += 1) expect(await sendEvent(service, event)).toMatchObject(acknowledged);
+  expect(await payer.page()).toContain("···· 0005");
+});
+
+test("the card of another customer, and of an organization that is unknown, is not saved", async () => {
+  const [payer, other] = [await payerWithCard(service, stub), await payerWithCard(service, stub)];
+  const { session } = await other.enterCard({ last4: "9999" });
+  for (const organization of [payer.organizationId, "org_unknown"]) {
+    const metadata = { serpmill_organization: organization };
+    expect(await sendEvent(service, eventOf({ ...session, metadata }))).toMatchObject(acknowledged);
+  }
+  expect(await payer.page()).toContain("···· 4242");
+});
+
+test.each([
+  { title: "a threshold of nothing", fields: { threshold: "0" }, says: "Expected an amount above zero" },
+  { title: "an amount that is not on offer", fields: { mils: "7000" }, says: "Choose one of these amounts." },
+  { title: "a ceiling below the amount", fields: { ceiling: "9.99" }, says: "at least the amount that is added" },
+  { title: "no number", fields: { ceiling: '"><script>' }, says: "&quot;&gt;&lt;script&gt;" },
+])("$title is refused, and nothing is switched on", async ({ fields, says }) => {
+  const payer = await payerWithCard(service, stub);
+  const { status, text } = await payer.send("", { threshold: "5", mils: "10000", ceiling: "50", ...fields });
+  expect([status, text]).toEqual([400, expect.stringContaining(says)]);
+  expect(await payer.page()).toContain("<p>Off. When it is on");
+});
+
+test("without a card nothing is switched on, and where Stripe is not configured the page has nothing of it", async () => {
+  const { organizationId, token } = await service.organization();
+  await service.startApi({ API_PORT: "0", STRIPE_SECRET_KEY: "", STRIPE_WEBHOOK_SECRET: "" });
+  for (const [api, location, status] of [
+    [0, "/billing/payments?done=no_card", 303],
+    [service.apis.length - 1, null, 404],
+  ] as const) {
+    const person = new PageVisitor(service);
+    person.api = api;
+    await forgetSignIns(service);
+    await person.signIn(token);
+    const form = { organization: organizationId, threshold: "5", mils: "10000", ceiling: "50" };
+    const answer = await person.post("/billing/auto-topup", form);
+    expect([answer.status, answer.headers.get("location")]).toEqual([status, location]);
+    const { text } = await person.get("/billing/payments");
+    expect(text.includes("Automatic top-up")).toBe(status === 303);
+  }
+});
+
+describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
+  test("every state of the page has no barrier at 320 pixels, in light and dark", async () => {
+    const paused = await payerWithCard(service, stub);
+    stub.cards.bank.push({ code: "expired_card" });
+    await paused.switchOn();
+    await service.until(async () => (await paused.page()).includes("Paused since"));
+    const on = await payerWithCard(service, stub, { creditMils: 50_000 });
+    await on.switchOn();
+    const states = {
+      "Save a card": await service.organization(),
+      "Switch on": await payerWithCard(service, stub),
+      "Switch off": on,
+      "Remove the card": paused,
+    };
+    const browser = await openBrowser();
+    for (const dark of [false, true])
+      for (const [button, { token }] of Object.entries(states)) {
+        await forgetSignIns(service);
+        const { context, page, complaints } = await visitor(browser, [url], { width: 320, dark });
+        await page.goto(`${url}/billing/payments`);
+        await page.getByLabel("Token").fill(token);
+        await page.getByRole("button", { name: "Sign in" }).click();
+        await page.getByRole("button", { name: button, exact: true }).waitFor();
+        expect(await axeFindings(page)).toEqual([]);
+        expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(320);
+        expect(complaints).toEqual([]);
+        await context.close();
+      }
+    await browser.close();
+  });
+});

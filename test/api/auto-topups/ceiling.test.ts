@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { eraseFromPostgres } from "../../../shared/erasure/erase-organization.ts";
+import { exportOrganization } from "../../../shared/erasure/export-organization.ts";
+import { beginPayment, claimPayments } from "../../../shared/auto-topups/payments.ts";
+import { saveCard, switchOn } from "../../../shared/auto-topups/recorded-changes.ts";
+import { keepCustomer } from "../../../shared/auto-topups/auto-topup.ts";
+import { inTransaction } from "../../../shared/database/transaction.ts";
+import { newId } from "../../../shared/ids.ts";
+import { topUp } from "../../../shared/credits/topup.ts";
+import { paymentsOf } from "../../harness/fixtures/auto-topup-payer.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+
+/** What Postgres decides about automatic top-ups, however many processes ask it at once. No process runs here. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 0 });
+});
+afterAll(() => service.stop());
+
+const actor = { kind: "stripe", eventId: "evt_test" } as const;
+const usual = { thresholdMils: 1_000_000, amountMils: 10_000, ceilingMils: 50_000 };
+
+async function payer(terms = usual) {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  const customerId = await keepCustomer(service.database, organizationId, `cus_${newId("org").slice(4)}`);
+  const card = { paymentMethodId: `pm_${newId("org").slice(4)}`, brand: "visa", last4: "4242", expires: "4/2030" };
+  await inTransaction(service.database, async (transaction) => {
+    await saveCard(transaction, { actor, organizationId, requestId: "req" }, { customerId, card });
+    await switchOn(transaction, { actor, organizationId }, terms);
+  });
+  return { organizationId, customerId, card };
+}
+
+/** Credits a payment as the process does that Stripe answered. */
+async function pay(organizationId: string, paymentId: string, mils = 10_000, at = new Date()): Promise<void> {
+  const intent = `pi_${paymentId.slice(4)}`;
+  await inTransaction(service.database, async (transaction) => {
+    await topUp(transaction, { organizationId, grantId: intent, mils });
+    await transaction.query("select pay_auto_topup($1, $2, $3, $4, $5)", [organizationId, paymentId, intent, mils, at]);
+  });
+}
+
+test("of many processes that begin a payment at once one does, and a month never has more than the ceiling", async () => {
+  const { organizationId } = await payer();
+  const begun: string[] = [];
+  for (let round = 0; round < 8; round += 1) {
+    const made = await Promise.all(Array.from({ length: 10 }, () => beginPayment(service.database, organizationId)));
+    const payments = made.filter((payment) => payment !== undefined);
+    expect(payments).toHaveLength(round < 5 ? 1 : 0);
+    for (const { paymentId } of payments) {
+      begun.push(paymentId);
+      await pay(organizationId, paymentId);
+    }
+  }
+  expect(begun).toHaveLength(5);
+});
+
+test("a new month in UTC has its room again, whatever the time zone of the session", async () => {
+  const { organizationId } = await payer({ ...usual, ceilingMils: 10_000 });
+  const first = await beginPayment(service.database, organizationId);
+  await pay(organizationId, first?.paymentId ?? "");
+  expect(await beginPayment(service.database, organizationId)).toBeUndefined();
+  for (const zone of ["Pacific/Kiritimati", "Pacific/Pago_Pago", "UTC"]) {
+    const next = await asOwner(service.databaseUrl, async (owner) => {
+      await owner.query(`set time zone '${zone}'`);
+      await owner.query("update auto_topups set next_payment_at = now() where organization_id = $1", [organizationId]);
+      await owner.query("select * from begin_auto_topup($1, $2, 100)", [organizationId, newId("pay")]);
+      const { rows } = await owner.query("select next_payment_at from auto_topups where organization_id = $1", [
+        organizationId,
+      ]);
+      return rows[0].next_payment_at;
+    });
+    const now = new Date();
+    expect(next).toEqual(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)));
+  }
+  await asOwner(service.databaseUrl, async (owner) => {
+    const values = [organizationId];
+    await owner.query(
+      `update auto_topup_payments set asked_at = date_trunc('month', now() at time zone 'UTC') at time zone 'UTC' - interval '1 ms'
+       where organization_id = $1`,
+      values,
+    );
+    await owner.query("update auto_topups set next_payment_at = now() where organization_id = $1", values);
+  });
+  expect(await beginPayment(service.database, organizationId)).toMatchObject({ mils: 10_000 });
+});
+
+test("an open payment that is due goes to one of many processes, and a suspended payer is not charged", async () => {
+  const { organizationId } = await payer();
+  const begun = await beginPayment(service.database, organizationId);
+  await asOwner(service.databaseUrl, async (owner) => {
+    await owner.query("update auto_topup_payments set next_attempt_at = now() where organization_id = $1", [
+      organizationId,
+    ]);
+    await owner.query("update organizations set suspended_at = now() where id = $1", [organizationId]);
+  });
+  const claims = await Promise.all(Array.from({ length: 10 }, () => claimPayments(service.database, 10)));
+  expect(claims.flat()).toMatchObject([{ paymentId: begun?.paymentId, attempts: 2, mayCharge: false }]);
+});
+
+test("a payment that only Stripe knows is credited, and its month counts it", async () => {
+  const { organizationId } = await payer({ ...usual, ceilingMils: 15_000 });
+  const paymentId = newId("pay");
+  for (let count = 0; count < 2; count += 1) await pay(organizationId, paymentId);
+  expect(await paymentsOf(service, organizationId)).toMatchObject([{ id: paymentId, state: "paid", mils: 10_000 }]);
+  expect(await beginPayment(service.database, organizationId)).toBeUndefined();
+});
+
+test("the export has settings and payments, and the erasure deletes them and has Stripe delete the customer", async () => {
+  const { organizationId, customerId, card } = await payer();
+  const begun = await beginPayment(service.database, organizationId);
+  const lines = [];
+  for await (const line of exportOrganization(service, organizationId)) lines.push(line);
+  expect(lines.filter(({ kind }) => kind.startsWith("auto_topup"))).toMatchObject([
+    { kind: "auto_topup", customerId, card, terms: usual, isOn: true },
+    { kind: "auto_topup_payment", paymentId: begun?.paymentId, state: "open", paymentMethodId: card.paymentMethodId },
+  ]);
+
+  await service.database.query("update organizations set suspended_at = now() where id = $1", [organizationId]);
+  await service.database.query("update tokens set revoked_at = now() where organization_id = $1", [organizationId]);
+  const operator = { kind: "operator", name: "ada", host: "here" } as const;
+  for (let count = 0; count < 2; count += 1)
+    expect(await eraseFromPostgres(service.database, operator, organizationId)).toEqual({ balanceMils: 0 });
+  expect(await paymentsOf(service, organizationId)).toEqual([]);
+  const { rows } = await service.database.query("select from auto_topups where organization_id = $1", [organizationId]);
+  expect(rows).toEqual([]);
+  const deletions = await service.database.query("select stripe_id from stripe_deletions");
+  expect(deletions.rows).toEqual([{ stripe_id: customerId }]);
+});
+
+test.each([
+  "update auto_topup_payments set mils = 1",
+  "delete from auto_topup_payments",
+  "insert into auto_topup_payments (id, organization_id, mils) values ('x', 'x', 1)",
+  "delete from auto_topups",
+])("a process may not run: %s", async (statement) => {
+  await expect(service.database.query(statement)).rejects.toThrow(/permission denied/);
+});

@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readAudit } from "../../../shared/audit/read-audit.ts";
+import {
+  endPauses,
+  paymentsOf,
+  payerWithCard,
+  payerWithWebhook,
+  topupsOf,
+} from "../../harness/fixtures/auto-topup-payer.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { StripeStub } from "../../harness/stubs/stripe-stub.ts";
+
+/** Cards that are declined: attempts come to an end, and the payer learns why. */
+
+let stub: StripeStub;
+let service: Service;
+beforeAll(async () => {
+  stub = await StripeStub.start();
+  service = await Service.start({ environment: { ...stub.environment, WEBHOOK_TARGETS: "any" } });
+});
+afterAll(async () => {
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+  await service.stop();
+  await stub.close();
+});
+
+/** Waits until so many payments of an organization have ended without success. */
+const untilFailed = (organizationId: string, count: number) =>
+  service.until(
+    async () => (await paymentsOf(service, organizationId)).filter(({ state }) => state === "failed").length === count,
+  );
+
+/** Hours until the next payment may begin. */
+async function hoursToNext(organizationId: string): Promise<number> {
+  const { rows } = await service.database.query(
+    "select round(extract(epoch from next_payment_at - now()) / 3600)::integer as hours from auto_topups where organization_id = $1",
+    [organizationId],
+  );
+  return rows[0].hours;
+}
+
+test("a declined card is tried four times with growing pauses, then the page and the webhook say that it is paused", async () => {
+  const payer = await payerWithWebhook(service, stub);
+  const { organizationId } = payer;
+  const declined = { code: "card_declined", decline_code: "insufficient_funds" };
+  stub.cards.bank.push(declined, declined, declined, declined);
+  await payer.switchOn();
+  const hours = [];
+  for (let count = 1; count <= 3; count += 1) {
+    await untilFailed(organizationId, count);
+    hours.push(await hoursToNext(organizationId));
+    expect(await payer.page()).not.toContain("Paused");
+    await endPauses(service, organizationId);
+  }
+  await untilFailed(organizationId, 4);
+  expect(hours).toEqual([1, 6, 24]);
+  expect(await payer.event()).toEqual({
+    type: "auto_topup.paused",
+    timestamp: expect.any(String),
+    data: {
+      organizationId,
+      reason: "insufficient_funds",
+      amountMils: 10_000,
+      topupUrl: "https://serp.example/billing",
+    },
+  });
+  const page = await payer.page();
+  expect(page).toContain("Paused since");
+  expect(page).toContain("Your card has too little money.");
+
+  // However long it stays paused, nothing more is tried: another payer's payment comes and goes meanwhile.
+  await endPauses(service, organizationId);
+  const other = await payerWithCard(service, stub);
+  await other.switchOn();
+  await service.until(async () => (await topupsOf(service, other.organizationId)).length === 1);
+  expect(await paymentsOf(service, organizationId)).toHaveLength(4);
+
+  const entries = await readAudit(service.database, { organizationId, limit: 100 });
+  const failed = entries.filter(({ actorKind }) => actorKind === "service");
+  expect(failed.map(({ action, after }) => [action, after?.["reason"]])).toEqual([
+    ...Array.from({ length: 4 }, () => ["auto_topup.failed", "insufficient_funds"]),
+    ["auto_topup.paused", "insufficient_funds"],
+  ]);
+
+  // Another card ends the pause.
+  await payer.enterCard({ brand: "mastercard", last4: "4444" });
+  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  expect(payer.chargedAtStripe()).toEqual([10]);
+  await payer.close();
+});
+
+test.each([
+  { code: "expired_card", says: "Your card has expired." },
+  { code: "card_declined", decline_code: "stolen_card", says: "The bank declined your card." },
+])("a card that is never accepted again ($code, $decline_code) is tried once", async ({ says, ...decline }) => {
+  const payer = await payerWithCard(service, stub);
+  stub.cards.bank.push(decline);
+  await payer.switchOn();
+  await service.until(async () => (await payer.page()).includes("Paused since"));
+  expect(await payer.page()).toContain(says);
+  expect(await paymentsOf(service, payer.organizationId)).toMatchObject([{ state: "failed" }]);
+});
+
+test("a bank that wants the payer to confirm is asked four times, and the page says what helps", async () => {
+  const payer = await payerWithCard(service, stub);
+  const { organizationId } = payer;
+  const decline = { code: "authentication_required", decline_code: "authentication_required" };
+  stub.cards.bank.push(decline, decline, decline, decline);
+  await payer.switchOn();
+  for (let count = 1; count <= 4; count += 1) {
+    await untilFailed(organizationId, count);
+    await endPauses(service, organizationId);
+  }
+  expect(await payer.page()).toContain("cannot be charged without you");
+  // What failed leaves its room below the ceiling.
+  await payer.switchOn({ ceiling: "10" });
+  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+});
+
+test("a payer who switches on again and again has the card declined ten times a day at most", async () => {
+  const payer = await payerWithCard(service, stub);
+  const { organizationId } = payer;
+  const decline = { code: "card_declined", decline_code: "generic_decline" };
+  stub.cards.bank.push(...Array.from({ length: 10 }, () => decline));
+  for (let count = 1; count <= 10; count += 1) {
+    await payer.switchOn({ threshold: String(4 + count) });
+    await untilFailed(organizationId, count);
+  }
+  await payer.switchOn({ threshold: "20" });
+  await service.until(async () => (await hoursToNext(organizationId)) === 1);
+  expect(await paymentsOf(service, organizationId)).toHaveLength(10);
+  expect(stub.cards.bank).toEqual([]);
+});
+
+test("a card that Stripe does not have any more pauses automatic top-ups", async () => {
+  const payer = await payerWithCard(service, stub);
+  for (const card of stub.cards.attachedTo(payer.customer)) card.customer = null;
+  await payer.switchOn();
+  await service.until(async () => (await payer.page()).includes("Stripe does not have your card any more."));
+  expect(payer.chargedAtStripe()).toEqual([]);
+});

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readAudit } from "../../../shared/audit/read-audit.ts";
+import { Exposition } from "../../harness/assertions/metrics.ts";
+import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
+import { endPauses, paymentsOf, payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+
+/** From a balance below the threshold to the credit that a saved card paid. */
+
+let stub: StripeStub;
+let service: Service;
+beforeAll(async () => {
+  stub = await StripeStub.start();
+  service = await Service.start({ apis: 2, environment: stub.environment });
+});
+afterAll(async () => {
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+  await service.stop();
+  await stub.close();
+});
+
+test("a search that takes the balance below the threshold leads to one payment by the saved card, and its credit", async () => {
+  const payer = await payerWithCard(service, stub, { creditMils: 5_004 });
+  const { organizationId, token, tokenId, customer } = payer;
+  await payer.switchOn();
+  expect((await service.search(token, { keyword: "tea" })).status).toBe(200);
+  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+
+  expect(await topupsOf(service, organizationId)).toEqual([10_000]);
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(14_999);
+  const [payment] = await paymentsOf(service, organizationId);
+  const intent = stub.cards.intents.find((made) => made.customer === customer);
+  expect(payment).toMatchObject({ state: "paid", mils: 10_000, intent: intent?.id });
+  const call = stub.calls.find(({ idempotencyKey }) => idempotencyKey === payment.id);
+  expect(call).toMatchObject({
+    method: "POST",
+    path: "/v1/payment_intents",
+    fields: {
+      amount: "1000",
+      currency: "usd",
+      customer,
+      payment_method: stub.cards.attachedTo(customer)[0]?.id,
+      "allowed_payment_method_types[0]": "card",
+      confirm: "true",
+      off_session: "true",
+      description: "10000 credits, automatic top-up",
+      "metadata[serpmill_organization]": organizationId,
+      "metadata[serpmill_mils]": "10000",
+      "metadata[serpmill_auto_topup]": payment.id,
+    },
+  });
+
+  const entries = await readAudit(service.database, { organizationId, limit: 100 });
+  expect(entries.map(({ action, actorKind, actor }) => [action, actorKind === "stripe" ? "stripe" : actor])).toEqual([
+    ["session.opened", tokenId],
+    ["auto_topup.card_saved", "stripe"],
+    ["auto_topup.set", tokenId],
+    ["credit.topped_up", "auto-topups"],
+  ]);
+  expect(entries.at(-1)).toMatchObject({ actorKind: "service", subject: intent?.id });
+  // Nothing about the card leaves Postgres but its id.
+  expect(JSON.stringify(entries)).not.toContain("4242");
+
+  const page = await payer.page();
+  expect(page).toContain('$10.00 <span class="aside">automatic</span>');
+  expect(page).toContain("This month: $10.00 of at most $100.00.");
+  const receipt = await payer.person.get(`/billing/receipts/${intent?.id}`);
+  expect(receipt.headers.get("location")).toBe(`https://pay.stripe.com/receipts/payment/${intent?.id}?s=ap`);
+  const [paid, begun] = await Promise.all(["paid", "begun"].map((outcome) => counted(outcome)));
+  expect([paid, begun]).toEqual([1, 1]);
+});
+
+/** The value of `auto_topups_total`, over all APIs. */
+async function counted(outcome: string): Promise<number> {
+  const expositions = await Promise.all(service.apis.map((api) => Exposition.of(api)));
+  const values = expositions.map((exposition) => exposition.value(`auto_topups_total{outcome="${outcome}"}`) ?? 0);
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+test("several APIs make one payment for each payer", async () => {
+  const payers = [];
+  for (let count = 0; count < 6; count += 1) payers.push(await payerWithCard(service, stub));
+  await Promise.all(payers.map((payer) => payer.switchOn()));
+  for (const { organizationId } of payers)
+    await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  for (const payer of payers) {
+    expect(payer.chargedAtStripe()).toEqual([10]);
+    expect(await topupsOf(service, payer.organizationId)).toEqual([10_000]);
+  }
+});
+
+test("a month has at most the ceiling, and a raised ceiling gives room at once", async () => {
+  const payer = await payerWithCard(service, stub);
+  const { organizationId } = payer;
+  const state = async () => {
+    const { rows } = await service.database.query(
+      "select next_payment_at > now() as waits from auto_topups where organization_id = $1",
+      [organizationId],
+    );
+    return rows[0];
+  };
+  await payer.switchOn({ threshold: "90", ceiling: "25" });
+  await service.until(async () => (await state()).waits);
+  expect(await topupsOf(service, organizationId)).toEqual([10_000, 10_000]);
+  expect(await payer.page()).toContain("This month has no room for another $10.00.");
+  await endPauses(service, organizationId);
+  await service.until(async () => (await state()).waits);
+  await payer.switchOn({ threshold: "90", ceiling: "30" });
+  await service.until(async () => (await topupsOf(service, organizationId)).length === 3);
+  await service.until(async () => (await state()).waits);
+  expect(payer.chargedAtStripe()).toEqual([10, 10, 10]);
+});
+
+test("Stripe's event of a payment that was credited adds nothing, however often it comes", async () => {
+  const payer = await payerWithCard(service, stub);
+  await payer.switchOn();
+  await service.until(async () => (await topupsOf(service, payer.organizationId)).length === 1);
+  const intent = stub.cards.intents.find(({ customer }) => customer === payer.customer);
+  const event = eventOf({ ...intent }, "payment_intent.succeeded");
+  for (let count = 0; count < 3; count += 1) expect(await sendEvent(service, event)).toMatchObject(acknowledged);
+  expect(await topupsOf(service, payer.organizationId)).toEqual([10_000]);
+});
+
+test("while the bank has not decided, the payment stays open; Stripe's event credits it, and the next look ends there", async () => {
+  const payer = await payerWithCard(service, stub);
+  stub.cards.bank.push("processing");
+  await payer.switchOn();
+  const { organizationId } = payer;
+  await service.until(async () => (await counted("unanswered")) > 0);
+  const intent = stub.cards.intents.find(({ customer }) => customer === payer.customer);
+  if (!intent) throw new Error("no payment");
+  expect(await topupsOf(service, organizationId)).toEqual([]);
+  const event = eventOf({ ...stub.cards.settle(intent) }, "payment_intent.succeeded");
+  for (const api of [0, 1]) expect(await sendEvent(service, event, { api })).toMatchObject(acknowledged);
+  expect(await paymentsOf(service, organizationId)).toMatchObject([{ state: "paid", intent: intent.id }]);
+  await endPauses(service, organizationId);
+  expect(await topupsOf(service, organizationId)).toEqual([10_000]);
+});
+
+test("the payment of a Checkout Session is credited with its session, and not again with its own event", async () => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  const { metadata } = stub.paid(organizationId, 1_000);
+  const intent = { id: "pi_1", object: "payment_intent", status: "succeeded", amount_received: 1_000, metadata };
+  expect(await sendEvent(service, eventOf(intent, "payment_intent.succeeded"))).toMatchObject(acknowledged);
+  expect(await topupsOf(service, organizationId)).toEqual([]);
+});

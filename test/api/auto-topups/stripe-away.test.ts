@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import {
+  endPauses,
+  paymentsOf,
+  payerWithCard,
+  payerWithWebhook,
+  topupsOf,
+} from "../../harness/fixtures/auto-topup-payer.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { hangUp, refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+
+/** A Stripe that is away, and lost replies: a card is never charged twice, and attempts come to an end. */
+
+let stub: StripeStub;
+let service: Service;
+beforeAll(async () => {
+  stub = await StripeStub.start();
+  service = await Service.start({ environment: { ...stub.environment, WEBHOOK_TARGETS: "any" } });
+});
+beforeEach(() => {
+  stub.away = undefined;
+});
+afterAll(async () => {
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+  await service.stop();
+  await stub.close();
+});
+
+const callsFor = (paymentId: string) => stub.calls.filter(({ idempotencyKey }) => idempotencyKey === paymentId).length;
+
+/** Of an open payment that waits for its next attempt: how many it has had, and the minutes of the pause. */
+async function pausesOf(organizationId: string): Promise<[number, number] | []> {
+  const { rows } = await service.database.query(
+    `select attempts, round(extract(epoch from next_attempt_at - now()) / 60)::integer as minutes
+     from auto_topup_payments where organization_id = $1 and state = 'open' and next_attempt_at > now() + interval '105 seconds'`,
+    [organizationId],
+  );
+  return rows[0] ? [rows[0].attempts, rows[0].minutes] : [];
+}
+
+test("after a lost reply the next attempt finds the payment at Stripe and credits it, without another charge", async () => {
+  const payer = await payerWithCard(service, stub);
+  const { organizationId } = payer;
+  stub.faults.push(hangUp);
+  await payer.switchOn();
+  await service.until(async () => payer.chargedAtStripe().length === 1);
+  const [{ id }] = await paymentsOf(service, organizationId);
+  expect(await topupsOf(service, organizationId)).toEqual([]);
+  await service.until(async () => {
+    await endPauses(service, organizationId);
+    return (await topupsOf(service, organizationId)).length === 1;
+  });
+  expect([callsFor(id), payer.chargedAtStripe()]).toEqual([1, [10]]);
+});
+
+test("a decline whose reply was lost is found, too", async () => {
+  const payer = await payerWithCard(service, stub);
+  stub.faults.push(hangUp);
+  stub.cards.bank.push({ code: "expired_card" });
+  await payer.switchOn();
+  await service.until(async () => {
+    await endPauses(service, payer.organizationId);
+    return (await payer.page()).includes("Your card has expired.");
+  });
+  expect(await paymentsOf(service, payer.organizationId)).toMatchObject([{ state: "failed", failure: "expired_card" }]);
+});
+
+test.each([
+  { title: "does not answer", away: hangUp },
+  { title: "has an error", away: refusal(500, "api_error", "down") },
+  { title: "is asked too often", away: refusal(429, "rate_limit_error", "slow down") },
+  { title: "does not know the key", away: refusal(401, "invalid_request_error", "Invalid API Key") },
+])("while Stripe $title, the payment stays open, and is made once when Stripe is back", async ({ away }) => {
+  const payer = await payerWithCard(service, stub);
+  const { organizationId } = payer;
+  stub.away = away;
+  await payer.switchOn();
+  for (const attempts of [1, 2, 3]) {
+    await service.until(async () => (await pausesOf(organizationId))[0] === attempts);
+    await endPauses(service, organizationId);
+  }
+  stub.away = undefined;
+  await service.until(async () => {
+    await endPauses(service, organizationId);
+    return (await topupsOf(service, organizationId)).length === 1;
+  });
+  expect(payer.chargedAtStripe()).toEqual([10]);
+  expect(await paymentsOf(service, organizationId)).toMatchObject([{ state: "paid" }]);
+});
+
+test("a Stripe that stays away pauses automatic top-ups after seven attempts; what it knows later is believed", async () => {
+  const payer = await payerWithWebhook(service, stub);
+  const { organizationId } = payer;
+  // The first call was made, and its reply was lost.
+  stub.faults.push((response) => {
+    stub.away = hangUp;
+    response.destroy();
+  });
+  await payer.switchOn();
+  for (let attempts = 1; attempts <= 7; attempts += 1) {
+    await service.until(async () => (await pausesOf(organizationId))[0] === attempts);
+    if (attempts < 7) await endPauses(service, organizationId);
+  }
+  expect(await payer.event()).toMatchObject({ data: { reason: "payments_unavailable" } });
+  expect(await payer.page()).toContain("Stripe gave no answer for hours.");
+  expect(payer.chargedAtStripe()).toEqual([10]);
+  stub.away = undefined;
+  await endPauses(service, organizationId);
+  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  expect(payer.chargedAtStripe()).toEqual([10]);
+  expect(await payer.page()).toContain("Paused since");
+  await payer.close();
+});
+
+test("an old payment of which Stripe knows nothing is not made any more", async () => {
+  const payer = await payerWithCard(service, stub);
+  const { organizationId } = payer;
+  stub.away = hangUp;
+  await payer.switchOn();
+  for (let attempts = 1; attempts <= 7; attempts += 1) {
+    await service.until(async () => (await pausesOf(organizationId))[0] === attempts);
+    await endPauses(service, organizationId);
+  }
+  stub.away = undefined;
+  await service.until(async () => {
+    await endPauses(service, organizationId);
+    return (await paymentsOf(service, organizationId))[0].state === "failed";
+  });
+  expect(await paymentsOf(service, organizationId)).toMatchObject([{ failure: "cancelled" }]);
+  expect(payer.chargedAtStripe()).toEqual([]);
+});
+
+test.each(["off", "card/remove"])("a payer who switches off meanwhile (%s) is not charged", async (action) => {
+  const payer = await payerWithCard(service, stub);
+  const { organizationId } = payer;
+  stub.away = hangUp;
+  await payer.switchOn();
+  await service.until(async () => (await pausesOf(organizationId))[0] === 1);
+  expect((await payer.send(`/${action}`)).status).toBe(303);
+  stub.away = undefined;
+  await service.until(async () => {
+    await endPauses(service, organizationId);
+    return (await paymentsOf(service, organizationId))[0].state === "failed";
+  });
+  expect(await paymentsOf(service, organizationId)).toMatchObject([{ failure: "cancelled" }]);
+  expect([payer.chargedAtStripe(), await topupsOf(service, organizationId)]).toEqual([[], []]);
+});
+
+test("a payment that was made before the payer switched off is credited", async () => {
+  const payer = await payerWithCard(service, stub);
+  stub.faults.push(hangUp);
+  await payer.switchOn();
+  await service.until(async () => payer.chargedAtStripe().length === 1);
+  await payer.send("/card/remove");
+  await service.until(async () => {
+    await endPauses(service, payer.organizationId);
+    return (await topupsOf(service, payer.organizationId)).length === 1;
+  });
+  expect(await payer.page()).toContain("Save a card");
+});
+
+test("a payment that the operator refunded before it was credited is not credited", async () => {
+  const payer = await payerWithCard(service, stub);
+  stub.faults.push(hangUp);
+  await payer.switchOn();
+  await service.until(async () => payer.chargedAtStripe().length === 1);
+  const intent = stub.cards.paid.find(({ customer }) => customer === payer.customer);
+  stub.cards.refunded.add(intent?.id ?? "");
+  await payer.send("/off");
+  await service.until(async () => {
+    await endPauses(service, payer.organizationId);
+    return (await paymentsOf(service, payer.organizationId))[0].state === "failed";
+  });
+  expect(await topupsOf(service, payer.organizationId)).toEqual([]);
+});
