@@ -73,7 +73,10 @@ export interface Billing {
 }
 
 export function openBilling(parts: {
-  config: Pick<Config, "DATABASE_URL" | "DATABASE_POOLER" | "PUBLIC_URL" | "TOPUP_URL" | "WEBHOOK_TARGETS">;
+  config: Pick<
+    Config,
+    "DATABASE_URL" | "DATABASE_POOLER" | "PUBLIC_URL" | "SEARCH_LOG_DAYS" | "TOPUP_URL" | "WEBHOOK_TARGETS"
+  >;
   log: Log;
   metrics: Metrics;
   shutdown: Shutdown;
@@ -102,7 +105,7 @@ export function openBilling(parts: {
   const sessions = new Sessions({ redis, clock, identifyByHash, isSecure });
   const attempts = new SignInAttempts(redis);
   const pageWindow = new PageWindow(redis);
-  const reads = openAccountReads({ readUsage, clock, database });
+  const reads = openAccountReads({ readUsage, clock, database, searchLogDays: config.SEARCH_LOG_DAYS });
   const account = new AccountHandlers({ sessions, pageWindow, pages, reads, brand, publicUrl });
   const tryOut = readPlaygroundAssets();
   const playgroundFiles = {

@@ -1,4 +1,4 @@
-import { type DayFigures, readDays, readLedgerDays } from "../../../shared/credits/days.ts";
+import { type DayFigures, readDays, readLedgerDays, withoutPlace } from "../../../shared/credits/days.ts";
 import { readHistory } from "../../../shared/credits/history.ts";
 import { Turns } from "../../../shared/concurrency/turns.ts";
 import type { RateWindow } from "../../../shared/credits/admit.ts";
@@ -13,7 +13,8 @@ import { unavailable } from "../../errors.ts";
 import type { ReadUsage } from "../../read-usage.ts";
 import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
 import { latestShown } from "../overview/latest-section.ts";
-import type { Periods } from "../overview/usage-view.ts";
+import { type Chart, readChart } from "../overview/read-chart.ts";
+import { isReadOnce, periodsOf, type UsageView } from "../overview/usage-view.ts";
 import { type HistoryView, isFinding } from "../searches/history-view.ts";
 import { utcDayOf } from "../searches/history-table.ts";
 import { type Entries, readEntries, withSearches } from "../searches/read-entries.ts";
@@ -34,8 +35,7 @@ export interface Credit {
 
 /** What an organization did of late. It is read completely before any of it is written. */
 export interface Activity {
-  /** The periods of the chart. */
-  figures: DayFigures[];
+  chart: Chart;
   /** The last eight days, with today. */
   week: DayFigures[];
   latest: SearchEntry[];
@@ -58,8 +58,8 @@ export interface AccountReads {
   readCredit: (caller: Caller) => Promise<Credit>;
   /** Reads the organization's name from Postgres. @throws {CallerError} `unavailable`. */
   readName: (caller: Caller) => Promise<string>;
-  /** Reads the periods of the chart, the last days and the latest entries from Postgres. @throws {CallerError} `unavailable`. */
-  readActivity: (organizationId: string, periods: Periods) => Promise<Activity>;
+  /** Reads the chart of a view, the last days and the latest entries from Postgres. @throws {CallerError} `unavailable`. */
+  readActivity: (organizationId: string, view: UsageView) => Promise<Activity>;
   /** Reads the tokens of an organization from Postgres, the oldest first. @throws {CallerError} `unavailable`. */
   listTokens: (organizationId: string) => ReturnType<typeof listTokens>;
   /** Reads one search from Postgres; undefined if the organization has none with this id that ended. @throws {CallerError} `unavailable`. */
@@ -82,9 +82,15 @@ async function readDaysOf(
   return days;
 }
 
-export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; database: Database }): AccountReads {
-  const { readUsage, clock, database } = parts;
-  // What is found among 10,000 rows takes longer than a page. Those who only turn pages do not wait for it.
+export function openAccountReads(parts: {
+  readUsage: ReadUsage;
+  clock: Clock;
+  database: Database;
+  /** The days of the search log; 0 for none. */
+  searchLogDays: number;
+}): AccountReads {
+  const { readUsage, clock, database, searchLogDays: keptDays } = parts;
+  // What is found among 10,000 rows, or counted from 100,000, takes longer than a page. Those who only turn pages do not wait for it.
   const finds = new Turns();
   return {
     readCredit: async (caller) => {
@@ -98,15 +104,18 @@ export function openAccountReads(parts: { readUsage: ReadUsage; clock: Clock; da
       orPostgresUnavailable(
         showOrganization(database, organizationId).then((organization) => organization?.name ?? organizationId),
       ),
-    readActivity: async (organizationId, { unit, length }) => {
+    readActivity: async (organizationId, view) => {
+      const { unit, length } = periodsOf(view, new Date());
       const latest = readHistory(database, organizationId, { filter: "all", before: undefined, limit: latestShown });
       const threshold = readThreshold(database, organizationId);
       const searched = latest.then((entries) => withSearches(database, organizationId, entries));
-      const figures = readDays(database, organizationId, length, unit);
+      const days = readLedgerDays(database, organizationId, { days: length, unit });
+      const draw = async () => readChart(database, organizationId, { view, unit, days: await days, keptDays });
+      const chart = isReadOnce(view) ? finds.run(draw) : draw();
       const hasWeek = unit === "day" && length >= paceDays;
-      const days = hasWeek ? figures : readDays(database, organizationId, paceDays);
-      const read = await orPostgresUnavailable(Promise.all([figures, days, searched, threshold]));
-      return { figures: read[0], week: read[1].slice(-paceDays), latest: read[2], thresholdMils: read[3] };
+      const week = hasWeek ? days.then((read) => read.map(withoutPlace)) : readDays(database, organizationId, paceDays);
+      const read = await orPostgresUnavailable(Promise.all([chart, week, searched, threshold]));
+      return { chart: read[0], week: read[1].slice(-paceDays), latest: read[2], thresholdMils: read[3] };
     },
     listTokens: (organizationId) => orPostgresUnavailable(listTokens(database, organizationId)),
     readSearch: (organizationId, requestId) =>

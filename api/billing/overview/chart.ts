@@ -1,7 +1,8 @@
 import { nice, ticks } from "d3-array";
+import { dayOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
-/** The bar of one day or hour: what was charged and kept, with what was not charged or was credited back on top of it. */
+/** The bar of one day or hour: what was charged and kept, with what was not charged or was credited back on top of it; or durations, the median with the rest of the 95th percentile. */
 export interface Bar {
   /** As under the axis: `12 Nov`, `14:00`. */
   label: string;
@@ -10,6 +11,27 @@ export interface Bar {
   /** Its numbers in words. */
   summary: string;
 }
+
+/** A chart with what is said and listed about it. */
+export interface Drawing {
+  caption: Html;
+  bars: Bar[];
+  /** Writes a value of the axis. */
+  format: (value: number) => string;
+  legend: Html;
+  /** The head and the body of the table with the same numbers. */
+  table: Html;
+  /** Sentences on what the numbers leave out. */
+  notes: string[];
+}
+
+/** A colour of the chart with its meaning. */
+export const key = (kind: string, text: string) => html`<span class="key ${kind}"></span>${text}`;
+
+/** `12 Nov` of a day, `14:00` of an hour. */
+export const labelOf = (day: string) => (day.includes("T") ? day.slice(11, 16) : dayOf(day));
+
+export const tokenlessNote = "Some searches of this time have no token on record, so the chart of no token has them.";
 
 const tickCount = 3;
 /** The share of a day's width that its bar takes. */

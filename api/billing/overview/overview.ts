@@ -1,4 +1,5 @@
 import type { Request } from "express";
+import { CallerError } from "../../../shared/errors.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountReads, Activity } from "../frame/account-reads.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
@@ -9,7 +10,8 @@ import { creditSection } from "./credit-section.ts";
 import { lowBalanceBanner } from "../settings/low-balance-section.ts";
 import { isNew, latestSection } from "./latest-section.ts";
 import { usageSection } from "./usage-section.ts";
-import { periodsOf, readUsageView, usageViewQuery } from "./usage-view.ts";
+import { usageForm } from "./usage-form.ts";
+import { isReadOnce, readUsageView, type UsageView, usageViewQuery } from "./usage-view.ts";
 
 /** GET /billing: the summary of the account. */
 export function writeOverview(parts: { reads: AccountReads; addCredit: AddCredit; publicUrl: string | undefined }) {
@@ -17,8 +19,11 @@ export function writeOverview(parts: { reads: AccountReads; addCredit: AddCredit
   return async ({ request, caller, name }: PageRequest): Promise<AccountView> => {
     const credit = await reads.readCredit(caller);
     const view = readUsageView(request);
-    const activity = await reads.readActivity(caller.organizationId, periodsOf(view, new Date()));
-    const usage = usageSection(activity.figures, view);
+    const tokens = await reads.listTokens(caller.organizationId);
+    if (view.tokenId !== undefined && !tokens.some(({ tokenId }) => tokenId === view.tokenId))
+      throw new CallerError("not_found");
+    const activity = await reads.readActivity(caller.organizationId, view);
+    const usage = html`${usageForm(view, tokens)}${usageSection(activity.chart, view)}`;
     const latest = latestSection(activity.latest, apiUrlOf(request, publicUrl));
     return {
       path: "/billing",
@@ -51,14 +56,16 @@ const apiUrlOf = ({ protocol, headers }: Request, publicUrl: string | undefined)
 export function liveOverview(reads: AccountReads, publicUrl: string | undefined) {
   return (request: Request): LiveSections => {
     const view = readUsageView(request);
+    const isStill = isReadOnce(view);
     let week: Activity["week"] = [];
     return {
       ofLedger: async ({ caller, state }) => {
-        const activity = await reads.readActivity(caller.organizationId, periodsOf(view, new Date()));
+        const shown: UsageView = isStill ? { measure: "searches", range: view.range, tokenId: undefined } : view;
+        const activity = await reads.readActivity(caller.organizationId, shown);
         week = activity.week;
         return [
           { id: "low-balance", html: lowBalanceBanner(state.balanceMils, activity.thresholdMils) },
-          { id: "usage", html: usageSection(activity.figures, view) },
+          ...(isStill ? [] : [{ id: "usage", html: usageSection(activity.chart, view) }]),
           { id: "latest", html: latestSection(activity.latest, apiUrlOf(request, publicUrl)) },
         ];
       },

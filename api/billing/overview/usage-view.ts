@@ -1,10 +1,11 @@
 import type { Request } from "express";
 import { z } from "zod";
 import { CallerError } from "../../../shared/errors.ts";
+import { tokenId as tokenIdSchema } from "../tokens/token-form.ts";
 
 /** What the chart of the overview shows. */
 
-const measures = ["searches", "dollars", "uncharged"] as const;
+const measures = ["searches", "dollars", "latency", "uncharged"] as const;
 export type Measure = (typeof measures)[number];
 const ranges = ["24h", "7d", "30d", "90d", "month"] as const;
 export type Range = (typeof ranges)[number];
@@ -12,11 +13,14 @@ export type Range = (typeof ranges)[number];
 export interface UsageView {
   measure: Measure;
   range: Range;
+  /** Only searches with this token; undefined for all searches. */
+  tokenId: string | undefined;
 }
 
 export const measureLabels: Record<Measure, string> = {
   searches: "Searches",
   dollars: "Dollars",
+  latency: "Latency",
   uncharged: "Not charged",
 };
 export const rangeLabels: Record<Range, string> = {
@@ -33,20 +37,29 @@ export interface Periods {
   length: number;
 }
 
-const viewQuery = z.object({ measure: z.enum(measures).default("searches"), range: z.enum(ranges).default("30d") });
+const viewQuery = z.object({
+  measure: z.enum(measures).default("searches"),
+  range: z.enum(ranges).default("30d"),
+  token: z.union([tokenIdSchema, z.literal("").transform(() => undefined)]).optional(),
+});
 
 /** Reads the view from a request's query. @throws {CallerError} `not_found` for a view that does not exist. */
 export function readUsageView(request: Request): UsageView {
   const parsed = viewQuery.safeParse(request.query);
   if (!parsed.success) throw new CallerError("not_found");
-  return parsed.data;
+  const { measure, range, token: tokenId } = parsed.data;
+  return { measure, range, tokenId };
 }
 
 /** The query that {@link readUsageView} reads back. */
-export const usageViewQuery = (view: UsageView) => new URLSearchParams({ ...view }).toString();
+export const usageViewQuery = ({ measure, range, tokenId }: UsageView) =>
+  new URLSearchParams({ measure, range, ...(tokenId !== undefined && { token: tokenId }) }).toString();
+
+/** Whether the chart is read only when the page is opened: to read it anew for each search would cost more than the searches. */
+export const isReadOnce = ({ measure, tokenId }: UsageView) => measure === "latency" || tokenId !== undefined;
 
 /** The days or hours of a range, at this time in UTC. */
-export function periodsOf({ range }: UsageView, now: Date): Periods {
+export function periodsOf({ range }: Pick<UsageView, "range">, now: Date): Periods {
   if (range === "24h") return { unit: "hour", length: 24 };
   return { unit: "day", length: range === "month" ? now.getUTCDate() : Number.parseInt(range, 10) };
 }

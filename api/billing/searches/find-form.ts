@@ -17,14 +17,18 @@ const tokensMax = 100;
 /** The form that finds searches. It is outside of the section that changes, so that no typing is lost. */
 export function findForm(view: HistoryView, tokens: readonly FindableToken[]): Html {
   const { filter, find = "", tokenId } = view;
-  const newest = tokens.toReversed();
-  const listed = newest.filter((token, at) => at < tokensMax || token.tokenId === tokenId);
   return html`<form class="find" role="search" action="/billing/searches">
 ${filter !== "all" && html`<input type="hidden" name="show" value="${filter}">`}
 <label>Keyword or request ID <input type="search" name="find" value="${find}" maxlength="${keywordCharactersMax}" autocomplete="off"></label>
-<label>Token <select name="token"><option value="">Any</option>${listed.map((token) => option(token, tokenId))}</select></label>
+<label>Token <select name="token"><option value="">Any</option>${tokenOptions(tokens, tokenId)}</select></label>
 <button>Find</button>${isFinding(view) && html` <a class="button" href="/billing/searches">Show all</a>`}
 </form>`;
+}
+
+/** The options of a select for the newest tokens, and the chosen one. */
+export function tokenOptions(tokens: readonly FindableToken[], chosen: string | undefined): Html {
+  const listed = tokens.toReversed().filter((token, at) => at < tokensMax || token.tokenId === chosen);
+  return html`${listed.map((token) => option(token, chosen))}`;
 }
 
 function option(token: FindableToken, chosen: string | undefined): Html {

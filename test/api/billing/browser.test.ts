@@ -204,6 +204,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       for (const path of [
         "?topup=paid",
         "?measure=dollars&range=24h",
+        "?measure=latency&range=90d",
         "/tokens",
         "/settings?done=limits",
         "/searches?show=reversed",
