@@ -2,6 +2,8 @@
 
 const retryMs = 30_000;
 const newSections = new Map();
+// What a person opened, and how far they scrolled a wide table, stays when its section is replaced.
+const keptParts = "details, .scroll";
 
 follow();
 document.addEventListener("focusout", () => setTimeout(replaceSections));
@@ -43,11 +45,11 @@ function replaceSections() {
     newSections.delete(id);
     if (old.dataset.html === html) continue;
     const made = new DOMParser().parseFromString(html, "text/html").getElementById(id);
-    const opened = [...old.querySelectorAll("details")].map(({ open }) => open);
+    const left = [...old.querySelectorAll(keptParts)].map(({ open, scrollLeft }) => ({ open, scrollLeft }));
     made.dataset.html = html;
     offerCopies(made);
     old.replaceWith(made);
-    for (const [index, details] of made.querySelectorAll("details").entries()) details.open = opened[index] ?? false;
+    for (const [index, part] of made.querySelectorAll(keptParts).entries()) Object.assign(part, left[index]);
   }
 }
 

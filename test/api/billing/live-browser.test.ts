@@ -1,0 +1,104 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { withoutChromium } from "../../harness/clients/chromium.ts";
+import { layoutShifts } from "../../harness/clients/layout-shift.ts";
+import { forgetSignIns } from "../../harness/clients/page-visitor.ts";
+import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
+
+/** What a person does on an open page while searches arrive on it. */
+
+// Text, because it is evaluated in the page and uses browser globals that Node does not have.
+const selected = "getSelection().toString()";
+const deselect = "getSelection().removeAllRanges()";
+const focused = "document.activeElement.textContent";
+const blur = "document.activeElement.blur()";
+
+describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
+  let service: Service;
+  let browser: Browser;
+  beforeAll(async () => {
+    [service, browser] = await Promise.all([Service.start(), openBrowser()]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  /** An open overview of an organization with a month of searches, at a balance of $65.87. */
+  async function overview(width = 1280): Promise<{ page: Page; organization: Organization }> {
+    const organization = await service.organization({ creditMils: 0 });
+    await backdateLedger(service.databaseUrl, organization.organizationId, aMonth(new Date()));
+    await forgetSignIns(service);
+    const url = service.apis[0]?.url ?? "";
+    const { page } = await visitor(browser, [url], { width });
+    await page.goto(`${url}/billing`);
+    await page.getByLabel("Token").fill(organization.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.locator("#live.on").waitFor();
+    await page.locator("#credit[data-html]").waitFor();
+    return { page, organization };
+  }
+
+  const balance = (page: Page) => page.locator("#credit .figure").first();
+
+  test("a selected number stays selected while searches arrive, and becomes the new one afterwards", async () => {
+    const { page, organization } = await overview();
+    const before = await balance(page).textContent();
+    await balance(page).selectText();
+    const { body } = await service.search(organization.token, { keyword: "coffee" });
+    await page.locator("#latest").getByText(body.requestId).waitFor();
+    expect([await page.evaluate(selected), await balance(page).textContent()]).toEqual([before, before]);
+    await page.evaluate(deselect);
+    await balance(page)
+      .filter({ hasNotText: before ?? "" })
+      .waitFor();
+  });
+
+  test("the selected text of a row stays selected while searches arrive, and they appear afterwards", async () => {
+    const { page, organization } = await overview();
+    const before = await balance(page).textContent();
+    const row = page.locator("#latest code").nth(2);
+    const id = await row.textContent();
+    await row.selectText();
+    const { body } = await service.search(organization.token, { keyword: "coffee" });
+    await balance(page)
+      .filter({ hasNotText: before ?? "" })
+      .waitFor();
+    expect(await page.evaluate(selected)).toBe(id);
+    expect(await page.getByText(body.requestId).count()).toBe(0);
+    await page.evaluate(deselect);
+    await page.getByText(body.requestId).waitFor();
+  });
+
+  test("the element with the keyboard focus keeps it while searches arrive, and its section follows afterwards", async () => {
+    const { page, organization } = await overview();
+    await page.getByRole("link", { name: "All searches" }).focus();
+    const before = await balance(page).textContent();
+    const { body } = await service.search(organization.token, { keyword: "coffee" });
+    await balance(page)
+      .filter({ hasNotText: before ?? "" })
+      .waitFor();
+    expect(await page.evaluate(focused)).toBe("All searches");
+    expect(await page.getByText(body.requestId).count()).toBe(0);
+    await page.evaluate(blur);
+    await page.getByText(body.requestId).waitFor();
+  });
+
+  test("an opened table stays open and scrolled while searches arrive, and nothing on the page moves", async () => {
+    const { page, organization } = await overview(320);
+    await page.getByText("Show the numbers as a table").click();
+    await page.evaluate(blur);
+    const table = page.getByRole("region", { name: "Usage as a table" });
+    const scrollLeft = () => table.evaluate((element) => element.scrollLeft);
+    await table.evaluate((element) => void (element.scrollLeft = 20));
+    expect(await scrollLeft()).toBe(20);
+    const figure = page.locator("#usage figcaption strong");
+    const before = await figure.textContent();
+    await service.search(organization.token, { keyword: "coffee" });
+    await figure.filter({ hasNotText: before ?? "" }).waitFor();
+    expect(await scrollLeft()).toBe(20);
+    expect(await layoutShifts(page)).toEqual([]);
+  });
+});
