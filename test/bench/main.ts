@@ -7,6 +7,7 @@ import { answersReport } from "./answers-report.ts";
 import { cases } from "./cases.ts";
 import { measureHistory } from "./history.ts";
 import { compare, latency, type LoadOptions, type Output, throughput } from "./load-commands.ts";
+import { measurePages } from "./pages.ts";
 
 const measuredMsDefault = 1_000;
 const historyEntriesDefault = 1_000_000;
@@ -101,6 +102,13 @@ program
   .description("the queries of the billing page, and settling with and without their index, on a long ledger")
   .option("--entries <n>", "entries of the organization", parseWholeNumber(1_000), historyEntriesDefault)
   .action(history);
+
+program
+  .command("pages")
+  .description("weight and first paint of every page in its states, in Chromium")
+  .option("--rounds <n>", "rounds of each page, of which the median counts", parseWholeNumber(1), roundsDefault)
+  .option("--only <text>", "only the pages whose name contains it, such as overview or busy", "")
+  .action(async (options: { rounds: number; only: string }) => print(await measurePages(options, say)));
 
 try {
   await program.parseAsync();

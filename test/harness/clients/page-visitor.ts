@@ -58,6 +58,11 @@ export async function forgetSignIns({ redis }: Service): Promise<void> {
   await redis.del(...(await redis.keys("sign-ins:*")), "none");
 }
 
+/** Resets the limit of sixty pages a minute of each organization. */
+export async function forgetPageViews({ redis }: Service): Promise<void> {
+  await redis.del(...(await redis.keys("pages:*")), "none");
+}
+
 /** The header that a browser sends with a form of the page itself. */
 export const ownForm = { "sec-fetch-site": "same-origin" };
 

@@ -1,0 +1,74 @@
+import type { Page, Request } from "playwright-core";
+import { z } from "zod";
+import { type LayoutShift, layoutShifts } from "../harness/clients/layout-shift.ts";
+import { type Look, withState } from "./open-state.ts";
+import type { PageState } from "./states.ts";
+import type { Viewer } from "./viewer.ts";
+
+/** What a page costs a browser with an empty cache. */
+export interface PageFigures {
+  requests: number;
+  /** The bodies of the answers as they were sent, some of them compressed; and what they contain. */
+  sentBytes: number;
+  bytes: number;
+  /** First Contentful Paint, from the beginning of the navigation. */
+  firstPaintMs: number;
+  shifts: LayoutShift[];
+}
+
+/** A slow phone as Lighthouse has it: 1.6 Mbit/s, 150 ms a round trip, a quarter of the CPU. */
+const slowLine = { offline: false, latency: 150, downloadThroughput: 200_000, uploadThroughput: 93_750 };
+const slowCpu = { rate: 4 };
+
+/** Opens a page in a state and measures it. */
+export async function measureState(
+  viewer: Viewer,
+  state: PageState,
+  look: Look & { isSlow?: boolean },
+): Promise<PageFigures> {
+  const requests: Request[] = [];
+  return withState(viewer, state, look, {
+    prepare: async (page) => {
+      page.on("request", (request) => {
+        // The page before a form belongs to another state.
+        if (request.isNavigationRequest()) requests.length = 0;
+        requests.push(request);
+      });
+      await limit(page, look.isSlow ?? false);
+    },
+    use: async (page) => ({
+      ...(await weightOf(requests)),
+      firstPaintMs: z.number().parse(await page.evaluate(firstPaintScript)),
+      shifts: await layoutShifts(page),
+    }),
+  });
+}
+
+async function limit(page: Page, isSlow: boolean): Promise<void> {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Network.enable");
+  await devtools.send("Network.setCacheDisabled", { cacheDisabled: true });
+  if (!isSlow) return;
+  await devtools.send("Network.emulateNetworkConditions", slowLine);
+  await devtools.send("Emulation.setCPUThrottlingRate", slowCpu);
+}
+
+/** Sizes from the answers themselves. A stream of live updates has no end, so it has no size. */
+async function weightOf(requests: readonly Request[]) {
+  const ended = requests.filter((request) => request.resourceType() !== "eventsource");
+  const sizes = await Promise.all(
+    ended.map(async (request) => {
+      const [{ responseBodySize }, response] = await Promise.all([request.sizes(), request.response()]);
+      return { sent: responseBodySize, bytes: (await response?.body())?.length ?? 0 };
+    }),
+  );
+  const sum = (of: (size: { sent: number; bytes: number }) => number) =>
+    sizes.reduce((total, size) => total + of(size), 0);
+  return { requests: ended.length, sentBytes: sum(({ sent }) => sent), bytes: sum(({ bytes }) => bytes) };
+}
+
+// Text, because it is evaluated in the page and uses browser globals that Node does not have.
+const firstPaintScript = `new Promise((seen) => {
+  new PerformanceObserver((list) => list.getEntriesByName("first-contentful-paint").forEach(({ startTime }) => seen(startTime)))
+    .observe({ type: "paint", buffered: true });
+})`;

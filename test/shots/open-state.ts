@@ -1,0 +1,50 @@
+import type { Page } from "playwright-core";
+import { forgetPageViews, forgetSignIns } from "../harness/clients/page-visitor.ts";
+import type { PageState } from "./states.ts";
+import type { Viewer } from "./viewer.ts";
+
+const height = 900;
+
+export interface Look {
+  width: number;
+  dark?: boolean;
+}
+
+/**
+ * Opens a page in a state, in a browser profile of its own, and uses it once it is complete.
+ * @param prepare what is done before the page is opened, such as listening to its requests.
+ * @throws {Error} if the page has another status than its state: a screenshot of an error would look like the page.
+ */
+export async function withState<T>(
+  { browser, service }: Viewer,
+  { name, url, status = 200, visitor, act }: PageState,
+  { width, dark = false }: Look,
+  { prepare, use }: { prepare?: (page: Page) => Promise<void>; use: (page: Page) => Promise<T> },
+): Promise<T> {
+  await forgetPageViews(service);
+  await forgetSignIns(service);
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
+  try {
+    if (visitor?.cookie !== undefined) await context.setExtraHTTPHeaders({ cookie: visitor.cookie });
+    const page = await context.newPage();
+    await prepare?.(page);
+    const answer = await page.goto(url);
+    if (answer?.status() !== status) throw new Error(`${name}: ${url} has the status ${String(answer?.status())}`);
+    await act?.(page);
+    await complete(page);
+    return await use(page);
+  } finally {
+    await context.close();
+  }
+}
+
+/** Waits until a page has all that it shows without being used: its files, and the first live updates. */
+async function complete(page: Page): Promise<void> {
+  await page.waitForLoadState("load");
+  if ((await page.locator("[data-live]").count()) > 0) {
+    await page.locator("#live.on").waitFor();
+    await page.locator("[data-html]").first().waitFor({ state: "attached" });
+  }
+  // Two frames later everything until here is painted.
+  await page.evaluate("new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted)))");
+}

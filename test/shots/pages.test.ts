@@ -1,0 +1,71 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openBrowser } from "../harness/clients/browser.ts";
+import { withoutChromium } from "../harness/clients/chromium.ts";
+import { run } from "../harness/processes/run.ts";
+import { Service } from "../harness/processes/service.ts";
+import { StripeStub } from "../harness/stubs/stripe-stub.ts";
+import { measureState } from "./measure.ts";
+import { openStates, type PageState } from "./states.ts";
+import { takeShots } from "./take-shots.ts";
+import { bytesMaxOf } from "./weights.ts";
+
+/** All pages in all their states, as `npm run shots` and `npm run bench -- pages` open them. */
+
+test("--help of npm run shots explains it, and a call without a folder is refused", async () => {
+  const help = await run("test/shots/main.ts", ["--help"], {});
+  expect(help).toMatchObject({ exitCode: 0, stderr: "" });
+  expect(help.stdout).toMatch(/--widths <list>.*\(default: "320,768,1440,1920"\)/);
+  expect(await run("test/shots/main.ts", [], {})).toMatchObject({ exitCode: 1, stdout: "" });
+});
+
+describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
+  let service: Service;
+  let stripe: StripeStub;
+  let browser: Browser;
+  let states: PageState[];
+  beforeAll(async () => {
+    [service, stripe, browser] = await Promise.all([Service.start(), StripeStub.start(), openBrowser()]);
+    states = await openStates(service, stripe);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stripe?.close();
+    await service?.stop();
+  });
+
+  // The reference draws a section when it comes onto the screen, so a jump to one moves what is there.
+  const mayMove = new Set(["reference-operation"]);
+
+  test.each([{ width: 320 }, { width: 1440 }])(
+    "no page in any state moves while it is loaded, and each is as light as promised, at $width px",
+    async ({ width }) => {
+      for (const state of states) {
+        const { name } = state;
+        const { shifts, sentBytes } = await measureState({ browser, service }, state, { width });
+        const tooHeavy = sentBytes > bytesMaxOf(name) ? `${sentBytes} bytes` : "";
+        const moved = mayMove.has(name) ? [] : shifts;
+        expect({ name, moved, tooHeavy }).toEqual({ name, moved: [], tooHeavy: "" });
+      }
+    },
+  );
+
+  test("a screenshot is as wide as its screen, light and dark", async () => {
+    const out = await mkdtemp(join(tmpdir(), "shots-"));
+    try {
+      const signIn = states.filter(({ name }) => name === "sign-in");
+      await takeShots({ browser, service }, signIn, { out, widths: [320] });
+      const files = await readdir(out);
+      expect(files.toSorted()).toEqual(["sign-in-320-dark.png", "sign-in-320-light.png"]);
+      const [light, dark] = await Promise.all(files.toSorted().map((file) => readFile(join(out, file))));
+      // The width in the header of a PNG.
+      expect([light?.readUInt32BE(16), dark?.readUInt32BE(16)]).toEqual([320, 320]);
+      expect(light?.equals(dark ?? Buffer.of())).toBe(false);
+    } finally {
+      await rm(out, { recursive: true });
+    }
+  });
+});

@@ -1,0 +1,31 @@
+import type { Browser } from "playwright-core";
+import { startPostgres } from "../../shared/local/postgres.ts";
+import { startRedis } from "../../shared/local/redis.ts";
+import { openBrowser } from "../harness/clients/browser.ts";
+import { Service } from "../harness/processes/service.ts";
+import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
+import { StripeStub } from "../harness/stubs/stripe-stub.ts";
+import { openStates, type PageState } from "./states.ts";
+
+/** What opens pages, and where they are. */
+export interface Viewer {
+  browser: Browser;
+  service: Service;
+}
+
+/** Starts servers, the service and a browser, uses all pages in their states, and stops everything. */
+export async function withViewer(use: (viewer: Viewer, states: PageState[]) => Promise<void>): Promise<void> {
+  const postgres = await startPostgres();
+  const servers = { database: await freshDatabaseIn(postgres.url), redis: await startRedis() };
+  const service = await Service.start({ servers });
+  const stripe = await StripeStub.start();
+  const browser = await openBrowser();
+  try {
+    await use({ browser, service }, await openStates(service, stripe));
+  } finally {
+    await browser.close();
+    await stripe.close();
+    await service.stop();
+    await postgres.stop();
+  }
+}
