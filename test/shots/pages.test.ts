@@ -41,7 +41,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   const mayMove = new Set(["reference-operation"]);
 
   test.each([{ width: 320 }, { width: 1440 }])(
-    "no page in any state moves while it is loaded, and each is as light as promised, at $width px",
+    "pages keep still while they are loaded, and each is as light as promised, at $width px",
     async ({ width }) => {
       for (const state of states) {
         const { name } = state;

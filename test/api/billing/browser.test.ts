@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../../../shared/local/ports.ts";
 import { revokeToken } from "../../../shared/organizations/tokens.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
-import { axeFindings, openBrowser, type Visitor, visitor } from "../../harness/clients/browser.ts";
+import { openBrowser, type Visitor, visitor } from "../../harness/clients/browser.ts";
+import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
@@ -64,21 +65,6 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     expect(await page.getByText("$1.00").count()).toBe(0);
     expect(await person.context.storageState()).toMatchObject({ cookies: [], origins: [] });
-  });
-
-  test("a search appears on the open page, but not in a section that has the keyboard focus", async () => {
-    const person = await openPage();
-    const organization = await organizationWithAMonth();
-    await signIn(person, organization);
-    await live(person);
-    const { page } = person;
-    await page.getByRole("link", { name: "All searches" }).focus();
-    const { body } = await service.search(organization.token, { keyword: "coffee" });
-    await page.getByText("$65.87").first().waitFor();
-    expect(await page.getByText(body.requestId).count()).toBe(0);
-    await page.getByRole("link", { name: "All searches" }).blur();
-    await page.getByText(body.requestId).waitFor();
-    expect(await page.getByText("Charged", { exact: true }).count()).toBeGreaterThan(1);
   });
 
   test("the history can be filtered, paged and downloaded as CSV", async () => {
@@ -180,27 +166,23 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     async (look) => {
       const person = await openPage(look);
       const { page } = person;
-      const check = async (state: string) => {
-        const wide = await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
-        expect({ state, findings: await axeFindings(page), wide }).toEqual({ state, findings: [], wide: 0 });
-      };
       await page.goto(`${url}/billing`);
-      await check("signed out");
+      expect(await faultsOf(person, "signed out")).toEqual([]);
       await page.getByLabel("Token").fill("x");
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByRole("alert").waitFor();
-      await check("wrong token");
+      expect(await faultsOf(person, "wrong token")).toEqual([]);
       const empty = await service.organization({ creditMils: 0 });
       await setSuspended(service.database, empty.organizationId, true);
       await signIn(person, empty);
-      await check("empty and suspended");
+      expect(await faultsOf(person, "empty and suspended")).toEqual([]);
       await signOut(person);
       await signIn(person, await organizationWithAMonth());
       await live(person);
       await page.locator(".day").nth(7).hover();
-      await check("a month");
+      expect(await faultsOf(person, "a month")).toEqual([]);
       await page.getByText("Show the numbers as a table").click();
-      await check("a month as a table");
+      expect(await faultsOf(person, "a month as a table")).toEqual([]);
       for (const path of [
         "?topup=paid",
         "?measure=dollars&range=24h",
@@ -212,7 +194,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
         "/nothing",
       ]) {
         await page.goto(`${url}/billing${path}`);
-        await check(path);
+        expect(await faultsOf(person, path)).toEqual([]);
       }
     },
   );
@@ -228,7 +210,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await person.page.getByText("Updates paused").waitFor();
     await person.page.goto(`${url}/billing`);
     await person.page.getByRole("heading", { name: "Back in a moment" }).waitFor();
-    expect(await axeFindings(person.page)).toEqual([]);
+    expect(await faultsOf(person, "the service is down")).toEqual([]);
     await service.restartRedis(port);
     await person.page.getByRole("heading", { name: "Sign in" }).waitFor();
   });

@@ -1,6 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns } from "../../harness/clients/page-visitor.ts";
 import { backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
@@ -39,17 +40,12 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     "a person finds a search by keyword and opens its answer: script $script, width $width",
     async ({ script, width }) => {
       const url = service.apis[0]?.url ?? "";
-      const { page, foreign, complaints } = await visitor(browser, [url], { width, script });
+      const person = await visitor(browser, [url], { width, script });
+      const { page, foreign, complaints } = person;
       const organization = await service.organization();
       await service.search(organization.token, { keyword: "tea" });
       const requestId = await loggedSearch(organization);
       await forgetSignIns(service);
-      const check = async (state: string) => {
-        const wide = await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
-        // Without scripts in the page axe cannot run.
-        const findings = script ? await axeFindings(page) : [];
-        expect({ state, findings, wide }).toEqual({ state, findings: [], wide: 0 });
-      };
       await page.goto(`${url}/billing/searches`);
       await page.getByLabel("Token").fill(organization.token);
       await page.getByRole("button", { name: "Sign in" }).click();
@@ -57,13 +53,13 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       await page.getByRole("button", { name: "Find" }).click();
       await page.waitForURL(/find=COFFEE/);
       expect(await page.locator(".history code").allTextContents()).toEqual([requestId]);
-      await check("what was found");
+      expect(await faultsOf(person, "what was found")).toEqual([]);
       await page.getByRole("link", { name: "coffee beans" }).click();
       await page.getByRole("heading", { name: "Answer" }).waitFor();
-      await check("one search");
+      expect(await faultsOf(person, "one search")).toEqual([]);
       await page.getByText("JSON", { exact: true }).click();
       await page.getByText(`"requestId": "${requestId}"`).waitFor();
-      await check("its answer as JSON");
+      expect(await faultsOf(person, "its answer as JSON")).toEqual([]);
       expect(foreign).toEqual([]);
       expect(complaints).toEqual([]);
     },
@@ -73,7 +69,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     "each day of the history is a group of rows with a heading of its own: width $width",
     async ({ width }) => {
       const url = service.apis[0]?.url ?? "";
-      const { page, complaints } = await visitor(browser, [url], { width });
+      const person = await visitor(browser, [url], { width });
+      const { page, complaints } = person;
       const organization = await service.organization({ creditMils: 0 });
       const now = Date.now();
       await backdateLedger(service.databaseUrl, organization.organizationId, [
@@ -92,9 +89,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
         expect.stringContaining("Whole day: 1 search, $0.005 net"),
         expect.stringContaining("Whole day: 0 searches, $0.00 net"),
       ]);
-      const wide = await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
-
-      expect({ findings: await axeFindings(page), wide }).toEqual({ findings: [], wide: 0 });
+      expect(await faultsOf(person, "days")).toEqual([]);
       expect(complaints).toEqual([]);
     },
   );

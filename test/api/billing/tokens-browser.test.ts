@@ -1,6 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns } from "../../harness/clients/page-visitor.ts";
 import { Service } from "../../harness/processes/service.ts";
@@ -21,15 +22,10 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     "a person makes a token, reads it, limits it and revokes it: script $script, on a phone",
     async ({ script }) => {
       const url = service.apis[0]?.url ?? "";
-      const { page, foreign, complaints } = await visitor(browser, [url], { width: 320, script });
+      const person = await visitor(browser, [url], { width: 320, script });
+      const { page, foreign, complaints } = person;
       const organization = await service.organization();
       await forgetSignIns(service);
-      const check = async (state: string) => {
-        const wide = await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
-        // Without scripts in the page axe cannot run.
-        const findings = script ? await axeFindings(page) : [];
-        expect({ state, findings, wide }).toEqual({ state, findings: [], wide: 0 });
-      };
       await page.goto(`${url}/billing/tokens`);
       await page.getByLabel("Token").fill(organization.token);
       await page.getByRole("button", { name: "Sign in" }).click();
@@ -37,24 +33,24 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       await page.getByLabel("At most a day").fill("much");
       await page.getByRole("button", { name: "Create token" }).click();
       await page.getByText("Expected dollars").waitFor();
-      await check("a field that is wrong");
+      expect(await faultsOf(person, "a field that is wrong")).toEqual([]);
       await page.getByLabel("At most a day").fill("2.50");
       await page.getByRole("button", { name: "Create token" }).click();
       await page.getByRole("heading", { name: "Copy the token now" }).waitFor();
       const token = (await page.locator("#token").textContent()) ?? "";
       expect((await service.search(token, { keyword: "coffee" })).status).toBe(200);
       expect(await page.getByRole("button", { name: "Copy" }).count()).toBe(script ? 1 : 0);
-      await check("a new token");
+      expect(await faultsOf(person, "a new token")).toEqual([]);
       await page.getByRole("link", { name: "I have copied it" }).click();
       await page.getByRole("link", { name: "crawler of the shop" }).click();
       await page.getByLabel("At most a calendar month").fill("30");
       await page.getByRole("button", { name: "Save limits" }).click();
       await page.getByText("The limits are saved").waitFor();
-      await check("one token");
+      expect(await faultsOf(person, "one token")).toEqual([]);
       await page.getByText("Revoke “crawler of the shop”").click();
       await page.getByRole("button", { name: "Revoke for ever" }).click();
       await page.getByText("The token is revoked").waitFor();
-      await check("a revoked token");
+      expect(await faultsOf(person, "a revoked token")).toEqual([]);
       await service.until(async () => (await service.search(token, { keyword: "coffee" })).status === 401);
       expect(foreign).toEqual([]);
       expect(complaints.filter((text) => !text.startsWith("Failed to load resource: "))).toEqual([]);

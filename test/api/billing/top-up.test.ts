@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { freePort } from "../../../shared/local/ports.ts";
-import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
@@ -156,7 +157,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   test("a session cookie that was planted for the payment's path begins no payment", async () => {
     const [organization, attacker] = [await service.organization(), await signedIn()];
     const browser = await openBrowser();
-    const { context, page } = await visitor(browser, [url, checkoutOrigin]);
+    const seen = await visitor(browser, [url, checkoutOrigin]);
+    const { context, page } = seen;
     await page.goto(`${url}/billing`);
     await page.getByLabel("Token").fill(organization.token);
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -177,7 +179,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await context.addCookies([{ ...planted, path: "/billing" }]);
     await page.getByRole("button", { name: "Continue to payment" }).click();
     await page.getByRole("heading", { name: "Nothing was paid" }).waitFor();
-    expect(await axeFindings(page)).toEqual([]);
+    expect(await faultsOf(seen, "nothing was paid")).toEqual([]);
     expect(stub.calls).toHaveLength(before);
     await browser.close();
   });
@@ -197,12 +199,12 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.goto(`${url}/billing`);
     await page.getByLabel("Token").fill(organization.token);
     await page.getByRole("button", { name: "Sign in" }).click();
-    expect(await axeFindings(page)).toEqual([]);
+    expect(await faultsOf(seen, "amounts")).toEqual([]);
     await page.getByRole("radio", { name: "$25" }).check();
     await page.getByRole("button", { name: "Continue to payment" }).click();
     await page.getByRole("link", { name: "Pay" }).click();
     await page.getByText("Stripe sent you back after the payment").waitFor();
-    expect(await axeFindings(page)).toEqual([]);
+    expect(await faultsOf(seen, "back from the payment")).toEqual([]);
     await page.getByRole("status").filter({ hasText: "Live" }).waitFor();
 
     const paid = { ...stub.sessions.at(-1), status: "complete", payment_status: "paid" };

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { Service } from "../../harness/processes/service.ts";
 
@@ -38,10 +39,10 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     const origin = service.apis[0]?.url ?? "";
     const browser = await openBrowser();
     try {
-      const { page, foreign, complaints } = await visitor(browser, [origin], { width, dark });
+      const person = await visitor(browser, [origin], { width, dark });
+      const { page, foreign, complaints } = person;
       await page.goto(origin);
-      expect(await axeFindings(page)).toEqual([]);
-      expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
+      expect(await faultsOf(person, "landing")).toEqual([]);
       expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
     } finally {
       await browser.close();

@@ -18,6 +18,8 @@ export interface Visitor {
   /** Requests to other origins than those given; and errors and warnings of the page's policy and script. */
   foreign: string[];
   complaints: string[];
+  /** Whether scripts run in its pages. */
+  hasScript: boolean;
 }
 
 /** A person with their own browser profile. */
@@ -26,10 +28,11 @@ export async function visitor(
   origins: readonly string[],
   looks: { width?: number; dark?: boolean; script?: boolean } = {},
 ): Promise<Visitor> {
+  const hasScript = looks.script ?? true;
   const context = await browser.newContext({
     viewport: { width: looks.width ?? 1280, height: 900 },
     colorScheme: looks.dark ? "dark" : "light",
-    javaScriptEnabled: looks.script ?? true,
+    javaScriptEnabled: hasScript,
     locale: "en-GB",
   });
   const foreign: string[] = [];
@@ -42,7 +45,7 @@ export async function visitor(
   context.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());
   });
-  return { context, page: await context.newPage(), foreign, complaints };
+  return { context, page: await context.newPage(), foreign, complaints, hasScript };
 }
 
 /** The findings of axe on a page, each as `rule: elements`; `without` disables rules. */

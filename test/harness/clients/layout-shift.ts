@@ -5,12 +5,17 @@ const shift = z.object({ value: z.number(), moved: z.array(z.string()) });
 
 export type LayoutShift = z.infer<typeof shift>;
 
+/** Chromium may paint a page whose HTML has not arrived whole, and a line that grows then moves what is below it. Good is 0.1. */
+const shiftMax = 0.02;
+
 /**
  * What moved on a page without the person having done anything, since it was opened: how much, as in Cumulative Layout Shift,
  * and which elements. The browser keeps the first 150 shifts.
+ * @returns nothing if all of it together is less than a person sees.
  */
 export async function layoutShifts(page: Page): Promise<LayoutShift[]> {
-  return z.array(shift).parse(await page.evaluate(script));
+  const shifts = z.array(shift).parse(await page.evaluate(script));
+  return shifts.reduce((sum, { value }) => sum + value, 0) < shiftMax ? [] : shifts;
 }
 
 // Text, because it is evaluated in the page and uses browser globals that Node does not have.
