@@ -12,7 +12,7 @@ export function newTokenPage({ token, tokenId, name, scopes, expiresAt }: Issued
 <p><strong>${name ?? "It"}</strong> may do ${scopes.join(", ")}${expiresAt ? html`, and expires ${dateOf(expiresAt)}` : ", and never expires"}.</p>
 <p class="copy"><code class="secret" id="token" tabindex="0">${token}</code><button type="button" class="plain" data-copy="token" hidden>Copy</button></p>
 <p class="notice warning">This is the only time that the token is shown. Serpmill stores a hash of it, from which it cannot be read back.</p>
-<p><a class="button" href="/billing/tokens">I have copied it</a> <a class="button" href="/billing/tokens/${tokenId}">Its limits and use</a></p>
+<p class="row"><a class="button" href="/billing/tokens">I have copied it</a> <a class="button" href="/billing/tokens/${tokenId}">Its limits and use</a></p>
 </section>`,
   };
 }
