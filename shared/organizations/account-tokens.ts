@@ -1,12 +1,13 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
+import { readToken, tokenRow } from "./tokens.ts";
 
 /** The tokens of an organization, as its account shows them. */
 
 /** Tokens that are shown: valid ones first. An organization may have more from its operator. */
 const tokensMax = 200;
-/** Ledger entries that are read for the use of each token: about a tenth of a second at most. */
+/** Ledger entries that are read for the use of each token. */
 const entriesMax = 20_000;
 
 /** A token without its secret. */
@@ -25,15 +26,7 @@ export interface AccountToken {
   monthLimitMils: number | null;
 }
 
-const tokenRow = z.object({
-  id: z.string(),
-  name: z.string().nullable(),
-  scopes: z.array(z.string()),
-  last4: z.string(),
-  created_at: z.date(),
-  expires_at: z.date().nullable(),
-  revoked_at: z.date().nullable(),
-  last_used_at: z.date().nullable(),
+const accountRow = tokenRow.extend({
   is_valid: z.boolean(),
   day_limit_mils: z.number().nullable(),
   month_limit_mils: z.number().nullable(),
@@ -46,17 +39,10 @@ const statement = (condition: string) =>
      day_limit_mils, month_limit_mils
    from tokens where organization_id = $1 and ${condition}`;
 
-function readToken(read: unknown): AccountToken {
-  const row = tokenRow.parse(read);
+function readRow(read: unknown): AccountToken {
+  const row = accountRow.parse(read);
   return {
-    tokenId: row.id,
-    name: row.name,
-    scopes: row.scopes,
-    last4: row.last4,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    lastUsedAt: row.last_used_at,
+    ...readToken(row),
     isValid: row.is_valid,
     dayLimitMils: row.day_limit_mils,
     monthLimitMils: row.month_limit_mils,
@@ -67,7 +53,7 @@ function readToken(read: unknown): AccountToken {
 export async function readAccountTokens(database: Database, organizationId: string): Promise<AccountToken[]> {
   const text = `${statement("true")} order by is_valid desc, id desc limit $2`;
   const { rows } = await database.query(text, [organizationId, tokensMax]);
-  return rows.map(readToken);
+  return rows.map(readRow);
 }
 
 /** Reads one token. @returns undefined if the organization has no such token. */
@@ -77,7 +63,7 @@ export async function readAccountToken(
   tokenId: string,
 ): Promise<AccountToken | undefined> {
   const { rows } = await database.query(statement("id = $2"), [organizationId, tokenId]);
-  return rows[0] ? readToken(rows[0]) : undefined;
+  return rows[0] ? readRow(rows[0]) : undefined;
 }
 
 /** How many valid tokens an organization has. */

@@ -74,7 +74,8 @@ export async function issueToken(
   return { tokenId: row.id, token, name: name ?? null, scopes, expiresAt: row.expires_at };
 }
 
-const tokenRow = z.object({
+/** A row of a token, without its secret. */
+export const tokenRow = z.object({
   id: z.string(),
   name: z.string().nullable(),
   scopes: z.array(z.string()),
@@ -94,7 +95,8 @@ export async function listTokens(database: Database, organizationId: string) {
   return rows.map(readToken);
 }
 
-function readToken(found: unknown) {
+/** What a row says about a token. @param found a row with the columns of `tokenRow`. */
+export function readToken(found: unknown) {
   const row = tokenRow.parse(found);
   return {
     tokenId: row.id,
