@@ -8,7 +8,7 @@ import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 /** A flood of made-up tokens with right checksums, at an API whose Postgres is some milliseconds away. */
 
 const delayMs = 30;
-const sockets = 160;
+const sockets = 96;
 const honest = 6;
 const rounds = 5;
 
