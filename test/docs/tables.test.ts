@@ -69,6 +69,7 @@ test("every setting that a page names exists", () => {
     "TEST_SERVERS",
     "CHROMIUM_PATH",
     "NO_COLOR", // A convention of terminals: https://no-color.org.
+    "NODE_OPTIONS", // Of Node itself.
     "CREATEROLE",
   ]);
   const files = [...sources("*.md", "docs/**/*.md", "deploy/**/*")];
