@@ -35,7 +35,7 @@ const topupOutcomes = [
   "ignored",
   "card_saved",
 ];
-const autoTopupOutcomes = ["begun", "paid", "declined", "unanswered", "cancelled", "paused"];
+const autoTopupOutcomes = ["begun", "paid", "declined", "refused", "unanswered", "cancelled", "paused"];
 
 export type Metrics = ReturnType<typeof openMetrics>;
 

@@ -127,9 +127,10 @@ async function decline(context: AutoTopupContext, payment: ClaimedPayment, failu
   const recorded = await recordFailure(database, payment, { failure, topupUrl: config.TOPUP_URL });
   if (!recorded) return;
   const { reason, paymentIntentId } = failure;
-  metrics.autoTopups.inc({ outcome: "declined" });
   // Stripe refuses what an operator or a bug did wrong; the rest is between the payer and the bank.
-  const level = reason === "refused" ? "error" : "info";
+  const isRefused = reason === "refused";
+  metrics.autoTopups.inc({ outcome: isRefused ? "refused" : "declined" });
+  const level = isRefused ? "error" : "info";
   log[level]({ organizationId, paymentId, reason, paymentIntentId, ...recorded }, "automatic top-up was declined");
   if (recorded.isPaused) metrics.autoTopups.inc({ outcome: "paused" });
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/read-audit.ts";
+import { Exposition } from "../../harness/assertions/metrics.ts";
 import {
   endPauses,
   paymentsOf,
@@ -8,7 +9,7 @@ import {
   topupsOf,
 } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
-import { StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 /** Cards that are declined: attempts come to an end, and the payer learns why. */
 
@@ -139,3 +140,20 @@ test("a card that Stripe does not have any more pauses automatic top-ups", async
   await service.until(async () => (await payer.page()).includes("Stripe does not have your card any more."));
   expect(payer.chargedAtStripe()).toEqual([]);
 });
+
+test("a request that Stripe refuses pauses automatic top-ups at once, and counts as refused and not as declined", async () => {
+  const payer = await payerWithCard(service, stub);
+  const declined = await counted("declined");
+  stub.faults.push(refusal(400, "invalid_request_error", "This account cannot charge cards."));
+  await payer.switchOn();
+  await service.until(async () => (await payer.page()).includes("Paused since"));
+  expect(await paymentsOf(service, payer.organizationId)).toMatchObject([{ state: "failed", failure: "refused" }]);
+  await service.until(async () => (await counted("refused")) === 1);
+  expect(await counted("declined")).toBe(declined);
+});
+
+/** The value of `auto_topups_total`, over all APIs. */
+async function counted(outcome: string): Promise<number> {
+  const expositions = await Promise.all(service.apis.map((api) => Exposition.of(api)));
+  return expositions.reduce((sum, one) => sum + (one.value(`auto_topups_total{outcome="${outcome}"}`) ?? 0), 0);
+}

@@ -1,8 +1,9 @@
 import { newId } from "../../../shared/ids.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";
+import { savedCard } from "../../harness/fixtures/saved-card.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { tenOrganic } from "../../harness/stubs/serper-stub.ts";
-import { eventOf } from "../../harness/stubs/stripe-stub.ts";
+import { eventOf, type Fault, hangUp, refusal } from "../../harness/stubs/stripe-stub.ts";
 import type { Drill } from "../drill.ts";
 import type { DrillStack } from "../drill-stack.ts";
 
@@ -26,6 +27,20 @@ async function untilCounted({ service }: DrillStack, what: "waiting" | "reversed
     const { rows } = await service.database.query(`select count(*)::int as count from ${from[what]}`);
     return rows[0].count >= unconfirmed;
   });
+}
+
+/** Payers whose saved cards are due, while Stripe answers each call with the fault. @returns mends Stripe. */
+async function chargeCards(
+  { service, stripe }: DrillStack,
+  payers: number,
+  fault: Fault,
+): Promise<() => Promise<void>> {
+  stripe.away = fault;
+  for (let n = 1; n <= payers; n += 1) {
+    const { organizationId } = await service.organization();
+    await savedCard(service.database, organizationId, 1_000_000_000);
+  }
+  return async () => void (stripe.away = undefined);
 }
 
 export const moneyDrills: readonly Drill[] = [
@@ -58,6 +73,24 @@ export const moneyDrills: readonly Drill[] = [
       await sendEvent(service, eventOf(stripe.paid(newId("org"), 500)));
       return mended;
     },
+  },
+  {
+    name: "payment-refused",
+    outage: "Stripe refuses an automatic top-up",
+    expects: ["AutoTopupRefused"],
+    begin: (stack) => chargeCards(stack, 1, refusal(400, "invalid_request_error", "This account cannot charge cards.")),
+  },
+  {
+    name: "cards-declined",
+    outage: "the cards of six payers are declined",
+    expects: ["AutoTopupsDeclined"],
+    begin: (stack) => chargeCards(stack, 6, refusal(402, "card_error", "Your card was declined.")),
+  },
+  {
+    name: "stripe-away",
+    outage: "Stripe does not answer, and three payers have automatic top-ups due",
+    expects: ["AutoTopupsUnanswered"],
+    begin: (stack) => chargeCards(stack, 3, hangUp),
   },
   {
     name: "deliveries-unconfirmed",
