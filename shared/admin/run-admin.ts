@@ -4,6 +4,7 @@ import { z } from "zod";
 import { ConfigError } from "../config/read-settings.ts";
 import { explainRefusal } from "../database/check-session.ts";
 import { addAuditCommands } from "./audit.ts";
+import { addAutoTopupCommands } from "./auto-topups.ts";
 import { addDoctorCommand } from "./doctor/doctor.ts";
 import { addErasureCommands } from "./erasure.ts";
 import { addCompletionCommand } from "./completion.ts";
@@ -81,6 +82,7 @@ export function createProgram(terminal: Terminal): Command {
   addFindCommands(org, run);
   addErasureCommands(org, run, terminal);
   addCreditCommands(program, run);
+  addAutoTopupCommands(program, run);
   addTokenCommands(program, run, terminal);
   addLimitCommands(program, run);
   addWebhookCommands(program, org, run);

@@ -124,7 +124,7 @@ export async function postponePayment(
   await database.query("select postpone_auto_topup($1, $2, $3)", [paymentId, attempts, pauseSeconds]);
 }
 
-/** A payment as the export has it. */
+/** A payment as the export and the operator's command have it. */
 export interface ListedPayment {
   paymentId: string;
   mils: number;
@@ -161,18 +161,34 @@ export async function listPayments(
     "select * from auto_topup_payments where organization_id = $1 and id > $2 order by id limit $3",
     [organizationId, after, limit],
   );
-  return rows
-    .map((row) => listedRow.parse(row))
-    .map((row) => ({
-      paymentId: row.id,
-      mils: row.mils,
-      askedAt: row.asked_at,
-      state: row.state,
-      attempts: row.attempts,
-      customerId: row.customer_id,
-      paymentMethodId: row.payment_method_id,
-      paymentIntentId: row.payment_intent_id,
-      failure: row.failure,
-      endedAt: row.ended_at,
-    }));
+  return rows.map(readPayment);
+}
+
+/** Lists the newest payments of an organization, the newest first. */
+export async function listNewestPayments(
+  database: Querying,
+  organizationId: string,
+  limit: number,
+): Promise<ListedPayment[]> {
+  const { rows } = await database.query(
+    "select * from auto_topup_payments where organization_id = $1 order by asked_at desc, id desc limit $2",
+    [organizationId, limit],
+  );
+  return rows.map(readPayment);
+}
+
+function readPayment(stored: unknown): ListedPayment {
+  const row = listedRow.parse(stored);
+  return {
+    paymentId: row.id,
+    mils: row.mils,
+    askedAt: row.asked_at,
+    state: row.state,
+    attempts: row.attempts,
+    customerId: row.customer_id,
+    paymentMethodId: row.payment_method_id,
+    paymentIntentId: row.payment_intent_id,
+    failure: row.failure,
+    endedAt: row.ended_at,
+  };
 }

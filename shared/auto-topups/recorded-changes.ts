@@ -5,7 +5,7 @@ import { type AutoTopupTerms, lockAutoTopup, type SavedCard } from "./auto-topup
 import { askToDelete } from "./stripe-deletions.ts";
 
 /**
- * What payers change about automatic top-ups, each with its entry in the audit trail, in one transaction. Entries have the
+ * What payers and operators change about automatic top-ups, each with its entry in the audit trail, in one transaction. Entries have the
  * ids of cards, and never their last digits.
  */
 
@@ -37,19 +37,31 @@ export async function switchOn(
   return true;
 }
 
-/** Switches automatic top-ups off. The card and the terms stay. A payment that Stripe is being asked for may still be made. */
-export async function switchOff(transaction: Querying, { actor, organizationId, requestId }: Changer): Promise<void> {
+/** Why an operator switches automatic top-ups off. The audit trail has no text of people, so it is one of these. */
+export const switchOffReasons = ["disputed", "payer_asked", "suspected_fraud", "other"] as const;
+export type SwitchOffReason = (typeof switchOffReasons)[number];
+
+/**
+ * Switches automatic top-ups off. The card and the terms stay. A payment that Stripe is being asked for may still be made.
+ * @param reason only if an operator does it. @returns whether they were on.
+ */
+export async function switchOff(
+  transaction: Querying,
+  { actor, organizationId, requestId }: Changer,
+  reason?: SwitchOffReason,
+): Promise<boolean> {
   const known = await lockAutoTopup(transaction, organizationId);
-  if (!known) return;
+  if (!known?.isOn) return false;
   await transaction.query("update auto_topups set is_on = false where organization_id = $1", [organizationId]);
   await startAfresh(transaction, organizationId);
   await recordAudit(transaction, actor, {
     action: "auto_topup.set",
     organizationId,
-    before: { isOn: known.isOn },
-    after: { isOn: false },
+    before: { isOn: true },
+    after: { isOn: false, ...(reason && { reason }) },
     requestId,
   });
+  return true;
 }
 
 /** Removes the card here, switches automatic top-ups off, and has the card deleted at Stripe. */

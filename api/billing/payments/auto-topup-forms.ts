@@ -69,7 +69,7 @@ function readTerms(
 
 function turnOff({ database }: PaymentParts) {
   return async (asked: FormRequest): Promise<void> => {
-    await changeAccount(database, asked, switchOff);
+    await changeAccount(database, asked, (transaction, changer) => switchOff(transaction, changer));
     leadBack(asked, "off");
   };
 }

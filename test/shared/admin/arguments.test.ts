@@ -25,6 +25,11 @@ test.each([
   { args: ["credit", "grant", unknownId], says: /missing required argument 'mils'/ },
   { args: ["credit", "correct", unknownId, "0", "--reason", "x"], says: /error: the amount is 0/ },
   { args: ["credit", "correct", unknownId, "-5"], says: /required option '--reason <text>' not specified/ },
+  { args: ["auto-topup", "off", unknownId], says: /required option '--reason <reason>' not specified/ },
+  {
+    args: ["auto-topup", "off", unknownId, "--reason", "as Mr. Smith asked"],
+    says: /Allowed choices are disputed, payer_asked, suspected_fraud, other/,
+  },
   { args: ["token", "issue", unknownId, "--expires", "0"], says: badNumber },
   { args: ["token", "issue", unknownId, "--name", " "], says: /'--name <name>'.* expected 1 to 100 characters/ },
   ...["fly", "search,fly", "", "search,", ","].map((list) => ({

@@ -14,6 +14,7 @@ import { asOwner } from "../../harness/servers/as-owner.ts";
 import { type LocationStub, startLocationStub } from "../../harness/stubs/location-stub.ts";
 import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 import { deliveredEvent } from "../../harness/fixtures/delivered-event.ts";
+import { savedCard } from "../../harness/fixtures/saved-card.ts";
 import { recordingCommands, terms } from "./recording-commands.ts";
 import { contractCases } from "../providers/contract-cases.ts";
 
@@ -60,7 +61,7 @@ async function recordedBy(...args: string[]): Promise<string[]> {
 }
 
 const reading =
-  "org show, org list, org find, token list, token find, plan list, audit list, locations list, ledger list, ledger verify, providers check, doctor, completion, search failures, webhook list".split(
+  "org show, org list, org find, token list, token find, plan list, audit list, locations list, ledger list, ledger verify, providers check, doctor, completion, search failures, webhook list, auto-topup show".split(
     ", ",
   );
 const rawRequestId = newId("req");
@@ -69,6 +70,7 @@ const shownRequestId = newId("req");
 test("every command that changes something leaves an entry under the operator's name; a repeat leaves none", async () => {
   const { orgId, tokenId, token } = await operator.create("free");
   const eventId = await deliveredEvent(service.database, orgId);
+  await savedCard(service.database, orgId, 1);
   const { namesUrl } = lists;
   const recording = recordingCommands({ orgId, tokenId, rawRequestId, shownRequestId, eventId, namesUrl });
   const named = [...Object.keys(recording), ...reading];
@@ -97,6 +99,7 @@ test("every command that changes something leaves an entry under the operator's 
   for (const args of [
     ["org", "erase", orgId, "--yes"],
     ["webhook", "remove", orgId],
+    ["auto-topup", "off", orgId, "--reason", "other"],
     ["token", "revoke", tokenId],
     ["plan", "set", "trial", ...terms],
   ]) {

@@ -4,6 +4,7 @@ import { newId } from "../../../shared/ids.ts";
 import { appendEntry, compressEntry } from "../../../shared/raw-answers/raw-answers.ts";
 import { allCommands, type CommandResult, runAdminHere } from "../../harness/clients/admin.ts";
 import { deliveredEvent } from "../../harness/fixtures/delivered-event.ts";
+import { savedCard } from "../../harness/fixtures/saved-card.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { type LocationStub, startLocationStub } from "../../harness/stubs/location-stub.ts";
@@ -40,6 +41,9 @@ beforeAll(async () => {
   });
   await service.rest();
   named.eventId = await deliveredEvent(service.database, named.orgId);
+  await savedCard(service.database, named.orgId, 1);
+  const paid = [named.orgId, newId("pay"), "pi_3NvRkd2eZvKYlo2C0a1b2c3d", 10_000];
+  await service.database.query("select pay_auto_topup($1, $2, $3, $4, now())", paid);
 });
 afterAll(() => Promise.all([service.stop(), stripe.close(), lists.close()]));
 
@@ -62,6 +66,8 @@ const argumentsOf: Record<string, () => string[]> = {
   "credit grant": () => [named.orgId, "500", "--id", "invoice 7", "--reason", "bank transfer"],
   "credit correct": () => [named.orgId, "-200", "--id", "case 12", "--reason", "granted twice"],
   "credit topups-check": () => [],
+  "auto-topup show": () => [named.orgId],
+  "auto-topup off": () => [named.orgId, "--reason", "disputed"],
   "token issue": () => [named.orgId, "--name", "Shop", "--scopes", "search,usage", "--expires", "30"],
   "token list": () => [named.orgId],
   "token find": () => [named.token],

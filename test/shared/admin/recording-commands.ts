@@ -31,6 +31,10 @@ export function recordingCommands(named: Named): Record<string, { args: string[]
       actions: ["credit.corrected"],
     },
     "credit topups-check": { args: ["credit", "topups-check"], actions: ["credit.topped_up"] },
+    "auto-topup off": {
+      args: ["auto-topup", "off", orgId, "--reason", "disputed"],
+      actions: ["auto_topup.set"],
+    },
     "token issue": { args: ["token", "issue", orgId], actions: ["token.issued"] },
     "token revoke": { args: ["token", "revoke", tokenId], actions: ["token.revoked"] },
     "limit org": { args: ["limit", "org", orgId, "--day", "500"], actions: ["limit.set"] },
