@@ -5,7 +5,7 @@ import type { Metrics } from "../shared/metrics.ts";
 import type { Billing } from "./billing/billing.ts";
 import { isBillingPath } from "./billing/frame/send-error-page.ts";
 import { handleOpenApiDocument } from "./docs/handle-openapi-document.ts";
-import { docsHeaders, readPage } from "./docs/reference-page.ts";
+import { referencePaths, serveReference } from "./docs/reference-page.ts";
 import { CallerDisconnected, recordError, toCallerError } from "./errors.ts";
 import { rejectUnsafeHeaders } from "./http/reject-unsafe-headers.ts";
 import { openRequestScope, requestScopeOf } from "./http/request-scope.ts";
@@ -53,7 +53,8 @@ export function createApp(parts: AppParts): Express {
   route(app, "GET", "/", landing.page);
   for (const file of landing.files) route(app, "GET", file.path, serveFile(file, pageFileHeaders));
   route(app, "GET", "/openapi.json", handleOpenApiDocument());
-  for (const file of readPage()) route(app, "GET", file.path, serveFile(file, docsHeaders));
+  const reference = serveReference();
+  for (const path of referencePaths) route(app, "GET", path, reference);
 
   for (const { method, path, handle } of billing.routes) route(app, method, path, handle);
   for (const file of billing.files) route(app, "GET", file.path, serveFile(file, pageFileHeaders));

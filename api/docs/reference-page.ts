@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
+import type { Request, Response } from "express";
 import { z } from "zod";
 import { readBrand } from "../brand/brand.ts";
-import { type StaticFile, staticFile } from "../http/static-file.ts";
+import { CallerError } from "../../shared/errors.ts";
+import { serveFile, type StaticFile, staticFile } from "../http/static-file.ts";
 
 /** The interactive API reference at /docs: Scalar from its npm package, inside a page of our own. */
 
@@ -26,7 +28,7 @@ const policy = [
 ].join("; ");
 
 /** Security headers of all files under /docs. */
-export const docsHeaders = {
+const headers = {
   "Content-Security-Policy": policy,
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Resource-Policy": "same-origin",
@@ -49,8 +51,24 @@ function readScalar(): Buffer {
 
 const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
+export const referencePaths = ["/docs", "/docs/scalar.js", "/docs/page.css", "/docs/page.js"] as const;
+
+/**
+ * Serves the files at `referencePaths`. They are read on the first visit, in 40 ms: with what reading Scalar leaves behind they
+ * take 20 MB, which an API that is never read by people does not need.
+ */
+export function serveReference(): (request: Request, response: Response) => Promise<void> {
+  let files: Map<string, ReturnType<typeof serveFile>> | undefined;
+  return async (request, response) => {
+    files ??= new Map(readPage().map((file) => [file.path, serveFile(file, headers)]));
+    const serve = files.get(request.path);
+    if (serve === undefined) throw new CallerError("not_found");
+    await serve(request, response);
+  };
+}
+
 /** Reads the files of /docs: the page, which refers to the others by versioned addresses, and the others. */
-export function readPage(): StaticFile[] {
+function readPage(): StaticFile[] {
   const files = [
     staticFile("/docs/scalar.js", script, readScalar()),
     staticFile("/docs/page.css", css, read("page.css")),

@@ -1,5 +1,6 @@
-import english from "cldr-subdivisions-full/subdivisions/en/en.json" with { type: "json" };
-import { iso31662 } from "iso-3166/2.js";
+import { createRequire } from "node:module";
+import type cldr from "cldr-subdivisions-full/subdivisions/en/en.json";
+import type * as iso3166 from "iso-3166/2.js";
 import { countryName, gdpUsd } from "./countries.ts";
 import { removeSpaces } from "./fold-name.ts";
 import { foldName } from "./fold-name.ts";
@@ -13,6 +14,9 @@ type Subdivisions = {
   /** By first letter: folded names and their subdivisions. */
   byInitial: Map<string, Map<string, string>>;
 };
+
+/** Loads a package when it is called. */
+const load = createRequire(import.meta.url);
 
 let cached: Subdivisions | undefined;
 
@@ -32,7 +36,7 @@ export function subdivisionNamesWithInitial(text: string): ReadonlyMap<string, s
   return subdivisions().byInitial.get(text.charAt(0)) ?? new Map();
 }
 
-/** Read when a location is refused for the first time, so never in a worker. */
+/** Read when a location needs it for the first time, which most processes never do: the lists take 13 MB. */
 function subdivisions(): Subdivisions {
   cached ??= readSubdivisions();
   return cached;
@@ -40,6 +44,9 @@ function subdivisions(): Subdivisions {
 
 /** CLDR has English names (`Bavaria`), the package iso-3166 the country's own (`Bayern`). A code is mapped to the English name. */
 function readSubdivisions(): Subdivisions {
+  // `load` cannot know the types of what it loads.
+  const { iso31662 } = load("iso-3166/2.js") as typeof iso3166;
+  const english = load("cldr-subdivisions-full/subdivisions/en/en.json") as typeof cldr;
   const ownNames = new Map(iso31662.map(({ code, name }) => [code.replace("-", "").toLowerCase(), name]));
   const subdivisionIndex: Subdivisions = { byName: new Map(), byCode: new Map(), byInitial: new Map() };
   const largestFirst = Object.entries(english.subdivisions.localeDisplayNames.subdivisions)
