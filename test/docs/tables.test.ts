@@ -69,7 +69,8 @@ test("every setting that a page names exists", () => {
     "TEST_SERVERS",
     "CHROMIUM_PATH",
     "NO_COLOR", // A convention of terminals: https://no-color.org.
-    "NODE_OPTIONS", // Of Node itself.
+    "NODE_COMPILE_CACHE", // Of Node itself.
+    "NODE_OPTIONS",
     "CREATEROLE",
   ]);
   const files = [...sources("*.md", "docs/**/*.md", "deploy/**/*")];
