@@ -1,5 +1,6 @@
 import type { QueryConfig } from "pg";
 import { z } from "zod";
+import { toByteaArray } from "../database/binary-array.ts";
 import { sqlStateOf } from "../database/transient-errors.ts";
 import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
@@ -124,7 +125,9 @@ function statementFor(requests: readonly SettlementRequest[]): QueryConfig {
       requests.map((request) => request.key?.hash ?? null),
       requests.map((request) => request.key?.fingerprint ?? null),
       requests.map((request) => request.tokenId ?? null),
-      ...(isKeyed ? [requests.map((request) => (request.wanted === "charge" && request.answer) || null)] : []),
+      ...(isKeyed
+        ? [toByteaArray(requests.map((request) => (request.wanted === "charge" && request.answer) || null))]
+        : []),
     ],
   };
 }
