@@ -12,25 +12,23 @@ import type { McpRequest } from "./mcp-request.ts";
 const sessionHeader = "mcp-session-id";
 
 const messageId = z.union([z.string(), z.number()]);
-const requestMessage = z.object({ method: z.string(), id: messageId });
-const cancelMessage = z.object({
-  method: z.literal("notifications/cancelled"),
-  params: z.object({ requestId: messageId }),
-});
+const requestMessage = z.object({ id: messageId });
+const cancelMessage = z.object({ params: z.object({ requestId: messageId }) });
 
 /** The tool calls of this process that a message can cancel. */
 export class Cancellation {
   readonly #running = new Map<string, McpRequest>();
 
-  /** Registers a tool call, or cancels the one that the message names. `message` is the parsed body. */
-  observe(mcpRequest: McpRequest, message: unknown): void {
-    const cancel = cancelMessage.safeParse(message);
-    if (cancel.success) this.#running.get(keyOf(mcpRequest, cancel.data.params.requestId))?.cancel();
-    const { data } = requestMessage.safeParse(message);
-    if (!data) return;
-    if (data.method === "initialize") mcpRequest.response.setHeader(sessionHeader, newId("mcp"));
-    if (data.method === "tools/call" && mcpRequest.request.headers[sessionHeader] !== undefined) {
-      this.#register(keyOf(mcpRequest, data.id), mcpRequest);
+  /** Registers a tool call, or cancels the one that the message names. `message` is the parsed body, with this method. */
+  observe(mcpRequest: McpRequest, method: string, message: unknown): void {
+    if (method === "notifications/cancelled") {
+      const { data } = cancelMessage.safeParse(message);
+      if (data) this.#running.get(keyOf(mcpRequest, data.params.requestId))?.cancel();
+    } else if (method === "initialize") {
+      if (requestMessage.safeParse(message).success) mcpRequest.response.setHeader(sessionHeader, newId("mcp"));
+    } else if (method === "tools/call" && mcpRequest.request.headers[sessionHeader] !== undefined) {
+      const { data } = requestMessage.safeParse(message);
+      if (data) this.#register(keyOf(mcpRequest, data.id), mcpRequest);
     }
   }
 

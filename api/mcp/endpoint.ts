@@ -36,10 +36,11 @@ export function handleMcp(parts: McpParts) {
     // If the response is closed by now, its "close" event is over and could no longer cancel what starts here.
     if (message === undefined || response.closed) return;
 
-    scope.logFields.method = methodOf(message);
-    if (scope.logFields.method === "subscriptions/listen") return rejectListening(request, response, message);
+    const method = methodOf(message);
+    scope.logFields.method = method;
+    if (method === "subscriptions/listen") return rejectListening(request, response, message);
     const mcpRequest = new McpRequest({ request, response, scope, caller });
-    cancellation.observe(mcpRequest, message);
+    cancellation.observe(mcpRequest, method, message);
     // The SDK wants a token here; the tools do not need it, so it stays out.
     const authInfo = { token: "", clientId: caller.organizationId, scopes: [], extra: { mcpRequest } };
     const webRequest = toWebRequest(request, mcpRequest.disconnected);
