@@ -1,5 +1,6 @@
 import { formatTable } from "../harness/format-table.ts";
-import { readDays } from "../../shared/credits/days.ts";
+import { readChart } from "../../api/billing/overview/read-chart.ts";
+import { readDays, readLedgerDays } from "../../shared/credits/days.ts";
 import { historyFilters, readHistory } from "../../shared/credits/history.ts";
 import { decideSettlements, type SettlementRequest } from "../../shared/credits/ledger.ts";
 import { type Database, openDatabase } from "../../shared/database/pool.ts";
@@ -14,6 +15,8 @@ import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 const runs = 15;
 const pageSize = 25;
 const days = 30;
+/** Each has every second search. */
+const tokens = [newId("tok"), newId("tok")] as const;
 const batchSize = 256;
 const priceMils = 5;
 
@@ -29,9 +32,14 @@ export async function measureHistory({ entries }: { entries: number }): Promise<
     const database = openDatabase({ url, name: "bench", sizeMax: 1, log, shutdown });
     const usual = await fill(database, url, { entries, kind: "case when n % 33 = 0 then 'refund' else 'charge' end" });
     const refused = await fill(database, url, { entries, kind: "'refund'" });
-    await asOwner(url, (client) => client.query("vacuum analyze ledger_entries"));
+    await fillSearchLog(url, usual);
+    await asOwner(url, (client) => client.query("vacuum analyze ledger_entries, search_log"));
 
-    const rows = [...(await measureReads(database, usual, refused)), ...(await measureSettling(database, usual, ""))];
+    const rows = [
+      ...(await measureReads(database, usual, refused)),
+      ...(await measureCharts(database, usual)),
+      ...(await measureSettling(database, usual, "")),
+    ];
     await asOwner(url, (client) => client.query("drop index not_charges_by_organization"));
     rows.push(...(await measureSettling(database, usual, ", without the index")));
     return formatTable(["on an organization with many entries", "ms (median)"], rows);
@@ -52,6 +60,25 @@ async function measureReads(database: Database, usual: string, refused: string):
   }
   const none = () => readHistory(database, refused, { filter: "charged", limit: pageSize });
   return [...rows, ["a page of the history: charged, of which there are none", await medianMs(none)]];
+}
+
+/** The charts that read more than the days of the ledger. */
+async function measureCharts(database: Database, organizationId: string): Promise<Row[]> {
+  const [tokenId] = tokens;
+  const ofDays = {
+    unit: "day",
+    days: await readLedgerDays(database, organizationId, { days }),
+    keptDays: days,
+  } as const;
+  const views = [
+    { name: `${days} days of latency`, view: { measure: "latency", range: "30d", tokenId: undefined } },
+    { name: `${days} days of latency, one of two tokens`, view: { measure: "latency", range: "30d", tokenId } },
+    { name: `${days} days of searches, one of two tokens`, view: { measure: "searches", range: "30d", tokenId } },
+  ] as const;
+  const rows: Row[] = [];
+  for (const { name, view } of views)
+    rows.push([name, await medianMs(() => readChart(database, organizationId, { view, ...ofDays }))]);
+  return rows;
 }
 
 async function measureSettling(database: Database, organizationId: string, how: string): Promise<Row[]> {
@@ -92,13 +119,14 @@ async function fill(database: Database, url: string, { entries, kind }: { entrie
       `insert into ledger_entries
        select $1, n, kind, amount, sum(amount) over (order by n), case when kind <> 'grant' then $1 || request end,
          case when kind = 'grant' then $1 || 'grant' end, case kind when 'refund' then 'engine_error'
-         when 'reversal' then 'caller_gone' when 'grant' then 'bench' end, now() - make_interval(secs => 5184000.0 * ($2::bigint - n) / $2::bigint)
+         when 'reversal' then 'caller_gone' when 'grant' then 'bench' end, now() - make_interval(secs => 5184000.0 * ($2::bigint - n) / $2::bigint),
+         case when kind <> 'grant' then ($3::text[])[1 + request % 2] end
        from (select n, kind, case when kind = 'reversal' then n - 1 else n end as request,
                case kind when 'grant' then $2::bigint * 10 when 'charge' then -${priceMils} when 'reversal' then ${priceMils} else 0 end as amount
              from (select n, case when n = 1 then 'grant' when n % 1000 = 501 and ${kind} = 'charge'
                      and (n - 1) % 33 <> 0 then 'reversal' else ${kind} end as kind
                    from generate_series(1, $2::bigint) n) numbered) entries`,
-      [organizationId, entries],
+      [organizationId, entries, tokens],
     );
     await client.query(
       `update organizations set version = $2, balance_mils = (select balance_after_mils from ledger_entries
@@ -107,4 +135,27 @@ async function fill(database: Database, url: string, { entries, kind }: { entrie
     );
   });
   return organizationId;
+}
+
+/** The searches of the last days, in a partition for each day, as a service that has run so long has them. */
+async function fillSearchLog(url: string, organizationId: string): Promise<void> {
+  await asOwner(url, async (client) => {
+    await client.query(
+      `do $$ declare day date; begin
+         for ago in 1..${days} loop
+           day := utc_today() - ago;
+           execute format('create table search_log_%s partition of search_log for values from (%L) to (%L)', to_char(day, 'YYYYMMDD'),
+             day::timestamp at time zone 'UTC', (day + 1)::timestamp at time zone 'UTC');
+         end loop;
+       end $$`,
+    );
+    await client.query(
+      `insert into search_log (at, request_id, organization_id, token_id, keyword, location, language, device, depth, duration_ms)
+       select created_at, request_id, organization_id, token_id, 'garden pump', 'United States', 'English', 'desktop', 10,
+         100 + version % 3000
+       from ledger_entries where organization_id = $1 and kind in ('charge', 'refund')
+         and created_at >= (utc_today() - ${days})::timestamp at time zone 'UTC'`,
+      [organizationId],
+    );
+  });
 }
