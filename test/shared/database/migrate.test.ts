@@ -144,3 +144,19 @@ test("an older release leaves a database alone that a newer one has migrated: it
   );
   expect(rows).toEqual([{ may_read: true }]);
 });
+
+test("each rule of a table holds for all of its rows, also for those that are older than the rule", async () => {
+  const { rows } = await asOwner(database.url, (client) =>
+    client.query("select conrelid::regclass::text as table, conname from pg_constraint where not convalidated"),
+  );
+  expect(rows).toEqual([]);
+});
+
+test("rules of organizations and tokens are validated while searches write to both", async () => {
+  const rules = readSource("shared/database/migrations/023.do.valid-limits-and-scopes.sql");
+  await inOpenTransaction(async (search) => {
+    await search.query("lock table organizations, tokens in row exclusive mode");
+    const validation = asOwner(database.url, (owner) => owner.query(`set lock_timeout = '50ms'; ${rules}`));
+    await expect(validation).resolves.toBeDefined();
+  });
+});
