@@ -153,7 +153,7 @@ test("each rule of a table holds for all of its rows, also for those that are ol
 });
 
 test("rules of organizations and tokens are validated while searches write to both", async () => {
-  const rules = readSource("shared/database/migrations/023.do.valid-limits-and-scopes.sql");
+  const rules = readSource("shared/database/migrations/024.do.valid-limits-and-scopes.sql");
   await inOpenTransaction(async (search) => {
     await search.query("lock table organizations, tokens in row exclusive mode");
     const validation = asOwner(database.url, (owner) => owner.query(`set lock_timeout = '50ms'; ${rules}`));
