@@ -13,7 +13,7 @@ interface Options {
 
 const main = ({ out, widths, only }: Options) =>
   withViewer(async (viewer, states) => {
-    const chosen = states.filter(({ name }) => name.includes(only));
+    const chosen = states.filter(({ name }) => only.split(",").some((text) => name.includes(text)));
     await takeShots(viewer, chosen, { out, widths: widths.split(",").map(Number) });
     process.stdout.write(`${chosen.length} pages are in ${out}\n`);
   });
@@ -22,6 +22,6 @@ const program = new Command("npm run shots --")
   .description("Writes screenshots of every page, in each state, light and dark, as PNG files.")
   .requiredOption("--out <folder>", "where to write them; it is created")
   .option("--widths <list>", "comma list of widths in pixels", widthsDefault)
-  .option("--only <text>", "only the pages whose name contains it, such as overview or busy", "")
+  .option("--only <list>", "only the pages whose name contains one of these, such as overview,busy", "")
   .showHelpAfterError();
 await main(program.parse().opts<Options>());
