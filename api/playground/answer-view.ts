@@ -1,53 +1,38 @@
-import { type ResultType, resultTypeMeanings } from "../../shared/results.ts";
+import type { Query } from "../../shared/query/query.ts";
 import { shownBytesMax } from "../billing/searches/read-search.ts";
-import { amount } from "../pages/format.ts";
+import { searchAddress } from "../billing/searches/history-table.ts";
+import { amount, count } from "../pages/format.ts";
 import { html, type Html } from "../pages/html.ts";
-
-/** One result of an answer. A compact answer has only the first three fields. */
-interface Shown {
-  title: string;
-  url: string;
-  description: string;
-  type?: ResultType;
-  rank?: number;
-  breadcrumb?: string;
-  richSnippet?: { top: string[]; bottom: string[] };
-  siteLinks?: { title: string; url: string; description: string }[];
-}
+import { formAddress } from "./form-address.ts";
+import { resultsPage, type ShownElement } from "./results-page.ts";
 
 /**
- * The answer to a search as a page of results, and its JSON. Nothing of it is loaded from elsewhere.
- * @param idempotencyKey under which a repeat of the search is free.
+ * The answer to a search as a page of results, and as JSON.
+ * @param asked.idempotencyKey under which a repeat of the search is free.
  */
-export function answerView(body: Buffer, idempotencyKey: string): Html {
-  if (body.length > shownBytesMax) return largeAnswer(idempotencyKey);
-  const text = body.toString();
-  const answer: { requestId: string; creditsCharged: number; results: Shown[] } = JSON.parse(text);
+export function answerView(body: Buffer, { query, idempotencyKey }: { query: Query; idempotencyKey: string }): Html {
+  if (body.length > shownBytesMax) return answerPanel(largeAnswer(idempotencyKey));
+  const answer: { requestId: string; creditsCharged: number; results: ShownElement[] } = JSON.parse(body.toString());
   const { results, creditsCharged, requestId } = answer;
-  return html`<section class="panel" id="answer" aria-labelledby="answer-title"><h2 id="answer-title">Answer</h2>
-<p class="aside">${results.length} elements for ${amount(creditsCharged)}. <a href="/billing/searches/${requestId}">${requestId}</a></p>
-${results.length > 0 ? html`<ol class="results">${results.map(element)}</ol>` : html`<p>Nothing was found.</p>`}
-<details><summary>JSON</summary><pre tabindex="0" role="region" aria-label="JSON">${JSON.stringify(answer, undefined, 2)}</pre></details></section>`;
+  const elements = `${count(results.length)} ${results.length === 1 ? "element" : "elements"}`;
+  const view = (value: string, label: string, isFirst: boolean) =>
+    html`<label><input type="radio" name="view" value="${value}" autocomplete="off"${isFirst && html` checked`}>${label}</label>`;
+  const page =
+    results.length > 0
+      ? resultsPage(results, (keyword) => formAddress({ ...query, keyword }))
+      : html`<p class="serp">Nothing was found.</p>`;
+  return answerPanel(
+    html`<p class="aside">${elements} for ${amount(creditsCharged)}, <a href="${searchAddress(requestId)}">${requestId}</a></p>
+${page}
+<div class="json"><button type="button" class="plain" data-copy="json" hidden>Copy</button><pre id="json" tabindex="0" role="region" aria-label="JSON">${JSON.stringify(answer, undefined, 2)}</pre></div>`,
+    html`<div class="tabs" role="radiogroup" aria-label="Show the answer as">${view("page", "Page", true)}${view("json", "JSON", false)}</div>`,
+  );
 }
+
+const answerPanel = (content: Html, tabs: Html | false = false): Html =>
+  html`<section class="panel shown" id="answer" aria-labelledby="answer-title">
+<div class="head"><h2 id="answer-title">Answer</h2>${tabs}</div>
+${content}</section>`;
 
 const largeAnswer = (idempotencyKey: string) =>
-  html`<section class="panel" id="answer" aria-labelledby="answer-title"><h2 id="answer-title">Answer</h2>
-<p>The answer is too large for this page. Send the same search with the header <code>Idempotency-Key: ${idempotencyKey}</code> to get it: a repeat costs nothing for 24 hours.</p></section>`;
-
-function element({ type, rank, title, url, breadcrumb, description, richSnippet, siteLinks = [] }: Shown): Html {
-  const { top = [], bottom = [] } = richSnippet ?? {};
-  const name = title || url;
-  return html`<li${type !== undefined && html` class="${type}"`}>
-${type !== undefined && html`<p class="why" title="${resultTypeMeanings[type]}">${type.replaceAll("_", " ")}${rank !== undefined && html` · ${rank}`}</p>`}
-${name !== "" && html`<strong>${link(url, name)}</strong>`}
-${(breadcrumb || url) && html`<span class="why">${breadcrumb || url}</span>`}
-${top.map((line) => html`<p class="aside">${line}</p>`)}
-${description !== "" && html`<p>${description}</p>`}
-${bottom.map((line) => html`<p class="aside">${line}</p>`)}
-${siteLinks.length > 0 && html`<ul>${siteLinks.map((one) => html`<li>${link(one.url, one.title || one.url)}${one.description && html` <span class="aside">${one.description}</span>`}</li>`)}</ul>`}
-</li>`;
-}
-
-/** Addresses come from providers: no other protocol is made a link. */
-const link = (url: string, name: string): Html =>
-  /^https?:\/\//.test(url) ? html`<a href="${url}" rel="noopener noreferrer nofollow">${name}</a>` : html`${name}`;
+  html`<p>The answer is too large for this page. Send the same search with the header <code>Idempotency-Key: ${idempotencyKey}</code> to get it: a repeat costs nothing for 24 hours.</p>`;

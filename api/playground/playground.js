@@ -1,15 +1,16 @@
-// The page works without this script. With it, the code follows the form.
+// The page works without this script. With it, the code and the price follow the form.
 const form = document.getElementById("search");
 
 form?.addEventListener("input", () => {
   const typed = new FormData(form);
   const body = { keyword: typed.get("keyword") };
-  for (const name of ["location", "language", "device", "targetDomain", "format"]) if (typed.get(name)) body[name] = typed.get(name);
+  for (const name of ["location", "language", "targetDomain", "device", "format"]) if (typed.get(name)) body[name] = typed.get(name);
   if (typed.get("depth")) body.depth = Number(typed.get("depth"));
   if (typed.has("types")) body.types = typed.getAll("types");
-  const json = JSON.stringify(body);
+  const json = JSON.stringify(body, undefined, 2);
   for (const shown of document.querySelectorAll("[data-body]")) {
-    shown.textContent = shown.dataset.body === "shell" ? json.replaceAll("'", "'\\''") : json;
+    const text = shown.dataset.body === "shell" ? json.replaceAll("'", "'\\''") : json;
+    shown.textContent = text.replaceAll("\n", `\n${shown.dataset.indent}`);
   }
   const price = document.getElementById("price");
   const pages = Math.ceil((body.depth ?? 10) / 10);

@@ -1,5 +1,5 @@
 import { newId } from "../../shared/ids.ts";
-import { CallerError, errorBody, errors } from "../../shared/errors.ts";
+import { CallerError, errors } from "../../shared/errors.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
 import { searchPriceMils } from "../../shared/credits/plans.ts";
 import { queryFingerprint, readQuery } from "../../shared/query/query.ts";
@@ -21,9 +21,11 @@ import type { Search } from "../search/search.ts";
 import { newSearchRequest } from "../search/search-request.ts";
 import type { UnsentAnswers } from "../search/unsent-answers.ts";
 import { answerView } from "./answer-view.ts";
-import { codeSamples } from "./code-samples.ts";
+import { codeSamples, readSample, type Sample } from "./code-samples.ts";
+import { errorView } from "./error-view.ts";
 import { type SessionSearch, type SessionSearches } from "./session-searches.ts";
 import { sessionSection } from "./session-section.ts";
+import { firstSteps } from "./first-steps.ts";
 import { readSearchFields, requestBodyOf, type SearchFields, searchFields } from "./search-fields.ts";
 
 export interface PlaygroundParts {
@@ -46,8 +48,9 @@ export function showPlayground({ publicUrl, sessionSearches }: PageParts) {
     const typed = new URLSearchParams(URL.parse(request.originalUrl, "http://playground")?.search);
     return view(caller, {
       fields: readSearchFields(typed),
+      sample: readSample(typed),
       address: publicAddress(request, publicUrl),
-      outcome: false,
+      outcome: firstSteps(),
       searches: await sessionSearches.read(asked),
     });
   };
@@ -65,7 +68,8 @@ export function runPlayground(
     const { request, response, caller, form } = asked;
     const { requestId, receivedAtMs, logFields } = requestScopeOf(response);
     const disconnected = abortOnDisconnect(response).signal;
-    const page = { fields: readSearchFields(form), address: publicAddress(request, publicUrl) };
+    const address = publicAddress(request, publicUrl);
+    const page = { fields: readSearchFields(form), sample: readSample(form), address };
     try {
       requireScope(caller, "search");
       const query = readQuery(requestBodyOf(page.fields));
@@ -77,7 +81,7 @@ export function runPlayground(
       await sessionSearches.add(asked, answer.requestId);
       const searches = await sessionSearches.read(asked, { requestId: answer.requestId, query });
       // Written before the delivery begins: from then on, whatever is sent counts as the answer.
-      const shown = view(caller, { ...page, outcome: answerView(answer.body, idempotencyKey), searches });
+      const shown = view(caller, { ...page, outcome: answerView(answer.body, { query, idempotencyKey }), searches });
       response.once("finish", delivery.begin(searchRequest, response));
       response.setHeader("X-Request-Id", answer.requestId);
       unsent.of(caller.organizationId, response)(answer.body.length);
@@ -102,35 +106,27 @@ function readKey(form: URLSearchParams): string {
   throw new CallerError("bad_request", { issues: [{ path: "key", message: "Expected the key of the form." }] });
 }
 
-function view(
-  caller: Caller,
-  {
-    fields,
-    address,
-    outcome,
-    searches,
-  }: { fields: SearchFields; address: string; outcome: Html | false; searches: readonly SessionSearch[] },
-): AccountView {
-  const { plan } = caller;
+/** What the page shows. `outcome` is the answer, the error, or what stands there before the first search. */
+interface Shown {
+  fields: SearchFields;
+  sample: Sample;
+  address: string;
+  outcome: Html;
+  searches: readonly SessionSearch[];
+}
+
+function view({ organizationId, plan }: Caller, { fields, sample, address, outcome, searches }: Shown): AccountView {
   const depth = Number(fields.depth) || organicPerPage;
   const perPage = plan.pricePerPageMils ?? 0;
   const body = html`<div class="playground">
-<div>
-<form id="search" class="panel" method="post" action="/playground/search">${organizationField(caller.organizationId)}
+<form id="search" class="panel" method="post" action="/playground/search">${organizationField(organizationId)}
 <input type="hidden" name="key" value="${newId("req")}">
 ${searchFields(fields, plan)}
-<p><button class="primary">Search</button> for <strong id="price" data-per-page="${perPage}">${dollars(searchPriceMils(plan, { depth }))}</strong> <span class="aside">Only an answer is charged, and a reload of it is free.</span></p>
+<p class="aside"><strong id="price" data-per-page="${perPage}">${dollars(searchPriceMils(plan, { depth }))}</strong> for the answer. An error costs nothing, nor does a reload of the answer.</p>
 </form>
+${codeSamples(address, requestBodyOf(fields), sample)}
 ${outcome}
-</div>
-<div>${codeSamples(address, requestBodyOf(fields))}
-${sessionSection(searches)}</div>
+${sessionSection(searches)}
 </div>`;
   return { path: "/playground", title: "Playground", body };
 }
-
-/** The error as the API sends it. */
-const errorView = (requestId: string, { code, message, details }: CallerError): Html =>
-  html`<section class="panel" id="answer" aria-labelledby="answer-title"><h2 id="answer-title">${code}</h2>
-<p class="notice warning" role="alert">${message}</p>
-<pre tabindex="0" role="region" aria-label="JSON">${JSON.stringify(errorBody(requestId, code, details), undefined, 2)}</pre></section>`;

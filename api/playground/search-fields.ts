@@ -53,13 +53,13 @@ export function searchFields(fields: SearchFields, { maxDepth = depthMax }: Pick
   const depths = new Set(["", ...offeredDepths.filter((offered) => offered <= maxDepth).map(String), depth]);
   const kind = (type: string) =>
     html`<label><input type="checkbox" name="types" value="${type}"${types.includes(type) && html` checked`}> ${type}</label>`;
-  return html`<label>Keyword <input name="keyword" value="${keyword}" required autocomplete="off"></label>
+  return html`<div class="keyword"><label for="keyword">Keyword</label><input id="keyword" name="keyword" value="${keyword}" required autocomplete="off"><button>Search</button></div>
 <div class="fields">
 <label>Country or place <input name="location" value="${location}" placeholder="United States"></label>
 <label>Language <input name="language" value="${language}" placeholder="English"></label>
+<label>Domain <input name="targetDomain" value="${targetDomain}" placeholder="any"></label>
 <label>Device <select name="device">${option("", device, "Desktop")}${option("mobile", device, "Mobile")}</select></label>
 <label>Depth <select name="depth">${[...depths].map((value) => option(value, depth, value || String(organicPerPage)))}</select></label>
-<label>Only this domain <input name="targetDomain" value="${targetDomain}" placeholder="example.com"></label>
 <label>Format <select name="format">${option("", format, "Full")}${option("compact", format, "Compact")}</select></label>
 </div>
 <details${types.length > 0 && html` open`}><summary>Only some types of element</summary><div class="kinds">${resultTypes.map(kind)}</div></details>`;

@@ -4,12 +4,23 @@ import { resultTypes } from "../../../shared/results.ts";
 
 /** The answer of the playground, with what a provider may send. */
 
+const asked = {
+  query: {
+    keyword: "coffee",
+    engine: "google",
+    location: "Munich,Germany",
+    language: "German",
+    device: "mobile" as const,
+    depth: 10,
+  },
+  idempotencyKey: "form.key",
+};
 const bodyOf = (results: object[]) => Buffer.from(JSON.stringify({ requestId: "req_1", creditsCharged: 5, results }));
 const result = { title: "A title", url: "https://example.com/", description: "A description" };
 
 test("each type of element is shown with its name, rank and site links", () => {
   const siteLinks = [{ ...result, title: "A part" }];
-  const page = answerView(bodyOf(resultTypes.map((type, at) => ({ ...result, type, rank: at + 1, siteLinks }))), "key");
+  const page = answerView(bodyOf(resultTypes.map((type, at) => ({ ...result, type, rank: at + 1, siteLinks }))), asked);
   for (const [at, type] of resultTypes.entries()) {
     expect(page.toString()).toContain(`<li class="${type}">`);
     expect(page.toString()).toContain(`${type.replaceAll("_", " ")} · ${at + 1}`);
@@ -17,15 +28,28 @@ test("each type of element is shown with its name, rank and site links", () => {
   expect(page.toString().match(/>A part</g)).toHaveLength(resultTypes.length);
 });
 
+test("a related search leads to the form with its keyword, and the place and device of this one", () => {
+  const siteLinks = [{ title: "coffee & tea", url: "", description: "" }];
+  const page = answerView(bodyOf([{ ...result, type: "related_searches", rank: 1, siteLinks }]), asked).toString();
+  const [, address = ""] = /href="(\/playground[^"]*)"/.exec(page) ?? [];
+  const { searchParams } = new URL(address.replaceAll("&amp;", "&"), "http://localhost");
+  expect(Object.fromEntries(searchParams)).toEqual({
+    keyword: "coffee & tea",
+    location: "Munich,Germany",
+    language: "German",
+    device: "mobile",
+  });
+});
+
 test("texts of providers are escaped, and only http addresses are links", () => {
   const title = "<script>alert(1)</script>";
-  const page = answerView(bodyOf([{ ...result, title, url: "javascript:alert(1)" }]), "key").toString();
+  const page = answerView(bodyOf([{ ...result, title, url: "javascript:alert(1)" }]), asked).toString();
   expect(page).not.toContain("<script>");
   expect(page).not.toContain('href="javascript:');
 });
 
 test("instead of an answer above 256 KiB, the page has the key under which a repeat is free", () => {
-  const page = answerView(bodyOf([{ ...result, description: "x".repeat(256 * 1024) }]), "form.key").toString();
+  const page = answerView(bodyOf([{ ...result, description: "x".repeat(256 * 1024) }]), asked).toString();
   expect(page).toContain("Idempotency-Key: form.key");
   expect(page.length).toBeLessThan(1_000);
 });

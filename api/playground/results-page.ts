@@ -1,0 +1,69 @@
+import { type ResultType, resultTypeMeanings } from "../../shared/results.ts";
+import { html, type Html } from "../pages/html.ts";
+
+/** One link inside an element. */
+interface ShownLink {
+  title: string;
+  url: string;
+  description: string;
+}
+
+/** One element of an answer. A compact answer has only the first three fields. */
+export interface ShownElement extends ShownLink {
+  type?: ResultType;
+  rank?: number;
+  breadcrumb?: string;
+  richSnippet?: { top: string[]; bottom: string[] };
+  siteLinks?: ShownLink[];
+}
+
+/** Headings of the blocks that have one on a results page. */
+const headings: Partial<Record<ResultType, string>> = {
+  ai_overview: "AI overview",
+  people_also_ask: "People also ask",
+  local_pack: "Places",
+  top_stories: "Top stories",
+  video: "Videos",
+  images: "Images",
+  shopping: "Products",
+  discussions: "Discussions and forums",
+  related_searches: "Related searches",
+};
+
+/**
+ * The elements of an answer as people see them on a results page, in their order, each with its type and rank. Nothing is
+ * loaded from elsewhere.
+ * @param addressOf the address of the form with another keyword.
+ */
+export function resultsPage(elements: readonly ShownElement[], addressOf: (keyword: string) => string): Html {
+  return html`<ol class="serp">${elements.map((element) => elementItem(element, addressOf))}</ol>`;
+}
+
+function elementItem(shown: ShownElement, addressOf: (keyword: string) => string): Html {
+  const { type, rank, title, url, breadcrumb, description, richSnippet, siteLinks = [] } = shown;
+  const { top = [], bottom = [] } = richSnippet ?? {};
+  const heading = type && headings[type];
+  const source = breadcrumb || url;
+  const name = title || url;
+  const item = (one: ShownLink) =>
+    type === "related_searches" && one.url === ""
+      ? html`<li><a href="${addressOf(one.title)}">${one.title}</a></li>`
+      : linkItem(one);
+  return html`<li${type !== undefined && html` class="${type}"`}>
+${type !== undefined && html`<p class="kind" title="${resultTypeMeanings[type]}">${type.replaceAll("_", " ")}${rank !== undefined && html` · ${rank}`}</p>`}
+<div>${heading !== undefined && html`<h3>${heading}</h3>`}
+${source !== "" && html`<p class="source">${type === "paid" && html`<b>Sponsored</b> `}${source}</p>`}
+${name !== "" && html`<p class="title">${link(url, name)}</p>`}
+${top.length > 0 && html`<p class="facts">${top.join(" · ")}</p>`}
+${description !== "" && html`<p class="text">${description}</p>`}
+${bottom.length > 0 && html`<p class="facts">${bottom.join(" · ")}</p>`}
+${siteLinks.length > 0 && html`<ul>${siteLinks.map(item)}</ul>`}</div>
+</li>`;
+}
+
+const linkItem = ({ title, url, description }: ShownLink): Html =>
+  html`<li>${link(url, title || url)}${description !== "" && html` <span>${description}</span>`}</li>`;
+
+/** Addresses come from providers: no other protocol is made a link. */
+const link = (url: string, name: string): Html =>
+  /^https?:\/\//.test(url) ? html`<a href="${url}" rel="noopener noreferrer nofollow">${name}</a>` : html`${name}`;
