@@ -11,6 +11,9 @@ export interface Brand {
   style: StaticFile;
 }
 
+/** The style of the header of the pages that need no session. It goes into the style sheet of each. */
+export const siteStyle = () => readFileSync(new URL("site.css", import.meta.url));
+
 /** Reads the files of the identity. Each page loads both by their versioned addresses. */
 export function readBrand(): Brand {
   const read = (name: string, type: string) =>

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Request, Response } from "express";
 import { z } from "zod";
-import { readBrand } from "../brand/brand.ts";
+import { readBrand, siteStyle } from "../brand/brand.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { serveFile, type StaticFile, staticFile } from "../http/static-file.ts";
 
@@ -71,7 +71,7 @@ export function serveReference(): (request: Request, response: Response) => Prom
 function readPage(): StaticFile[] {
   const files = [
     staticFile("/docs/scalar.js", script, readScalar()),
-    staticFile("/docs/page.css", css, read("page.css")),
+    staticFile("/docs/page.css", css, Buffer.concat([read("page.css"), siteStyle()])),
     staticFile("/docs/page.js", script, read("page.js")),
   ];
   const { mark } = readBrand();
