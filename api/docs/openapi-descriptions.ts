@@ -1,5 +1,12 @@
 /** The longer texts of the OpenAPI document, in Markdown, for developers who are about to call the API. */
 
+export const aboutTokens = `\`Authorization: Bearer <token>\`, with exactly one space. A token is \`smk_\` and 39 characters of \`[a-z0-9]\`; the last 7 are a
+checksum. The operator of the service issues it and shows it once. Keep it on your server: anyone who has it can spend your credits. Missing,
+malformed, unknown, expired and revoked tokens all get the same 401.
+
+A token has one or more scopes: \`search\` and \`usage\` for the operations here, \`billing\` for the billing page. A valid token without the
+scope of an operation gets a 401 with the reason \`scope\`.`;
+
 export const aboutTheApi = `Ranked Google results for a keyword, as JSON, for a fixed price that is charged only when the answer arrives.
 
 Requests and responses are JSON in UTF-8. Every response has the header \`X-Request-Id\`, which equals \`requestId\` in the body. Breaking
@@ -13,6 +20,10 @@ case or a trailing slash is a different path. Besides the errors of the operatio
 curl -s https://HOST/v1/serp/search -H "Authorization: Bearer $TOKEN" \\
   -H 'Content-Type: application/json' -d '{"keyword":"best coffee beans"}'
 \`\`\`
+
+## Authentication
+
+${aboutTokens}
 
 ## What is charged
 
@@ -56,13 +67,6 @@ If the operator has configured no provider, the sandbox answers: always the same
 | \`sandbox:refused\` | the provider rejects the operator's account: 502 \`provider_refused\` |
 | \`sandbox:garbage\` | the provider's answer cannot be parsed: 502 \`unreadable_answer\` |`;
 
-export const aboutTokens = `\`Authorization: Bearer <token>\`, with exactly one space. A token is \`smk_\` and 39 characters of \`[a-z0-9]\`; the last 7 are a
-checksum. The operator of the service issues it and shows it once. Keep it on your server: anyone who has it can spend your credits. Missing,
-malformed, unknown, expired and revoked tokens all get the same 401.
-
-A token has one or more scopes: \`search\` and \`usage\` for the operations here, \`billing\` for the billing page. A valid token without the
-scope of an operation gets a 401 with the reason \`scope\`.`;
-
 export const aboutSearch = `Runs one search and returns ranked results. The response comes after 30 seconds at most, unless the operator has set another
 deadline. Unknown fields are rejected. The body is at most 16 KiB.
 
@@ -70,7 +74,7 @@ deadline. Unknown fields are rejected. The body is at most 16 KiB.
 \`totalResultsCount\`; this is how a typed client tells the two shapes apart. Both fields are applied to the whole page.
 
 Charged when the answer is delivered, at the price of the plan for any types and format; nothing else is charged. To pay only once when you retry, send an
-\`Idempotency-Key\`.`;
+\`Idempotency-Key\`. The [playground](/playground) runs a search from a form.`;
 
 export const aboutUsage = `Returns the organization's available credit, in mils, and its plan. Free, but counts as one request in the rate window. It works
 without credit, and while the organization is suspended. It also has the price per page and the largest depth, if the plan has them. \`creditBalanceMils\` agrees with \`creditsRemaining\` of searches.`;

@@ -24,7 +24,7 @@ export function landingPage(brand: Brand, address: string): Html {
 ${example(address)}
 </div>
 <ul class="parts">
-<li class="card"><h2><a href="/docs">Reference</a></h2><p>Every field and every error, with code in curl, JavaScript and Python, and requests to try.</p></li>
+<li class="card"><h2><a href="/docs">Reference</a></h2><p>Every field and every error, with code in curl, JavaScript and Python.</p></li>
 <li class="card"><h2><a href="/playground">Playground</a></h2><p>A search in a form: its price before the click, its answer as a page, and the code for it.</p></li>
 <li class="card"><h2><a href="/billing">Account</a></h2><p>Credit and when it ends, each search and what it cost, tokens, limits and statements.</p></li>
 </ul>

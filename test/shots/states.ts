@@ -94,7 +94,7 @@ const ofPlayground = (busy: Account, { visitor }: Account, at: At): PageState[] 
   { name: "playground-error", url: at("/playground"), visitor, act: search },
 ];
 
-const operation = (page: Page) => page.getByRole("button", { name: "Test Request" }).first().waitFor();
+const operation = (page: Page) => page.getByText("curl http").first().waitFor();
 
 async function refusedSignIn(page: Page): Promise<void> {
   await page.getByLabel("Token").fill("smk_wrong");

@@ -75,25 +75,20 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     { width: 390, dark: true },
     { width: 1280, dark: false },
   ])(
-    "a search is tried at $width px, dark $dark; no data leaves the origin or is stored, and axe finds no fault of the page",
+    "an operation is read at $width px, dark $dark: no data leaves the origin or is stored, and axe finds no fault",
     async ({ width, dark }) => {
       const origin = service.apis[0]?.url ?? "";
       const { page, foreign, complaints } = await visitor(browser, [origin], { width, dark });
       await page.goto(`${origin}/docs#tag/search`);
-      const tryIt = page.getByRole("button", { name: "Test Request" }).first();
-      await tryIt.waitFor();
+      await page.getByText(`curl ${origin}/v1/serp/search`).first().waitFor();
       expect(await axeFindings(page)).toEqual([]);
       expect(await pageOf(page)).toEqual({ isTooWide: false, isDark: dark });
-      await page.getByPlaceholder("Token").first().fill(organization.token);
-      await tryIt.click();
-      const answered = page.waitForResponse((response) => response.url() === `${origin}/v1/serp/search`);
-      await page.getByRole("dialog").getByRole("button", { name: "Send" }).first().click();
-      const answer = await answered;
-      expect(answer.status()).toBe(200);
-      expect(searchResponseBody.parse(await answer.json()).results.length).toBeGreaterThan(9);
+      // A search is tried on the playground: Scalar's own dialog has faults for axe.
+      expect(await page.getByRole("button", { name: "Test Request" }).count()).toBe(0);
+      expect(await page.locator('#reference a[href="/playground"]').count()).toBe(1);
 
       expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
-      expect(JSON.stringify(await kept(page))).not.toContain(organization.token);
+      expect(await kept(page)).toMatchObject({ session: {}, cookie: "" });
       expect(await page.context().cookies()).toEqual([]);
       await page.close();
     },
