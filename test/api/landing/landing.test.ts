@@ -28,7 +28,8 @@ test("a browser gets links that lead somewhere, and commands with the address th
   expect(page.text).toContain(`${service.apis[0]?.url}/mcp?names=plain`);
   const links = [...page.text.matchAll(/href="(\/[^"]*)"/g)].map(([, path = ""]) => path);
   expect(links).toEqual(expect.arrayContaining(["/docs", "/billing"]));
-  for (const path of links) expect((await service.send(path, { headers: { accept: browsersAccept } })).status).toBe(200);
+  for (const path of links)
+    expect((await service.send(path, { headers: { accept: browsersAccept } })).status).toBe(200);
 });
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
