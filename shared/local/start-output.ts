@@ -18,9 +18,11 @@ export const say = (label: string, text: string): void => print(`${styleText("gr
 
 /** Shows a step that may take a while, on a terminal until the next line is printed. */
 export function begin(label: string, text: string): void {
-  const line = `${styleText("cyan", "…")} ${styleText("dim", `${labelled(label)}${text}`)}`;
-  if (!process.stdout.isTTY) return print(line);
-  process.stdout.write(`${clearLine}${line}`);
+  const shown = (words: string) => `${styleText("cyan", "…")} ${styleText("dim", words)}`;
+  const words = `${labelled(label)}${text}`;
+  if (!process.stdout.isTTY) return print(shown(words));
+  // A line that wraps could not be cleared as a whole.
+  process.stdout.write(`${clearLine}${shown(words.slice(0, process.stdout.columns - 3))}`);
   hasPending = true;
 }
 
@@ -33,11 +35,12 @@ export const fail = (text: string): void => print(`\n${styleText("red", "✗")} 
 
 const labelled = (label: string) => label.padEnd(labelWidth);
 
-/** Prints rows of a label and a value, on a terminal in a box. */
+/** Prints rows of a label and a value, in a box on a terminal that is wide enough for it. */
 export function printBox(title: string, rows: readonly (readonly [label: string, value: string])[]): void {
   const lines = rows.map(([label, value]) => `${labelled(label)}${value}`);
-  if (!process.stdout.isTTY) return print(["", title, ...lines.map((line) => `  ${line}`)].join("\n"));
   const width = Math.max(title.length + 1, ...lines.map((line) => line.length));
+  if (!process.stdout.isTTY || process.stdout.columns < width + 4)
+    return print(["", styleText("bold", title), ...lines.map((line) => `  ${line}`)].join("\n"));
   const border = (text: string) => styleText("green", text);
   print(`\n${border("╭─")} ${styleText("bold", title)} ${border(`${"─".repeat(width - title.length - 1)}╮`)}`);
   for (const line of lines) print(`${border("│")} ${line.padEnd(width)} ${border("│")}`);

@@ -189,12 +189,16 @@ async function printAddresses(apiUrl: string, environment: NodeJS.ProcessEnv): P
     ["Reference", `${apiUrl}/docs`],
     ["Account", `${apiUrl}/billing`],
     ["Playground", `${apiUrl}/playground`],
-    ["Agents", `${apiUrl}/mcp`],
+    ["Agents", `${apiUrl}/mcp?names=plain`],
   ]);
-  const header = `-H 'Authorization: Bearer ${token}'`;
-  const body = `-H 'Content-Type: application/json' -d '{"keyword":"best coffee beans"}'`;
-  print(`\nRun a search:\n  curl -s ${apiUrl}/v1/serp/search ${header} ${body}`);
-  print(`Operator's commands:\n  . ${shortened(join(folder, "env"))} && npm run --silent admin -- --help\n`);
+  const curl = [
+    `curl -s ${apiUrl}/v1/serp/search`,
+    `-H 'Authorization: Bearer ${token}'`,
+    `-H 'Content-Type: application/json' -d '{"keyword":"best coffee beans"}'`,
+  ];
+  print(`\nRun a search:\n  ${curl.join(" \\\n    ")}`);
+  print("\nThe account and the playground ask for the token.");
+  print(`\nOperator's commands:\n  . ${shortened(join(folder, "env"))} && npm run --silent admin -- --help\n`);
 }
 
 /** If one of the processes ends by itself, stops all others and prints the reason. */

@@ -1,17 +1,14 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { searchResponseBody } from "../../../shared/search-answer.ts";
 import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
+import { Service } from "../../harness/processes/service.ts";
 
 /** The API reference in a browser, and its caching headers. */
 
 let service: Service;
-let organization: Organization;
 beforeAll(async () => {
-  service = await Service.start();
-  organization = await service.organization({ creditMils: 100 });
+  service = await Service.start({ workers: 0 });
 });
 afterAll(() => service.stop());
 

@@ -54,7 +54,7 @@ test("it prints progress at once, and in the end every address with a token that
   expect(started.text).toMatch(/^Starting Serpmill\. Ctrl-C stops everything\.\n\n✓ Postgres +from DATABASE_URL\n/);
   const [, api = "", token = ""] = /^ {2}API +(\S+)\n {2}Token +(smk_\w+)$/m.exec(started.text) ?? [];
   expect(started.text).toContain(
-    `  Reference   ${api}/docs\n  Account     ${api}/billing\n  Playground  ${api}/playground\n  Agents      ${api}/mcp\n`,
+    `  Reference   ${api}/docs\n  Account     ${api}/billing\n  Playground  ${api}/playground\n  Agents      ${api}/mcp?names=plain\n`,
   );
   expect(started.text).not.toContain("\u001b[");
   const usage = await fetch(`${api}/v1/usage`, { headers: { Authorization: `Bearer ${token}` } });
