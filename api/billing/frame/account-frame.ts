@@ -38,7 +38,7 @@ ${body}
 /** A page without a frame: a message or the sign-in form. */
 export function narrowPage(brand: Brand, body: Html): Html {
   return html`<main class="narrow">
-<p class="brand">${brandName(brand)}</p>
+<a class="brand" href="/">${brandName(brand)}</a>
 ${body}
 </main>`;
 }

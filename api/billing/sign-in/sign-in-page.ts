@@ -11,7 +11,7 @@ export function signInPage(brand: Brand, { next, problem }: { next: string; prob
   return narrowPage(
     brand,
     html`<h1>Sign in</h1>
-<p>Use one of your organization’s API tokens.</p>
+<p>Use one of your organization’s API tokens. The operator of this service gives you the first.</p>
 <form class="sign-in" method="post" action="/billing/sign-in">
 ${problem !== undefined && html`<p id="problem" class="notice warning" role="alert">${problem}</p>`}
 <input type="hidden" name="next" value="${next}">
@@ -21,6 +21,6 @@ ${problem !== undefined && html`<p id="problem" class="notice warning" role="ale
     }>
 <button>Sign in</button>
 </form>
-<p class="aside">Your token is checked but not stored. The session ends after 30 minutes without activity, and after 12 hours at the latest.</p>`,
+<p class="aside">Your token is checked but not stored. The session ends after 30 minutes without activity, and after 12 hours at the latest. Without a token you can read the <a href="/docs">reference</a>.</p>`,
   );
 }

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { begin, print, printBox } from "../../../shared/local/start-output.ts";
 
@@ -19,11 +20,7 @@ afterEach(() => {
 function linesAt(columns: number, write: () => void): string[] {
   Object.assign(process.stdout, { isTTY: true, columns });
   write();
-  // oxlint-disable-next-line no-control-regex
-  return printed
-    .join("")
-    .replaceAll(/\r?\u001b\[[\d;]*[mK]/g, "")
-    .split("\n");
+  return stripVTControlCharacters(printed.join("")).replaceAll("\r", "").split("\n");
 }
 
 test("a terminal gets the addresses in a box whose sides are aligned", () => {
