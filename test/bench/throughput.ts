@@ -24,8 +24,8 @@ export interface ThroughputOptions {
 }
 
 /**
- * Measures the cases one after the other. In each round of a case the contestants take turns, so that other work on the machine
- * affects all of them. @throws {AnswersFailed} after the first answer with another status than the case has.
+ * Measures the cases. In each round those that need the same processes take turns, each with all of its contestants, so that
+ * other work on the machine affects all of them. @throws {AnswersFailed} after the first answer with another status than the case has.
  */
 export async function measureThroughput(run: Run, options: ThroughputOptions): Promise<Measured[]> {
   const postgres = await openPostgres(run.shutdown);
@@ -39,10 +39,13 @@ export async function measureThroughput(run: Run, options: ThroughputOptions): P
       run.say(`starting ${stage.apis} API and ${stage.workers} worker processes`);
       const serpmill = await openSerpmill({ stage, postgres, generator: run.generator, shutdown });
       await warmUp(serpmill);
-      for (const one of group) {
-        const contestants = [serpmill, ...(await others.beside(one, serpmill.answer))];
-        measured.push(...(await measureCase(run, one, contestants, options)));
-      }
+      const entries: Entry[] = [];
+      for (const one of group)
+        for (const contestant of [serpmill, ...(await others.beside(one, serpmill.answer))])
+          entries.push({ one, contestant, rounds: [] });
+      await measureInTurns(run, entries, options);
+      for (const { one, contestant, rounds } of entries)
+        measured.push({ case: one.name, contestant: contestant.name, rounds });
     });
   }
   return measured;
@@ -96,25 +99,27 @@ class Others {
   }
 }
 
-async function measureCase(
-  { say }: Run,
-  one: Case,
-  contestants: readonly Contestant[],
-  { rounds, seconds }: ThroughputOptions,
-): Promise<Measured[]> {
-  const { request, callers, status, connections } = one;
-  const load = { request, callers, status, connections };
-  const measured = contestants.map(({ name }): Measured => ({ case: one.name, contestant: name, rounds: [] }));
-  for (const contestant of contestants)
-    await measureRound(contestant, { ...load, seconds: warmUpSeconds }).catch(named(one, contestant));
-  for (let round = 1; round <= rounds; round += 1) {
-    for (const [at, contestant] of contestants.entries()) {
-      const figures = await measureRound(contestant, { ...load, seconds }).catch(named(one, contestant));
-      measured[at]?.rounds.push(figures);
-      say(`${one.name}, round ${round} of ${rounds}, ${contestant.name}: ${describeRound(figures)}`);
+/** A case and a contestant that it is measured with. */
+interface Entry {
+  one: Case;
+  contestant: Contestant;
+  rounds: Measured["rounds"];
+}
+
+async function measureInTurns({ say }: Run, entries: readonly Entry[], options: ThroughputOptions): Promise<void> {
+  const measure = ({ one, contestant }: Entry, seconds: number) => {
+    const { request, callers, status, connections } = one;
+    return measureRound(contestant, { request, callers, status, connections, seconds }).catch(named(one, contestant));
+  };
+  for (const entry of entries) await measure(entry, warmUpSeconds);
+  for (let round = 1; round <= options.rounds; round += 1) {
+    for (const entry of entries) {
+      const figures = await measure(entry, options.seconds);
+      entry.rounds.push(figures);
+      const { one, contestant } = entry;
+      say(`${one.name}, round ${round} of ${options.rounds}, ${contestant.name}: ${describeRound(figures)}`);
     }
   }
-  return measured;
 }
 
 /** Says which case failed. */
