@@ -13,8 +13,8 @@ import { sendError } from "./http/send-error.ts";
 import { serveFile } from "./http/static-file.ts";
 import { pageFileHeaders } from "./pages/page-files.ts";
 import { openLanding } from "./landing/landing.ts";
-import { handleMcp, type McpParts } from "./mcp/endpoint.ts";
-import { rejectOAuth } from "./mcp/rejections.ts";
+import type { McpParts } from "./mcp/endpoint.ts";
+import { rejectOAuth } from "./mcp/reject-oauth.ts";
 import { handleSearch, type SearchHandlerParts } from "./v1/search.ts";
 import { handleUsage, type UsageHandlerParts } from "./v1/usage.ts";
 
@@ -45,7 +45,13 @@ export function createApp(parts: AppParts): Express {
 
   route(app, "POST", "/v1/serp/search", handleSearch(parts));
   route(app, "GET", "/v1/usage", handleUsage(parts));
-  route(app, "POST", "/mcp", handleMcp(parts));
+  // The protocol's SDK takes 10 MB, and many installations have no agents.
+  route(
+    app,
+    "POST",
+    "/mcp",
+    loadedOnFirstUse(async () => (await import("./mcp/endpoint.ts")).handleMcp(parts)),
+  );
   route(app, "POST", "/register", rejectOAuth);
   if (stripeWebhook) route(app, "POST", "/stripe/webhook", stripeWebhook);
 
@@ -85,6 +91,16 @@ function route(app: Express, method: "GET" | "POST", path: string, handle: Handl
     if (request.method !== "OPTIONS") throw new CallerError("method_not_allowed");
     response.writeHead(204).end();
   });
+}
+
+/** A handler whose code is loaded by its first request. */
+function loadedOnFirstUse(load: () => Promise<Handler>): Handler {
+  let loaded: Promise<Handler> | undefined;
+  return async (request, response) => {
+    loaded ??= load();
+    const handle = await loaded;
+    await handle(request, response);
+  };
 }
 
 // Express throws URIError for a path with invalid percent encoding.
