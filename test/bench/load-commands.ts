@@ -5,6 +5,7 @@ import { compareResults } from "./compare.ts";
 import { checkYardstick } from "./contestants/yardstick-folder.ts";
 import { drawLatency } from "./latency-picture.ts";
 import { latencyReport, measureLatency } from "./latency.ts";
+import { type MemoryOptions, measureMemory } from "./memory.ts";
 import { throughputReport } from "./report.ts";
 import { type Measured, readResults, resultsOf, writeResults } from "./results.ts";
 import { withRun } from "./run.ts";
@@ -48,6 +49,11 @@ export async function latency(
     report: latencyReport,
   });
   if (options.svg !== undefined) writeFileSync(options.svg, drawLatency(measured));
+}
+
+/** `memory`: reads the memory of the processes while they answer searches, and prints a table. @throws if answers fail. */
+export async function memory(options: MemoryOptions, output: Output): Promise<void> {
+  output.print(await withRun(output, (run) => measureMemory(run, options)));
 }
 
 /** `compare`: a table of what has changed between two files of results. @throws if one cannot be read. */

@@ -6,13 +6,14 @@ import { interruptibly } from "../harness/processes/interruptibly.ts";
 import { answersReport } from "./answers-report.ts";
 import { cases } from "./cases.ts";
 import { measureHistory } from "./history.ts";
-import { compare, latency, type LoadOptions, type Output, throughput } from "./load-commands.ts";
+import { compare, latency, type LoadOptions, memory, type Output, throughput } from "./load-commands.ts";
 import { measurePages } from "./pages.ts";
 
 const measuredMsDefault = 1_000;
 const historyEntriesDefault = 1_000_000;
 const roundsDefault = 3;
 const secondsDefault = 4;
+const memorySearchesDefault = 200_000;
 
 const print = (text: string) => void process.stdout.write(text);
 const say = (line: string) => void process.stderr.write(`${line}\n`);
@@ -89,6 +90,13 @@ loadCommand(program.command("latency"))
   .action((options: LoadOptions & { svg?: string; providerMs?: number }) =>
     measure((output) => latency(options, output)),
   );
+
+program
+  .command("memory")
+  .description("resident memory of an API and a worker: idle, and while they answer searches")
+  .option("--searches <n>", "searches in all", parseWholeNumber(1), memorySearchesDefault)
+  .option("--seconds <n>", "seconds between two readings", parseWholeNumber(1), secondsDefault)
+  .action((options: { searches: number; seconds: number }) => measure((output) => memory(options, output)));
 
 program
   .command("compare")

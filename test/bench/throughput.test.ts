@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { becomes } from "../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 import { run } from "../harness/processes/run.ts";
-import { throughput } from "./load-commands.ts";
+import { memory, throughput } from "./load-commands.ts";
 import { canMeasureProcesses } from "./processes/measure-processes.ts";
 import { readResults } from "./results.ts";
 
@@ -46,6 +46,31 @@ test("a case is measured beside bare BullMQ, as a table and as JSON, with every 
   expect(positive.filter((figure) => figure === undefined || !(figure > 0))).toEqual([]);
   expect(figures?.p99Ms).toBeGreaterThanOrEqual(figures?.p50Ms ?? 0);
 });
+
+test.runIf(canMeasureProcesses)(
+  "the memory of both processes is printed idle and after searches, with the ratio of the last reading to the first",
+  async () => {
+    const printed: string[] = [];
+    const output = { print: (text: string) => void printed.push(text), say: () => undefined };
+    await memory({ searches: 20, seconds: 1 }, { ...output, interrupted: new AbortController().signal });
+    const [, , idle, ...rows] = printed.join("").trim().split("\n").map(cellsOf);
+    expect(idle?.[0]).toBe("0");
+    expect(Number(rows[0]?.[0])).toBeGreaterThan(0);
+    for (const bytes of [...(idle ?? []).slice(1), ...(rows[0] ?? []).slice(1)])
+      expect(Number(bytes)).toBeGreaterThan(50);
+    expect(rows.at(-1)).toEqual([
+      "last over second",
+      expect.stringMatching(/^\d\.\d\d$/),
+      expect.stringMatching(/^\d\.\d\d$/),
+    ]);
+  },
+);
+
+const cellsOf = (row: string) =>
+  row
+    .split("|")
+    .slice(1, -1)
+    .map((cell) => cell.trim());
 
 test("an unknown case is refused with a list of those that exist", async () => {
   const { exitCode, stderr } = await run("test/bench/main.ts", ["throughput", "--only", "nothing"], {});
