@@ -45,3 +45,6 @@ export const monthOf = (month: string) => monthAndYear.format(new Date(`${month}
 
 /** `07:43:12` in UTC. */
 export const timeOf = (at: Date) => at.toISOString().slice(11, 19);
+
+/** `12 Nov 2026, 07:43:12 UTC`, for a pointer that rests on a shorter form. */
+export const momentOf = (at: Date) => `${dateOf(at)}, ${timeOf(at)} UTC`;

@@ -8,6 +8,8 @@ export interface AccountView {
   path: AccountPath;
   title: string;
   body: Html;
+  /** The page above this one, for a page that the navigation does not list. */
+  above?: { path: string; label: string };
   /** The address of the page's stream of live updates. */
   live?: string | undefined;
 }
@@ -19,7 +21,11 @@ export interface AccountHolder {
 }
 
 /** The frame of every page of an account: brand, navigation, organization, sign-out, and the page's title. */
-export function accountFrame(brand: Brand, holder: AccountHolder, { path, title, body, live }: AccountView): Html {
+export function accountFrame(
+  brand: Brand,
+  holder: AccountHolder,
+  { path, title, body, above, live }: AccountView,
+): Html {
   return html`<a class="skip" href="#content">Skip to the content</a>
 <div class="frame">
 <header>
@@ -29,6 +35,7 @@ ${navigation(path)}
 <form method="post" action="/billing/sign-out"><button class="plain">Sign out</button></form></div>
 </header>
 <main id="content"${live !== undefined && html` data-live="${live}"`}>
+${above && html`<p class="back"><a href="${above.path}">${above.label}</a></p>`}
 <div class="head"><h1>${title}</h1>${live !== undefined && html`<p id="live" class="aside" role="status"></p>`}</div>
 ${body}
 </main>

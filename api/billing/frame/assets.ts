@@ -19,6 +19,7 @@ const styles = [
   "../overview/chart.css",
   "../overview/first-search.css",
   "../overview/add-credit.css",
+  "../searches/history.css",
   "../searches/searches.css",
   "../tokens/tokens.css",
   "../settings/settings.css",

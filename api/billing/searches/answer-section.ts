@@ -31,7 +31,7 @@ function isLink(url: string | null | undefined): url is string {
 function whyNone(answer: ShownAnswer, { entry }: ShownSearch): string {
   if (answer.kind === "large")
     return "The answer is too large for this page. Send the search again with its Idempotency-Key to get it: a repeat costs nothing for 24 hours.";
-  if (entry.outcome !== "charged") return "This search has no answer that was paid for.";
+  if (entry.outcome !== "charged") return "This search was not paid for, so no answer is kept.";
   if (!entry.search) return "Whether an answer is kept is not known any more.";
   return entry.search.keyHash
     ? "The answer was kept for 24 hours."

@@ -12,7 +12,7 @@ import { filterLabels } from "./labels.ts";
 export function historySection(history: History): Html {
   const { view, entries } = history;
   return html`<section id="history" aria-label="History">
-<div class="head"><nav class="filters" aria-label="Show">${historyFilters.map((filter) => filterLink(filter, view))}</nav><a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a></div>
+<div class="head"><nav class="switch" aria-label="Show">${historyFilters.map((filter) => filterLink(filter, view))}</nav><a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a></div>
 ${entries.length > 0 ? historyTableByDay(entries, (day, shown) => daySummary(history.days.get(day), shown)) : emptyMessage(history)}
 ${history.isCutShort && html`<p class="aside">${count(scannedMax)} searches were looked at for this page. Older ones may match too.</p>`}
 ${pager(history)}

@@ -1,7 +1,7 @@
 import type { HistoryEntry } from "../../../shared/credits/history.ts";
 import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
 import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
-import { amount, dateOf, dayOf, timeOf } from "../../pages/format.ts";
+import { amount, dateOf, dayOf, momentOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { tokenLabel } from "./find-form.ts";
 import { refundLabels, reversalLabels } from "./labels.ts";
@@ -9,26 +9,28 @@ import { refundLabels, reversalLabels } from "./labels.ts";
 /** What the heading of a UTC day, such as `2026-03-01`, says beside its date. */
 export type DaySummary = (day: string, entries: readonly SearchEntry[]) => Html;
 
-const columns = html`<thead><tr><th scope="col">When (UTC)</th><th scope="col">What</th><th scope="col" class="more">Token</th><th scope="col" class="more number">Took</th><th scope="col" class="number">Dollars</th></tr></thead>`;
-const columnCount = 5;
+const columns = html`<thead><tr><th scope="col">When (UTC)</th><th scope="col" class="what">What</th><th scope="col" class="how">Outcome</th><th scope="col" class="more">Token</th><th scope="col" class="more number">Took</th><th scope="col" class="number">Dollars</th></tr></thead>`;
+/** A day's heading spans only columns that every screen shows: a hidden column that is spanned would take room. */
+const headingColumns = 3;
 
 /** Entries of the history, the newest first. Each search leads to its own page. */
 export function historyTable(entries: readonly SearchEntry[]): Html {
-  return html`<table class="history">
+  const when = (at: Date) => html`${dayOf(at)} <span>${timeOf(at)}</span>`;
+  return html`<table class="history entries">
 ${columns}
 <tbody>
-${entries.map(row)}</tbody>
+${entries.map((entry) => row(entry, when(entry.at)))}</tbody>
 </table>`;
 }
 
 /** The same with a group of rows for each UTC day, under a heading that assistive technology reads with them. */
 export function historyTableByDay(entries: readonly SearchEntry[], summaryOf: DaySummary): Html {
-  return html`<table class="history">
+  return html`<table class="history entries by-day">
 ${columns}
 ${byDay(entries).map(
   ([day, ofDay]) => html`<tbody>
-<tr class="date"><th scope="rowgroup" colspan="${columnCount}"><time datetime="${day}">${dateOf(new Date(day))}</time> <span>${summaryOf(day, ofDay)}</span></th></tr>
-${ofDay.map(row)}</tbody>
+<tr class="date"><th scope="rowgroup" colspan="${headingColumns}"><time datetime="${day}">${dateOf(new Date(day))}</time> <span>${summaryOf(day, ofDay)}</span></th><td class="more" colspan="2"></td><td></td></tr>
+${ofDay.map((entry) => row(entry, timeOf(entry.at)))}</tbody>
 `,
 )}</table>`;
 }
@@ -40,26 +42,29 @@ const byDay = (entries: readonly SearchEntry[]) =>
 /** The UTC day of an entry, such as `2026-03-01`. */
 export const utcDayOf = ({ at }: { at: Date }) => at.toISOString().slice(0, 10);
 
-function row(entry: SearchEntry): Html {
-  const { search } = entry;
+/** @param when as much of its time as the table around it does not say. */
+function row(entry: SearchEntry, when: Html | string): Html {
+  const { search, at } = entry;
   const { title, why, net } = outcomeOf(entry);
   return html`<tr>
-<td class="when"><time datetime="${entry.at.toISOString()}">${dayOf(entry.at)} <span>${timeOf(entry.at)}</span></time></td>
-<td>${search && html`<a class="keyword" href="${searchAddress(search.requestId)}">${search.query.keyword}</a> <span class="place">${placeOf(search)}</span> `}<span class="outcome ${entry.outcome}">${title}</span> ${why && html`<span class="why">${why}</span>`}${idOf(entry)}</td>
+<td class="when"><time datetime="${at.toISOString()}" title="${momentOf(at)}">${when}</time></td>
+<td class="what">${whatOf(entry)}</td>
+<td class="how"><span class="outcome ${entry.outcome}">${title}</span>${"requestId" in entry && why && html` <span class="why">${why}</span>`}${search && html` <code>${search.requestId}</code>`}</td>
 <td class="more">${search?.token ? tokenLabel(search.token) : ""}</td>
 <td class="more number">${search && duration(search.durationMs)}</td>
-<td class="number">${net}</td>
+<td class="number net">${net}</td>
 </tr>
 `;
 }
 
-/** An entry without a keyword leads to its page by its id. */
-function idOf(entry: SearchEntry): Html {
-  if (!("requestId" in entry)) return html`<code>${"grantId" in entry ? entry.grantId : entry.correctionId}</code>`;
-  const { requestId, search } = entry;
-  return search
-    ? html`<code>${requestId}</code>`
-    : html`<code><a href="${searchAddress(requestId)}">${requestId}</a></code>`;
+/** What was searched; the id of a search of which that is not kept; or what the credit is. */
+function whatOf(entry: SearchEntry): Html {
+  const { search } = entry;
+  if (search)
+    return html`<a class="keyword" href="${searchAddress(search.requestId)}">${search.query.keyword}</a> <span class="place">${placeOf(search)}</span>`;
+  if ("requestId" in entry)
+    return html`<code><a href="${searchAddress(entry.requestId)}">${entry.requestId}</a></code>`;
+  return html`${entry.note} <code>${"grantId" in entry ? entry.grantId : entry.correctionId}</code>`;
 }
 
 export const searchAddress = (requestId: string) => `/billing/searches/${requestId}`;

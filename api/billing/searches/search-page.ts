@@ -1,7 +1,7 @@
 import { CallerError } from "../../../shared/errors.ts";
 import { requestId as requestIdSchema } from "../../../shared/ids.ts";
 import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
-import { amount, dayOf, timeOf } from "../../pages/format.ts";
+import { amount, dayOf, momentOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
@@ -24,16 +24,18 @@ export function writeSearch({ reads }: { reads: AccountReads }) {
     return {
       path: "/billing/searches",
       title: entry.search?.query.keyword ?? "Search",
-      body: html`<p class="back"><a href="/billing/searches">All searches</a></p>
+      above: { path: "/billing/searches", label: "All searches" },
+      body: html`<div class="pair">
 ${outcomeSection(shown, read.data)}
 ${entry.search ? querySection(entry.search) : notLogged}
+</div>
 ${answerSection(answer, shown)}`,
     };
   };
 }
 
-const notLogged = html`<section aria-labelledby="query-title"><h2 id="query-title">Query</h2>
-<p class="nothing">What was searched is not kept any more, or was never written.</p></section>`;
+const notLogged = html`<section class="panel" aria-labelledby="query-title"><h2 id="query-title">Query</h2>
+<p>What was searched is not kept any more, or was never written.</p></section>`;
 
 function outcomeSection({ entry, ledger, paidBy }: ShownSearch, requestId: string): Html {
   const { title, why, net } = outcomeOf(entry);
@@ -42,11 +44,11 @@ function outcomeSection({ entry, ledger, paidBy }: ShownSearch, requestId: strin
 ${why && html`<p>${why}.</p>`}
 ${paidBy !== undefined && html`<p><a href="${searchAddress(paidBy)}">The search that paid</a> <code>${paidBy}</code></p>`}
 <p><code>${requestId}</code></p>
-<div class="scroll" tabindex="0" role="region" aria-label="Ledger entries"><table>
+<div class="scroll" tabindex="0" role="region" aria-label="Ledger entries"><table class="stacked">
 <thead><tr><th scope="col">When (UTC)</th><th scope="col">Entry</th><th scope="col" class="number">Dollars</th><th scope="col" class="number">Balance</th></tr></thead>
 <tbody>${ledger.map(
     ({ at, kind, amountMils, balanceAfterMils }) =>
-      html`<tr><td>${moment(at)}</td><td>${entryLabels[kind] ?? kind}</td><td class="number">${gained(amountMils)}</td><td class="number">${amount(balanceAfterMils)}</td></tr>`,
+      html`<tr><td data-label="When (UTC)">${moment(at)}</td><td data-label="Entry">${entryLabels[kind] ?? kind}</td><td class="number" data-label="Dollars">${gained(amountMils)}</td><td class="number" data-label="Balance">${amount(balanceAfterMils)}</td></tr>`,
   )}</tbody>
 </table></div>
 </section>`;
@@ -54,10 +56,11 @@ ${paidBy !== undefined && html`<p><a href="${searchAddress(paidBy)}">The search 
 
 const entryLabels: Record<string, string> = { charge: "Charge", refund: "Nothing charged", reversal: "Credited back" };
 
-const moment = (at: Date) => html`<time datetime="${at.toISOString()}">${dayOf(at)} ${timeOf(at)}</time>`;
+const moment = (at: Date) =>
+  html`<time datetime="${at.toISOString()}" title="${momentOf(at)}">${dayOf(at)} ${timeOf(at)}</time>`;
 
 function querySection({ query, token, at, durationMs, keyHash }: LoggedSearch): Html {
-  const fields: [string, Html | string | undefined][] = [
+  const fields: [name: string, value: Html | string | undefined][] = [
     ["Keyword", query.keyword],
     ["Location", query.location.replaceAll(",", ", ")],
     ["Language", query.language],
@@ -73,6 +76,6 @@ function querySection({ query, token, at, durationMs, keyHash }: LoggedSearch): 
   ];
   return html`<section class="panel" aria-labelledby="query-title">
 <h2 id="query-title">Query</h2>
-<dl class="fields">${fields.map(([name, value]) => value !== undefined && html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+<dl class="fields">${fields.map(([name, value]) => value !== undefined && html`<div${name === "Token" && html` class="wide"`}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
 </section>`;
 }

@@ -60,6 +60,8 @@ test("the history has a heading for each UTC day, with the searches and dollars 
     [march2, 2],
     [march1, 19],
   ]);
+  // The day is in the heading, so a row has the time only; a pointer that rests on it gets both.
+  expect(first).toContain('title="2 Mar 2026, 23:59:59 UTC">23:59:59</time>');
   const older = /href="([^"]+)">Older</.exec(first)?.[1]?.replaceAll("&amp;", "&") ?? "";
   expect(daysOn((await visitor.get(older)).text)).toEqual([[march1, 12]]);
   expect(daysOn((await visitor.get("/billing/searches?show=refunded")).text)).toEqual([[march2, 1]]);
