@@ -39,8 +39,13 @@ ${amountChoices("Amount", amountsMils, amountsMils[preselected])}
 }
 
 /** Amounts of which one is chosen, in the field `mils`. */
-export function amountChoices(legend: string, amountsMils: readonly number[], chosenMils: number | undefined): Html {
-  return html`<fieldset><legend>${legend}</legend>
+export function amountChoices(
+  legend: string,
+  amountsMils: readonly number[],
+  chosenMils: number | undefined,
+  hint?: string,
+): Html {
+  return html`<fieldset><legend>${legend}${hint !== undefined && html` <span class="aside">${hint}</span>`}</legend>
 ${amountsMils.map(
   (mils) =>
     html`<label><input type="radio" name="mils" value="${mils}" required${mils === chosenMils && html` checked`}><span>${dollars(mils).replace(".00", "")}</span></label>

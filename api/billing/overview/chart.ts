@@ -26,7 +26,7 @@ export interface Drawing {
 }
 
 /** A colour of the chart with its meaning. */
-export const key = (kind: string, text: string) => html`<span class="key ${kind}"></span>${text}`;
+export const key = (kind: string, text: string) => html`<span class="key ${kind}">${text}</span> `;
 
 /** `12 Nov` of a day, `14:00` of an hour. */
 export const labelOf = (day: string) => (day.includes("T") ? day.slice(11, 16) : dayOf(day));

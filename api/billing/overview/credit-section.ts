@@ -28,7 +28,7 @@ ${planCard(credit)}
 <h2 class="name">Searches in flight</h2>
 <p class="figure">${count(state.searchesInFlight)} <span class="of">of ${count(caller.plan.concurrency)}</span></p>
 ${meter(state.searchesInFlight, caller.plan.concurrency)}
-<p class="aside">The price of a search is held while it runs, and charged once it is answered</p>
+<p class="aside">The price of a search is held while it runs, and charged once it is answered.</p>
 </div>
 </div>
 </section>`;
@@ -37,9 +37,9 @@ ${meter(state.searchesInFlight, caller.plan.concurrency)}
 function planCard({ caller: { plan }, window, windowEndsAt }: Credit): Html {
   const left = Math.max(0, plan.windowLimit - window.used);
   return html`<div class="card">
-<h2 class="name">Plan</h2>
-<p class="figure plan">${plan.code}</p>
-<p class="aside">${amount(plan.priceMils)} per ${unitOf(plan)}${plan.maxDepth !== undefined && `, at most ${count(plan.maxDepth)} results`}</p>
+<h2 class="name">Plan ${plan.code}</h2>
+<p class="figure">${amount(plan.priceMils)} <span class="of">per ${unitOf(plan)}</span></p>
+${plan.maxDepth !== undefined && html`<p class="aside">At most ${count(plan.maxDepth)} results a search</p>`}
 <dl>
 <div><dt>Requests left</dt><dd>${count(left)} of ${count(plan.windowLimit)}</dd></div>
 </dl>

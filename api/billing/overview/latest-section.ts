@@ -25,9 +25,12 @@ function firstSearch(apiUrl: string): Html {
 <li>Put a token into a variable. This line asks for it without showing it:
 <pre tabindex="0" aria-label="Command that asks for the token"><code class="all">read -rs SERPMILL_TOKEN</code></pre></li>
 <li>Search:
-<pre tabindex="0" aria-label="Command that searches"><code class="all" id="first-curl">curl ${apiUrl}/v1/serp/search -H "Authorization: Bearer $SERPMILL_TOKEN" -H "Content-Type: application/json" -d '{"keyword":"coffee"}'</code></pre>
-<button type="button" class="plain" data-copy="first-curl" hidden>Copy</button></li>
+<div class="snippet"><pre tabindex="0" aria-label="Command that searches"><code class="all" id="first-curl">curl ${apiUrl}/v1/serp/search \\
+  -H "Authorization: Bearer $SERPMILL_TOKEN" \\
+  -H "Content-Type: application/json" \\
+  -d '{"keyword":"coffee"}'</code></pre>
+<button type="button" class="plain" data-copy="first-curl" hidden>Copy</button></div></li>
 </ol>
-<p class="aside">The result appears here at once. The <a href="/docs">reference</a> has every field. <a href="/billing/tokens">Tokens</a> for programs need only the scope search.</p>
+<p class="aside">The result appears here at once. The <a href="/docs">reference</a> has every field. <a href="/billing/tokens">Tokens</a> for programs need only the scope <code>search</code>.</p>
 </div>`;
 }

@@ -23,7 +23,10 @@ export function writeOverview(parts: { reads: AccountReads; addCredit: AddCredit
     if (view.tokenId !== undefined && !tokens.some(({ tokenId }) => tokenId === view.tokenId))
       throw new CallerError("not_found");
     const activity = await reads.readActivity(caller.organizationId, view);
-    const usage = html`${usageForm(view, tokens)}${usageSection(activity.chart, view)}`;
+    const usage = html`<section class="panel usage" aria-labelledby="usage-title">
+<div class="head"><h2 id="usage-title">Usage</h2>${usageForm(view, tokens)}</div>
+${usageSection(activity.chart, view)}
+</section>`;
     const latest = latestSection(activity.latest, apiUrlOf(request, publicUrl));
     return {
       path: "/billing",

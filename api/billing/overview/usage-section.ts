@@ -13,14 +13,13 @@ import {
   usageViewQuery,
 } from "./usage-view.ts";
 
-/** One chart of the days or hours, links that switch what it shows, and the same numbers as a table. */
+/** The part of the usage that changes: a chart of the days or hours, links that switch what it shows, and the same numbers as a table. */
 export function usageSection(chart: Chart, view: UsageView): Html {
-  return html`<section id="usage" class="panel" aria-labelledby="usage-title">
-<div class="head"><h2 id="usage-title">Usage</h2>
-<nav class="switch" aria-label="Shown">${keysOf(measureLabels).map((key) => link({ ...view, measure: key }, view, measureLabels[key]))}</nav>
+  return html`<div id="usage">
+<div class="head"><nav class="switch" aria-label="Shown">${keysOf(measureLabels).map((key) => link({ ...view, measure: key }, view, measureLabels[key]))}</nav>
 <nav class="switch" aria-label="Range">${keysOf(rangeLabels).map((key) => link({ ...view, range: key }, view, rangeLabels[key]))}</nav></div>
 ${chart.kind === "no_log" ? noLog : figure(drawingOf(chart, view), view)}
-</section>`;
+</div>`;
 }
 
 const noLog = html`<p>The operator of this service keeps no search log, so how long searches took is not known.</p>`;
@@ -38,7 +37,7 @@ function figure({ caption, bars, format, legend, table, notes }: Drawing, view: 
 <figcaption>${caption}</figcaption>
 ${barChart(bars, { label: `${measureLabels[view.measure]} by ${isHours ? "hour" : "day"}`, format })}
 </figure>
-<p class="legend">${legend}. ${isHours ? "Hours" : "Days"} are in UTC. ${allNotes.join(" ")}</p>
+<p class="legend">${legend} <span>${isHours ? "Hours" : "Days"} are in UTC. ${allNotes.join(" ")}</span></p>
 <details>
 <summary>Show the numbers as a table</summary>
 <div class="scroll" role="region" aria-label="Usage as a table" tabindex="0"><table>

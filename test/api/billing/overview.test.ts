@@ -23,7 +23,7 @@ test("a new organization gets a line to copy with the real address, which become
   const visitor = await signIn(organization);
   const { text } = await visitor.get("/billing");
   expect(text).toContain("Make your first search");
-  expect(text).toContain(`curl ${service.apis[0]?.url}/v1/serp/search -H`);
+  expect(text).toContain(`curl ${service.apis[0]?.url}/v1/serp/search \\\n`);
   expect(text).not.toContain("left at this pace");
   const { events } = await visitor.follow();
   const { body } = await service.search(organization.token, { keyword: "coffee" });

@@ -25,7 +25,7 @@ async function signIn({ token }: Organization, api = 0): Promise<PageVisitor> {
 
 /** The section of the chart as text. */
 const usageIn = (page: string) =>
-  (/<section id="usage".*?<\/section>/s.exec(page)?.[0] ?? "")
+  (/<div id="usage".*?<\/section>/s.exec(page)?.[0] ?? "")
     .replaceAll(/<svg[\s\S]*<\/svg>/g, "")
     .replaceAll(/<[^>]*>/g, " ")
     .replaceAll(/\s+/g, " ");
