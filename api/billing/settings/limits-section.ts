@@ -8,15 +8,15 @@ import { limitFields } from "./limit-fields.ts";
 /** The form for the limits of the organization. */
 export function limitsSection(limits: OwnLimits, sent: SentForm): Html {
   return html`<section class="setting" aria-labelledby="limits-title">
-<h2 id="limits-title">Limits of spending</h2>
-<p>What all tokens of the organization spend together. A limit of one token is on <a href="/billing/tokens">its page</a>.</p>
-${spentSoFar(limits)}
+<div class="intro"><h2 id="limits-title">Spending limits</h2>
+<p class="aside">What all tokens of the organization may spend together. Each of the <a href="/billing/tokens">tokens</a> can have limits of its own.</p></div>
+<div class="settings">${spentSoFar(limits)}
 <form class="form" method="post" action="/billing/settings/limits">
 ${organizationField(limits.organizationId)}
 ${limitFields(sent, limits)}
 <p class="aside">A search beyond a limit gets 402 and costs nothing. Every API applies a change within two seconds.</p>
 <button>Save limits</button>
-</form></section>`;
+</form></div></section>`;
 }
 
 /** What was spent by now; nothing while it is not counted, because there never was a limit. */

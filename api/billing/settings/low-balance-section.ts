@@ -17,14 +17,15 @@ export function lowBalanceSection(shown: {
   const { organizationId, thresholdMils, field } = shown;
   const value = field?.text ?? (thresholdMils === null ? "" : dollars(thresholdMils).replace("$", ""));
   return html`<section id="low-balance-setting" class="setting" aria-labelledby="low-balance-title">
-<h2 id="low-balance-title">Low balance</h2>
-<p>While the balance is below this amount, the overview says so. When it comes below, your webhook gets an event.${thresholdMils !== null && html` Now: ${amount(thresholdMils)}.`}</p>
+<div class="intro"><h2 id="low-balance-title">Low balance</h2>
+<p class="aside">While the balance is below this amount, the overview says so. When it falls below, your webhook gets an event.</p></div>
 <form method="post" action="/billing/settings/low-balance">
 ${organizationField(organizationId)}
 <label for="threshold">Threshold in US dollars</label>
-<div class="row"><input id="threshold" name="dollars" inputmode="decimal" autocomplete="off" value="${value}" aria-describedby="threshold-hint"${field && html` aria-invalid="true"`}>
+<div class="row"><input id="threshold" name="dollars" inputmode="decimal" autocomplete="off" value="${value}" aria-describedby="threshold-hint${field && " threshold-problem"}"${field && html` aria-invalid="true"`}>
 <button>Save</button></div>
-<p id="threshold-hint" class="aside"${field && html` role="alert"`}>${field?.problem ?? "Such as 5 or 7.50. Empty for none."}</p>
+${field && html`<p id="threshold-problem" class="problem" role="alert">${field.problem}</p>`}
+<p id="threshold-hint" class="aside">${!field && "Such as 5 or 7.50. Empty for none."}${thresholdMils !== null && html` Now: ${amount(thresholdMils)}.`}</p>
 </form>
 </section>`;
 }

@@ -25,9 +25,10 @@ interface Shown {
 export function webhookSection(shown: Shown): Html {
   const { organizationId, webhook, events, secret, isOff } = shown;
   return html`<section id="webhook" class="setting" aria-labelledby="webhook-title">
-<h2 id="webhook-title">Webhook</h2>
-${isOff ? html`<p>The operator of this service has turned webhooks off.</p>` : addressForm(shown)}
-${secret !== undefined && html`<div class="notice"><p>The secret of the webhook. It is shown only now: copy it to your program.</p><p><code>${secret}</code></p></div>`}
+<div class="intro"><h2 id="webhook-title">Webhook</h2>
+<p class="aside">${isOff ? "The operator of this service has turned webhooks off." : "Events are sent to this address of your program, with a signature."}</p></div>
+<div class="settings">${!isOff && addressForm(shown)}
+${secret !== undefined && html`<div class="notice"><p>The secret of the webhook. It is shown only now: copy it to your program.</p><p><code class="secret">${secret}</code></p></div>`}
 ${
   webhook &&
   html`<div class="row">
@@ -37,18 +38,19 @@ ${button("remove", "Remove the webhook", organizationId, "danger")}
 </div>`
 }
 ${webhook?.oldSecretEndsAt instanceof Date && html`<p class="aside">Events are signed with the old secret too until ${momentOf(webhook.oldSecretEndsAt)}.</p>`}
+</div>
 ${events.length > 0 && eventTable(events, organizationId, webhook !== undefined && !isOff)}
 </section>`;
 }
 
 function addressForm({ organizationId, webhook, field }: Shown): Html {
-  return html`<p>Events are sent to this address of your program, with a signature.</p>
-<form method="post" action="/billing/settings/webhook">
+  return html`<form method="post" action="/billing/settings/webhook">
 ${organizationField(organizationId)}
 <label for="webhook-url">Address</label>
-<div class="row"><input id="webhook-url" class="wide" name="url" inputmode="url" autocomplete="off" spellcheck="false" maxlength="2000" value="${field?.text ?? webhook?.url ?? ""}" aria-describedby="webhook-hint"${field && html` aria-invalid="true"`}>
+<div class="row"><input id="webhook-url" class="wide" name="url" inputmode="url" autocomplete="off" spellcheck="false" maxlength="2000" value="${field?.text ?? webhook?.url ?? ""}" aria-describedby="webhook-hint${field && " webhook-problem"}"${field && html` aria-invalid="true"`}>
 <button>Save</button></div>
-<p id="webhook-hint" class="aside"${field && html` role="alert"`}>${field?.problem ?? "Begins with https://. The secret appears when you save the first address."}</p>
+${field && html`<p id="webhook-problem" class="problem" role="alert">${field.problem}</p>`}
+<p id="webhook-hint" class="aside">Begins with https://. The secret appears when you save the first address.</p>
 </form>`;
 }
 
@@ -57,23 +59,23 @@ function button(action: string, label: string, organizationId: string, look = "p
 }
 
 function eventTable(events: readonly WebhookEvent[], organizationId: string, canSend: boolean): Html {
-  return html`<h3 id="events-title">Newest events</h3>
-<div class="scroll" tabindex="0" role="group" aria-labelledby="events-title"><table>
-<thead><tr><th scope="col">Time (UTC)</th><th scope="col">Event</th><th scope="col">State</th><th scope="col">Attempts</th><th scope="col">Send again</th></tr></thead>
+  return html`<div class="whole"><h3 id="events-title">Newest events</h3>
+<div class="scroll" tabindex="0" role="group" aria-labelledby="events-title"><table class="stacked">
+<thead><tr><th scope="col">Time (UTC)</th><th scope="col">Event</th><th scope="col">State</th><th scope="col" class="number">Attempts</th><th scope="col"><span class="hidden">Action</span></th></tr></thead>
 <tbody>${events.map(
     (event) => html`<tr>
-<td class="when">${momentOf(event.createdAt)}</td>
-<td>${event.type} <code>${event.eventId}</code></td>
-<td>${stateOf(event)}</td>
-<td class="number">${event.attempts}</td>
-<td>${
+<td class="when" data-label="Time (UTC)">${momentOf(event.createdAt)}</td>
+<td data-label="Event">${event.type} <code>${event.eventId}</code></td>
+<td data-label="State">${stateOf(event)}</td>
+<td data-label="Attempts" class="number">${event.attempts}</td>
+<td class="action">${
       canSend
         ? html`<form method="post" action="/billing/settings/webhook/replay">${organizationField(organizationId)}<input type="hidden" name="event" value="${event.eventId}"><button class="plain" aria-label="Send again: ${event.eventId}">Send again</button></form>`
         : "–"
     }</td>
 </tr>`,
   )}</tbody>
-</table></div>`;
+</table></div></div>`;
 }
 
 /** `delivered at …`, `waits until …: 500 from the receiver`. */

@@ -14,10 +14,11 @@ const lifetimes = { "": "Never", "7": "In 7 days", "30": "In 30 days", "90": "In
 
 export const tokenId = z.string().regex(/^tok_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
 
-const scopeLabels: Record<Scope, string> = {
-  search: "Search: POST /v1/serp/search and the same over MCP. It spends credit.",
-  usage: "Usage: GET /v1/usage and the same over MCP.",
-  billing: "Account: sign in here, read everything, make and revoke tokens, set limits, add credit.",
+/** What a scope is called, and what a token with it may do. */
+const scopeLabels: Record<Scope, [name: string, rights: string]> = {
+  search: ["Search", "POST /v1/serp/search and the same over MCP. It spends credit."],
+  usage: ["Usage", "GET /v1/usage and the same over MCP."],
+  billing: ["Account", "Sign in here, read everything, make and revoke tokens, set limits, add credit."],
 };
 
 /** The form; its id is that of the token to be made, so that the same form makes one token however often it is sent. */
@@ -27,17 +28,20 @@ export function tokenForm(organizationId: string, sent: SentForm): Html {
   const chosen = values.getAll("scope");
   const isChosen = (scope: Scope) => (isNew ? scope !== "billing" : chosen.includes(scope));
   const lifetime = values.get("expires") ?? "";
-  return html`<form class="card form" method="post" action="/billing/tokens/create">
+  return html`<form class="card form columns" method="post" action="/billing/tokens/create">
 ${organizationField(organizationId)}
 <input type="hidden" name="id" value="${values.get("id") ?? newId("tok")}">
+<div>
 ${textField(sent, { name: "name", label: "Name", hint: "What people know it by: the program or the person that uses it.", attributes: html` maxlength="${nameLengthMax}" required` })}
-<fieldset class="choices"${problems.scope !== undefined && html` aria-describedby="scope-problem"`}><legend>It may</legend>
+<fieldset class="choices"${problems.scope !== undefined && html` aria-describedby="scope-problem"`}><legend>Scopes</legend>
 ${scopes.map(
   (scope) =>
-    html`<label><input type="checkbox" name="scope" value="${scope}"${isChosen(scope) && html` checked`}> ${scopeLabels[scope]}</label>
+    html`<label><input type="checkbox" name="scope" value="${scope}"${isChosen(scope) && html` checked`}> <span><strong>${scopeLabels[scope][0]}</strong> <span class="aside">${scopeLabels[scope][1]}</span></span></label>
 `,
 )}${problemOf(problems, "scope")}</fieldset>
-<div class="field"><label for="expires">It expires</label>
+</div>
+<div>
+<div class="field"><label for="expires">Expires</label>
 <select id="expires" name="expires"${problems.expires !== undefined && html` aria-invalid="true" aria-describedby="expires-problem"`}>
 ${Object.entries(lifetimes)
   .toSorted(([first], [second]) => Number(first) - Number(second))
@@ -46,6 +50,7 @@ ${Object.entries(lifetimes)
   )}</select>
 ${problemOf(problems, "expires")}</div>
 ${limitFields(sent, { dayLimitMils: null, monthLimitMils: null })}
+</div>
 <button>Create token</button>
 </form>`;
 }

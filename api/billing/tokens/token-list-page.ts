@@ -29,23 +29,23 @@ ${ended.length > 0 && html`<details><summary>Revoked and expired tokens (${count
 }
 
 function table(label: string, tokens: readonly AccountToken[], list: TokenList, period: string): Html {
-  return html`<div class="scroll" role="region" aria-label="${label}" tabindex="0"><table class="rows">
-<thead><tr><th scope="col">Name</th><th scope="col">It may</th><th scope="col">Last used</th><th scope="col">Expires</th><th scope="col">Limits</th><th scope="col" class="number">${period}</th></tr></thead>
+  return html`<div class="scroll" role="region" aria-label="${label}" tabindex="0"><table class="rows stacked">
+<thead><tr><th scope="col">Name</th><th scope="col">Scopes</th><th scope="col">Last used</th><th scope="col">Expires</th><th scope="col">Limits</th><th scope="col" class="number">${period}</th></tr></thead>
 <tbody>
-${tokens.map((token) => row(token, list))}</tbody>
+${tokens.map((token) => row(token, list, period))}</tbody>
 </table></div>`;
 }
 
-function row(token: AccountToken, { use, ownTokenId }: TokenList): Html {
+function row(token: AccountToken, { use, ownTokenId }: TokenList, period: string): Html {
   const { tokenId, scopes, lastUsedAt } = token;
   const used = use.byToken.get(tokenId);
   return html`<tr>
 <th scope="row"><a href="/billing/tokens/${tokenId}">${nameOf(token)}</a>${tokenId === ownTokenId && html` <span class="tag">this session</span>`}<code>smk_…${token.last4}</code></th>
-<td>${scopes.map((scope) => html`<span class="tag">${scope}</span> `)}</td>
-<td>${lastUsedAt ? time(lastUsedAt) : "Never"}</td>
-<td>${endOf(token)}</td>
-<td>${limitsOf(token)}</td>
-<td class="number">${used ? html`${amount(used.netMils)} <span class="aside">${searches(used.charges)}</span>` : "–"}</td>
+<td data-label="Scopes"><span>${scopes.map((scope) => html`<span class="tag">${scope}</span> `)}</span></td>
+<td data-label="Last used">${lastUsedAt ? time(lastUsedAt) : "Never"}</td>
+<td data-label="Expires"><span>${endOf(token)}</span></td>
+<td data-label="Limits"><span>${limitsOf(token)}</span></td>
+<td data-label="${period}" class="number"><span>${used ? html`${amount(used.netMils)} <span class="aside">${searches(used.charges)}</span>` : "–"}</span></td>
 </tr>
 `;
 }

@@ -21,35 +21,40 @@ export interface TokenDetails {
 export function tokenPage(details: TokenDetails, sent: SentForm, notice: Html | false = false): Html {
   const { token, use, isOwn } = details;
   const used = use.byToken.get(token.tokenId) ?? { charges: 0, netMils: 0 };
-  return html`<p class="back"><a href="/billing/tokens">All tokens</a></p>
-${notice}
-<section class="card facts" aria-label="Token"><dl>
-<div><dt>Token</dt><dd><code>smk_…${token.last4}</code>${isOwn && html` <span class="tag">this session</span>`}</dd></div>
-<div><dt>Id</dt><dd><code>${token.tokenId}</code></dd></div>
-<div><dt>It may</dt><dd>${token.scopes.map((scope) => html`<span class="tag">${scope}</span> `)}</dd></div>
-<div><dt>Created</dt><dd>${time(token.createdAt)}</dd></div>
+  return html`${notice}
+<section class="panel" aria-label="Token">
+<div class="head"><p><span class="name">${use.isWhole ? "Last 30 days" : html`Since ${time(use.since)}`}</span><br>
+<span class="figure">${amount(used.netMils)}</span> <span class="aside">for ${chargedSearches(used.charges)}</span></p>
+<p class="row"><a class="button" href="/billing/searches?token=${token.tokenId}">Its searches</a> <a class="button" href="/billing?token=${token.tokenId}#usage">Its usage</a></p></div>
+<dl class="fields">
+<div><dt>Scopes</dt><dd>${token.scopes.map((scope) => html`<span class="tag">${scope}</span> `)}</dd></div>
 <div><dt>Last used</dt><dd>${token.lastUsedAt ? time(token.lastUsedAt) : "Never"}</dd></div>
 <div><dt>Expires</dt><dd>${endOf(token)}</dd></div>
-<div><dt>${use.isWhole ? "Last 30 days" : html`Since ${time(use.since)}`}</dt><dd>${amount(used.netMils)} <span class="aside">for ${count(used.charges)} charged searches</span> <a href="/billing/searches?token=${token.tokenId}">Show them</a></dd></div>
+<div><dt>Created</dt><dd>${time(token.createdAt)}</dd></div>
+<div><dt>Token</dt><dd><code>smk_…${token.last4}</code>${isOwn && html` <span class="tag">this session</span>`}</dd></div>
+<div class="wide"><dt>ID</dt><dd><code>${token.tokenId}</code></dd></div>
 </dl></section>
 ${token.isValid && limitsSection(details, sent)}
 ${token.isValid && revocation(details)}`;
 }
 
+const chargedSearches = (charges: number) => `${count(charges)} charged ${charges === 1 ? "search" : "searches"}`;
+
 function limitsSection({ organizationId, token: { tokenId }, limits }: TokenDetails, sent: SentForm): Html {
-  return html`<section aria-labelledby="limits-title"><div class="head"><h2 id="limits-title">Limits</h2></div>
-<form class="card form" method="post" action="/billing/tokens/limits">
+  return html`<section class="setting" aria-labelledby="limits-title"><div class="intro"><h2 id="limits-title">Limits</h2>
+<p class="aside">What this token may spend. A search beyond a limit gets 402 and costs nothing. Every API applies a change within two seconds.</p></div>
+<form class="form" method="post" action="/billing/tokens/limits">
 ${organizationField(organizationId)}<input type="hidden" name="token" value="${tokenId}">
 ${spentSoFar(limits)}
 ${limitFields(sent, limits)}
-<p class="aside">A search beyond a limit gets 402 and costs nothing. Every API applies a change within two seconds.</p>
 <button>Save limits</button>
 </form></section>`;
 }
 
 function revocation({ organizationId, token, isOwn }: TokenDetails): Html {
-  return html`<section aria-labelledby="revoke-title"><div class="head"><h2 id="revoke-title">Revoke</h2></div>
-<details class="card form"><summary>Revoke “${nameOf(token)}”</summary>
+  return html`<section class="setting" aria-labelledby="revoke-title"><div class="intro"><h2 id="revoke-title">Revoke</h2>
+<p class="aside">For a token that leaked, or that is no longer used.</p></div>
+<details><summary class="danger">Revoke “${nameOf(token)}”</summary>
 <form method="post" action="/billing/tokens/revoke">
 ${organizationField(organizationId)}<input type="hidden" name="token" value="${token.tokenId}">
 <p>Every API refuses it within two seconds. This cannot be undone.${isOwn && " You are signed in with this token: your session ends too."}</p>

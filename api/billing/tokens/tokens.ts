@@ -146,7 +146,8 @@ export class AccountTokens {
     const [limits, use] = await orPostgresUnavailable(read);
     if (!limits) throw new CallerError("not_found");
     const details = { organizationId, isOwn: token.tokenId === ownTokenId, token, limits, use };
-    return { path: "/billing/tokens", title: nameOf(token), body: tokenPage(details, sent, notice) };
+    const above = { path: "/billing/tokens", label: "All tokens" };
+    return { path: "/billing/tokens", title: nameOf(token), above, body: tokenPage(details, sent, notice) };
   }
 }
 

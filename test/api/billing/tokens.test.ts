@@ -55,6 +55,8 @@ test("a token is shown once, may do what was chosen, and is in the list with its
   expect(text).toContain("crawler</a>");
   const details = (await visitor.get(`/billing/tokens/${form.id}`)).text;
   expect(details).toContain("Spent today <data");
+  const chart = /href="([^"]+)#usage"/.exec(details)?.[1] ?? "";
+  expect((await visitor.get(chart)).text).toContain(`<option value="${form.id}" selected>crawler</option>`);
   expect(await operator.run("token", "list", organization.organizationId)).toMatchObject({
     tokens: [{}, { tokenId: form.id, name: "crawler", scopes: ["search"], expiresAt: expect.any(String) }],
   });
