@@ -46,6 +46,16 @@ export interface AutoTopup {
   paused: { at: Date; reason: FailureReason } | undefined;
   /** What was asked for in this month and did not fail. */
   monthMils: number;
+  /** The newest payment, if it failed and another one is to follow. */
+  lastFailure: LastFailure | undefined;
+}
+
+/** A payment that failed, and when the next one may begin. */
+export interface LastFailure {
+  at: Date;
+  mils: number;
+  reason: FailureReason;
+  retryAt: Date;
 }
 
 const autoTopupRow = z.object({
@@ -61,6 +71,10 @@ const autoTopupRow = z.object({
   paused_at: z.date().nullable(),
   pause_reason: z.enum(failureReasons).nullable(),
   month_mils: z.number(),
+  next_payment_at: z.date(),
+  failed_at: z.date().nullable(),
+  failed_mils: z.number().nullable(),
+  failure: z.enum(failureReasons).nullable(),
 });
 
 /** Reads what an organization set; undefined if it never began to save a card. */
@@ -68,9 +82,14 @@ export async function readAutoTopup(database: Querying, organizationId: string):
   const { rows } = await database.query(
     `select a.*, (select coalesce(sum(p.mils), 0)::bigint from auto_topup_payments p
        where p.organization_id = a.organization_id and p.state <> 'failed'
-         and p.asked_at >= date_trunc('month', now() at time zone 'UTC') at time zone 'UTC') as month_mils
-     from auto_topups a where a.organization_id = $1`,
-    [organizationId],
+         and p.asked_at >= date_trunc('month', now() at time zone 'UTC') at time zone 'UTC') as month_mils,
+       f.asked_at as failed_at, f.mils as failed_mils, f.failure
+     from auto_topups a
+     left join lateral (select p.asked_at, p.mils, p.failure from auto_topup_payments p
+       where p.organization_id = a.organization_id and p.failure = any($2) order by p.asked_at desc limit 1) f
+       on a.failures > 0 and a.next_payment_at > now()
+     where a.organization_id = $1`,
+    [organizationId, failureReasons],
   );
   return rows[0] && readRow(autoTopupRow.parse(rows[0]));
 }
@@ -80,7 +99,7 @@ function readRow(row: z.infer<typeof autoTopupRow>): AutoTopup {
   const { threshold_mils: thresholdMils, amount_mils: amountMils, ceiling_mils: ceilingMils } = row;
   const hasCard = paymentMethodId !== null && brand !== null && last4 !== null && expires !== null;
   const hasTerms = thresholdMils !== null && amountMils !== null && ceilingMils !== null;
-  const { paused_at: at, pause_reason: reason } = row;
+  const { paused_at: at, pause_reason: reason, failed_at: failedAt, failed_mils: failedMils, failure } = row;
   return {
     customerId: row.customer_id,
     card: hasCard ? { paymentMethodId, brand, last4, expires } : undefined,
@@ -88,6 +107,10 @@ function readRow(row: z.infer<typeof autoTopupRow>): AutoTopup {
     isOn: row.is_on,
     paused: at && reason ? { at, reason } : undefined,
     monthMils: row.month_mils,
+    lastFailure:
+      failedAt && failedMils !== null && failure
+        ? { at: failedAt, mils: failedMils, reason: failure, retryAt: row.next_payment_at }
+        : undefined,
   };
 }
 

@@ -1,6 +1,6 @@
-import type { AutoTopup, AutoTopupTerms, SavedCard } from "../../../shared/auto-topups/auto-topup.ts";
+import type { AutoTopup, AutoTopupTerms, LastFailure, SavedCard } from "../../../shared/auto-topups/auto-topup.ts";
 import { problemOf, type SentForm, textField } from "../../pages/form-fields.ts";
-import { amount, dateOf, dollars, timeOf } from "../../pages/format.ts";
+import { amount, dollars, momentOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { organizationField } from "../frame/organization-field.ts";
 import { amountChoices } from "../overview/add-credit-section.ts";
@@ -27,40 +27,52 @@ interface Shown {
 export function autoTopupSection(shown: Shown): Html {
   const { organizationId, autoTopup } = shown;
   return html`<section id="auto-topup" class="setting" aria-labelledby="auto-topup-title">
-<h2 id="auto-topup-title">Automatic top-up</h2>
-${state(autoTopup)}
+<div class="intro"><h2 id="auto-topup-title">Automatic top-up ${tag(autoTopup)}</h2>
+<p class="aside">While it is on, your card is charged by itself when the balance falls below an amount that you set.</p></div>
+<div class="settings">${state(autoTopup)}
 ${
   autoTopup?.card
     ? html`${cardLine(autoTopup.card, organizationId)}
 ${termsForm(shown)}`
     : firstCard(organizationId)
-}
+}</div>
 </section>`;
 }
 
-function state(autoTopup: AutoTopup | undefined): Html {
-  if (!autoTopup?.isOn || !autoTopup.terms)
-    return html`<p>Off. When it is on, your card is charged by itself while the balance is below an amount that you set.</p>`;
-  const { terms, paused, monthMils } = autoTopup;
+function tag(autoTopup: AutoTopup | undefined): Html {
+  if (!autoTopup?.isOn) return html`<span class="tag state">Off</span>`;
+  return autoTopup.paused
+    ? html`<span class="tag state paused">Paused</span>`
+    : html`<span class="tag state on">On</span>`;
+}
+
+function state(autoTopup: AutoTopup | undefined): Html | false {
+  if (!autoTopup?.isOn || !autoTopup.terms) return false;
+  const { terms, paused, monthMils, lastFailure } = autoTopup;
   if (paused)
-    return html`<div class="notice warning"><p><strong>Paused since ${dateOf(paused.at)}, ${timeOf(paused.at)} UTC.</strong> ${pauseMessages[paused.reason]} Nothing is charged meanwhile.</p></div>`;
+    return html`<div class="notice warning"><p><strong>Paused since ${momentOf(paused.at)}.</strong> ${pauseMessages[paused.reason]} Nothing is charged meanwhile.</p></div>`;
   const isFull = monthMils + terms.amountMils > terms.ceilingMils;
-  return html`<p>On. When the balance falls below ${amount(terms.thresholdMils)}, your card is charged ${amount(terms.amountMils)}. This month: ${amount(monthMils)} of at most ${amount(terms.ceilingMils)}.</p>
+  return html`${lastFailure && failureNotice(lastFailure)}
+<p>When the balance falls below ${amount(terms.thresholdMils)}, your card is charged ${amount(terms.amountMils)}. This month: ${amount(monthMils)} of at most ${amount(terms.ceilingMils)}.</p>
 ${isFull && html`<p class="notice warning">This month has no room for another ${amount(terms.amountMils)}. Raise the ceiling, or add credit by hand.</p>`}`;
 }
 
+function failureNotice({ at, mils, reason, retryAt }: LastFailure): Html {
+  return html`<p class="notice warning"><strong>The payment of ${amount(mils)} on ${momentOf(at)} was not made, and nothing was charged.</strong> ${pauseMessages[reason]} If the balance is still low, the card is tried again after ${momentOf(retryAt)}.</p>`;
+}
+
 function firstCard(organizationId: string): Html {
-  return html`<form method="post" action="${autoTopupPaths.card}">${organizationField(organizationId)}
+  return html`<form class="form" method="post" action="${autoTopupPaths.card}">${organizationField(organizationId)}
 <button>Save a card</button>
 <p class="aside">You enter it on Stripe’s page. Nothing is charged, and automatic top-up stays off until you switch it on here.</p></form>`;
 }
 
 function cardLine({ brand, last4, expires }: SavedCard, organizationId: string): Html {
-  return html`<p>Card: <strong>${brand} ···· ${last4}</strong>, expires ${expires}.</p>
+  return html`<div class="saved-card"><p><strong>${brand.charAt(0).toUpperCase()}${brand.slice(1)} ···· ${last4}</strong> <span class="aside">expires ${expires}</span></p>
 <div class="row">
 <form method="post" action="${autoTopupPaths.card}">${organizationField(organizationId)}<button class="plain">Save another card</button></form>
 <form method="post" action="${autoTopupPaths.removeCard}">${organizationField(organizationId)}<button class="danger">Remove the card</button></form>
-</div>`;
+</div></div>`;
 }
 
 function termsForm({ organizationId, autoTopup, offeredMils, sent }: Shown): Html {
@@ -78,14 +90,15 @@ function termsForm({ organizationId, autoTopup, offeredMils, sent }: Shown): Htm
     });
   return html`<form class="form" method="post" action="${autoTopupPaths.set}">
 ${organizationField(organizationId)}
-${field("threshold", "When the balance falls below", terms?.thresholdMils)}
-<div class="top-up">${amountChoices("Add", choices(offeredMils, terms), chosenMils)}
+<div class="terms">${field("threshold", "When the balance falls below", terms?.thresholdMils)}
+<div class="top-up">${amountChoices("Add", choices(offeredMils, terms), chosenMils, "Each time.")}
 ${problemOf(sent.problems, "mils")}</div>
-${field("ceiling", "At most a calendar month (UTC)", terms?.ceilingMils)}
+${field("ceiling", "At most a calendar month (UTC)", terms?.ceilingMils)}</div>
 <p class="aside">You allow us to charge this card without asking each time, until you switch it off. What you pay by hand does not count towards the ceiling.</p>
-<button>${isActive ? "Save changes" : "Switch on"}</button>
+<div class="row"><button>${isActive ? "Save changes" : "Switch on"}</button>
+${autoTopup?.isOn === true && html`<button class="plain" form="switch-off">Switch off</button>`}</div>
 </form>
-${autoTopup?.isOn === true && html`<form method="post" action="${autoTopupPaths.off}">${organizationField(organizationId)}<button class="plain">Switch off</button></form>`}`;
+${autoTopup?.isOn === true && html`<form id="switch-off" hidden method="post" action="${autoTopupPaths.off}">${organizationField(organizationId)}</form>`}`;
 }
 
 /** The amounts on offer, and the one that the payer chose while it was. */

@@ -5,7 +5,7 @@ import { showOrganization } from "../../../shared/organizations/organizations.ts
 import { isAutomatic, type ListedTopup, listTopups } from "../../../shared/topups/list-topups.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { newForm, type SentForm } from "../../pages/form-fields.ts";
-import { amount, dateOf, dayOf, monthOf, timeOf } from "../../pages/format.ts";
+import { amount, dateOf, dayOf, momentOf, monthOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountHandlers, PageRequest } from "../frame/account-handlers.ts";
@@ -51,8 +51,10 @@ export async function paymentsView(
     body: html`${message !== undefined && html`<p class="notice" role="status">${message}</p>`}
 ${addCreditSection(addCredit, { name, organizationId })}
 ${offer && autoTopupSection({ organizationId, autoTopup, offeredMils: offer.amountsMils, sent })}
+<div class="pair paid">
 ${topupSection(topups, { before, hasReceipts: offer !== undefined })}
-${statementSection(months)}`,
+${statementSection(months)}
+</div>`,
   };
 }
 
@@ -75,14 +77,15 @@ ${(before !== undefined || older !== undefined) && html`<nav class="pager" aria-
 }
 
 function topupTable(topups: readonly ListedTopup[], hasReceipts: boolean): Html {
-  return html`<div class="scroll" tabindex="0" role="group" aria-labelledby="topups-title"><table class="history">
-<thead><tr><th scope="col">When (UTC)</th><th scope="col" class="number">Amount</th><th scope="col">Receipt</th></tr></thead>
+  return html`<div class="scroll" tabindex="0" role="group" aria-labelledby="topups-title"><table class="history stacked">
+<thead><tr><th scope="col">When (UTC)</th><th scope="col">How</th><th scope="col">Receipt</th><th scope="col" class="number">Amount</th></tr></thead>
 <tbody>
 ${topups.map(
   ({ at, mils, grantId }) => html`<tr>
-<td class="when"><time datetime="${at.toISOString()}">${dateOf(at)} <span>${timeOf(at)}</span></time></td>
-<td class="number">${amount(mils)}${isAutomatic(grantId) && html` <span class="aside">automatic</span>`}</td>
-<td>${hasReceipts ? html`<a href="/billing/receipts/${grantId}" rel="noreferrer">Stripe’s receipt<span class="hidden"> of ${dayOf(at)}, ${timeOf(at)}</span></a>` : html`<code>${grantId}</code>`}</td>
+<td class="when" data-label="When (UTC)"><time datetime="${at.toISOString()}" title="${momentOf(at)}">${dateOf(at)} <span>${timeOf(at)}</span></time></td>
+<td data-label="How">${isAutomatic(grantId) ? "Automatic" : "By hand"}</td>
+<td data-label="Receipt">${hasReceipts ? html`<a href="/billing/receipts/${grantId}" rel="noreferrer">Receipt<span class="hidden"> of ${dayOf(at)}, ${timeOf(at)}</span></a>` : html`<code>${grantId}</code>`}</td>
+<td class="number" data-label="Amount">${amount(mils)}</td>
 </tr>
 `,
 )}</tbody>
@@ -96,7 +99,7 @@ function statementSection(months: readonly string[]): Html {
     (
       month,
       index,
-    ) => html`<li><a href="/billing/statements/${month}">${monthOf(month)}</a>${index === 0 && " so far"} <a href="/billing/statements.csv?month=${month}" aria-label="CSV of ${monthOf(month)}">CSV</a></li>
+    ) => html`<li><span><a href="/billing/statements/${month}">${monthOf(month)}</a>${index === 0 && html` <span class="aside">so far</span>`}</span> <a href="/billing/statements.csv?month=${month}" aria-label="CSV of ${monthOf(month)}">CSV</a></li>
 `,
   )}</ul>
 </section>`;

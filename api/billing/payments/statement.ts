@@ -4,7 +4,7 @@ import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { showOrganization } from "../../../shared/organizations/organizations.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { amount, count, dayOf, monthOf, timeOf } from "../../pages/format.ts";
+import { amount, count, dayOf, momentOf, monthOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
@@ -16,8 +16,11 @@ export function writeStatement({ database }: { database: Database }) {
     return {
       path: "/billing/payments",
       title: `Statement of ${monthOf(statement.month)}`,
-      body: html`${summary(statement)}
+      above: { path: "/billing/payments", label: "Payments" },
+      body: html`<div class="pair">
+${summary(statement)}
 ${creditTable(statement)}
+</div>
 ${dayTable(statement)}`,
     };
   };
@@ -60,17 +63,17 @@ function creditTable({ credits, unlistedMils }: Statement): Html | false {
   if (credits.length === 0) return false;
   return html`<section aria-labelledby="credits-title">
 <div class="head"><h2 id="credits-title">Credit</h2></div>
-<div class="scroll" tabindex="0" role="group" aria-labelledby="credits-title"><table class="history">
+<div class="scroll" tabindex="0" role="group" aria-labelledby="credits-title"><table class="history stacked">
 <thead><tr><th scope="col">When (UTC)</th><th scope="col">What</th><th scope="col" class="number">Amount</th></tr></thead>
 <tbody>
 ${credits.map(
   ({ kind, at, note, id, mils }) => html`<tr>
-<td class="when"><time datetime="${at.toISOString()}">${dayOf(at)} <span>${timeOf(at)}</span></time></td>
-<td>${kind === "correction" && "Correction: "}${note} <code>${id}</code></td>
-<td class="number">${amount(mils)}</td>
+<td class="when" data-label="When (UTC)"><time datetime="${at.toISOString()}" title="${momentOf(at)}">${dayOf(at)} <span>${timeOf(at)}</span></time></td>
+<td data-label="What">${kind === "correction" && "Correction: "}${note} <code>${id}</code></td>
+<td class="number" data-label="Amount">${amount(mils)}</td>
 </tr>
 `,
-)}${unlistedMils !== 0 && html`<tr><td></td><td>Further credit of the month</td><td class="number">${amount(unlistedMils)}</td></tr>`}</tbody>
+)}${unlistedMils !== 0 && html`<tr><td></td><td data-label="What">Further credit of the month</td><td class="number" data-label="Amount">${amount(unlistedMils)}</td></tr>`}</tbody>
 </table></div>
 </section>`;
 }
@@ -80,7 +83,7 @@ function dayTable({ days }: Statement): Html {
   return html`<section aria-labelledby="days-title">
 <div class="head"><h2 id="days-title">Searches by day</h2></div>
 <div class="scroll" tabindex="0" role="group" aria-labelledby="days-title"><table class="history">
-<thead><tr><th scope="col">Day</th><th scope="col" class="number">Charged searches</th><th scope="col" class="number">Not charged</th><th scope="col" class="number">Charged</th><th scope="col" class="number">Credited back</th><th scope="col" class="number">Net</th></tr></thead>
+<thead><tr><th scope="col">Day</th><th scope="col" class="number">Searches charged</th><th scope="col" class="number">Not charged</th><th scope="col" class="number">Charged</th><th scope="col" class="number">Credited back</th><th scope="col" class="number">Net</th></tr></thead>
 <tbody>
 ${days.map(
   (day) => html`<tr>

@@ -40,7 +40,7 @@ async function hoursToNext(organizationId: string): Promise<number> {
   return rows[0].hours;
 }
 
-test("a declined card is tried four times with growing pauses, then the page and the webhook say that it is paused", async () => {
+test("a declined card is tried four times with growing pauses, and the page says why; then the page and the webhook say that it is paused", async () => {
   const payer = await payerWithWebhook(service, stub);
   const { organizationId } = payer;
   const declined = { code: "card_declined", decline_code: "insufficient_funds" };
@@ -50,7 +50,10 @@ test("a declined card is tried four times with growing pauses, then the page and
   for (let count = 1; count <= 3; count += 1) {
     await untilFailed(organizationId, count);
     hours.push(await hoursToNext(organizationId));
-    expect(await payer.page()).not.toContain("Paused");
+    const waiting = await payer.page();
+    expect(waiting).not.toContain("Paused");
+    expect(waiting).toMatch(/The payment of \$10\.00 on .* was not made, and nothing was charged\./);
+    expect(waiting).toContain("Your card has too little money.");
     await endPauses(service, organizationId);
   }
   await untilFailed(organizationId, 4);
@@ -67,6 +70,7 @@ test("a declined card is tried four times with growing pauses, then the page and
   });
   const page = await payer.page();
   expect(page).toContain("Paused since");
+  expect(page).not.toContain("is tried again");
   expect(page).toContain("Your card has too little money.");
 
   // However long it stays paused, nothing more is tried: another payer's payment comes and goes meanwhile.
