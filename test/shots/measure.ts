@@ -1,8 +1,9 @@
 import type { Page, Request } from "playwright-core";
 import { z } from "zod";
+import { axeFindings } from "../harness/clients/browser.ts";
 import { type LayoutShift, layoutShifts } from "../harness/clients/layout-shift.ts";
 import { type Look, withState } from "./open-state.ts";
-import type { PageState } from "./states.ts";
+import type { PageState } from "./page-state.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** What a page costs a browser with an empty cache. */
@@ -14,17 +15,19 @@ export interface PageFigures {
   /** First Contentful Paint, from the beginning of the navigation. */
   firstPaintMs: number;
   shifts: LayoutShift[];
+  /** What axe finds; undefined if it was not asked. */
+  findings?: string[];
 }
 
 /** A slow phone as Lighthouse has it: 1.6 Mbit/s, 150 ms a round trip, a quarter of the CPU. */
 const slowLine = { offline: false, latency: 150, downloadThroughput: 200_000, uploadThroughput: 93_750 };
 const slowCpu = { rate: 4 };
 
-/** Opens a page in a state and measures it. */
+/** Opens a page in a state and measures it. @param look.hasAxe whether axe looks at the page too. */
 export async function measureState(
   viewer: Viewer,
   state: PageState,
-  look: Look & { isSlow?: boolean },
+  look: Look & { isSlow?: boolean; hasAxe?: boolean },
 ): Promise<PageFigures> {
   const requests: Request[] = [];
   return withState(viewer, state, look, {
@@ -40,6 +43,7 @@ export async function measureState(
       ...(await weightOf(requests)),
       firstPaintMs: z.number().parse(await page.evaluate(firstPaintScript)),
       shifts: await layoutShifts(page),
+      ...(look.hasAxe && { findings: await axeFindings(page) }),
     }),
   });
 }

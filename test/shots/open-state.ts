@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { forgetPageViews, forgetSignIns } from "../harness/clients/page-visitor.ts";
-import type { PageState } from "./states.ts";
+import type { PageState } from "./page-state.ts";
 import type { Viewer } from "./viewer.ts";
 
 const height = 900;

@@ -1,33 +1,21 @@
 import type { Page } from "playwright-core";
 import { accountPages } from "../../api/billing/frame/navigation.ts";
 import { freePort } from "../../shared/local/ports.ts";
-import type { PageVisitor } from "../harness/clients/page-visitor.ts";
 import type { Service } from "../harness/processes/service.ts";
 import type { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { type Account, busyAccount, emptyAccount, lowAccount, newAccount, payingAccount } from "./accounts.ts";
+import { automaticTopups } from "./automatic-topups.ts";
+import type { PageState } from "./page-state.ts";
 
-/** A page in a state: who looks at it, where, and what they did before. */
-export interface PageState {
-  name: string;
-  url: string;
-  /** The status of the address; 200 without it. */
-  status?: number;
-  /** Absent for a person who is not signed in. */
-  visitor?: PageVisitor;
-  /** What the person does on the page before they see the state. */
-  act?: (page: Page) => Promise<void>;
-  /** The page draws only what is on the screen, so a screenshot shows no more. */
-  isScreen?: boolean;
-}
-
-/** Every page in the states that people see it in. They are of an API without payments, but the last two. */
+/** Every page in the states that people see it in. They are of an API without payments, but the last ones. */
 export async function openStates(service: Service, stripe: StripeStub): Promise<PageState[]> {
   const url = service.apis[0]?.url ?? "";
   const paying = await startPaying(service, stripe);
   const busy = await busyAccount(service);
   const at = (path: string) => `${url}${path}`;
   const [empty, low] = [await emptyAccount(service), await lowAccount(service)];
-  const payer = await payingAccount(service, stripe, service.apis.length - 1);
+  const payingApi = service.apis.length - 1;
+  const payer = await payingAccount(service, stripe, payingApi);
   const of = ({ visitor }: Account, name: string, path: string) => ({ name, url: at(path), visitor });
   return [
     ...signedOut(at),
@@ -46,6 +34,7 @@ export async function openStates(service: Service, stripe: StripeStub): Promise<
     { ...of(busy, "not-found", "/billing/nothing"), status: 404 },
     { name: "overview-payments", url: `${paying}/billing?topup=paid`, visitor: payer.visitor },
     { name: "payments-receipts", url: `${paying}/billing/payments`, visitor: payer.visitor },
+    ...(await automaticTopups(service, stripe, { api: payingApi, url: `${paying}/billing/payments` })),
   ];
 }
 

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { withState } from "./open-state.ts";
-import type { PageState } from "./states.ts";
+import type { PageState } from "./page-state.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** Writes a screenshot of each state at each width, light and dark, as `NAME-WIDTH-light.png` and `NAME-WIDTH-dark.png`. */

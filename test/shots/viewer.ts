@@ -5,7 +5,8 @@ import { openBrowser } from "../harness/clients/browser.ts";
 import { Service } from "../harness/processes/service.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
-import { openStates, type PageState } from "./states.ts";
+import type { PageState } from "./page-state.ts";
+import { openStates } from "./states.ts";
 
 /** What opens pages, and where they are. */
 export interface Viewer {
