@@ -1,6 +1,7 @@
 // The page works without this script. With it, an open page follows the account, and the charts can be used with keys.
 
 const retryMs = 30_000;
+const copiedMs = 2_000;
 const newSections = new Map();
 // What a person opened, and how far they scrolled a wide table, stays when its section is replaced.
 const keptParts = "details, .scroll";
@@ -64,10 +65,14 @@ function isInUse(section) {
 function offerCopies(part) {
   if (!navigator.clipboard) return;
   for (const button of part.querySelectorAll("[data-copy]")) {
+    const name = button.textContent;
     button.hidden = false;
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
       button.textContent = "Copied";
+      setTimeout(() => {
+        button.textContent = name;
+      }, copiedMs);
     });
   }
 }

@@ -56,4 +56,26 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       expect(complaints.filter((text) => !text.startsWith("Failed to load resource: "))).toEqual([]);
     },
   );
+
+  test("the button beside a new token copies it, says so, and offers to copy it again", async () => {
+    const url = service.apis[0]?.url ?? "";
+    const { page } = await visitor(browser, [url]);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.clock.install();
+    const organization = await service.organization();
+    await forgetSignIns(service);
+    await page.goto(`${url}/billing/tokens`);
+    await page.getByLabel("Token").fill(organization.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByLabel("Name").fill("crawler");
+    await page.getByRole("button", { name: "Create token" }).click();
+    const token = await page.locator("#token").textContent();
+
+    await page.getByRole("button", { name: "Copy" }).click();
+
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(token);
+    await page.clock.runFor(2_000);
+    await page.getByRole("button", { name: "Copy", exact: true }).waitFor();
+  });
 });
