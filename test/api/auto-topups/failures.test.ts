@@ -148,7 +148,7 @@ test("a card that Stripe does not have any more pauses automatic top-ups", async
 test("a request that Stripe refuses pauses automatic top-ups at once, and counts as refused and not as declined", async () => {
   const payer = await payerWithCard(service, stub);
   const declined = await counted("declined");
-  stub.faults.push(refusal(400, "invalid_request_error", "This account cannot charge cards."));
+  stub.chargeFaults.push(refusal(400, "invalid_request_error", "This account cannot charge cards."));
   await payer.switchOn();
   await service.until(async () => (await payer.page()).includes("Paused since"));
   expect(await paymentsOf(service, payer.organizationId)).toMatchObject([{ state: "failed", failure: "refused" }]);

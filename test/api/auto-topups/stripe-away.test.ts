@@ -41,7 +41,7 @@ async function pausesOf(organizationId: string): Promise<[number, number] | []> 
 test("after a lost reply the next attempt finds the payment at Stripe and credits it, without another charge", async () => {
   const payer = await payerWithCard(service, stub);
   const { organizationId } = payer;
-  stub.faults.push(hangUp);
+  stub.chargeFaults.push(hangUp);
   await payer.switchOn();
   await service.until(async () => payer.chargedAtStripe().length === 1);
   const [{ id }] = await paymentsOf(service, organizationId);
@@ -55,7 +55,7 @@ test("after a lost reply the next attempt finds the payment at Stripe and credit
 
 test("a decline whose reply was lost is found, too", async () => {
   const payer = await payerWithCard(service, stub);
-  stub.faults.push(hangUp);
+  stub.chargeFaults.push(hangUp);
   stub.cards.bank.push({ code: "expired_card" });
   await payer.switchOn();
   await service.until(async () => {
@@ -92,7 +92,7 @@ test("a Stripe that stays away pauses automatic top-ups after seven attempts; wh
   const payer = await payerWithWebhook(service, stub);
   const { organizationId } = payer;
   // The first call was made, and its reply was lost.
-  stub.faults.push((response) => {
+  stub.chargeFaults.push((response) => {
     stub.away = hangUp;
     response.destroy();
   });
@@ -148,7 +148,7 @@ test.each(["off", "card/remove"])("a payer who switches off meanwhile (%s) is no
 
 test("a payment that was made before the payer switched off is credited", async () => {
   const payer = await payerWithCard(service, stub);
-  stub.faults.push(hangUp);
+  stub.chargeFaults.push(hangUp);
   await payer.switchOn();
   await service.until(async () => payer.chargedAtStripe().length === 1);
   await payer.send("/card/remove");
@@ -161,7 +161,7 @@ test("a payment that was made before the payer switched off is credited", async 
 
 test("a payment that the operator refunded before it was credited is not credited", async () => {
   const payer = await payerWithCard(service, stub);
-  stub.faults.push(hangUp);
+  stub.chargeFaults.push(hangUp);
   await payer.switchOn();
   await service.until(async () => payer.chargedAtStripe().length === 1);
   const intent = stub.cards.paid.find(({ customer }) => customer === payer.customer);

@@ -25,6 +25,8 @@ export class StripeStub {
   readonly keys = new Set([stripeKey]);
   /** Faults for the next calls, one each. */
   readonly faults: Fault[] = [];
+  /** Faults for the next charges of saved cards. A call in the background, such as to delete a card, takes none of them. */
+  readonly chargeFaults: Fault[] = [];
   /** What a call gets while Stripe is away: nothing is done for it. */
   away: Fault | undefined;
   /** Customers, their saved cards, and the payments with them. */
@@ -74,7 +76,8 @@ export class StripeStub {
     const call = { method: request.method ?? "", path: url.pathname, fields };
     this.calls.push({ ...call, idempotencyKey: typeof key === "string" ? key : undefined });
     if (this.away) return this.away(response);
-    const fault = this.faults.shift();
+    const isCharge = call.method === "POST" && call.path === "/v1/payment_intents";
+    const fault = (isCharge ? this.chargeFaults.shift() : undefined) ?? this.faults.shift();
     const known = typeof key === "string" ? this.#answers.get(key) : undefined;
     if (known && known.body !== body) return refuse(response, 400, "idempotency_error", "Keys are for equal requests.");
     const [status, answer] = known ? [known.status, known.answer] : this.#answer(request, call);
