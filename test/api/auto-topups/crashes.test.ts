@@ -78,7 +78,7 @@ test.each([
 ])("an API that dies $step leads to one charge and one credit", async ({ isMade }) => {
   const payer = await readyPayer();
   stub.calls.length = 0;
-  if (isMade) stub.faults.push(hang);
+  if (isMade) stub.chargeFaults.push(hang);
   else stub.away = hang;
   const api = await service.startApi();
   await service.until(async () => stub.calls.some(({ path }) => path === "/v1/payment_intents"));
