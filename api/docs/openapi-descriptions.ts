@@ -17,8 +17,10 @@ case or a trailing slash is a different path. Besides the errors of the operatio
 ## Start
 
 \`\`\`sh
-curl -s https://HOST/v1/serp/search -H "Authorization: Bearer $TOKEN" \\
-  -H 'Content-Type: application/json' -d '{"keyword":"best coffee beans"}'
+curl -s https://HOST/v1/serp/search \\
+  -H "Authorization: Bearer $TOKEN" \\
+  -H 'Content-Type: application/json' \\
+  -d '{"keyword":"best coffee beans"}'
 \`\`\`
 
 ## Authentication

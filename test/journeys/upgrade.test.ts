@@ -74,6 +74,8 @@ async function startProxy(): Promise<GuardedProcess> {
     stream?.on("data", (chunk: Buffer) => {
       proxyLog += chunk.toString();
     });
+  const asked = () => fetch(`http://127.0.0.1:${ports.proxy}/livez`).catch(() => undefined);
+  await service.until(async () => (await asked()) !== undefined);
   return started;
 }
 
@@ -118,8 +120,7 @@ function openConnection(localAddress: string) {
   const socket = connect({ host: "127.0.0.1", port: ports.proxy, localAddress });
   socket.on("error", () => undefined); // The proxy refuses some.
   const closed = new Promise((resolve) => socket.once("close", resolve));
-  const connected = new Promise((resolve) => socket.once("connect", resolve));
-  return { socket, connected, closed };
+  return { socket, closed };
 }
 
 const chargesOf = async ({ organizationId }: Organization) =>
@@ -168,13 +169,13 @@ describe.skipIf(isMissing)(`behind the proxy of deploy/proxy${without}`, () => {
   });
 
   test("an address that opens as many connections as it can leaves those of others alone", async () => {
-    const opened = Array.from({ length: connectionsMax }, () => openConnection("127.0.0.2"));
-    await Promise.all(opened.map(({ connected }) => connected));
-    await openConnection("127.0.0.2").closed;
+    // The threads of the proxy do not count connections in the order in which they were opened: any one of them is refused.
+    const opened = Array.from({ length: connectionsMax + 1 }, () => openConnection("127.0.0.2"));
+    await Promise.race(opened.map(({ closed }) => closed));
     const other = openConnection("127.0.0.3");
     other.socket.write("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n");
     expect(String(await once(other.socket, "data"))).toMatch(/^HTTP\/1\.1 \d{3} /);
-    expect(opened.filter(({ socket }) => socket.closed)).toEqual([]);
+    expect(opened.filter(({ socket }) => socket.closed)).toHaveLength(1);
     for (const { socket } of [...opened, other]) socket.destroy();
   });
 

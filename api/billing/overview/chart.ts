@@ -34,6 +34,11 @@ export const labelOf = (day: string) => (day.includes("T") ? day.slice(11, 16) :
 export const tokenlessNote = "Some searches of this time have no token on record, so the chart of no token has them.";
 
 const tickCount = 3;
+/** Heights in pixels, and the room above the bars for the summary of one of them. */
+const plotHeight = 210;
+const emptyPlotHeight = 72;
+const summaryHeight = 24;
+const dateLabelsHeight = 18;
 /** The share of a day's width that its bar takes. */
 const barShare = 0.64;
 
@@ -44,16 +49,18 @@ const barShare = 0.64;
 export function barChart(bars: readonly Bar[], options: { label: string; format: (value: number) => string }): Html {
   const highest = Math.max(...bars.map(({ kept, returned }) => kept + returned));
   const [, top] = nice(0, Math.max(1, highest), tickCount);
-  const tickValues = highest === 0 ? [0] : ticks(0, top, tickCount).filter((tick) => Number.isInteger(tick));
-  return html`<svg class="chart" role="group" aria-label="${options.label}">
-<svg class="plot" y="24" height="210" width="100%">
+  const isEmpty = highest === 0;
+  const height = isEmpty ? emptyPlotHeight : plotHeight;
+  const tickValues = isEmpty ? [0] : ticks(0, top, tickCount).filter((tick) => Number.isInteger(tick));
+  return html`<svg class="chart${isEmpty && " empty"}" role="group" aria-label="${options.label}">
+<svg class="plot" y="${summaryHeight}" height="${height}" width="100%">
 ${tickValues.map((tick) => {
   const y = percent(100 - (tick / top) * 100);
   return html`<line class="grid" x1="0" x2="100%" y1="${y}" y2="${y}"></line>
 <text class="tick" x="-8" y="${y}" dy="4" text-anchor="end" aria-hidden="true">${options.format(tick)}</text>
 `;
-})}${bars.map((bar, index) => dayBar(bar, { index, days: bars.length, top }))}${highest === 0 && html`<text class="tick" x="50%" y="55%" text-anchor="middle">Nothing yet</text>`}</svg>
-${dateLabels(bars)}</svg>`;
+})}${bars.map((bar, index) => dayBar(bar, { index, days: bars.length, top }))}${isEmpty && html`<text class="tick" x="50%" y="55%" text-anchor="middle">Nothing in this time</text>`}</svg>
+${dateLabels(bars, summaryHeight + height + dateLabelsHeight)}</svg>`;
 }
 
 function dayBar(bar: Bar, { index, days, top }: { index: number; days: number; top: number }): Html {
@@ -75,7 +82,7 @@ ${rectangle("kept", 100 - kept, kept)}${rectangle("returned", 100 - kept - retur
 }
 
 /** The first day, the one in the middle, and the last. */
-function dateLabels(bars: readonly Bar[]): Html {
+function dateLabels(bars: readonly Bar[], y: number): Html {
   const labels = [
     { bar: bars[0], x: "0", anchor: "start" },
     { bar: bars[Math.floor((bars.length - 1) / 2)], x: "50%", anchor: "middle" },
@@ -84,7 +91,7 @@ function dateLabels(bars: readonly Bar[]): Html {
   return html`${labels.map(
     ({ bar, x, anchor }) =>
       bar &&
-      html`<text class="tick" x="${x}" y="252" text-anchor="${anchor}" aria-hidden="true">${bar.label}</text>
+      html`<text class="tick" x="${x}" y="${y}" text-anchor="${anchor}" aria-hidden="true">${bar.label}</text>
 `,
   )}`;
 }
