@@ -1,10 +1,10 @@
 import type { Query } from "../../shared/query/query.ts";
 import { shownBytesMax } from "../billing/searches/read-search.ts";
+import { resultsPage, type ShownElement } from "../billing/searches/results-page.ts";
 import { searchAddress } from "../billing/searches/history-table.ts";
 import { amount, count } from "../pages/format.ts";
 import { html, type Html } from "../pages/html.ts";
 import { formAddress } from "./form-address.ts";
-import { resultsPage, type ShownElement } from "./results-page.ts";
 
 /**
  * The answer to a search as a page of results, and as JSON.

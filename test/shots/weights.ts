@@ -10,7 +10,7 @@ const kbMax: Record<string, number> = {
   overview: 52,
   "overview-dollars-90-days": 97,
   searches: 29,
-  search: 45,
+  search: 57,
   "search-not-charged": 15,
   playground: 22,
   "playground-answer": 60,

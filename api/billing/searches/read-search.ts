@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { readSearchLedger } from "../../../shared/credits/ledger-pages.ts";
 import { readSearchEntries } from "../../../shared/credits/history.ts";
 import { nameOfKey, readPaidKeys } from "../../../shared/credits/paid-keys.ts";
@@ -6,18 +5,16 @@ import { readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
 import { readSearches } from "../../../shared/search-log/read-search-log.ts";
-import { compactResult } from "../../../shared/search-answer.ts";
+import type { ShownElement } from "./results-page.ts";
 
 /** A larger answer is not shown: to write it would hold up the searches of this process. */
 export const shownBytesMax = 256 * 1024;
 
-const shownResult = compactResult.partial().extend({ type: z.string().optional(), rank: z.number().optional() });
-/** As much of an answer as the page shows; every version of an answer has it. */
-const answerBody = z.object({ results: z.array(z.looseObject(shownResult.shape)) });
-export type ShownResult = z.infer<typeof shownResult>;
-
 /** The answer of a search: it is there, it is too large to show, or it is not kept (any more). */
-export type ShownAnswer = { kind: "kept"; results: ShownResult[]; json: string } | { kind: "large" } | { kind: "none" };
+export type ShownAnswer =
+  | { kind: "kept"; results: ShownElement[]; json: string }
+  | { kind: "large" }
+  | { kind: "none" };
 
 /** One search of an organization. */
 export interface ShownSearch {
@@ -65,6 +62,7 @@ async function readAnswer(database: Database, organizationId: string, entry: Sea
   const [stored] = (await readStoredAnswers(database, [{ organizationId, hash }])).values();
   if (stored?.requestId !== search.requestId) return { kind: "none" };
   if (stored.body.length > shownBytesMax) return { kind: "large" };
-  const json: unknown = JSON.parse(stored.body.toString());
-  return { kind: "kept", results: answerBody.parse(json).results, json: JSON.stringify(json, null, 2) };
+  // A worker wrote it.
+  const answer: { results: ShownElement[] } = JSON.parse(stored.body.toString());
+  return { kind: "kept", results: answer.results, json: JSON.stringify(answer, null, 2) };
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { issueToken } from "../../../shared/organizations/tokens.ts";
+import type { Result } from "../../../shared/results.ts";
 import { scannedMax } from "../../../shared/search-log/find-searches.ts";
 import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
 import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
@@ -163,7 +164,7 @@ test("a keyword is text on the page, in the address and in the CSV, whatever it 
   expect(csv).toContain(`,${formula},,-5,"'=HYPERLINK(""http://evil.example"",""x"")",`);
 });
 
-test("a search's page has its query, its charge, and its answer while that is remembered, and no provider", async () => {
+test("a search's page has its query, its charge, every element of its answer while that is remembered, and no provider", async () => {
   const organization = await service.organization();
   const keyed = await search(organization.token, { keyword: "coffee", targetDomain: "example.com", depth: 30 }, "key");
   const whole = await search(organization.token, { keyword: "tea" }, "other");
@@ -175,7 +176,10 @@ test("a search's page has its query, its charge, and its answer while that is re
   );
   const shown = (await visitor.get(`/billing/searches/${whole}`)).text;
   expect(shown).toContain(`&quot;requestId&quot;: &quot;${whole}&quot;`);
-  expect([...shown.matchAll(/<li><a href="https?:/g)]).toHaveLength(10);
+  const { results } = (await service.search(organization.token, { keyword: "tea" }, { key: "other" })).body;
+  const kinds = [...shown.matchAll(/<p class="kind"[^>]*>([^<]*)</g)].map(([, kind]) => kind);
+  expect(kinds).toEqual(results.map(({ type, rank }: Result) => `${type.replaceAll("_", " ")} · ${rank}`));
+  expect(new Set(kinds).size).toBeGreaterThan(10);
   expect(shown).not.toMatch(/sandbox|costMicroUsd/);
   expect(await page(plain)).toContain("sent without an Idempotency-Key, so its answer was not kept");
 });

@@ -1,5 +1,5 @@
-import { type ResultType, resultTypeMeanings } from "../../shared/results.ts";
-import { html, type Html } from "../pages/html.ts";
+import { type ResultType, resultTypeMeanings } from "../../../shared/results.ts";
+import { html, type Html } from "../../pages/html.ts";
 
 /** One link inside an element. */
 interface ShownLink {
