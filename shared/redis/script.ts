@@ -21,6 +21,18 @@ const allowOutOfMemory = "#!lua flags=allow-oom";
 const runCalls = readFileSync(new URL("run-calls.lua", import.meta.url), "utf8");
 const repliesOf = z.array(z.unknown());
 
+// The sendings of all scripts, which share a turn so that each connection writes to its socket once.
+const leaving: (() => void)[] = [];
+
+/** Sends after the input of this turn of the event loop, so that calls that came together leave together. */
+function sendAtEndOfTurn(send: () => void): void {
+  leaving.push(send);
+  if (leaving.length > 1) return;
+  setImmediate(() => {
+    for (const next of leaving.splice(0)) next();
+  });
+}
+
 /**
  * A Lua script in a file of its own. Calls of it that a process makes in the same turn of the event loop share one command,
  * in which run-calls.lua runs the script once for each: under load most of the cost of a short script is its command.
@@ -64,8 +76,7 @@ export class Script {
         return;
       }
       this.#waiting.set(redis, [call]);
-      // After the input of this turn, so that calls that came together leave together.
-      setImmediate(() => this.#sendWaiting(redis));
+      sendAtEndOfTurn(() => this.#sendWaiting(redis));
     });
   }
 
