@@ -34,7 +34,7 @@ export class AnswerCopies {
     const secondAt = message.indexOf(structured, at);
     if (secondAt < 0) throw new Error("the SDK wrote a result without structured content");
     return {
-      first: Buffer.concat([message.subarray(0, at), Buffer.from(JSON.stringify(shortText(this.#body)))]),
+      first: Buffer.concat([message.subarray(0, at), shortText(this.#body)]),
       rest: Buffer.concat([
         message.subarray(at + text.length, secondAt),
         this.#body,

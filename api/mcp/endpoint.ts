@@ -6,10 +6,14 @@ import type { UnsentAnswers } from "../search/unsent-answers.ts";
 import { Cancellation } from "./cancellation.ts";
 import { openHostCheck } from "./host-check.ts";
 import { McpRequest } from "./mcp-request.ts";
+import { answerInJson, isAnsweredInJson } from "./older-revisions.ts";
 import { methodOf, readMessage } from "./read-message.ts";
 import { rejectForeignHost, rejectListening } from "./rejections.ts";
 import { createToolServer, type ToolParts } from "./tool-server.ts";
 import { writeAnswer } from "./write-answer.ts";
+
+/** The headers that the SDK reads. */
+const protocolHeaders = ["accept", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"];
 
 export interface McpParts extends ToolParts {
   identify: Identify;
@@ -43,8 +47,10 @@ export function handleMcp(parts: McpParts) {
     cancellation.observe(mcpRequest, method, message);
     // The SDK wants a token here; the tools do not need it, so it stays out.
     const authInfo = { token: "", clientId: caller.organizationId, scopes: [], extra: { mcpRequest } };
-    const webRequest = toWebRequest(request, mcpRequest.disconnected);
-    const answer = await handler.fetch(webRequest, { authInfo, parsedBody: message });
+    const webRequest = toWebRequest(request);
+    const answer = (await isAnsweredInJson(webRequest, message))
+      ? await answerInJson(createToolServer(parts, mcpRequest), webRequest, message, mcpRequest.disconnected)
+      : await handler.fetch(webRequest, { authInfo, parsedBody: message });
     await writeAnswer(answer, mcpRequest, parts.unsent);
   };
 }
@@ -54,9 +60,12 @@ function mcpRequestIn(extra: Record<string, unknown> | undefined): McpRequest {
   throw new Error("an MCP message without its request");
 }
 
-/** What the SDK needs of a request: the protocol's headers, and a signal for the caller's disconnect. */
-function toWebRequest(request: HttpRequest, signal: AbortSignal): Request {
-  const known = Object.entries(request.headersDistinct).filter(([name]) => /^(mcp-|accept$|content-type$)/.test(name));
-  const headers = known.map(([name, values]): [string, string] => [name, values?.join(", ") ?? ""]);
-  return new Request("http://localhost/mcp", { method: "POST", headers, signal });
+/** What the SDK needs of a request: the protocol's headers. It gets no signal, see {@link createToolServer}. */
+function toWebRequest({ headers }: HttpRequest): Request {
+  const known: [string, string][] = [];
+  for (const name of protocolHeaders) {
+    const value = headers[name];
+    if (value !== undefined) known.push([name, String(value)]);
+  }
+  return new Request("http://localhost/mcp", { method: "POST", headers: known });
 }

@@ -1,29 +1,24 @@
+/** A string in JSON ends at a quote behind an even number of backslashes. This way to find it needs no stack. */
+const string = String.raw`".*?(?<!\\)(?:\\\\)*"`;
 /** What a model does not need beside the `url`. */
-const derived = new Set(["domain", "breadcrumb"]);
+const derivedField = `"(?:domain|breadcrumb)":${string}`;
+// The list of results itself stays, also if it is empty.
+const emptyField = String.raw`"(?!results")\w+":(?:""|\[\]|\{(?:"\w+":(?:""|\[\]),?)*\})`;
+const unread = `(?:${derivedField}|${emptyField})`;
+/** Fields with the comma before them; without one before them, with the one after them. */
+const unreadFields = new RegExp(`,${unread}|${unread},?`, "gs");
 
 /**
  * An answer as a model reads it: the same JSON, whose results have no empty fields and neither `domain` nor `breadcrumb`.
  * Models pay for each character that they read, and most fields of most results are empty.
+ *
+ * The fields are cut out of the text, since parsing and serializing an answer takes three times as long. A text of a result never
+ * looks like a field: JSON has a backslash before each quote in it.
  * @param body the answer, as the worker wrote it.
+ * @returns the text as a JSON string.
  */
-export function shortText(body: Buffer): string {
-  const answer: { results: unknown } = JSON.parse(body.toString());
-  return JSON.stringify({ ...answer, results: shorten(answer.results) });
+export function shortText(body: Buffer): Buffer {
+  // One character for each byte: all that is found or escaped here is ASCII, and no byte of another character looks like it.
+  const short = body.toString("latin1").replace(unreadFields, "");
+  return Buffer.from(JSON.stringify(short), "latin1");
 }
-
-/** The value without fields that are empty or derived, at any depth. */
-function shorten(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(shorten);
-  if (typeof value !== "object" || value === null) return value;
-  // A loop: lists of entries in between would take as long as parsing the answer.
-  const kept: Record<string, unknown> = {};
-  for (const [name, whole] of Object.entries(value)) {
-    if (derived.has(name)) continue;
-    const inner = shorten(whole);
-    if (!isEmpty(inner)) kept[name] = inner;
-  }
-  return kept;
-}
-
-const isEmpty = (value: unknown): boolean =>
-  value === "" || (typeof value === "object" && value !== null && Object.keys(value).length === 0);

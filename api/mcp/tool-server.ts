@@ -37,7 +37,7 @@ export interface ToolParts extends SearchToolParts, UsageToolParts {
 
 /** The MCP server object of one request: lists the tools and calls them, through the same modules as REST. */
 export function createToolServer(parts: ToolParts, mcpRequest: McpRequest): Server {
-  const { scope, caller, request } = mcpRequest;
+  const { scope, caller, request, disconnected } = mcpRequest;
   const server = new Server(
     { name: "serpmill", title: "Serpmill", version: "1" },
     {
@@ -48,6 +48,9 @@ export function createToolServer(parts: ToolParts, mcpRequest: McpRequest): Serv
       cacheHints: { "tools/list": { ttlMs: toolsListTtlMs, cacheScope: "private" } },
     },
   );
+  // The SDK would do so by the signal of the web request, but a web request follows a signal with another one of its own, which
+  // takes more CPU than the rest of it.
+  disconnected.addEventListener("abort", () => void server.close(), { once: true });
   const plain = request.query.names === "plain";
   server.setRequestHandler("tools/list", () => ({ tools: listTools({ plan: caller.plan, plain }) }));
   server.setRequestHandler("tools/call", async ({ params }, serverContext) => {

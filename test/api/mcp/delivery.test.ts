@@ -131,6 +131,20 @@ test("a cancel message affects only the agent that sent it, although agents use 
   await Promise.all([one.close(), other.close()]);
 });
 
+test("a call of the older revision that is cancelled gets no message", async () => {
+  const organization = await service.organization({ creditMils: 100 });
+  const accept = "application/json, text/event-stream";
+  const authorization = `Bearer ${organization.token}`;
+  const headers = { accept, authorization, "content-type": "application/json", "mcp-session-id": "mcp_1" };
+  const post = (message: object) =>
+    service.send("/mcp", { method: "POST", headers, body: JSON.stringify({ jsonrpc: "2.0", ...message }) });
+  const called = post({ id: 1, method: "tools/call", params: { name: "serp.search", arguments: slow } });
+  await isHeld(organization);
+  await post({ method: "notifications/cancelled", params: { requestId: 1 } });
+  const answer = await called;
+  expect([answer.status, answer.headers.get("content-type"), answer.text]).toEqual([200, "text/event-stream", ""]);
+});
+
 const older = ({ token }: Organization) => Agent.connect(service, token, { revision: "2025-11-25" });
 
 test("the log has one line per request, with its cost and without token and keyword", async () => {

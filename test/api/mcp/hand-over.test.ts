@@ -39,7 +39,7 @@ function search(revision: "current" | "older", meta: object): string {
 const forms = [
   { title: "JSON", bytes: search("current", {}) },
   { title: "a stream with progress", bytes: search("current", { progressToken: 1 }) },
-  { title: "a stream of the older revision", bytes: search("older", {}) },
+  { title: "JSON of the older revision", bytes: search("older", {}) },
   { title: "a stream of the older revision with progress", bytes: search("older", { progressToken: 1 }) },
 ];
 

@@ -135,6 +135,21 @@ test("an unknown method and a subscription to changes are not found", async () =
   expect(listening).toMatchObject({ status: 404, body: { jsonrpc: "2.0", id: 7, error: { code: -32_601 } } });
 });
 
+test.each([
+  { what: "JSON for a call", meta: {}, type: "application/json; charset=utf-8" },
+  {
+    what: "a stream of events for a call with a progressToken",
+    meta: { progressToken: "p" },
+    type: "text/event-stream",
+  },
+])("in an older revision, $what", async ({ meta, type }) => {
+  const params = { name: "serp.search", arguments: { keyword: "sandbox:slow=1200" }, _meta: meta };
+  const answer = await post({ ...call, params }, { "mcp-protocol-version": "2025-11-25" });
+  expect({ status: answer.status, type: answer.headers.get("content-type") }).toEqual({ status: 200, type });
+  expect(answer.text).toContain('"creditsCharged":5');
+  expect(answer.text.includes("notifications/progress")).toBe(type === "text/event-stream");
+});
+
 test("a notification gets 202 without a body", async () => {
   const answer = await post({ jsonrpc: "2.0", method: "notifications/initialized" });
   expect({ status: answer.status, text: answer.text }).toEqual({ status: 202, text: "" });
