@@ -73,6 +73,8 @@ export const protocolTimes = {
   heartbeatReadingMs: 50,
   /** A stopping worker takes searches for this long after it has removed its heartbeat. */
   heartbeatLeadMs: 250,
+  /** How often a worker decides about its slots, which it doubles at most. */
+  slotDoublingMs: 250,
   /** Heartbeats older than this are deleted. */
   heartbeatRecordMs: 60_000,
 
@@ -125,6 +127,7 @@ export const protocolRelations: Readonly<Record<string, (times: ProtocolTimes) =
   "a worker may miss three heartbeats": (t) => 4 * t.heartbeatIntervalMs <= t.heartbeatTimeoutMs,
   "an API that stops knows that a worker stops while that still takes searches": (t) =>
     4 * t.heartbeatReadingMs < t.heartbeatLeadMs,
+  "an API knows of raised slots before they are raised again": (t) => 2 * t.heartbeatReadingMs < t.slotDoublingMs,
   "a heartbeat is kept while it counts": (t) => t.heartbeatTimeoutMs < t.heartbeatRecordMs,
   "the leader may miss one renewal": (t) => 2 * t.maintenanceIntervalMs < t.leaderLeaseMs,
   "the next leader finds the progress of a resync": (t) =>

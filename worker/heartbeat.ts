@@ -27,7 +27,7 @@ export function startHeartbeat(
   let writtenAtMs = Number.NEGATIVE_INFINITY;
   const report = async () => {
     await clock.read(redis);
-    const own = { concurrency: level.slots, runMs: average.runMs, atMs: clock.nowMs() };
+    const own = { concurrency: level.slots, attainable: level.attainable, runMs: average.runMs, atMs: clock.nowMs() };
     await writeHeartbeat(redis, workerId, own);
     writtenAtMs = performance.now();
   };

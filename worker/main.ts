@@ -7,7 +7,7 @@ import { openSearchLog } from "../shared/search-log/search-log.ts";
 import { openAbandonedSearches } from "./abandoned-searches.ts";
 import { adjustSlots } from "./adjust-slots.ts";
 import { defineLeaseScripts } from "./engine/flight-leases.ts";
-import { openGoogleEngine } from "./engine/google-engine.ts";
+import { type GoogleEngine, openGoogleEngine } from "./engine/google-engine.ts";
 import { openListedLocations } from "./engine/listed-locations.ts";
 import { type Engine, openSingleFlight } from "./engine/single-flight.ts";
 import { startHeartbeat } from "./heartbeat.ts";
@@ -22,7 +22,7 @@ await startProcess({ name: "worker", databaseSizeMax: 4, open: openWorker });
 async function openWorker(context: Context): Promise<void> {
   const { config, database, redis, shutdown } = context;
   const workerId = newId("worker");
-  const { engine, callsWaiting } = openEngine(context);
+  const { engine, callsWaiting, callsMax } = openEngine(context);
   const searchLog = openSearchLog(context, "worker");
   const settlement = openSettlement(context);
   shutdown.register("settlements", () => settlement.idle());
@@ -36,17 +36,17 @@ async function openWorker(context: Context): Promise<void> {
   const { worker, average } = await takeJobs(running, level.slots);
   const heartbeat = startHeartbeat(context, workerId, { level, average });
   // The APIs admit by the slots that they know of.
-  adjustSlots(context, level, { worker, average, callsWaiting, changed: heartbeat.report });
+  adjustSlots(context, level, { worker, average, callsWaiting, callsMax, changed: heartbeat.report });
   await startOpsServer(context, {
     port: config.WORKER_OPS_PORT,
     checks: { redis: () => redis.ping(), postgres: () => database.query("select 1"), reported: heartbeat.check },
   });
 }
 
-function openEngine(context: Context): { engine: Engine; callsWaiting: () => number } {
+function openEngine(context: Context): { engine: Engine } & Pick<GoogleEngine, "callsWaiting" | "callsMax"> {
   const locations = openListedLocations(context, context.config.SERP_PROVIDERS);
   const google = openGoogleEngine({ ...context, locations });
   context.shutdown.register("engine", () => google.close());
   defineLeaseScripts(context.redis);
-  return { engine: openSingleFlight(context, google), callsWaiting: google.callsWaiting };
+  return { engine: openSingleFlight(context, google), callsWaiting: google.callsWaiting, callsMax: google.callsMax };
 }

@@ -28,6 +28,8 @@ export interface SlotLoad {
   queued: number;
   /** Calls that wait for a slot at a provider. */
   callsWaiting: number;
+  /** Calls that may run at once at all providers. */
+  callsMax: number;
   /** The share of the time in which the event loop was busy, 0–1. */
   utilization: number;
   /** The share of the heap that is used, 0–1. */
@@ -42,6 +44,7 @@ export class SlotLevel {
   readonly #min: number;
   readonly #max: number;
   #slots: number;
+  #attainable: number;
   #strainedDecisions = 0;
   #idleDecisions = 0;
 
@@ -50,11 +53,20 @@ export class SlotLevel {
     this.#max = max;
     this.#min = Math.min(slotsMin, max);
     this.#slots = this.#min;
+    this.#attainable = this.#min;
   }
 
   /** Searches that may run at once. */
   get slots(): number {
     return this.#slots;
+  }
+
+  /**
+   * The slots that it can double up to as soon as searches take them: as many as there may be calls at providers, while only
+   * searches are missing. The APIs admit by it, as they would otherwise refuse the first searches of a new load.
+   */
+  get attainable(): number {
+    return this.#attainable;
   }
 
   /**
@@ -74,6 +86,8 @@ export class SlotLevel {
       const doubled = Math.min(this.#slots * 2, shortSlotsMax);
       if (load.queued >= this.#slots * queuedPerSlotToGrow && doubled > this.#slots) this.#set(doubled);
     } else if (this.#isSlotMissing(load)) this.#set(this.#slots * 2);
+    const growsTo = !isShort && this.#hasRoom(load) ? Math.min(load.callsMax, this.#max) : 0;
+    this.#attainable = Math.max(this.#slots, growsTo);
     return this.#slots;
   }
 
@@ -85,8 +99,12 @@ export class SlotLevel {
     return taken < this.#slots * takenShareMin || (isShort && queued < this.#slots * queuedPerSlotMin);
   }
 
-  #isSlotMissing({ taken, callsWaiting, utilization }: SlotLoad): boolean {
-    return taken >= this.#slots * takenShareToGrow && callsWaiting === 0 && utilization < utilizationToGrow;
+  #isSlotMissing(load: SlotLoad): boolean {
+    return load.taken >= this.#slots * takenShareToGrow && this.#hasRoom(load);
+  }
+
+  #hasRoom({ callsWaiting, utilization, heapShare }: SlotLoad): boolean {
+    return callsWaiting === 0 && utilization < utilizationToGrow && heapShare <= heapShareMax;
   }
 
   #set(slots: number): void {

@@ -19,7 +19,8 @@ const retryAfterMaxMs = 30_000;
 /**
  * Load shedding: refuses a search that could not be answered before its deadline. Backlog and capacity are read in the
  * background while searches arrive, never on their path; searches admitted since the last reading are counted here. The
- * capacity is read as often as the backlog, because workers raise their slots within a second of a new load.
+ * capacity is read as often as the backlog, because workers raise their slots within a second of a new load. That they can do
+ * so counts already: otherwise the first searches of a new load would be refused, although they would be answered in time.
  */
 export class Shedding {
   readonly #redis: Redis;
@@ -81,12 +82,21 @@ export class Shedding {
     const { slots, ratePerMs } = this.#capacity;
     const ahead = this.#backlog.waiting + this.#backlog.running + this.#admitted - this.#admittedAtReading;
     if (ahead < slots) return undefined;
-    const waitMs = (ahead - slots + 1) / ratePerMs;
+    const waitMs = expectedWaitMs(ahead, this.#capacity);
     const runMs = slots / ratePerMs;
     const excessMs = waitMs - Math.min(remainingMs * waitShareMax, remainingMs - runMs);
     if (excessMs <= 0) return undefined;
     return unavailable("queue_too_long", Math.min(Math.max(Math.ceil(excessMs), retryAfterMinMs), retryAfterMaxMs));
   }
+}
+
+/** How long a search waits behind so many others, which take at least all slots. */
+function expectedWaitMs(ahead: number, { slots, attainableSlots, ratePerMs }: WorkerCapacity): number {
+  const waitMs = (ahead - slots + 1) / ratePerMs;
+  const raised = Math.min(ahead + 1, attainableSlots);
+  const raisingMs = Math.ceil(Math.log2(raised / slots)) * protocolTimes.slotDoublingMs;
+  const raisedWaitMs = (ahead - raised + 1) / (ratePerMs * (raised / slots));
+  return Math.min(waitMs, raisingMs + raisedWaitMs);
 }
 
 interface Parts {

@@ -9,7 +9,13 @@ import { protocolTimes } from "../protocol-times.ts";
 
 const heartbeatsKey = "workers";
 
-const heartbeat = z.object({ concurrency: z.number(), runMs: z.number(), atMs: z.number() });
+const heartbeat = z.object({
+  concurrency: z.number(),
+  /** The slots that it can raise them to; absent in heartbeats of the last release. */
+  attainable: z.number().optional(),
+  runMs: z.number(),
+  atMs: z.number(),
+});
 /** A worker's slots, its average time for a search, and when it wrote this, by Redis' clock. */
 type Heartbeat = z.infer<typeof heartbeat>;
 
@@ -34,6 +40,8 @@ export interface WorkerCapacity {
   workers: number;
   /** Searches that all of them run at once. */
   slots: number;
+  /** Searches that all of them can run at once when they have raised their slots, which double every `slotDoublingMs`. */
+  attainableSlots: number;
   /** Searches that they can start in one millisecond, by their latest heartbeats. */
   ratePerMs: number;
 }
@@ -46,6 +54,7 @@ export async function readWorkerCapacity(redis: Redis, nowMs: number): Promise<W
   return {
     workers: alive.length,
     slots: alive.reduce((sum, own) => sum + own.concurrency, 0),
+    attainableSlots: alive.reduce((sum, { concurrency, attainable = concurrency }) => sum + attainable, 0),
     ratePerMs: alive.reduce((sum, own) => sum + own.concurrency / Math.max(own.runMs, 1), 0),
   };
 }

@@ -30,6 +30,7 @@ const violations: Record<string, Partial<ProtocolTimes>> = {
   "a silent Redis is noticed before its workers' searches are late": { redisPingMs: 1_500 },
   "a worker may miss three heartbeats": { heartbeatIntervalMs: 1_251 },
   "an API that stops knows that a worker stops while that still takes searches": { heartbeatLeadMs: 200 },
+  "an API knows of raised slots before they are raised again": { slotDoublingMs: 100 },
   "a heartbeat is kept while it counts": { heartbeatRecordMs: 5_000 },
   "the leader may miss one renewal": { leaderLeaseMs: 2_000 },
   "the next leader finds the progress of a resync": { resyncRecordMs: 40_000 },

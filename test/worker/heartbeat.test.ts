@@ -9,14 +9,17 @@ import { startHeartbeat } from "../../worker/heartbeat.ts";
 import { SlotLevel } from "../../worker/slot-level.ts";
 import { freshRedis } from "../harness/servers/servers.ts";
 
-test("a worker that stops removes its heartbeat, and logs no error where Redis is unreachable", async () => {
+test("a worker reports what it can take; one that stops removes its heartbeat, and logs no error where Redis is unreachable", async () => {
   const server = await freshRedis();
   const lines: string[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
+  const room = { taken: 0, runMs: 1_000, queued: 0, callsWaiting: 0, callsMax: 50, utilization: 0, heapShare: 0 };
   const workers = ["reachable", "unreachable"].map((name) => {
     const redis = new Redis(server.url, { maxRetriesPerRequest: 0, retryStrategy: () => null });
     const [clock, shutdown] = [new Clock(), new Shutdown()];
-    const parts = { level: new SlotLevel(1), average: { runMs: 1 } };
+    const level = new SlotLevel(1_000);
+    level.decide(room);
+    const parts = { level, average: { runMs: 1_000 } };
     return {
       clock,
       redis,
@@ -28,7 +31,7 @@ test("a worker that stops removes its heartbeat, and logs no error where Redis i
   if (!reachable || !unreachable) throw new Error("there are two workers");
   const capacity = () => readWorkerCapacity(reachable.redis, reachable.clock.nowMs());
   for (const { heartbeat } of workers) await heartbeat.report();
-  expect(await capacity()).toMatchObject({ workers: 2 });
+  expect(await capacity()).toEqual({ workers: 2, slots: 64, attainableSlots: 100, ratePerMs: 0.064 });
 
   unreachable.redis.disconnect();
   await unreachable.shutdown.run(log);

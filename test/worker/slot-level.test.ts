@@ -7,6 +7,7 @@ const waiting = (taken: number): SlotLoad => ({
   runMs: 1_000,
   queued: 0,
   callsWaiting: 0,
+  callsMax: 10_000,
   utilization: 0.3,
   heapShare: 0.1,
 });
@@ -34,6 +35,17 @@ describe("a worker's slots", () => {
     expect(new SlotLevel(1_000).decide(waiting(29))).toBe(64);
   });
 
+  test("that are attainable are those of the bound, or as many as there may be calls at providers", () => {
+    const attainable = (load: Partial<SlotLoad>) => {
+      const level = new SlotLevel(1_000);
+      level.decide({ ...waiting(0), ...load });
+      return level.attainable;
+    };
+    expect(attainable({})).toBe(1_000);
+    expect(attainable({ callsMax: 50 })).toBe(50);
+    expect(attainable({ callsMax: 4 })).toBe(32);
+  });
+
   test("never exceed a bound below 32", () => {
     const level = new SlotLevel(4);
     expect(level.slots).toBe(4);
@@ -48,6 +60,17 @@ describe("a worker's slots", () => {
     ["the memory has no room", { heapShare: 0.7 }],
   ])("do not become more while %s", (_, load) => {
     expect(new SlotLevel(1_000).decide({ ...waiting(32), ...load })).toBe(32);
+  });
+
+  test.each<[string, Partial<SlotLoad>]>([
+    ["searches are short", { runMs: 20 }],
+    ["calls wait for a slot at a provider", { callsWaiting: 1 }],
+    ["the event loop has no room", { utilization: 0.8 }],
+    ["the memory has no room", { heapShare: 0.7 }],
+  ])("of more than it has are not attainable while %s", (_, load) => {
+    const level = new SlotLevel(1_000);
+    level.decide({ ...waiting(0), ...load });
+    expect(level.attainable).toBe(32);
   });
 
   test("become fewer, down to 32, while the event loop is busy for a second", () => {

@@ -30,6 +30,8 @@ export type GoogleEngine = {
   ) => Promise<EngineAnswer>;
   /** Calls that wait for a slot at a provider. While there are any, more searches at once would only wait longer. */
   callsWaiting: () => number;
+  /** Calls that may run at once at all providers whose circuit is not open. */
+  callsMax: () => number;
   close: () => Promise<void>;
 };
 
@@ -68,6 +70,7 @@ export function openGoogleEngine(options: {
       return search(clients, { query, deadlineAtMs, hedgeAfterMs, abandoned, recorder, locate });
     },
     callsWaiting: () => clients.reduce((sum, client) => sum + client.callsWaiting, 0),
+    callsMax: () => clients.reduce((sum, client) => sum + client.callsMax, 0),
     close: () => http.close(),
   };
 }

@@ -36,6 +36,11 @@ export class Bulkhead {
     return this.#slots.activeCount < this.#slots.concurrency;
   }
 
+  /** Calls that may run at once. */
+  get callsMax(): number {
+    return this.#slots.concurrency;
+  }
+
   /** Calls that wait for a slot. */
   get waiting(): number {
     return this.#waiting;

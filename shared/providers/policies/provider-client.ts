@@ -43,6 +43,11 @@ export class ProviderClient {
     return this.#bulkhead.waiting;
   }
 
+  /** Calls that may run at once: none while the circuit breaker is open. */
+  get callsMax(): number {
+    return this.#breaker.isOpen() ? 0 : this.#bulkhead.callsMax;
+  }
+
   /** Takes a hedge from the budget that hedges share with retries. @returns false if none is left. */
   reserveHedge(): boolean {
     return this.#retryBudget.spend();

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
-import { removeHeartbeat, writeHeartbeat } from "../../../shared/queue/worker-heartbeats.ts";
+import { removeHeartbeat, type WorkerCapacity, writeHeartbeat } from "../../../shared/queue/worker-heartbeats.ts";
 import { openShedding, Shedding } from "../../../api/search/shedding.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
@@ -32,16 +32,16 @@ const fastWorkforce = { workers: 1, slots: 2, ratePerMs: 2 / 100 };
 // Fills both slots and a wait of 500 ms.
 const admittedMax = 2 + 500 / 50;
 
-function sheddingWith(workforce: typeof fastWorkforce): Shedding {
+function sheddingWith(workforce: Omit<WorkerCapacity, "attainableSlots"> & Partial<WorkerCapacity>): Shedding {
   const shedding = new Shedding(redis, new Clock(), serving);
-  shedding.updateCapacity(workforce);
+  shedding.updateCapacity({ attainableSlots: workforce.slots, ...workforce });
   return shedding;
 }
 
 /** Admits searches until one is refused, before the queue can be read again. @returns the number of admitted searches. */
-function admitAll(shedding: Shedding): number {
-  for (let admitted = 0; admitted < 1_000; admitted += 1) {
-    if (shedding.refusal(remainingMs)) return admitted;
+function admitAll(shedding: Shedding, timeoutMs = remainingMs): number {
+  for (let admitted = 0; admitted < 100_000; admitted += 1) {
+    if (shedding.refusal(timeoutMs)) return admitted;
     shedding.countAdmitted();
   }
   throw new Error("no search was refused");
@@ -85,6 +85,21 @@ test("the slots that a worker has raised are used while searches arrive", async 
   expect(shedding.refusal(remainingMs)).toBeDefined();
   await writeHeartbeat(redis, "worker", { concurrency: 64, runMs: 500, atMs: Date.now() });
   await expect.poll(() => shedding.refusal(remainingMs)).toBeUndefined();
+});
+
+test("a thousand searches at once are admitted if an idle worker can raise its slots for them", () => {
+  const idle = { workers: 1, slots: 32, ratePerMs: 32 / 1_000 };
+  const mayWaitMs = 15_000;
+  expect(admitAll(sheddingWith(idle), 2 * mayWaitMs)).toBe(32 + mayWaitMs * idle.ratePerMs);
+  // Five times the slots double, in 250 ms each. Then a search starts every millisecond.
+  const admitted = 1_000 + mayWaitMs - 5 * 250;
+  expect(admitAll(sheddingWith({ ...idle, attainableSlots: 1_000 }), 2 * mayWaitMs)).toBe(admitted);
+});
+
+test("slots that a worker can raise only later than a search may wait do not count", () => {
+  // Half of a second is enough for 8 slots. A ninth search would wait for 16 slots, or until one of 8 ends.
+  const workforce = { workers: 1, slots: 2, attainableSlots: 1_000, ratePerMs: 2 / 400 };
+  expect(admitAll(sheddingWith(workforce))).toBe(8);
 });
 
 test("a search is admitted while a slot is free, however long searches take", () => {

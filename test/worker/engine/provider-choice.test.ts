@@ -46,6 +46,15 @@ test.each<[string, Reply]>([
   expect(answer.trace.provider).toBe("sandbox");
 });
 
+test("the calls that may run at once are those of all providers, without one whose circuit is open", async () => {
+  const failing = { ...serper, concurrentCallsMax: 7 };
+  const google = googleOver(failing, { ...openSandbox(), concurrentCallsMax: 3 });
+  expect(google.callsMax()).toBe(10);
+  stub.otherwise = refusal(400, "Not enough credits");
+  while (google.callsMax() > 3) await google.search(query(), deadlineMs);
+  expect(google.callsMax()).toBe(3);
+});
+
 test("the cost of a failed call is recorded for the provider that charged it", async () => {
   const billed: Provider = { ...serper, read: () => ({ failure: "blocked", costMicroUsd: 2_000 }) };
   const { trace } = await googleOver(billed, openSandbox()).search(query(), deadlineMs);
