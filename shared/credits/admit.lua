@@ -20,16 +20,14 @@ local limit, windowMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 local used, leftMs = readWindow(window, windowMs)
 
 if ARGV[11] == '1' then return {'remembered', used, leftMs} end
-if fingerprint ~= '' then
-  local first = redis.call('HMGET', record, 'request', 'fingerprint', 'body', 'failure', 'answered')
-  -- A failure is only for the repeats that wait already; for a new request the key is free.
-  if first[1] and not first[4] and first[1] ~= id then
-    if first[2] ~= fingerprint then return {'key_reused', used, leftMs} end
-    if first[3] then return {'replayed', used, leftMs, first[1], first[3]} end
-    if first[5] then return {'answered', used, leftMs} end
-    if used >= limit then return {'limited', used, leftMs} end
-    return {'waiting', takeFromWindow(window, used, leftMs), leftMs, first[1]}
-  end
+local first = fingerprint ~= '' and redis.call('HMGET', record, 'request', 'fingerprint', 'body', 'failure', 'answered') or {}
+-- A failure is only for the repeats that wait already; for a new request the key is free.
+if first[1] and not first[4] and first[1] ~= id then
+  if first[2] ~= fingerprint then return {'key_reused', used, leftMs} end
+  if first[3] then return {'replayed', used, leftMs, first[1], first[3]} end
+  if first[5] then return {'answered', used, leftMs} end
+  if used >= limit then return {'limited', used, leftMs} end
+  return {'waiting', takeFromWindow(window, used, leftMs), leftMs, first[1]}
 end
 if ARGV[9] == '1' then return {'closed', used, leftMs} end
 
@@ -71,7 +69,7 @@ if redis.call('HSETNX', holds, id, price .. ':' .. deadline .. ':' .. ARGV[10]) 
   end
 end
 if fingerprint ~= '' then
-  redis.call('DEL', record)
+  if first[1] then redis.call('DEL', record) end
   redis.call('HSET', record, 'request', id, 'fingerprint', fingerprint)
   redis.call('PEXPIRE', record, ARGV[8])
 end

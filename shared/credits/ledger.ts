@@ -12,7 +12,8 @@ import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 /**
  * The ledger in Postgres, which is the truth about money. Every search whose end reached Postgres has one deciding entry,
  * a charge or a refund. The first process that inserts it decides, and all others follow. Only the functions of the
- * database write (`settle_searches`, `settle_keyed_searches`, `charge_search`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
+ * database write (`settle_searches`, `settle_keyed_searches`, `charge_search`, `charge_keyed_search`, `reverse_charges`,
+ * `grant_credit`, `topup`); each locks the organization's row first.
  */
 
 /** Why a search was not charged. `settle_searches()` finds those down to the limits; the others come from the process that settles. */
@@ -94,6 +95,10 @@ const keyedStatement = {
 };
 // For one search, in half the time.
 const chargeStatement = { name: "charge_search", text: "select * from charge_search($1, $2, $3, $4)" };
+const keyedChargeStatement = {
+  name: "charge_keyed_search",
+  text: "select * from charge_keyed_search($1, $2, $3, $4, $5, $6, $7)",
+};
 
 /**
  * Decides a batch of searches in one round trip, each exactly once, in their order within an organization. Running it
@@ -111,8 +116,12 @@ export async function decideSettlements(
 
 function statementFor(requests: readonly SettlementRequest[]): QueryConfig {
   const [only] = requests;
-  if (only?.wanted === "charge" && !only.key && requests.length === 1)
-    return { ...chargeStatement, values: [only.organizationId, only.requestId, only.priceMils, only.tokenId] };
+  if (only?.wanted === "charge" && requests.length === 1) {
+    const { organizationId, requestId, priceMils, tokenId, key, answer } = only;
+    const charge = [organizationId, requestId, priceMils, tokenId];
+    if (!key) return { ...chargeStatement, values: charge };
+    if (answer) return { ...keyedChargeStatement, values: [...charge, key.hash, key.fingerprint, answer] };
+  }
   const isKeyed = requests.some((request) => request.wanted === "charge" && request.key);
   return {
     ...(isKeyed ? keyedStatement : unkeyedStatement),

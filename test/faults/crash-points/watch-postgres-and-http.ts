@@ -12,6 +12,7 @@ const stepsOfStatements: Record<string, Step> = {
   settle_searches: "settle",
   settle_keyed_searches: "settle",
   charge_search: "settle",
+  charge_keyed_search: "settle",
   reverse_charges: "reverse",
   confirm_delivered: "confirm",
 };

@@ -60,10 +60,7 @@ export const admissionMutants: readonly Mutant[] = [
     edits: [
       inScript(
         "admit.lua",
-        replace(
-          "if fingerprint ~= '' then redis.call('DEL', record)",
-          "if fingerprint == 'recorded' then redis.call('DEL', record)",
-        ),
+        replace("if fingerprint ~= '' then if first[1]", "if fingerprint == 'recorded' then if first[1]"),
       ),
     ],
   },

@@ -17,6 +17,7 @@ export const answerMutants: readonly Mutant[] = [
           "from decided d where false and d.key_hash is not null",
         ),
       ),
+      inSql("charge_keyed_search", replace(/insert into answers [^;]*;/, "")),
     ],
   },
   {

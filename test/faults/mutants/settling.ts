@@ -76,6 +76,7 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inSql("settle_searches", replace(/perform 1 from organizations o [^;]*;/, "")),
       inSql("charge_search", replace("for no key update", "")),
+      inSql("charge_keyed_search", replace("for no key update", "")),
     ],
   },
   {
@@ -112,6 +113,7 @@ export const settlingMutants: readonly Mutant[] = [
         ),
       ),
       inSql("charge_search", replace(/or exists \(select from ledger_entries [^;]*?'refund'\)\)/, "")),
+      inSql("charge_keyed_search", replace(/or exists \(select from ledger_entries [^;]*?'refund'\)\)/, "")),
     ],
   },
   {

@@ -1,12 +1,14 @@
 import { expect, test } from "vitest";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
+import { compressAnswer } from "../../../shared/credits/stored-answers.ts";
 import { verifyLedger } from "../../../shared/credits/verify.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { changeLimits } from "../../../shared/organizations/limits.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 /** The decisions on searches of a new organization, one after the other: each alone, or beside a search of no organization. */
@@ -68,6 +70,84 @@ test("searches that end alone at the same time charge each once, without gap or 
   const decisions = decided.flatMap((batch) => [...batch.values()]);
   expect(decisions.filter(({ isNew, kind }) => isNew && kind === "charge")).toHaveLength(10);
   expect(decisions.filter(({ isNew, kind }) => isNew && kind === "refund")).toHaveLength(2);
+  expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
+  await close();
+});
+
+/** The same for searches under keys; `url` is the database's. */
+async function decideKeyedInTurn({ database, url }: { database: Database; url: string }, isAlone: boolean) {
+  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
+  const { tokenId = "" } = (await issueToken(database, organizationId)) ?? {};
+  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 22, reason: "test" });
+  const charge = async (hash: string, { requestId = newId("req"), fingerprint = "q", text = "first" } = {}) => {
+    const answer = await compressAnswer(Buffer.from(text));
+    const key = { hash, fingerprint };
+    const search = { requestId, organizationId, tokenId, key, wanted: "charge" as const, priceMils: 5, answer };
+    const beside = { ...search, requestId: newId("req"), organizationId: "org_unknown" };
+    const decided = await decideSettlements(database, isAlone ? [search] : [search, beside]);
+    const { kind, chargedMils, reason, isNew, balance, stored } = decided.get(requestId) ?? {};
+    return { kind, chargedMils, reason, isNew, balance, answer: stored?.body.toString() };
+  };
+  const expireKeys = () =>
+    asOwner(url, (client) =>
+      client.query("update paid_keys set expires_at = now() where organization_id = $1", [organizationId]),
+    );
+  const requestId = newId("req");
+  const decisions = {
+    charged: await charge("a", { requestId }),
+    repeated: await charge("a", { requestId, text: "second" }),
+    otherRequest: await charge("a", { text: "third" }),
+    otherQuery: await charge("a", { fingerprint: "other", text: "fourth" }),
+    otherKey: await charge("b"),
+  };
+  await expireKeys();
+  const expired = { charged: await charge("a", { text: "fifth" }), repeated: await charge("a", { text: "sixth" }) };
+  await changeLimits(database, "token", tokenId, { dayMils: 20 });
+  const ofToken = { within: await charge("c"), beyond: await charge("d") };
+  await changeLimits(database, "token", tokenId, { dayMils: null });
+  return { ...decisions, expired, ofToken, short: await charge("e") };
+}
+
+test("a search under a key that ends alone is decided like one in a batch, and stores its answer", async () => {
+  const { database, url, close } = await openFreshDatabase();
+  const alone = await decideKeyedInTurn({ database, url }, true);
+  expect(alone).toEqual(await decideKeyedInTurn({ database, url }, false));
+  expect(alone).toMatchObject({
+    charged: { kind: "charge", chargedMils: 5, isNew: true, answer: undefined },
+    repeated: { kind: "charge", isNew: false, answer: "first" },
+    otherRequest: { kind: "refund", reason: "already_paid", answer: "first" },
+    otherQuery: { kind: "refund", reason: "idempotency_key_reused", answer: undefined },
+    otherKey: { kind: "charge", isNew: true },
+    expired: { charged: { kind: "charge", isNew: true }, repeated: { reason: "already_paid", answer: "fifth" } },
+    ofToken: { within: { kind: "charge" }, beyond: { kind: "refund", reason: "token_daily_limit" } },
+    short: { kind: "refund", reason: "out_of_credits" },
+  });
+  expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
+  await close();
+});
+
+test("of searches under one key that end alone at the same time one pays, and all get its answer", async () => {
+  const { database, close } = await openFreshDatabase();
+  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
+  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 1000, reason: "test" });
+  const decided = await Promise.all(
+    Array.from({ length: 24 }, async (_, at) => {
+      const answer = await compressAnswer(Buffer.from(`answer ${at}`));
+      const key = { hash: `key ${at % 6}`, fingerprint: "q" };
+      const requestId = newId("req");
+      const search = { requestId, organizationId, key, wanted: "charge" as const, priceMils: 5, answer };
+      const decision = (await decideSettlements(database, [search])).get(requestId);
+      return {
+        hash: key.hash,
+        isCharge: decision?.kind === "charge",
+        answer: decision?.stored?.body.toString() ?? `answer ${at}`,
+      };
+    }),
+  );
+  for (const [, ofKey] of Map.groupBy(decided, ({ hash }) => hash)) {
+    expect(ofKey.filter(({ isCharge }) => isCharge)).toHaveLength(1);
+    expect(new Set(ofKey.map(({ answer }) => answer)).size).toBe(1);
+  }
   expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
   await close();
 });
