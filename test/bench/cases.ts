@@ -51,7 +51,8 @@ const slowProvider = (providerMs: number, hasDefaultLimits: boolean): Case => ({
   ...usual,
   name: `provider-${providerMs}-ms${hasDefaultLimits ? "-default-limits" : ""}`,
   stage: { ...single, providerMs, hasDefaultLimits },
-  connections: 256,
+  // A search that waits for a provider keeps its connection busy, and takes little else.
+  connections: providerMs < 1_000 ? 256 : 1_000,
 });
 
 /** Every case. Distinct keywords of a hundred organizations over 64 connections, unless the name says otherwise. */

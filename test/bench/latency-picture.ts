@@ -23,10 +23,11 @@ interface Point {
 
 /** Latency against the arrival rate as an SVG: searches per second across, milliseconds up on a logarithmic axis. */
 export function drawLatency(measured: readonly Measured[]): string {
-  const names = [...new Set(measured.map(({ contestant }) => contestant))];
+  const atRates = measured.filter(({ ratePerSecond }) => ratePerSecond !== undefined);
+  const names = [...new Set(atRates.map(({ contestant }) => contestant))];
   const lines = names.flatMap((contestant) =>
     percentiles.map(({ name, figure, dashes }) => {
-      const own = measured.filter((one) => one.contestant === contestant);
+      const own = atRates.filter((one) => one.contestant === contestant);
       const points = own.map((one): Point => ({ rate: one.ratePerSecond ?? 0, ms: medianOf(one, figure) ?? 0 }));
       return { label: `${contestant} ${name}`, colour: colours[contestant], dashes, points };
     }),

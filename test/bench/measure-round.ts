@@ -6,13 +6,19 @@ import type { Round } from "./results.ts";
 // What follows an answer, such as confirming its delivery, belongs to it.
 const settleMs = 200;
 
+/**
+ * How long a load on a provider with this delay runs before it is measured: its callers begin during the first half, and the
+ * first answers come during the second.
+ */
+export const leadSecondsFor = (providerMs: number): number => (2 * providerMs) / 1_000;
+
 /** Answers of a load failed, so it measures nothing. */
 export class AnswersFailed extends Error {}
 
 /** Runs a load and reads what it took. @throws {AnswersFailed} */
 export async function measureRound(contestant: Contestant, load: CaseLoad): Promise<Round> {
   const before = await readAll(contestant);
-  const { answered, failed, firstFailure, seconds, ...latencies } = await contestant.run(load);
+  const { answered, failed, firstFailure, ...speed } = await contestant.run(load);
   if (failed > 0 || answered === 0)
     throw new AnswersFailed(
       `${failed} of ${answered + failed} answers failed. The first: ${firstFailure ?? "none came"}`,
@@ -22,8 +28,7 @@ export async function measureRound(contestant: Contestant, load: CaseLoad): Prom
   const per = (from: number, to: number) => (to - from) / answered;
   return {
     answered,
-    searchesPerSecond: answered / seconds,
-    ...latencies,
+    ...speed,
     cpuUs: eachKind(contestant, (kind) => per(before.cpuUs[kind] ?? 0, after.cpuUs[kind] ?? 0)),
     memoryBytes: eachKind(contestant, (_kind, pids) => memoryBytesOf(pids)),
     redisCommands: per(before.redis.commands, after.redis.commands),

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { capacityReport } from "./capacity-report.ts";
 import { compareResults } from "./compare.ts";
 import { drawLatency } from "./latency-picture.ts";
+import { latencyReport } from "./latency-report.ts";
 import { throughputReport } from "./report.ts";
 import { type Measured, resultsOf, type Round } from "./results.ts";
 
@@ -78,6 +79,17 @@ test("a comparison shows ratios to the earlier run, and whether they are beyond 
   expect(cellsOf(compareResults(before, alike))[0]?.slice(3, 6)).toEqual(["1.05", "no", "–"]);
 });
 
+test("the latency of a slow provider is reported with what the service adds, and with what it refused", () => {
+  const rounds = [{ ...round(900), p50Ms: 1_040, p99Ms: 1_200, refusedPerSecond: 12, refusedP99Ms: 8 }];
+  const slow = { ...measured("serpmill", []), case: "latency", providerMs: 1_000, rounds };
+  const rows = cellsOf(latencyReport([slow, { ...slow, ratePerSecond: 990, shareOfPeak: 1.1 }]));
+  const figures = ["900", "12.0", "8.00", "1040", "1200", "30.0", "–", "40.0", "200"];
+  expect(rows.map((cells) => cells.slice(1, -1))).toEqual([
+    ["serpmill", "peak", "–", ...figures],
+    ["serpmill", "110 %", "990", ...figures],
+  ]);
+});
+
 test("runs without a case in common cannot be compared", () => {
   const [one, other] = [resultsOf([measured("serpmill", [1])], 4), resultsOf([measured("bullmq", [1])], 4)];
   expect(() => compareResults(one, other)).toThrow("no case in common");
@@ -86,7 +98,8 @@ test("runs without a case in common cannot be compared", () => {
 test("the picture has a line for each percentile of each contestant, within its frame, and colours for dark pages", () => {
   const at = (contestant: Measured["contestant"], shareOfPeak: number) =>
     measured(contestant, [1], { case: "latency", shareOfPeak, ratePerSecond: 1_000 * shareOfPeak });
-  const svg = drawLatency([at("serpmill", 0.5), at("serpmill", 1.1), at("yardstick", 0.5), at("yardstick", 1.1)]);
+  const peak = measured("serpmill", [1], { case: "peak" });
+  const svg = drawLatency([peak, at("serpmill", 0.5), at("serpmill", 1.1), at("yardstick", 0.5), at("yardstick", 1.1)]);
   const lines = [...svg.matchAll(/points="([^"]+)"/g)].map(([, points = ""]) => points);
   expect(lines.length).toBe(4);
   expect(lines.every((points) => /^[\d.]+,[\d.]+ [\d.]+,[\d.]+$/.test(points))).toBe(true);

@@ -9,8 +9,10 @@ export function throughputReport(measured: readonly Measured[]): string {
 }
 
 /** One round on one line, for the progress. */
-export const describeRound = ({ searchesPerSecond, p50Ms, p99Ms }: Round): string =>
-  `${formatNumber(searchesPerSecond)}/s, p50 ${formatNumber(p50Ms)} ms, p99 ${formatNumber(p99Ms)} ms`;
+export function describeRound({ searchesPerSecond, refusedPerSecond, p50Ms, p99Ms }: Round): string {
+  const refused = refusedPerSecond ? `, refused ${formatNumber(refusedPerSecond)}/s` : "";
+  return `${formatNumber(searchesPerSecond)}/s${refused}, p50 ${formatNumber(p50Ms)} ms, p99 ${formatNumber(p99Ms)} ms`;
+}
 
 function speedTable(measured: readonly Measured[]): string {
   const titles = ["case", "contestant", "searches/s", "from–to", "p50 ms", "p99 ms", "× BullMQ", "× yardstick"];

@@ -10,6 +10,8 @@ const byProcess = z.partialRecord(z.enum(processKinds), z.number());
 const roundSchema = z.object({
   answered: z.int(),
   searchesPerSecond: z.number(),
+  refusedPerSecond: z.number().optional(),
+  refusedP99Ms: z.number().optional(),
   p50Ms: z.number(),
   p99Ms: z.number(),
   maxMs: z.number(),
@@ -31,6 +33,8 @@ const measuredSchema = z.object({
   /** With a fixed arrival rate: the rate, and its share of the peak. */
   ratePerSecond: z.number().optional(),
   shareOfPeak: z.number().optional(),
+  /** The delay of the provider that is asked over HTTP, in the measurements of latency. */
+  providerMs: z.number().optional(),
   rounds: z.array(roundSchema).min(1),
 });
 export type Measured = z.infer<typeof measuredSchema>;

@@ -1,11 +1,11 @@
 import type { Case } from "./cases.ts";
 import { openBullmq } from "./contestants/bullmq.ts";
 import { openPostgres } from "./contestants/durable-servers.ts";
-import type { Contestant } from "./contestants/contestant.ts";
+import type { CaseLoad, Contestant } from "./contestants/contestant.ts";
 import { openSerpmill } from "./contestants/serpmill.ts";
 import { openYardstick } from "./contestants/yardstick.ts";
 import { describeRound } from "./report.ts";
-import { AnswersFailed, measureRound } from "./measure-round.ts";
+import { AnswersFailed, leadSecondsFor, measureRound } from "./measure-round.ts";
 import type { Measured } from "./results.ts";
 import { type Run, withPart } from "./run.ts";
 
@@ -13,6 +13,8 @@ import { type Run, withPart } from "./run.ts";
 const firstWarmUp = { request: "search", callers: "hundred", status: 200, connections: 64 } as const;
 const firstWarmUpSecondsMax = 3;
 const warmUpSeconds = 1;
+// With default limits, the calls at once to a provider double each second, from 50 to 1,000.
+const defaultLimitsWarmUpSeconds = 10;
 
 export interface ThroughputOptions {
   cases: readonly Case[];
@@ -107,14 +109,18 @@ interface Entry {
 }
 
 async function measureInTurns({ say }: Run, entries: readonly Entry[], options: ThroughputOptions): Promise<void> {
-  const measure = ({ one, contestant }: Entry, seconds: number) => {
+  const measure = ({ one, contestant }: Entry, load: Pick<CaseLoad, "seconds" | "mayRefuse" | "leadSeconds">) => {
     const { request, callers, status, connections } = one;
-    return measureRound(contestant, { request, callers, status, connections, seconds }).catch(named(one, contestant));
+    return measureRound(contestant, { request, callers, status, connections, ...load }).catch(named(one, contestant));
   };
-  for (const entry of entries) await measure(entry, warmUpSeconds);
+  for (const entry of entries) {
+    const { hasDefaultLimits } = entry.one.stage;
+    await measure(entry, { seconds: hasDefaultLimits ? defaultLimitsWarmUpSeconds : warmUpSeconds, mayRefuse: true });
+  }
   for (let round = 1; round <= options.rounds; round += 1) {
     for (const entry of entries) {
-      const figures = await measure(entry, options.seconds);
+      const leadSeconds = leadSecondsFor(entry.one.stage.providerMs ?? 0);
+      const figures = await measure(entry, { seconds: options.seconds, leadSeconds });
       entry.rounds.push(figures);
       const { one, contestant } = entry;
       say(`${one.name}, round ${round} of ${options.rounds}, ${contestant.name}: ${describeRound(figures)}`);

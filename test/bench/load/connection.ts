@@ -5,6 +5,8 @@ const answerTimeoutMs = 60_000;
 
 export interface Received {
   status: number;
+  /** How long a refusal says that the caller should wait; absent in other answers. */
+  retryAfterMs?: number;
   body: Buffer;
 }
 
@@ -24,15 +26,15 @@ export class Connection {
   /** Sends a request. @throws if the connection breaks, or without an answer within a minute. */
   send(request: SentRequest): Promise<Received> {
     return new Promise((resolve, reject) => {
-      let status = 0;
+      let received: Omit<Received, "body"> = { status: 0 };
       const chunks: Buffer[] = [];
       this.#client.dispatch(request, {
         onRequestStart: () => undefined,
-        onResponseStart: (_controller, statusCode) => {
-          status = statusCode;
+        onResponseStart: (_controller, status, { "retry-after": seconds }) => {
+          received = { status, ...(seconds !== undefined && { retryAfterMs: Number(seconds) * 1_000 }) };
         },
         onResponseData: (_controller, chunk) => void chunks.push(chunk),
-        onResponseEnd: () => resolve({ status, body: Buffer.concat(chunks) }),
+        onResponseEnd: () => resolve({ ...received, body: Buffer.concat(chunks) }),
         onResponseError: (_controller, error) => reject(error),
       });
     });

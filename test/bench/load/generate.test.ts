@@ -53,6 +53,20 @@ test.each([
   expect(await generate(load)).toMatchObject({ answered: 0, failed: 1, firstFailure: `${status} ${body}` });
 });
 
+test("a refusal that is allowed is counted and timed, and its caller waits as long as it says", async () => {
+  let requests = 0;
+  const load = await loadOn(
+    (_, response) => {
+      requests += 1;
+      response.writeHead(503, { "retry-after": "1" }).end();
+    },
+    { mayRefuse: true },
+  );
+  const { answered, failed, refusedPerSecond, refusedP99Ms } = await generate(load);
+  expect({ answered, failed, requests }).toEqual({ answered: 0, failed: 0, requests: 1 });
+  expect([refusedPerSecond, refusedP99Ms].every((figure) => figure !== undefined && figure > 0)).toBe(true);
+});
+
 test("a server that cannot be reached is a failure", async () => {
   const { url, close } = await listen((_, response) => response.end());
   await close();

@@ -20,20 +20,32 @@ export const loadSchema = z.object({
   request: z.enum(requestKinds),
   /** The status of every answer; another one is a failure. */
   status: z.int(),
+  /** Whether 503 is no failure. Without a rate, a connection that gets one waits as long as it says. */
+  mayRefuse: z.boolean().optional(),
   connections: z.int(),
   seconds: z.number(),
+  /**
+   * How long the load runs before it is measured, in addition to `seconds`. Without a rate, connections begin one after the
+   * other during that time: those that began together would wait for a slow provider in step.
+   */
+  leadSeconds: z.number().optional(),
   /** Requests are due at this rate, whether or not earlier ones are answered. */
   ratePerSecond: z.number().optional(),
 });
 export type Load = z.infer<typeof loadSchema>;
 
-/** The result of a load. Latencies are those of answers with the expected status. */
+/** The result of a load. Rates and latencies are those of answers after the lead. */
 export const loadResultSchema = z.object({
+  /** Answers with the expected status, those during the lead included. */
   answered: z.int(),
   failed: z.int(),
   firstFailure: z.string().optional(),
-  /** From the first request to the last answer. */
-  seconds: z.number(),
+  /** From the end of the lead to the last answer. */
+  searchesPerSecond: z.number(),
+  /** Only if the service may refuse. */
+  refusedPerSecond: z.number().optional(),
+  /** Only if the service refused. */
+  refusedP99Ms: z.number().optional(),
   p50Ms: z.number(),
   p99Ms: z.number(),
   maxMs: z.number(),

@@ -6,14 +6,16 @@ import type { SentRequest } from "./requests.ts";
 const tickMs = 1;
 const drainMsMax = 60_000;
 
+/** Sends a request and records its latency since `sinceMs`. @returns how long a caller that was refused should wait; 0 otherwise. */
+export type Ask = (connection: Connection, request: SentRequest, sinceMs: number) => Promise<number>;
+
 interface Parts {
   ratePerSecond: number;
   seconds: number;
   connections: readonly Connection[];
   recorder: Recorder;
   next: () => SentRequest;
-  /** Sends a request and records its latency since `sinceMs`. */
-  ask: (connection: Connection, request: SentRequest, sinceMs: number) => Promise<void>;
+  ask: Ask;
 }
 
 /**
