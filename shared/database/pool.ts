@@ -61,14 +61,19 @@ export function openDatabase(options: {
 }
 
 /**
- * Whether Postgres can be used as it is reached. One that cannot be reached yet is awaited by those who use it.
+ * Asks Postgres once for a session.
+ * @returns whether it could be reached; until it can, no query of the pool succeeds.
  * @throws {StartRefused} if its sessions lack what keeps the processes confined.
  */
-export async function refuseUnconfined(database: Database): Promise<void> {
-  await database.query("select").catch((error: unknown) => {
+export async function refuseUnconfined(database: Database): Promise<boolean> {
+  try {
+    await database.query("select");
+    return true;
+  } catch (error) {
     const explained = explainRefusal(error);
     if (explained instanceof StartRefused) throw explained;
-  });
+    return false;
+  }
 }
 
 /** Prepares no statement: the next transaction may get another session, which would not know it. */

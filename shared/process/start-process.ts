@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { type Config, readConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
 import { refuseUnconfined } from "../database/pool.ts";
@@ -6,9 +7,12 @@ import { awaitSingleRedis } from "../redis/refuse-cluster.ts";
 import { logTrouble } from "./log-trouble.ts";
 import { StartRefused } from "./start-refused.ts";
 
+const databaseRetryMs = 1_000;
+
 /**
  * Starts an API or a worker: settings, connections, signals, then `open`. A wrong setting, a port that is in use or a
- * Redis Cluster ends the process at once with a line in the log; a Redis that is not reachable yet is awaited.
+ * Redis Cluster ends the process at once with a line in the log; a Redis that is not reachable yet is awaited. A Postgres
+ * that is not reachable yet delays nothing; if its sessions turn out to be unconfined, the process ends then.
  */
 export async function startProcess(options: {
   name: "api" | "worker";
@@ -19,14 +23,18 @@ export async function startProcess(options: {
   const log = openLog({ name: options.name, level: config.LOG_LEVEL });
   logTrouble(log);
   const context = openContext({ ...options, config, log });
-  const { shutdown, redis } = context;
+  const { shutdown, redis, database } = context;
   shutdown.onSignals(log);
   if (new URL(context.config.REDIS_URL).password === "")
     log.warn("REDIS_URL has no password. Give Redis the users of deploy/redis: docs/operating/datastores.md");
   try {
     await awaitSingleRedis(redis, options.name, log);
-    await refuseUnconfined(context.database);
+    let isReached = await refuseUnconfined(database);
     await options.open(context);
+    while (!isReached && !database.ending) {
+      await setTimeout(databaseRetryMs);
+      isReached = await refuseUnconfined(database);
+    }
   } catch (error) {
     logFailedStart(error, options.name, log);
     await shutdown.run(log);

@@ -3,6 +3,7 @@ import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { seesWorkers } from "../../harness/assertions/metrics.ts";
 import { run } from "../../harness/processes/run.ts";
 import { Operator } from "../../harness/processes/operator.ts";
+import { RunningProcess } from "../../harness/processes/process.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { withoutPgbouncer, startPgbouncer } from "../../harness/servers/pgbouncer.ts";
@@ -36,7 +37,9 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
   });
   const refusalOf = async (settings: Record<string, string>) => {
     const { exitCode, stdout } = await run("worker/main.ts", [], environment(settings));
-    return { exitCode, ...JSON.parse(stdout.trim().split("\n").at(-1) ?? "") };
+    // Other lines may follow it, if Postgres could not be reached at first.
+    const fatal = stdout.split("\n").find((line) => line.includes('"level":60'));
+    return { exitCode, ...JSON.parse(fatal ?? "{}") };
   };
 
   test("searches at the same time are answered and charged, repeats are replayed, and the ledger is whole", async () => {
@@ -75,6 +78,20 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
       level: 60,
       msg: expect.stringMatching(/set DATABASE_POOLER=transaction/),
     });
+  });
+
+  test("a pooler that drops time-outs ends a process also if it was out of reach when the process started", async () => {
+    const ignoring = await startPgbouncer(service.processDatabaseUrl, [ignored]);
+    onTestFinished(ignoring.stop);
+    process.kill(ignoring.pid, "SIGSTOP");
+    onTestFinished(() => void process.kill(ignoring.pid, "SIGCONT"));
+    const worker = new RunningProcess("worker/main.ts", environment({ DATABASE_URL: ignoring.url }));
+    onTestFinished(() => worker.destroy());
+    await worker.line("ops port open");
+    process.kill(ignoring.pid, "SIGCONT");
+    await service.until(async () => worker.hasEnded);
+    expect(worker.child.exitCode).toBe(1);
+    expect(worker.lines.find(({ level }) => level === 60)?.msg).toMatch(/set DATABASE_POOLER=transaction/);
   });
 
   test("a login that could do more, or has no time-outs, is refused with what is wrong", async () => {
