@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import { newId } from "../../shared/ids.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
@@ -20,7 +21,7 @@ export interface Reply {
 /** The Redis stream to which workers append the replies for this API process, and the requests that wait for them. */
 export class ReplyInbox {
   readonly key = replyInboxKey(newId("api"));
-  readonly #waiting = new Map<string, (reply: Reply) => void>();
+  readonly #waiting = new InFlightEntries<(reply: Reply) => void>();
   readonly #redis: Redis;
   readonly #warn: (error: unknown) => void;
   #lastId = "0";

@@ -1,6 +1,7 @@
 import { type ConnectionOptions, type Job, Queue, type QueueOptions, Worker, type WorkerOptions } from "bullmq";
 import type { Redis } from "ioredis";
 import { Batcher } from "../concurrency/batcher.ts";
+import { InFlightEntries } from "../concurrency/in-flight-entries.ts";
 import { waitFor } from "../concurrency/with-timeout.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
@@ -157,7 +158,7 @@ export async function openSearchWorker(
   },
   { workerId, concurrency }: { workerId: string; concurrency: number },
 ): Promise<SearchWorker> {
-  const running = new Map<string, { job: Job; token: string | undefined }>();
+  const running = new InFlightEntries<{ job: Job; token: string | undefined }>();
   let peak = 0;
   const takePeak = () => {
     const seen = peak;
@@ -198,7 +199,7 @@ export async function openSearchWorker(
     const { ended } = await waitFor(worker.close(), { timeoutMs: protocolTimes.jobDrainMs });
     if (ended === "done") return;
     // If this process still decides one of them, it decides the same as the worker that takes it over.
-    await Promise.allSettled([...running.values()].map(({ job, token }) => job.moveToWait(token)));
+    await Promise.allSettled(running.values().map(({ job, token }) => job.moveToWait(token)));
   });
   // On a connection that was refused, BullMQ's loop would fail and repeat without a pause: the process would hear no signal.
   await worker.waitUntilReady();

@@ -1,3 +1,4 @@
+import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import type { Context } from "../../shared/context.ts";
 import type { CallRecorder } from "../../shared/providers/policies/trace.ts";
@@ -57,7 +58,7 @@ export function openSingleFlight(
 ): Engine {
   const { config, metrics } = context;
   const fly = openDistributedSingleFlight(context, google);
-  const inFlight = new Map<string, InFlight>();
+  const inFlight = new InFlightEntries<InFlight>();
 
   /** Counts the answer by its source. Only the search that made the calls has them, and their cost, in its trace. */
   const withSource = ({ answer, atMs }: FlightResult, enqueuedAtMs: number, isOwn: boolean): SourcedAnswer => {
@@ -103,7 +104,7 @@ export function openSingleFlight(
 
 function startFlight(
   fly: (flight: FlightRequest) => Promise<FlightResult>,
-  inFlight: Map<string, InFlight>,
+  inFlight: InFlightEntries<InFlight>,
   request: Omit<FlightRequest, "hasWaiters" | "abandoned">,
 ): InFlight {
   const { fingerprint } = request;

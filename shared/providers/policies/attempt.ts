@@ -40,7 +40,14 @@ export function cancelAttempt({ cancellation }: Attempt, kind: FailureKind): voi
 
 /** Aborted when no further call may be sent: the attempt was cancelled or abandoned. */
 export function noFurtherCall({ cancellation, abandoned }: Attempt): AbortSignal {
-  return abandoned ? AbortSignal.any([cancellation.signal, abandoned]) : cancellation.signal;
+  if (!abandoned) return cancellation.signal;
+  // Not AbortSignal.any(): Node keeps what listens to its signal until a full garbage collection. Both signals end with the search.
+  const either = new AbortController();
+  for (const signal of [cancellation.signal, abandoned]) {
+    if (signal.aborted) either.abort(signal.reason);
+    else signal.addEventListener("abort", () => either.abort(signal.reason), { once: true });
+  }
+  return either.signal;
 }
 
 /** The failure that a cancelled attempt ends with. */
