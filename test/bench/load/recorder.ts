@@ -27,15 +27,15 @@ export class Recorder {
 
   answered(latencyMs: number): void {
     this.#answered += 1;
-    if (this.#isMeasured()) this.#latenciesUs.record(asCount(latencyMs));
+    this.#record(this.#latenciesUs, latencyMs);
   }
 
   refused(latencyMs: number): void {
-    if (this.#isMeasured()) this.#refusalsUs.record(asCount(latencyMs));
+    this.#record(this.#refusalsUs, latencyMs);
   }
 
   sentLate(ms: number): void {
-    if (performance.now() >= this.#measuredFromMs) this.#lateUs.record(asCount(ms));
+    this.#record(this.#lateUs, ms);
   }
 
   failed(failure: string): void {
@@ -60,11 +60,11 @@ export class Recorder {
     };
   }
 
-  #isMeasured(): boolean {
+  #record(histogram: RecordableHistogram, ms: number): void {
     const nowMs = performance.now();
-    if (nowMs < this.#measuredFromMs) return false;
+    if (nowMs < this.#measuredFromMs) return;
     this.#lastMs = nowMs;
-    return true;
+    histogram.record(asCount(ms));
   }
 }
 
