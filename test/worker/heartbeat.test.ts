@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { pino } from "pino";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openMetrics } from "../../shared/metrics.ts";
 import { Shutdown } from "../../shared/process/shutdown.ts";
 import { readWorkerCapacity } from "../../shared/queue/worker-heartbeats.ts";
@@ -9,37 +9,47 @@ import { startHeartbeat } from "../../worker/heartbeat.ts";
 import { SlotLevel } from "../../worker/slot-level.ts";
 import { freshRedis } from "../harness/servers/servers.ts";
 
-test("a worker reports what it can take; one that stops removes its heartbeat, and logs no error where Redis is unreachable", async () => {
+const room = { taken: 0, runMs: 1_000, queued: 0, callsWaiting: 0, callsMax: 50, utilization: 0, heapShare: 0 };
+
+/** A Redis with the heartbeats of workers that have room, by their names, and what they logged. */
+async function reportingWorkers(names: readonly string[]) {
   const server = await freshRedis();
   const lines: string[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
-  const room = { taken: 0, runMs: 1_000, queued: 0, callsWaiting: 0, callsMax: 50, utilization: 0, heapShare: 0 };
-  const workers = ["reachable", "unreachable"].map((name) => {
+  const start = async (name: string) => {
     const redis = new Redis(server.url, { maxRetriesPerRequest: 0, retryStrategy: () => null });
     const [clock, shutdown] = [new Clock(), new Shutdown()];
     const level = new SlotLevel(1_000);
     level.decide(room);
-    const parts = { level, average: { runMs: 1_000 } };
-    return {
-      clock,
-      redis,
-      shutdown,
-      heartbeat: startHeartbeat({ clock, redis, shutdown, log, metrics: openMetrics() }, name, parts),
-    };
+    const context = { clock, redis, shutdown, log, metrics: openMetrics() };
+    await startHeartbeat(context, name, { level, average: { runMs: 1_000 } }).report();
+    return { redis, stop: () => shutdown.run(log) };
+  };
+  const workers = await Promise.all(names.map(start));
+  const reader = new Redis(server.url);
+  onTestFinished(async () => {
+    for (const { redis } of [...workers, { redis: reader }]) redis.disconnect();
+    await server.stop();
   });
-  const [reachable, unreachable] = workers;
-  if (!reachable || !unreachable) throw new Error("there are two workers");
-  const capacity = () => readWorkerCapacity(reachable.redis, reachable.clock.nowMs());
-  for (const { heartbeat } of workers) await heartbeat.report();
-  expect(await capacity()).toEqual({ workers: 2, slots: 64, attainableSlots: 100, ratePerMs: 0.064 });
+  return {
+    workers,
+    capacity: () => readWorkerCapacity(reader, Date.now()),
+    logged: () => lines.map((line) => JSON.parse(line)),
+  };
+}
 
-  unreachable.redis.disconnect();
-  await unreachable.shutdown.run(log);
-  await reachable.shutdown.run(log);
-  expect(await capacity()).toMatchObject({ workers: 1 });
-  expect(lines.map((line) => JSON.parse(line))).toEqual([
-    expect.objectContaining({ level: 40, msg: "the heartbeat was not removed" }),
-  ]);
-  reachable.redis.disconnect();
-  await server.stop();
+test("a worker reports its slots and how many it can raise them to, and stops reporting when it stops", async () => {
+  const { workers, capacity, logged } = await reportingWorkers(["one", "other"]);
+  expect(await capacity()).toEqual({ workers: 2, slots: 64, attainableSlots: 100, ratePerMs: 0.064 });
+  await workers[0]?.stop();
+  expect(await capacity()).toMatchObject({ workers: 1, slots: 32 });
+  expect(logged()).toEqual([]);
+});
+
+test("a worker that stops while Redis is unreachable logs a warning and no error", async () => {
+  const { workers, logged } = await reportingWorkers(["unreachable"]);
+  const [worker] = workers;
+  worker?.redis.disconnect();
+  await worker?.stop();
+  expect(logged()).toEqual([expect.objectContaining({ level: 40, msg: "the heartbeat was not removed" })]);
 });

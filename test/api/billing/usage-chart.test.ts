@@ -55,6 +55,15 @@ test("the latency of each day is its median and its 95th percentile, in the char
   expect(long).toContain("Durations are kept for 30 days: older ones are gone.");
 });
 
+test("a chart of a time without searches says so in its picture, and one with searches does not", async () => {
+  const organization = await service.organization();
+  const visitor = await signIn(organization);
+  const picture = async () => /<div id="usage"[\s\S]*?<\/svg>/.exec((await visitor.get("/billing")).text)?.[0];
+  expect(await picture()).toContain(">Nothing in this time</text>");
+  await search(organization, 10, organization.tokenId);
+  expect(await picture()).not.toContain("Nothing");
+});
+
 test("without a search log the chart says that durations are not known, and the other charts stay", async () => {
   const organization = await service.organization();
   await search(organization, 10, organization.tokenId);
