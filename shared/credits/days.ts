@@ -63,6 +63,9 @@ export function withoutPlace({ openingMils: _opening, first: _first, past: _past
  * number of entries minus the other kinds; and the charged mils are the fall of the balance plus what the other kinds
  * added. The order of the ledger decides which day an entry counts for: an entry whose transaction began before midnight
  * but waited for a lock counts with its neighbours.
+ *
+ * `limit 1` makes Postgres look an entry up by its version. Otherwise it may read all entries of the organization each time,
+ * where its statistics are older than most of them.
  */
 export async function readLedgerDays(
   database: Database,
@@ -73,7 +76,8 @@ export async function readLedgerDays(
     name: "read_days",
     text: `
       with starts as materialized (
-        select d.day, first.version, coalesce(before.balance_after_mils, 0) as balance_mils
+        select d.day, first.version, coalesce((select l.balance_after_mils from ledger_entries l
+          where l.organization_id = $1 and l.version = first.version - 1), 0) as balance_mils
         from (
           -- Days are added to a time without a zone: with one, days of the session's zone may have 23 or 25 hours.
           select (coalesce($3::timestamp, date_trunc($4::text, now() at time zone 'UTC') + (1 - $2::int) * ('1 ' || $4)::interval)
@@ -88,12 +92,11 @@ export async function readLedgerDays(
                    case when m.created_at < d.day then h.high else m.version end
             from halves h
             cross join lateral (select l.version, l.created_at from ledger_entries l
-                                where l.organization_id = $1 and l.version = (h.low + h.high) / 2) m
+                                where l.organization_id = $1 and l.version = (h.low + h.high) / 2 limit 1) m
             where h.low < h.high
           )
           select low as version from halves where low = high
         ) first
-        left join ledger_entries before on before.organization_id = $1 and before.version = first.version - 1
       ), spans as (
         select day, version as first, lead(version) over in_order as past, balance_mils as opening_mils,
                balance_mils - lead(balance_mils) over in_order as fallen_mils
