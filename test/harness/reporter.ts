@@ -2,7 +2,10 @@ import type { Reporter, TestModule } from "vitest/node";
 
 const slowestShown = 5;
 
-/** Ends a whole run with its slowest files and one line of counts. After a run of few files it says nothing. */
+/**
+ * Ends a whole run with its slowest files, the tests that failed, and one line of counts. After a run of few files it
+ * says nothing.
+ */
 export class ClosingLines implements Reporter {
   #startedAt = 0;
 
@@ -24,14 +27,14 @@ function closingLines(modules: readonly TestModule[], run: { errors: number; ms:
     .toSorted((a, b) => b.ms - a.ms)
     .slice(0, slowestShown)
     .map(({ path, ms }) => `  ${seconds(ms).padStart(7)}  ${path}`);
-  const states = modules.flatMap((module) => [...module.children.allTests()].map((each) => each.result().state));
-  const count = (state: string) => states.filter((each) => each === state).length;
-  const failedFiles = modules.filter((module) => module.state() === "failed").length;
-  const failed = count("failed") + failedFiles + run.errors > 0;
-  const counts = `${modules.length} files (${failedFiles} failed), ${count("passed")} tests passed, ${count("failed")} failed, ${count("skipped")} skipped`;
-  return ["Slowest files:", ...slowest, "", `${failed ? "FAILED" : "PASSED"}: ${counts}, in ${seconds(run.ms)}`].join(
-    "\n",
-  );
+  const tests = modules.flatMap((module) => [...module.children.allTests()]);
+  const inState = (state: string) => tests.filter((test) => test.result().state === state);
+  const failedFiles = modules.filter((module) => module.state() === "failed");
+  const failedTests = inState("failed").map((test) => `  ${test.module.relativeModuleId} > ${test.fullName}`);
+  const counts = `${modules.length} files (${failedFiles.length} failed), ${inState("passed").length} tests passed, ${failedTests.length} failed, ${inState("skipped").length} skipped`;
+  const failures = failedTests.length > 0 ? ["", "Failed tests:", ...failedTests] : [];
+  const verdict = failedTests.length + failedFiles.length + run.errors > 0 ? "FAILED" : "PASSED";
+  return ["Slowest files:", ...slowest, ...failures, "", `${verdict}: ${counts}, in ${seconds(run.ms)}`].join("\n");
 }
 
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
