@@ -31,6 +31,7 @@ const row = z.object({
   reason: z.string().nullable(),
   reversed_because: z.enum(reversalReasons).nullable(),
 });
+const refundReason = z.enum(refundReasons);
 
 // An index allows one reversal at most; `limit` keeps the planner from reading all reversals.
 const entriesWhere = (condition: string) =>
@@ -125,7 +126,7 @@ function readEntry(entry: z.infer<typeof row>): HistoryEntry {
       return { ...at, outcome: "corrected", correctionId: id ?? "", correctedMils, note: note ?? "" };
     }
     case "refund":
-      return { ...at, outcome: "refunded", requestId, reason: z.enum(refundReasons).parse(entry.reason) };
+      return { ...at, outcome: "refunded", requestId, reason: refundReason.parse(entry.reason) };
     default:
       return entry.reversed_because
         ? { ...at, outcome: "reversed", requestId, chargedMils: mils, reason: entry.reversed_because }

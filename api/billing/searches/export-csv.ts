@@ -15,7 +15,8 @@ import { type HistoryView, readHistoryView } from "./history-view.ts";
 import { type Entries, readEntries } from "./read-entries.ts";
 
 const rowsMax = 100_000;
-const rowsPerRead = 1_000;
+// Few, so that a search waits two milliseconds for one, and so that Postgres takes them from the index whatever it expects to find.
+const rowsPerRead = 100;
 const downloadMsMax = 60_000;
 // Bounds the memory of readers that stop. An organization has one download at a time.
 const processDownloadsMax = 20;
