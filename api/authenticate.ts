@@ -1,8 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { LRUCache } from "lru-cache";
 import { z } from "zod";
-import { withTimeout } from "../shared/concurrency/with-timeout.ts";
+import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
 import { openDatabase } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";
@@ -10,19 +9,13 @@ import { type Caller, findCallers, identityChannel } from "../shared/organizatio
 import { hashToken, isTokenShaped } from "../shared/organizations/tokens.ts";
 import { unavailable } from "./errors.ts";
 import { readBearerToken } from "./http/bearer-token.ts";
+import { IdentityCache, lookupTimeoutMs } from "./identity-cache.ts";
 import { lookupConnections, TokenLookups } from "./token-lookups.ts";
 
-// Counted from the start of the lookup: a revocation must take effect within 2 s, even if its announcement is lost, and the
-// refusal that shows it comes late.
-const cacheTtlMs = 1_500;
-/** How long a request waits for its lookup, and how long Postgres may work on one. */
-const lookupTimeoutMs = 1_500;
+const renewEveryMs = 1_000;
 /** Refusals a second that are answered at once. Each further one waits, which bounds how fast a connection can try tokens. */
 const promptRefusalsMax = 100;
 const refusalDelayMs = 250;
-const callersCachedMax = 10_000;
-/** Invalid tokens have a cache of their own: however many come, they displace no caller. */
-const invalidCachedMax = 10_000;
 
 /**
  * Finds the caller of a request by its bearer token.
@@ -56,6 +49,13 @@ export function openAuthentication(parts: AuthenticationParts): {
   });
   const lookups = new TokenLookups({ findCallers: (hashes) => findCallers(database, hashes), metrics: parts.metrics });
   const identities = new IdentityCache(lookups);
+  runPeriodically({
+    name: "identities",
+    pauseMs: renewEveryMs,
+    pausesFirst: true,
+    run: () => identities.renew(),
+    ...parts,
+  });
   const changes = parts.connections.openBlocking("identity");
   changes.on("message", () => identities.clear());
   changes.on("ready", () => void changes.subscribe(identityChannel).catch(() => identities.clear()));
@@ -95,44 +95,5 @@ class RefusalRate {
     this.#second = second;
     this.#refusals += 1;
     return this.#refusals;
-  }
-}
-
-/** Remembers for `cacheTtlMs` what a token's lookup found. Concurrent requests with one token share one lookup. */
-class IdentityCache {
-  readonly #lookups: TokenLookups;
-  readonly #callers = new LRUCache<string, Caller>({ max: callersCachedMax, ttl: cacheTtlMs });
-  readonly #invalid = new LRUCache<string, true>({ max: invalidCachedMax, ttl: cacheTtlMs });
-  #underWay = new Map<string, Promise<Caller | undefined>>();
-
-  constructor(lookups: TokenLookups) {
-    this.#lookups = lookups;
-  }
-
-  /** Forgets everything. A lookup under way still answers the requests that wait for it. It is not remembered. */
-  clear(): void {
-    this.#callers.clear();
-    this.#invalid.clear();
-    this.#underWay = new Map();
-  }
-
-  async find(tokenHash: string): Promise<Caller | undefined> {
-    const caller = this.#callers.get(tokenHash);
-    if (caller || this.#invalid.has(tokenHash)) return caller;
-    const underWay = this.#underWay;
-    const lookup = underWay.get(tokenHash) ?? this.#lookUp(tokenHash).finally(() => underWay.delete(tokenHash));
-    underWay.set(tokenHash, lookup);
-    return lookup;
-  }
-
-  async #lookUp(tokenHash: string): Promise<Caller | undefined> {
-    const startedAtMs = performance.now();
-    const underWay = this.#underWay;
-    const caller = await withTimeout(lookupTimeoutMs, this.#lookups.find(tokenHash));
-    if (underWay !== this.#underWay) return caller;
-    const ttl = Math.max(1, cacheTtlMs - (performance.now() - startedAtMs));
-    if (caller) this.#callers.set(tokenHash, caller, { ttl });
-    else this.#invalid.set(tokenHash, true, { ttl });
-    return caller;
   }
 }

@@ -3,6 +3,7 @@ import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { publishIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
 import { issueToken, newToken, revokeToken } from "../../shared/organizations/tokens.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
 import { challenges, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { Service } from "../harness/processes/service.ts";
@@ -49,6 +50,17 @@ test("a token works until it expires", async () => {
   expect(await service.usage(issued.token)).toMatchObject({ status: 200 });
   await expire(issued.tokenId);
   await service.until(() => isRefusedEverywhere(issued.token), revokedWithinMs);
+});
+
+test("a token in use is looked up again before its next request", async () => {
+  const { token } = await service.organization();
+  const [api] = service.apis;
+  if (!api) throw new Error("there is no API");
+  const lookups = async () =>
+    (await Exposition.of(api)).value('token_lookups_total{lane="known",outcome="valid"}') ?? 0;
+  expect(await service.usage(token)).toMatchObject({ status: 200 });
+  const before = await lookups();
+  await service.until(async () => (await lookups()) >= before + 2);
 });
 
 test.each([
