@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { besidePostgres } from "../harness/servers/beside-postgres.ts";
 import { freshRedis } from "../harness/servers/servers.ts";
 import { tenOrganic } from "../harness/stubs/serper-stub.ts";
 import { attacks } from "./all.ts";
@@ -62,7 +63,22 @@ const onOwnService: readonly Attack[] = [
 
 const servers = () => ({ postgresUrl: inject("postgresUrl"), say: () => undefined, startRedis: freshRedis });
 const timeout = 180_000;
+const attemptsMax = 3;
+// A token's lookup is given up after 1,500 ms. Where a connection to Postgres takes this long, a promise that was not held says
+// nothing about the service.
+const connectMsMax = 250;
 const notHeld = (findings: readonly Finding[]) => findings.filter(({ held }) => !held);
+
+/** Attacks a service of its own, once more if the machine was too busy to judge it. */
+async function strike(attack: Attack): Promise<Finding[]> {
+  for (let attempt = 1; ; attempt += 1) {
+    const { value: findings, longestMs } = await withAttackStack(servers(), attack.stack, (stack) =>
+      // Not to the attack's own database, of which some attacks count the transactions.
+      besidePostgres(inject("postgresUrl"), () => attack.run(stack, "quick")),
+    );
+    if (notHeld(findings).length === 0 || longestMs <= connectMsMax || attempt === attemptsMax) return findings;
+  }
+}
 
 describe("an attacker gets nothing for free and stops no other caller", () => {
   let stack: AttackStack;
@@ -78,8 +94,8 @@ describe("an attacker gets nothing for free and stops no other caller", () => {
     expect(findings.length).toBeGreaterThan(0);
   });
 
-  test.each(onOwnService)("$name, on a service of its own", { timeout }, async (attack) => {
-    const findings = await withAttackStack(servers(), attack.stack, (own) => attack.run(own, "quick"));
+  test.each(onOwnService)("$name, on a service of its own", { timeout: attemptsMax * timeout }, async (attack) => {
+    const findings = await strike(attack);
     expect(notHeld(findings)).toEqual([]);
     expect(findings.length).toBeGreaterThan(0);
   });
