@@ -30,9 +30,17 @@ WORKDIR /app
 COPY --from=modules /serpmill/node_modules node_modules/
 COPY --from=modules /serpmill/sbom.cdx.json ./
 COPY --from=source /app ./
-# Only /tmp is written to, and only to cache compiled code: run with --read-only --tmpfs /tmp.
-ENV NODE_ENV=production NODE_COMPILE_CACHE=/tmp/node-compile-cache HOST=0.0.0.0
-# A number, so that an orchestrator can see that it is not root.
+ENV NODE_ENV=production HOST=0.0.0.0
+# In a container of 512 MB Node would leave young objects 1 MB, and spend half of its CPU on copying what searches under way hold.
+ENV NODE_OPTIONS=--max-semi-space-size=32
+# Compiled code, so that a process starts with two thirds of the CPU and up to 25 MB less. Node reads only what the same user has
+# compiled. Without settings a program loads its code, says what is missing, and ends with 1.
+ENV NODE_COMPILE_CACHE=/app/compiled
+RUN mkdir compiled && chown serpmill compiled \
+ && setpriv --reuid=serpmill --regid=serpmill --clear-groups sh -c '! node api/main.ts && ! node worker/main.ts \
+ && ! node shared/database/migrate.ts && node shared/admin.ts --help' \
+ && chown -R root:root compiled && chmod -R a+rX,go-w compiled
+# A number, so that an orchestrator can see that it is not root. Nothing is written: run with --read-only.
 USER 10001:10001
 # The container is alive if the API or the worker answers on its ops port. Readiness is for load balancers: an unreachable
 # Redis is no reason to replace a container.

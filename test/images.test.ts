@@ -2,12 +2,14 @@ import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { digestOf } from "../deploy/registry.ts";
 import { importsOf, readSource, sources } from "./harness/assertions/sources.ts";
+import { containerNodeOptions, imageNodeOptions } from "./harness/processes/container-heap.ts";
 import { type RegistryStub, startRegistryStub } from "./harness/stubs/registry-stub.ts";
 
 /** What is in the container image, and `npm run images:pin`, with a registry that answers as real ones do. */
@@ -36,6 +38,30 @@ test("the image has Node without npm, packages without tools, and no tests", () 
   const context = readSource(".dockerignore").split("\n");
   const sent = context.filter((line) => line.startsWith("!"));
   expect(sent).toEqual(["!package.json", "!package-lock.json", "!api", "!worker", "!shared"]);
+});
+
+test("the image sets the size of Node's space for young objects, and tests can give a process the heap of its container", async () => {
+  expect(lastStage).toContain(`\nENV NODE_OPTIONS=${imageNodeOptions}\n`);
+  expect(/^x-serpmill:.*?^ {2}mem_limit: (\w+)$/ms.exec(readSource("docker-compose.yml"))?.[1]).toBe("512m");
+  const env = { NODE_OPTIONS: containerNodeOptions };
+  const print = ["--print", "v8.getHeapStatistics().heap_size_limit / 2 ** 20"];
+  const { stdout } = await promisify(execFile)(process.execPath, print, { env });
+  // Old objects, and three spaces for young ones.
+  expect(Number(stdout)).toBe(256 + 3 * 32);
+});
+
+test("programs that the image compiles end without settings, and read their code compiled when they start again", async () => {
+  const [, run = ""] = /^RUN mkdir compiled .*?(?=^(?:#|[A-Z]))/ms.exec(lastStage)?.[0].match(/sh -c '([^']+)'/) ?? [];
+  const folder = await mkdtemp(join(tmpdir(), "serpmill-compiled-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const env = { PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`, NODE_COMPILE_CACHE: folder };
+  await promisify(execFile)("sh", ["-c", run.replaceAll("\\\n", "")], { env });
+  for (const program of ["api/main.ts", "worker/main.ts", "shared/admin.ts"]) {
+    const again = { ...env, NODE_DEBUG_NATIVE: "COMPILE_CACHE" };
+    const start = promisify(execFile)(process.execPath, [program, "--help"], { env: again, maxBuffer: 2 ** 26 });
+    const { stderr } = await start.catch((ended: { stderr: string }) => ended);
+    expect(stderr).toMatch(new RegExp(`V8 code cache for ESM \\S+/${program} was accepted`));
+  }
 });
 
 test("nothing in the image imports the private servers of a developer's machine, which are not in it", () => {

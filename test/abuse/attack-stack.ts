@@ -2,6 +2,7 @@ import { startRedis } from "../../shared/local/redis.ts";
 import type { LocalServer } from "../../shared/local/local-server.ts";
 import { Callers } from "../faults/scenarios/callers.ts";
 import type { Say } from "../faults/report.ts";
+import { containerNodeOptions } from "../harness/processes/container-heap.ts";
 import { Service } from "../harness/processes/service.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
@@ -27,7 +28,10 @@ export interface AttackStackOptions {
   settings?: Record<string, string>;
 }
 
-/** The whole service as real processes, with a search provider and a Stripe at its edge that count what they are asked. */
+/**
+ * The whole service as real processes, with the heap that they have in their containers, and a search provider and a Stripe at
+ * its edge that count what they are asked.
+ */
 export class AttackStack {
   readonly service: Service;
   readonly provider: SerperStub;
@@ -56,6 +60,7 @@ export class AttackStack {
     ]);
     const redisProxy = await startProxy(redis.url);
     const environment = {
+      NODE_OPTIONS: containerNodeOptions,
       ...provider.settings,
       ...(payments && stripe.environment),
       ...(proxiedRedis && { REDIS_URL: redisProxy.url }),

@@ -7,6 +7,7 @@ import { answersReport } from "./answers-report.ts";
 import { cases } from "./cases.ts";
 import { measureHistory } from "./history.ts";
 import { compare, latency, type LoadOptions, memory, type Output, throughput } from "./load-commands.ts";
+import type { MemoryOptions } from "./memory.ts";
 import { measurePages } from "./pages.ts";
 
 const measuredMsDefault = 1_000;
@@ -96,7 +97,8 @@ program
   .description("resident memory of an API and a worker: idle, and while they answer searches")
   .option("--searches <n>", "searches in all", parseWholeNumber(1), memorySearchesDefault)
   .option("--seconds <n>", "seconds between two readings", parseWholeNumber(1), secondsDefault)
-  .action((options: { searches: number; seconds: number }) => measure((output) => memory(options, output)));
+  .option("--container", "with the heap that they have in the containers of docker compose", false)
+  .action((options: MemoryOptions) => measure((output) => memory(options, output)));
 
 program
   .command("compare")

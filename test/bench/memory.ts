@@ -19,6 +19,8 @@ export interface MemoryOptions {
   searches: number;
   /** The length of a round. Memory is read after each. */
   seconds: number;
+  /** Whether the processes have the heap that they have in the containers of docker compose. */
+  container: boolean;
 }
 
 /** Resident memory of an API and a worker after so many searches. */
@@ -32,11 +34,17 @@ interface Reading {
  * Sends searches over 64 connections, reads the memory of one API and one worker, and writes a table: idle, after each tenth, and
  * the last reading relative to the one after the first tenth. @throws {AnswersFailed}, and where the system tells no memory.
  */
-export async function measureMemory(run: Run, { searches, seconds }: MemoryOptions): Promise<string> {
+export async function measureMemory(run: Run, options: MemoryOptions): Promise<string> {
   if (!canMeasureProcesses) throw new Error("Memory can only be measured on Linux.");
+  const { searches, seconds, container: isContainer } = options;
   const { generator, shutdown } = run;
   const postgres = await openPostgres(shutdown);
-  const serpmill = await openSerpmill({ stage: { apis: 1, workers: 1 }, postgres, generator, shutdown });
+  const serpmill = await openSerpmill({
+    stage: { apis: 1, workers: 1, isContainer },
+    postgres,
+    generator,
+    shutdown,
+  });
   const bytesOf = (kind: "api" | "worker") => memoryBytesOf(serpmill.pids[kind] ?? []);
   const read = (answered: number) => ({
     searches: answered,

@@ -52,7 +52,10 @@ test.runIf(canMeasureProcesses)(
   async () => {
     const printed: string[] = [];
     const output = { print: (text: string) => void printed.push(text), say: () => undefined };
-    await memory({ searches: 20, seconds: 1 }, { ...output, interrupted: new AbortController().signal });
+    await memory(
+      { searches: 20, seconds: 1, container: true },
+      { ...output, interrupted: new AbortController().signal },
+    );
     const [, , idle, ...rows] = printed.join("").trim().split("\n").map(cellsOf);
     expect(idle?.[0]).toBe("0");
     expect(Number(rows[0]?.[0])).toBeGreaterThan(0);

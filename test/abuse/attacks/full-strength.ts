@@ -19,6 +19,8 @@ const perSecond = 20;
 const providerMs = 50;
 const p99TimesMax = 3;
 const grownBytesMax = 250 * 1_048_576;
+// In the first second the attacker's process starts, and the API loads code that no request needed before.
+const startsMs = 3_000;
 const quietMs: Record<Strength, number> = { quick: 3_000, full: 30_000 };
 const attackedMs: Record<Strength, number> = { quick: 5_000, full: 60_000 };
 
@@ -42,12 +44,18 @@ export const fullStrength: Attack = {
     });
     return [
       judgeHonest(attacked),
-      ...(strength === "full" ? [judgeWaits(quiet, attacked)] : []),
+      ...(strength === "full" ? [judgeWaits(quiet, afterStart(attacked))] : []),
       await memory.judge(),
       await judgeMoney(stack, load.organizations, [...first, ...quiet, ...attacked]),
     ];
   },
 };
+
+/** The answers to searches that began when the attacker was under way. */
+function afterStart(answers: readonly CallerAnswer[]): CallerAnswer[] {
+  const firstAtMs = Math.min(...answers.map(({ beganAtMs }) => beganAtMs));
+  return answers.filter(({ beganAtMs }) => beganAtMs >= firstAtMs + startsMs);
+}
 
 /** @returns stops the attacker, and resolves to how its requests ended. */
 async function startAttacker(order: AttackerOrder): Promise<() => Promise<string>> {
@@ -74,7 +82,7 @@ function judgeWaits(quiet: readonly CallerAnswer[], attacked: readonly CallerAns
   );
   const times = (during ?? 0) / Math.max(1, before ?? 0);
   return {
-    promised: `99 of 100 honest searches take at most ${p99TimesMax} times as long as without the attacker`,
+    promised: `after the first ${startsMs / 1_000} s, 99 of 100 honest searches take at most ${p99TimesMax} times as long as without the attacker`,
     seen: `${before?.toFixed(0)} → ${during?.toFixed(0)} ms, ${times.toFixed(1)} times`,
     held: times <= p99TimesMax,
   };

@@ -18,7 +18,7 @@ const downloadsMax = 20;
 const boundMs = 60_000;
 const pageEveryMs = 300;
 // Most of it is garbage: what 20 exports read until the buffers of their sockets are full.
-const grownBytesMax = 400 * 1_048_576;
+const grownBytesMax = 250 * 1_048_576;
 // An export ends after a minute, whether or not it is read.
 const endedMsMax = 90_000;
 const pages: Record<Strength, { organizations: number; entries: number; unreadMs: number }> = {

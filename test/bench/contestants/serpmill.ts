@@ -2,6 +2,7 @@ import { setPlan } from "../../../shared/credits/plans.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import type { Shutdown } from "../../../shared/process/shutdown.ts";
 import { changeLimits } from "../../../shared/organizations/limits.ts";
+import { containerNodeOptions } from "../../harness/processes/container-heap.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
 import { loadResultSchema } from "../load/load.ts";
@@ -23,6 +24,8 @@ export interface Stage {
   providerMs?: number;
   /** Whether workers keep their default limits, which then bound what a slow provider can answer. */
   hasDefaultLimits?: boolean;
+  /** Whether the processes have the heap that they have in the containers of docker compose. */
+  isContainer?: boolean;
 }
 
 export interface SerpmillParts {
@@ -40,7 +43,11 @@ export async function openSerpmill(parts: SerpmillParts): Promise<Contestant & {
   const service = await Service.start({
     apis: stage.apis,
     workers: stage.workers,
-    environment: { ...provider?.settings, ...(provider && !stage.hasDefaultLimits && wideLimits) },
+    environment: {
+      ...provider?.settings,
+      ...(provider && !stage.hasDefaultLimits && wideLimits),
+      ...(stage.isContainer && { NODE_OPTIONS: containerNodeOptions }),
+    },
     servers: { database: await freshDatabaseIn(postgres.url), redis },
   });
   shutdown.register("service", () => service.stop());
