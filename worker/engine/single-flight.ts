@@ -61,10 +61,9 @@ export function openSingleFlight(
   const inFlight = new InFlightEntries<InFlight>();
 
   /** Counts the answer by its source. Only the search that made the calls has them, and their cost, in its trace. */
-  const withSource = ({ answer, atMs }: FlightResult, enqueuedAtMs: number, isOwn: boolean): SourcedAnswer => {
-    const from: AnswerSource = isOwn ? "provider" : atMs >= enqueuedAtMs ? "shared" : "cache";
+  const withSource = ({ answer }: FlightResult, from: AnswerSource): SourcedAnswer => {
     if (answer.ok) metrics.answeredSearches.inc({ from });
-    if (isOwn) return { ...answer, from };
+    if (from === "provider") return { ...answer, from };
     const { costMicroUsd } = answer.trace;
     if (answer.ok) metrics.providerCostSavedMicroUsd.inc({ from }, costMicroUsd);
     return { ...answer, from, trace: { ...answer.trace, calls: [], costMicroUsd: 0 } };
@@ -74,6 +73,7 @@ export function openSingleFlight(
     const { remainingMs, enqueuedAtMs, abandoned, recorder } = request;
     const deadlineAtMs = performance.now() + remainingMs;
     const sinceMs = enqueuedAtMs - config.SEARCH_CACHE_SECONDS * 1_000;
+    const sourceByAge = ({ atMs }: FlightResult) => (atMs >= enqueuedAtMs ? "shared" : "cache");
     const query = searchedPart(request.query);
     const fingerprint = queryFingerprint(query);
     for (;;) {
@@ -84,7 +84,7 @@ export function openSingleFlight(
         abandoned?.addEventListener("abort", leave, { once: true });
         const own = await result;
         abandoned?.removeEventListener("abort", leave);
-        return withSource(own, enqueuedAtMs, own.isOwn);
+        return withSource(own, own.isOwn ? "provider" : sourceByAge(own));
       }
       other.flight.hasWaiters = true;
       other.searches += 1;
@@ -95,8 +95,10 @@ export function openSingleFlight(
         return { ...timedOutWaiting, from: "shared" };
       }
       const result = wait.value;
-      // The flight may have had less time than this search, or have accepted an older answer.
-      if (!result.outOfTime && result.atMs >= sinceMs) return withSource(result, enqueuedAtMs, false);
+      // The flight may have had less time than this search, or have accepted an older answer. If it called the providers, it
+      // ended while this search waited, which times of two processes' clocks need not show.
+      if (!result.outOfTime && result.isOwn) return withSource(result, "shared");
+      if (!result.outOfTime && result.atMs >= sinceMs) return withSource(result, sourceByAge(result));
     }
   };
   return { search };

@@ -137,7 +137,11 @@ test("a search that shared another's call, or got its answer from the cache, nam
   const release = stub.hold();
   const pending = [search({ keyword: "the same" }), search({ keyword: "the same" })];
   await service.untilRunning(2);
+  // The worker begins its searches in the order of the queue: once this one calls, both of the others are under way.
+  const next = search({ keyword: "another" });
+  await service.until(async () => stub.requests.some(({ body }) => body["q"] === "another"));
   release();
+  await next;
   const ids = (await Promise.all(pending)).map(idOf);
   const lists = () => Promise.all(ids.map((id) => readRawAnswers(service.redis, id)));
   await service.until(async () => (await lists()).every((list) => list !== undefined));

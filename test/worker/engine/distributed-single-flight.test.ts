@@ -59,6 +59,22 @@ describe("equal searches of several workers", () => {
     expect(await other.search()).toMatchObject({ from: "provider", results: [{ title: "second" }] });
   });
 
+  test("do not share an answer from before they were enqueued with a search of their worker that may", async () => {
+    const [one, other] = await openTwo();
+    const enqueuedAtMs = one.clock.nowMs();
+    const both = [one.search(), other.search()];
+    await oneFlight(one);
+    google.answer(0, answerOf("old"));
+    await Promise.all(both);
+    await hasField(one, "answer");
+    google.otherwise = answerOf("new");
+    const later = other.clock.nowMs() + 60_000;
+    expect(await Promise.all([enqueuedAtMs, later].map((at) => other.search({}, { enqueuedAtMs: at })))).toMatchObject([
+      { from: "shared", results: [{ title: "old" }] },
+      { from: "provider", results: [{ title: "new" }] },
+    ]);
+  });
+
   test("share the failure of the flight that they waited for, and later ones call the provider again", async () => {
     const [one, other] = await openTwo();
     const both = [one.search(), other.search()];
