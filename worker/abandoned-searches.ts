@@ -1,12 +1,15 @@
 import { LRUCache } from "lru-cache";
 import type { Redis } from "ioredis";
+import { InFlightEntries } from "../shared/concurrency/in-flight-entries.ts";
 import type { Context } from "../shared/context.ts";
 import { isCountedAbandoned } from "../shared/credits/abandoned-searches.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { subscribeToAbandoned } from "../shared/queue/abandoned-searches.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 
-const rememberedMax = 20_000;
+const messagesMax = 20_000;
+
+type RunningSearch = Pick<SearchJob, "requestId" | "organizationId">;
 
 /**
  * The searches whose callers have hung up while a worker had the job. The message may come before this worker has begun
@@ -14,39 +17,33 @@ const rememberedMax = 20_000;
  */
 export class AbandonedSearches {
   readonly #redis: Redis;
-  readonly #searches = new LRUCache<string, AbortController>({
-    max: rememberedMax,
-    ttl: protocolTimes.searchDeadlineMaxMs,
-  });
+  readonly #messages = new LRUCache<string, true>({ max: messagesMax, ttl: protocolTimes.searchDeadlineMaxMs });
+  readonly #running = new InFlightEntries<AbortController>();
 
   constructor(redis: Redis) {
     this.#redis = redis;
   }
 
   abandon(requestId: string): void {
-    this.#of(requestId).abort();
+    this.#messages.set(requestId, true);
+    this.#running.get(requestId)?.abort();
   }
 
   /**
    * The signal of a search that this worker begins with: aborted once its caller has hung up. Call {@link end} afterwards.
    * @param isRepeated whether another worker had the job: this one may have been started after the message.
    */
-  async begin({ requestId, organizationId }: SearchJob, isRepeated: boolean): Promise<AbortSignal> {
-    if (isRepeated && (await isCountedAbandoned(this.#redis, organizationId, requestId).catch(() => false)))
+  async begin({ requestId, organizationId }: RunningSearch, isRepeated: boolean): Promise<AbortSignal> {
+    const controller = this.#running.get(requestId) ?? new AbortController();
+    this.#running.set(requestId, controller);
+    if (this.#messages.has(requestId)) controller.abort();
+    else if (isRepeated && (await isCountedAbandoned(this.#redis, organizationId, requestId).catch(() => false)))
       this.abandon(requestId);
-    return this.#of(requestId).signal;
+    return controller.signal;
   }
 
-  end({ requestId }: SearchJob): void {
-    if (!this.#of(requestId).signal.aborted) this.#searches.delete(requestId);
-  }
-
-  #of(requestId: string): AbortController {
-    const known = this.#searches.get(requestId);
-    if (known) return known;
-    const added = new AbortController();
-    this.#searches.set(requestId, added);
-    return added;
+  end({ requestId }: Pick<RunningSearch, "requestId">): void {
+    this.#running.delete(requestId);
   }
 }
 

