@@ -1,6 +1,7 @@
 import { atStart, faults, inCode, inSql, type Mutant, replace, testFile } from "./mutant.ts";
 
 const owed = "select d.request_id, d.organization_id from decided d where d.kind = 'charge' and d.key_hash is null";
+const insertOwed = "insert into undelivered (request_id, organization_id) values (request, organization);";
 
 /** Defects of what follows a charge: the proof of delivery, the reversal, and the maintenance that cleans up. */
 export const deliveryMutants: readonly Mutant[] = [
@@ -17,7 +18,10 @@ export const deliveryMutants: readonly Mutant[] = [
     name: "keyed-charges-reversible",
     what: "A charge under an Idempotency-Key can be reversed, and its answer is replayed all the same.",
     caughtBy: testFile("test/journeys/give-back.test.ts"),
-    edits: [inSql("settle_searches", replace(owed, owed.replace(" and d.key_hash is null", "")))],
+    edits: [
+      inSql("settle_searches", replace(owed, owed.replace(" and d.key_hash is null", ""))),
+      inSql("charge_keyed_search", replace("insert into paid_keys", `${insertOwed} insert into paid_keys`)),
+    ],
   },
   {
     name: "reversed-without-evidence",
