@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { writeFile } from "node:fs/promises";
+import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startPostgres } from "../../../shared/local/postgres.ts";
@@ -17,6 +17,8 @@ let database: Awaited<ReturnType<typeof freshDatabase>>;
 let redis: Awaited<ReturnType<typeof freshRedis>>;
 beforeAll(async () => {
   guarded = await GuardedFolder.create("serpmill-start-");
+  // For root, Postgres runs as another user. One that cannot enter this folder would get another for its data, which stays.
+  await chmod(guarded.path, 0o711);
   [database, redis] = await Promise.all([freshDatabase(), freshRedis()]);
 });
 afterAll(async () => {
