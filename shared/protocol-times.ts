@@ -3,7 +3,7 @@
  * hold, so they are checked when this file is loaded: a process with a broken table does not start.
  */
 export const protocolTimes = {
-  /** Bounds and default of SEARCH_DEADLINE_MS, the time from the arrival of a search to its last possible answer. */
+  /** Bounds and default of SEARCH_DEADLINE_MS, the time from the arrival of a whole search request to its last possible answer. */
   searchDeadlineMinMs: 500,
   searchDeadlineDefaultMs: 30_000,
   searchDeadlineMaxMs: 120_000,

@@ -30,6 +30,7 @@ export interface LogFields extends Partial<SearchTrace> {
 export class RequestScope {
   readonly requestId = newId("req");
   readonly receivedAtMs = performance.now();
+  #bodyMs = 0;
   /** The route's path as declared in the code, never the path that the caller sent: it is a metric's label. */
   route = "none";
   readonly logFields: LogFields = {};
@@ -41,6 +42,24 @@ export class RequestScope {
   constructor(address: string | undefined, draining: AbortSignal) {
     this.address = address;
     this.draining = draining;
+  }
+
+  /**
+   * Waits for the body that `reading` reads. The caller decides how long that takes, so a search's deadline does not run
+   * meanwhile: a body that is held back must not leave the providers less time than they need.
+   */
+  async receiveBody<T>(reading: Promise<T>): Promise<T> {
+    const startedAtMs = performance.now();
+    try {
+      return await reading;
+    } finally {
+      this.#bodyMs += performance.now() - startedAtMs;
+    }
+  }
+
+  /** When the deadline of the request's search starts, on the clock of `performance.now()`: its arrival, without the wait for its body. */
+  get deadlineStartsAtMs(): number {
+    return this.receivedAtMs + this.#bodyMs;
   }
 }
 

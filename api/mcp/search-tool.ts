@@ -29,9 +29,10 @@ export async function callSearch(
   serverContext: ServerContext,
 ): Promise<ToolAnswer> {
   const { scope, caller, response, disconnected } = mcpRequest;
-  const { requestId, receivedAtMs, logFields } = scope;
+  const { requestId, deadlineStartsAtMs, logFields } = scope;
   const idempotencyKey = readKey(serverContext);
-  const sent = { requestId, receivedAtMs, timeoutMs, caller, query: readQuery(args), idempotencyKey, disconnected };
+  const query = readQuery(args);
+  const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
   const searchRequest = newSearchRequest(sent);
   const stopProgress = sendProgress(serverContext, timeoutMs);
   const answer = await search.run(searchRequest).finally(stopProgress);

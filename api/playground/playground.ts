@@ -66,7 +66,7 @@ export function runPlayground(
 ) {
   return async (asked: FormRequest): Promise<void> => {
     const { request, response, caller, form } = asked;
-    const { requestId, receivedAtMs, logFields } = requestScopeOf(response);
+    const { requestId, deadlineStartsAtMs, logFields } = requestScopeOf(response);
     const disconnected = abortOnDisconnect(response).signal;
     const address = publicAddress(request, publicUrl);
     const page = { fields: readSearchFields(form), sample: readSample(form), address };
@@ -74,7 +74,7 @@ export function runPlayground(
       requireScope(caller, "search");
       const query = readQuery(requestBodyOf(page.fields));
       const idempotencyKey = `${readKey(form)}.${queryFingerprint(query)}`;
-      const sent = { requestId, receivedAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
+      const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
       const searchRequest = newSearchRequest(sent);
       const answer = await search.run(searchRequest);
       Object.assign(logFields, answerLogFields(answer));

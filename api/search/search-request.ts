@@ -20,12 +20,12 @@ export interface SearchRequest {
 }
 
 /**
- * Builds a search request from what the caller sent. `receivedAtMs` is `performance.now()` at its arrival, and `timeoutMs`
- * the time from then to the deadline.
+ * Builds a search request from what the caller sent. `timeoutMs` is the time from `deadlineStartsAtMs`, on the clock of
+ * `performance.now()`, to the deadline.
  */
 export function newSearchRequest(
   sent: Pick<SearchRequest, "requestId" | "caller" | "query" | "disconnected"> & {
-    receivedAtMs: number;
+    deadlineStartsAtMs: number;
     timeoutMs: number;
     idempotencyKey: string | undefined;
   },
@@ -33,20 +33,27 @@ export function newSearchRequest(
   const { requestId, caller, query, disconnected, idempotencyKey } = sent;
   const key =
     idempotencyKey === undefined ? undefined : { hash: sha256(idempotencyKey), fingerprint: queryFingerprint(query) };
-  return { requestId, caller, query, key, deadline: new Deadline(sent.receivedAtMs, sent.timeoutMs), disconnected };
+  return {
+    requestId,
+    caller,
+    query,
+    key,
+    deadline: new Deadline(sent.deadlineStartsAtMs, sent.timeoutMs),
+    disconnected,
+  };
 }
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
 /** When a search must be answered, on this process's monotonic clock. */
 export class Deadline {
-  /** From the arrival of the request to its deadline. */
+  /** From the arrival of the whole request to its deadline. */
   readonly timeoutMs: number;
   readonly #atMs: number;
 
-  constructor(receivedAtMs: number, timeoutMs: number) {
+  constructor(startsAtMs: number, timeoutMs: number) {
     this.timeoutMs = timeoutMs;
-    this.#atMs = receivedAtMs + timeoutMs;
+    this.#atMs = startsAtMs + timeoutMs;
   }
 
   /** Negative once the deadline has passed. */

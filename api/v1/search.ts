@@ -24,13 +24,15 @@ export interface SearchHandlerParts {
 export function handleSearch(parts: SearchHandlerParts) {
   const { identify, search, delivery, unsent, searchTimeoutMs: timeoutMs } = parts;
   return async (request: Request, response: Response) => {
-    const { requestId, receivedAtMs, logFields } = requestScopeOf(response);
+    const scope = requestScopeOf(response);
+    const { requestId, logFields } = scope;
     const disconnected = abortOnDisconnect(response).signal;
     const caller = await identify(request, response, "search");
     const idempotencyKey = readIdempotencyKey(request);
-    const query = readQuery(await readJson(request));
+    const query = readQuery(await scope.receiveBody(readJson(request)));
 
-    const sent = { requestId, receivedAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
+    const { deadlineStartsAtMs } = scope;
+    const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
     const searchRequest = newSearchRequest(sent);
     const answer = await search.run(searchRequest);
 

@@ -1,6 +1,7 @@
 import type { Request, Response } from "express";
 import type { Brand } from "../../brand/brand.ts";
 import { CallerError } from "../../../shared/errors.ts";
+import { requestScopeOf } from "../../http/request-scope.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import { readForm } from "../../pages/read-form.ts";
 import { isCrossSiteNavigation, rejectCrossOrigin } from "../session/csrf.ts";
@@ -88,7 +89,7 @@ export class AccountHandlers {
     return async (request, response) => {
       rejectCrossOrigin(request, publicUrl);
       const signedIn = await requireSession(sessions, request, response);
-      const form = await readForm(request);
+      const form = await requestScopeOf(response).receiveBody(readForm(request));
       // The browser's session may have become another one since the page was opened, even one that an attacker planted.
       if (form.get("organization") !== signedIn.caller.organizationId)
         throw new CallerError("bad_request", { reason: "other_organization" });

@@ -77,7 +77,7 @@ async function lastSearch(): Promise<SearchRequest> {
     caller: { organizationId, tokenId: "tok_1", scopes: ["search"], suspended: false, plan },
     query: query(),
     disconnected: new AbortController().signal,
-    receivedAtMs: performance.now(),
+    deadlineStartsAtMs: performance.now(),
     timeoutMs: 120_000,
     idempotencyKey: "the last credit",
   });

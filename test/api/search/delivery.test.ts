@@ -20,7 +20,7 @@ function begin() {
   const delivery = new Delivery({ confirmations: { confirm, reverse }, places: new Places(), metrics: openMetrics() });
   const request = newSearchRequest({
     requestId: "req_1",
-    receivedAtMs: performance.now(),
+    deadlineStartsAtMs: performance.now(),
     timeoutMs: 30_000,
     caller: {
       organizationId: "org_1",

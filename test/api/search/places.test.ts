@@ -8,7 +8,7 @@ const plan = { code: "p", priceMils: 5, windowLimit: 9, windowSeconds: 9, concur
 const search = (requestId: string, given: { organizationId?: string; key?: string } = {}) =>
   newSearchRequest({
     requestId,
-    receivedAtMs: performance.now(),
+    deadlineStartsAtMs: performance.now(),
     timeoutMs: 30_000,
     caller: {
       organizationId: given.organizationId ?? "org_1",
