@@ -38,6 +38,7 @@ const problems: Record<FailureKind, string> = {
   // Searches end in these ways, health checks do not: they wait for no slot and cancel no call.
   busy: "has no free slot",
   outrun: "was cancelled",
+  out_of_time: "had too little time to answer",
   unneeded: "was cancelled",
   dropped: "was cancelled",
 };

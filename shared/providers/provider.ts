@@ -24,6 +24,7 @@ import type { Result } from "../results.ts";
  * |                   |       |                  | the provider's API. The query may have caused it.                         |
  * | `unreadable`      | no    | yes              | Not an answer to the request: not JSON, wrong shape, redirect, too large. |
  * | `timeout`         | no    | yes              | No complete answer in time.                                               |
+ * | `out_of_time`     | no    | not counted      | No complete answer, in less time than the provider usually needs.         |
  * | `busy`            | no    | not counted      | No bulkhead slot became free while there was time for a call.             |
  * | `outrun`          | no    | yes              | Cancelled: a hedge, started later, sent its first page earlier.           |
  * | `unneeded`        | no    | not counted      | Cancelled: it was the hedge, and the first attempt answered after all.    |
@@ -39,6 +40,7 @@ export const failureKinds = {
   request_refused: { retry: false, countsAgainstProvider: false, reason: "provider_refused" },
   unreadable: { retry: false, countsAgainstProvider: true, reason: "unreadable_answer" },
   timeout: { retry: false, countsAgainstProvider: true, reason: "timeout" },
+  out_of_time: { retry: false, countsAgainstProvider: null, reason: "timeout" },
   busy: { retry: false, countsAgainstProvider: null, reason: "timeout" },
   outrun: { retry: false, countsAgainstProvider: true, reason: "timeout" },
   unneeded: { retry: false, countsAgainstProvider: null, reason: "timeout" },

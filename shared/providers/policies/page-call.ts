@@ -1,4 +1,5 @@
 import type { PageAnswer, PageOutcome, Provider } from "../provider.ts";
+import type { AnswerTime } from "./answer-time.ts";
 import { type Attempt, cancellationFailure, minCallMs } from "./attempt.ts";
 import type { ProviderHttp } from "./http.ts";
 import { type ProviderCall, recordCall } from "./trace.ts";
@@ -15,18 +16,20 @@ type Ended = { outcome: PageOutcome; answer: PageAnswer | undefined };
 export async function callForPage(
   attempt: Attempt,
   pageNumber: number,
-  { provider, http }: { provider: Provider; http: ProviderHttp },
+  called: { provider: Provider; http: ProviderHttp; answerTime: AnswerTime },
 ): Promise<PageOutcome> {
   const startedAtMs = performance.now();
   const remainingMs = attempt.deadlineAtMs - startedAtMs;
   if (attempt.abandoned?.aborted) return { failure: "dropped", outOfTime: true };
   // The wait for a bulkhead slot may have used the time up.
   if (remainingMs < minCallMs) return { failure: "busy", outOfTime: true };
-  const { outcome, answer } = await send(attempt, pageNumber, { provider, http, remainingMs });
+  const { outcome, answer } = await send(attempt, pageNumber, { ...called, remainingMs });
+  const tookMs = performance.now() - startedAtMs;
+  if (!("failure" in outcome)) called.answerTime.answered(tookMs);
   const call: ProviderCall = {
-    provider: provider.name,
+    provider: called.provider.name,
     outcome: "failure" in outcome ? outcome.failure : "ok",
-    ms: Math.round(performance.now() - startedAtMs),
+    ms: Math.round(tookMs),
     costMicroUsd: outcome.costMicroUsd ?? 0,
   };
   recordCall(attempt.trace, call);
@@ -37,7 +40,12 @@ export async function callForPage(
 async function send(
   attempt: Attempt,
   pageNumber: number,
-  { provider, http, remainingMs }: { provider: Provider; http: ProviderHttp; remainingMs: number },
+  {
+    provider,
+    http,
+    answerTime,
+    remainingMs,
+  }: { provider: Provider; http: ProviderHttp; answerTime: AnswerTime; remainingMs: number },
 ): Promise<Ended> {
   const { signal } = attempt.cancellation;
   const timeoutMs = Math.min(provider.callTimeoutMs, remainingMs);
@@ -47,8 +55,10 @@ async function send(
     if (!("failure" in sent)) answer = sent;
     if (signal.aborted) return { outcome: cancellationFailure(attempt), answer };
     if (!("failure" in sent)) return { outcome: read(provider, sent), answer };
+    if (sent.failure !== "timeout") return { outcome: sent, answer };
     const outOfTime = remainingMs < provider.callTimeoutMs;
-    return { outcome: sent.failure === "timeout" ? { ...sent, outOfTime } : sent, answer };
+    const failure = outOfTime && answerTime.isMoreThan(remainingMs) ? "out_of_time" : "timeout";
+    return { outcome: { failure, outOfTime }, answer };
   } catch {
     // An adapter that throws met an answer that its author did not foresee. For the caller it is an unreadable answer.
     return { outcome: { failure: "unreadable" }, answer };

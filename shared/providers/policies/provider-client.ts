@@ -1,6 +1,7 @@
 import type { Log } from "../../log.ts";
 import type { Metrics } from "../../metrics.ts";
 import type { Failure, Page, PageOutcome, Provider } from "../provider.ts";
+import { AnswerTime } from "./answer-time.ts";
 import { type Attempt, noFurtherCall } from "./attempt.ts";
 import { Bulkhead } from "./bulkhead.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
@@ -20,6 +21,7 @@ export class ProviderClient {
   readonly #http: ProviderHttp;
   readonly #breaker: CircuitBreaker;
   readonly #bulkhead: Bulkhead;
+  readonly #answerTime = new AnswerTime();
   readonly #retryBudget = new RetryBudget();
   readonly #countUnreadableRows: (outcome: PageOutcome) => void;
 
@@ -65,7 +67,8 @@ export class ProviderClient {
       signal: noFurtherCall(attempt),
     };
     const fetchPage = async (pageNumber: number): Promise<PageOutcome> => {
-      const call = () => callForPage(attempt, pageNumber, { provider: this.provider, http: this.#http });
+      const called = { provider: this.provider, http: this.#http, answerTime: this.#answerTime };
+      const call = () => callForPage(attempt, pageNumber, called);
       const outcome = await withRetry(() => this.#bulkhead.run(call, limits), limits);
       this.#countUnreadableRows(outcome);
       return outcome;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { AnswerTime } from "../../../../shared/providers/policies/answer-time.ts";
 import { cancelAttempt } from "../../../../shared/providers/policies/attempt.ts";
 import type { ProviderHttp } from "../../../../shared/providers/policies/http.ts";
 import { callForPage } from "../../../../shared/providers/policies/page-call.ts";
@@ -21,7 +22,7 @@ function answering(sent: PageAnswer | Failure | (() => PageAnswer | Failure)) {
     },
     close: async () => undefined,
   };
-  return { http, timeouts };
+  return { http, timeouts, answerTime: new AnswerTime() };
 }
 
 test("a call is recorded in the trace with its provider, outcome, duration and cost", async () => {
@@ -72,8 +73,8 @@ test("a recorder gets each call with its raw answer, also one that the adapter c
 
 test("with less than 50 ms left no call is sent and none is recorded", async () => {
   const attempt = attemptFor({ remainingMs: 49 });
-  const { http, timeouts } = answering(answer);
-  expect(await callForPage(attempt, 1, { provider: reading(page()), http })).toEqual({
+  const { timeouts, ...called } = answering(answer);
+  expect(await callForPage(attempt, 1, { provider: reading(page()), ...called })).toEqual({
     failure: "busy",
     outOfTime: true,
   });
@@ -84,17 +85,33 @@ describe("the timeout of a call", () => {
   const timeout: Failure = { failure: "timeout" };
 
   test("is the provider's, and a timeout then is the provider's fault", async () => {
-    const { http, timeouts } = answering(timeout);
-    const outcome = await callForPage(attemptFor(), 1, { provider: reading(page()), http });
+    const { timeouts, ...called } = answering(timeout);
+    const outcome = await callForPage(attemptFor(), 1, { provider: reading(page()), ...called });
     expect(outcome).toEqual({ failure: "timeout", outOfTime: false });
     expect(timeouts).toEqual([callTimeoutMs]);
   });
 
   test("is the time that is left if that is less, and a timeout then is for lack of time", async () => {
-    const { http, timeouts } = answering(timeout);
-    const outcome = await callForPage(attemptFor({ remainingMs: 5_000 }), 1, { provider: reading(page()), http });
+    const { timeouts, ...called } = answering(timeout);
+    const outcome = await callForPage(attemptFor({ remainingMs: 5_000 }), 1, { provider: reading(page()), ...called });
     expect(outcome).toEqual({ failure: "timeout", outOfTime: true });
     expect(timeouts[0]).toBeLessThanOrEqual(5_000);
+  });
+});
+
+describe("a call that times out with less time than its provider may take", () => {
+  const timedOut = (answeredInMs: number) => {
+    const { answerTime, ...called } = answering({ failure: "timeout" });
+    answerTime.answered(answeredInMs);
+    return callForPage(attemptFor({ remainingMs: 5_000 }), 1, { provider: reading(page()), ...called, answerTime });
+  };
+
+  test("says nothing about the provider if the provider usually needs more than half of that time", async () => {
+    expect(await timedOut(2_600)).toEqual({ failure: "out_of_time", outOfTime: true });
+  });
+
+  test("is the provider's fault if it usually answers in less", async () => {
+    expect(await timedOut(2_400)).toEqual({ failure: "timeout", outOfTime: true });
   });
 });
 
