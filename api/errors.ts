@@ -22,11 +22,10 @@ export function engineTimeout(timeoutMs: number): CallerError {
 }
 
 const concurrencyRetryAfterMs = 1_000;
-/** As in abandoned.lua. */
-const abandonedWindowSeconds = 3_600;
+const unpaidCallsSeconds = 3_600;
 
 interface RateLimitDetails extends ErrorDetails {
-  reason: "window" | "concurrency" | "abandoned" | "unread" | "refused";
+  reason: "window" | "concurrency" | "unpaid_calls" | "unread" | "refused";
   retryAfterMs: number;
   limit: number;
   windowSeconds?: number;
@@ -43,18 +42,18 @@ export class RateLimited extends CallerError {
     this.window = window;
   }
 
-  /** @param retryAfterMs until the limit `abandoned` allows a search again. */
+  /** @param retryAfterMs until the limit `unpaid_calls` allows a search again. */
   static byPlan(
-    reason: "window" | "concurrency" | "abandoned",
+    reason: "window" | "concurrency" | "unpaid_calls",
     plan: Plan,
     window: RateWindow,
     retryAfterMs = 0,
   ): RateLimited {
-    const { windowLimit, windowSeconds, concurrency } = plan;
+    const { windowLimit, windowSeconds, concurrency, unpaidCalls } = plan;
     const details: RateLimitDetails = {
       window: { reason, retryAfterMs: window.leftMs, limit: windowLimit, windowSeconds },
       concurrency: { reason, retryAfterMs: concurrencyRetryAfterMs, limit: concurrency },
-      abandoned: { reason, retryAfterMs, limit: concurrency, windowSeconds: abandonedWindowSeconds },
+      unpaid_calls: { reason, retryAfterMs, limit: unpaidCalls, windowSeconds: unpaidCallsSeconds },
     }[reason];
     return new RateLimited(details, plan, window);
   }

@@ -97,7 +97,7 @@ async function openParts(
   const replyInbox = openReplyInbox(context);
   const unknownAdmissions = new UnknownAdmissions({ redis, refunds, log });
   const unsent = new UnsentAnswers(metrics);
-  const hangUps = new HangUps({ queue, redis, refunds, metrics, log });
+  const hangUps = new HangUps({ queue, redis, refunds, log });
   const search = new Search({ admission, queue, replyInbox, places, refunds, unknownAdmissions, hangUps, log });
   const delivery = new Delivery({ confirmations, places, metrics });
   shutdown.register("refunds and deliveries", async () => {

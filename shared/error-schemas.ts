@@ -172,21 +172,21 @@ export const errorDefinitions = {
     "rate_limited",
     z
       .strictObject({
-        reason: z.enum(["window", "concurrency", "abandoned", "unread", "refused"]).meta({
+        reason: z.enum(["window", "concurrency", "unpaid_calls", "unread", "refused"]).meta({
           description:
-            "`window`: the rate window is full. `concurrency`: too many searches in flight. `abandoned`: in the last hour " +
-            "too many searches without an Idempotency-Key were hung up or cancelled while they ran. `unread`: too many bytes " +
-            "of earlier answers are not read yet. `refused`: too many requests were refused, replayed or called no tool.",
+            "`window`: the rate window is full. `concurrency`: too many searches in flight. `unpaid_calls`: in the last hour " +
+            "too many provider calls were left unpaid by searches that were hung up, cancelled or whose answers were not " +
+            "taken. `unread`: too many bytes of earlier answers are not read yet. `refused`: too many requests were refused, replayed or called no tool.",
         }),
         retryAfterMs: milliseconds("When to retry"),
         limit: z.int().min(0).meta({
-          description: "The limit: requests per window, searches in flight, abandoned searches per window, or bytes.",
+          description: "The limit: requests per window, searches in flight, unpaid provider calls an hour, or bytes.",
         }),
         windowSeconds: z
           .int()
           .min(1)
           .exactOptional()
-          .meta({ description: "The length of the window, in seconds; for `window`, `abandoned` and `refused`." }),
+          .meta({ description: "The length of the window, in seconds; for `window`, `unpaid_calls` and `refused`." }),
       })
       .meta({ description: "Which limit was reached, and when to retry." }),
   ),

@@ -17,7 +17,7 @@ const admissionOutcomes = [
   "closed",
   "limited",
   "crowded",
-  "abandoned",
+  "unpaid_calls",
   "unknown",
 ];
 const topupOutcomes = [
@@ -94,10 +94,6 @@ function ofRequests({ counter, gauge, histogram }: Declare) {
       ["reason"],
     ),
     admissions: counter("admissions_total", "Searches that reached admission, by its outcome.", ["outcome"]),
-    abandonedSearches: counter(
-      "abandoned_searches_total",
-      "Searches without an Idempotency-Key whose callers hung up after a worker had taken them.",
-    ),
     deliveries: counter("deliveries_total", "Answers, by whether a whole copy was handed to the caller's socket.", [
       "outcome",
     ]),
@@ -122,6 +118,10 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
       "reason",
     ]),
     chargedMils: counter("charged_mils_total", "Mils that this process charged for answered searches."),
+    unpaidCalls: counter(
+      "unpaid_provider_calls_total",
+      "Provider calls that count against the budgets of their organizations, because their callers left them unpaid.",
+    ),
     settlementRetries: counter(
       "settlement_retries_total",
       "Settlement batches that failed in Postgres and were retried or split.",

@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { Redis } from "ioredis";
 import { InFlightEntries } from "../shared/concurrency/in-flight-entries.ts";
 import type { Context } from "../shared/context.ts";
-import { isCountedAbandoned } from "../shared/credits/abandoned-searches.ts";
+import { isLeft } from "../shared/credits/unpaid-calls.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { subscribeToAbandoned } from "../shared/queue/abandoned-searches.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
@@ -37,7 +37,7 @@ export class AbandonedSearches {
     const controller = this.#running.get(requestId) ?? new AbortController();
     this.#running.set(requestId, controller);
     if (this.#messages.has(requestId)) controller.abort();
-    else if (isRepeated && (await isCountedAbandoned(this.#redis, organizationId, requestId).catch(() => false)))
+    else if (isRepeated && (await isLeft(this.#redis, organizationId, requestId).catch(() => false)))
       this.abandon(requestId);
     return controller.signal;
   }

@@ -3,6 +3,7 @@ import { limitBehind, limitDetails, spentIn } from "../shared/credits/limits.ts"
 import { type Decision, type SettlementRequest, isCharged } from "../shared/credits/ledger.ts";
 import { compressAnswer } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
+import type { PayableCalls, SearchCalls } from "../shared/credits/unpaid-calls.ts";
 import { isTransient } from "../shared/database/transient-errors.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import type { SearchOutcome, SearchTrace } from "../shared/queue/replies.ts";
@@ -36,7 +37,7 @@ export const notSearched = { provider: "none", calls: [], costMicroUsd: 0 };
 
 export async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated: boolean): Promise<void> {
   const { clock, settlement } = context;
-  const { ending, trace, isAbandoned } = await search(context, job, isRepeated);
+  const { ending, trace, payable, isAbandoned } = await search(context, job, isRepeated);
   const body = job.key && ending.ok ? await compressAnswer(ending.body) : undefined;
   const line = { requestId: job.requestId, outcome: outcomeOf(ending, isAbandoned), ...trace };
   try {
@@ -44,8 +45,10 @@ export async function runSearchJob(context: RunningSearches, job: SearchJob, isR
       request: isAbandoned ? abandonment(job) : settlementRequest(job, ending, body),
       retryForMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs,
       toOutcome: (decision) => conclude(context, job, ending, decision),
-      reply: { inbox: job.inbox, trace },
+      // Under a key a charge is never reversed.
+      reply: { inbox: job.inbox, trace, payable: job.key ? undefined : payable },
       ifCharged: "end_hold",
+      calls: payable && withBudget(job, payable),
     });
     context.log.info({ ...line, decided: settled.kind, chargedMils: settled.chargedMils }, "search");
   } catch (error) {
@@ -70,6 +73,15 @@ export function logSearch({ searchLog }: Pick<RunningSearches, "searchLog">, job
 type Ending = { ok: true; body: Buffer } | (Failed & { reason: Failed["code"] | "deadline_passed" });
 type Failed = Pick<Extract<EngineAnswer, { ok: false }>, "ok" | "code" | "details">;
 
+/** Undefined where the calls have no budget. */
+function withBudget(
+  { tokenId, key, unpaidCallsPerHour: callsPerHour, hadLittleTime = false }: SearchJob,
+  payable: PayableCalls,
+): SearchCalls | undefined {
+  if (tokenId === undefined || callsPerHour === undefined) return undefined;
+  return { ...payable, tokenId, callsPerHour, isKeyed: key !== undefined, hadLittleTime };
+}
+
 const outcomeOf = (ending: Ending, isAbandoned: boolean) =>
   isAbandoned ? "abandoned" : ending.ok ? "answered" : ending.code;
 
@@ -77,7 +89,7 @@ async function search(
   context: RunningSearches,
   job: SearchJob,
   isRepeated: boolean,
-): Promise<{ ending: Ending; trace: SearchTrace; isAbandoned: boolean }> {
+): Promise<{ ending: Ending; trace: SearchTrace; payable: PayableCalls | undefined; isAbandoned: boolean }> {
   const { clock, metrics, abandonedSearches } = context;
   const startedAtMs = clock.nowMs();
   const queueMs = Math.max(0, startedAtMs - job.enqueuedAtMs);
@@ -94,7 +106,7 @@ async function search(
   const times = { queueMs: round(queueMs), runMs: round(runMs) };
   const trace: SearchTrace = { worker: context.workerId, ...answer.trace, from: answer.from, ...times };
   countCalls(context, trace);
-  return { ending: endingOf(job, answer), trace, isAbandoned: abandoned.aborted };
+  return { ending: endingOf(job, answer), trace, payable: answer.payable, isAbandoned: abandoned.aborted };
 }
 
 function endingOf(job: SearchJob, answer: EngineAnswer): Ending {

@@ -211,10 +211,10 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
       limit: 600,
       windowSeconds: 60,
     }),
-    abandoned: failed("rate_limited", "Too many searches were hung up while they ran", {
-      reason: "abandoned",
-      retryAfterMs: 1_260_000,
-      limit: 5,
+    unpaidCalls: failed("rate_limited", "Too many provider calls were left unpaid", {
+      reason: "unpaid_calls",
+      retryAfterMs: 72_000,
+      limit: 50,
       windowSeconds: 3_600,
     }),
   },

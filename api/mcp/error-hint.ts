@@ -32,8 +32,8 @@ export function errorHint(error: CallerError, topupUrl: string): string {
         return `Do not retry before ${String(details.renewsAt)}. Tell the user that a spending limit was reached, which its payer can raise.`;
       return `Tell the user to top up at ${topupUrl}. Held mils are charged or released when the searches in flight end.`;
     case "rate_limited":
-      if (details.reason === "abandoned")
-        return "Do not retry now. Tell the user that too many searches were cancelled or hung up in the last hour.";
+      if (details.reason === "unpaid_calls")
+        return `Do not retry before ${retryAfterSeconds(error)} s have passed. Tell the user that too many searches were cancelled or hung up in the last hour.`;
       if (details.reason === "concurrency")
         return `Wait until one of the ${String(details.limit)} searches in flight ends, then retry.`;
       if (details.reason === "unread") return "Read the answers to earlier calls, then retry.";

@@ -82,7 +82,7 @@ export function runPlayground(
       const searches = await sessionSearches.read(asked, { requestId: answer.requestId, query });
       // Written before the delivery begins: from then on, whatever is sent counts as the answer.
       const shown = view(caller, { ...page, outcome: answerView(answer.body, { query, idempotencyKey }), searches });
-      response.once("finish", delivery.begin(searchRequest, response));
+      response.once("finish", delivery.begin(searchRequest, response, answer.payable));
       response.setHeader("X-Request-Id", answer.requestId);
       unsent.of(caller.organizationId, response)(answer.body.length);
       account.send(asked, 200, shown);

@@ -32,7 +32,7 @@ import type { Shedding } from "./shedding.ts";
  *                have lost the record of a key that has paid meanwhile, and try again if it did; otherwise 402
  *   over         a limit of the organization or the token would be exceeded; ask Postgres as for `short`; otherwise 402
  *   closed       shedding refuses new searches: 503 (only replays and waiting repeats pass)
- *   key_reused   400      limited, crowded, abandoned   429
+ *   key_reused   400      limited, crowded, unpaid_calls   429
  *
  * Without a key, Postgres is read for `cold`, `short` and `over` only.
  */
@@ -40,7 +40,11 @@ import type { Shedding } from "./shedding.ts";
 // Before Postgres is asked for an answer that it did not have although Redis said so.
 const lookAgainAfterMs = 10;
 
-export type Held = Extract<Admission, { outcome: "held" }> & { priceMils: number };
+export type Held = Extract<Admission, { outcome: "held" }> & {
+  priceMils: number;
+  /** Whether it waited for the first request under its key until most of its time had passed. */
+  hadLittleTime: boolean;
+};
 export type Replayed = Extract<Admission, { outcome: "replayed" }>;
 /** What Postgres has under the key of a search: that it has paid, and the answer unless an earlier version was paid. */
 type Paid = { answer: StoredAnswer | undefined };
@@ -95,6 +99,7 @@ export class AdmissionControl {
     const { caller, query, deadline } = request;
     const spentVersion = this.#credit.spentVersion(caller.organizationId);
     let paid = await this.#findPaid(request);
+    let hasWaited = false;
     for (;;) {
       const priceMils = paid ? 0 : searchPriceMils(caller.plan, query);
       const refusal = this.#parts.shedding.refusal(deadline.remainingMs());
@@ -103,7 +108,11 @@ export class AdmissionControl {
       switch (admission.outcome) {
         case "held":
           this.#parts.shedding.countAdmitted();
-          return { ...admission, priceMils };
+          return {
+            ...admission,
+            priceMils,
+            hadLittleTime: hasWaited && deadline.remainingMs() < deadline.timeoutMs / 2,
+          };
         case "replayed":
           return admission;
         case "closed":
@@ -114,8 +123,8 @@ export class AdmissionControl {
           throw RateLimited.byPlan("window", caller.plan, admission.window);
         case "crowded":
           throw RateLimited.byPlan("concurrency", caller.plan, admission.window);
-        case "abandoned":
-          throw RateLimited.byPlan("abandoned", caller.plan, admission.window, admission.retryAfterMs);
+        case "unpaid_calls":
+          throw RateLimited.byPlan("unpaid_calls", caller.plan, admission.window, admission.retryAfterMs);
         case "cold":
           await deadline.limit(this.#credit.copy(caller));
           break;
@@ -134,6 +143,7 @@ export class AdmissionControl {
           const answer = await this.#awaitFirst(request);
           if (answer) return { ...admission, outcome: "replayed", ...answer };
           paid = await this.#findPaid(request);
+          hasWaited = true;
         }
       }
     }

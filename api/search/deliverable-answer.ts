@@ -1,4 +1,5 @@
 import type { RateWindow } from "../../shared/credits/admit.ts";
+import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
 import type { SearchTrace } from "../../shared/queue/replies.ts";
 import type { LogFields } from "../http/request-scope.ts";
 
@@ -13,6 +14,8 @@ export interface DeliverableAnswer {
   /** Mils charged by this very request; 0 for a replay, or if the key had paid before. */
   chargedMils: number;
   trace: SearchTrace | undefined;
+  /** The provider calls that count as unpaid if the caller does not take the answer. */
+  payable?: PayableCalls | undefined;
 }
 
 export function answerLogFields({ requestId, replayed, chargedMils, trace }: DeliverableAnswer): LogFields {

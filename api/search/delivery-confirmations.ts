@@ -5,10 +5,12 @@ import { settleHolds } from "../../shared/credits/holds.ts";
 import type { ReversalReason } from "../../shared/credits/deliveries.ts";
 import { confirmDelivered } from "../../shared/credits/deliveries.ts";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
+import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
+import type { SearchRequest } from "./search-request.ts";
 
 const batchSizeMax = 1_000;
 // No caller waits for a confirmation, so the pause makes fewer and larger statements. The reconciler reverses the charges
@@ -16,10 +18,7 @@ const batchSizeMax = 1_000;
 const batchPauseMs = 50;
 const retryPauseMs = 100;
 
-interface Charge {
-  organizationId: string;
-  requestId: string;
-}
+type Charged = Pick<SearchRequest, "requestId" | "caller">;
 
 interface Parts {
   database: Database;
@@ -54,10 +53,11 @@ export class DeliveryConfirmations {
 
   /**
    * The answer of a search without a key was not delivered. Runs in the background; {@link idle} waits for it.
+   * @param unpaid the provider calls that count against the budget of the caller, who did not take the answer.
    * @returns resolves once it was reversed and counted, or given up. Never rejects.
    */
-  reverse(charge: Charge, reason: ReversalReason): Promise<void> {
-    const reversal = this.#persist(protocolTimes.reversalRetryMs, () => this.#giveBack(charge, reason));
+  reverse(charged: Charged, reason: ReversalReason, unpaid?: PayableCalls): Promise<void> {
+    const reversal = this.#persist(protocolTimes.reversalRetryMs, () => this.#giveBack(charged, reason, unpaid));
     this.#reversals.add(reversal);
     return reversal.finally(() => this.#reversals.delete(reversal));
   }
@@ -67,16 +67,21 @@ export class DeliveryConfirmations {
     await Promise.all(this.#reversals);
   }
 
-  async #giveBack(charge: Charge, reason: ReversalReason): Promise<void> {
+  async #giveBack(
+    { requestId, caller }: Charged,
+    reason: ReversalReason,
+    unpaid: PayableCalls | undefined,
+  ): Promise<void> {
     const { database, redis, metrics } = this.#parts;
-    const [reversal] = await reverseCharges(database, [charge], reason);
+    const { organizationId, tokenId, plan } = caller;
+    const [reversal] = await reverseCharges(database, [{ organizationId, requestId }], reason);
     if (!reversal) return;
     metrics.reversals.inc({ reason }, reversal.requestIds.length);
     metrics.reversedMils.inc({ reason }, reversal.mils);
     // If Redis misses this, the organization's next settlement or the reconciler stores the balance.
-    const abandoned = reason === "caller_gone" ? ("ended" as const) : undefined;
-    await settleHolds(redis, charge.organizationId, reversal.balance, [{ requestId: charge.requestId, abandoned }]);
-    if (abandoned) metrics.abandonedSearches.inc();
+    const budget = { tokenId, callsPerHour: plan.unpaidCalls, isKeyed: false };
+    const calls = unpaid && { kind: "unpaid" as const, ...unpaid, ...budget };
+    metrics.unpaidCalls.inc(await settleHolds(redis, organizationId, reversal.balance, [{ requestId, calls }]));
   }
 
   /** Retries a step until it succeeds or `retryForMs` has passed. Never rejects. */

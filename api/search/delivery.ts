@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Metrics } from "../../shared/metrics.ts";
+import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { CallerDisconnected } from "../errors.ts";
 import type { DeliveryConfirmations } from "./delivery-confirmations.ts";
@@ -39,14 +40,15 @@ export class Delivery {
   /**
    * Begins the delivery of a request's answer, which the caller of this function writes to the response next. From here on
    * only the connection decides about the charge: a cancellation changes nothing any more.
+   * @param payable the provider calls that the caller leaves unpaid if it does not take the answer.
    * @returns what to call once a whole copy of the answer was handed to the socket. It confirms the charge, which is
    * reversed if the response closes before.
    * @throws {CallerError} `engine_timeout` if it is too late, {@link CallerDisconnected}: the answer must not be written.
    */
-  begin(request: SearchRequest, response: ServerResponse): () => void {
+  begin(request: SearchRequest, response: ServerResponse, payable: PayableCalls | undefined): () => void {
     const { deadline, disconnected } = request;
     if (response.closed || response.destroyed || disconnected.aborted) {
-      this.#fail(request, "caller_gone");
+      this.#fail(request, "caller_gone", payable);
       throw new CallerDisconnected();
     }
     if (deadline.remainingMs() < -protocolTimes.deliveryFenceMs) {
@@ -61,7 +63,7 @@ export class Delivery {
       if (!isDecided) record();
       isDecided = true;
     };
-    response.once("close", () => decide(() => this.#fail(request, "caller_gone")));
+    response.once("close", () => decide(() => this.#fail(request, "caller_gone", payable)));
     return () => decide(() => this.#confirm(request));
   }
 
@@ -72,13 +74,12 @@ export class Delivery {
     if (!key) this.#confirmations.confirm(requestId);
   }
 
-  #fail(request: SearchRequest, outcome: "caller_gone" | "too_late"): void {
-    const { requestId, caller, key } = request;
+  #fail(request: SearchRequest, outcome: "caller_gone" | "too_late", unpaid?: PayableCalls): void {
     this.#metrics.deliveries.inc({ outcome });
-    if (key) return;
+    if (request.key) return;
     const reason = outcome === "too_late" ? "engine_timeout" : "caller_gone";
-    // The place stays taken until the search counts as abandoned.
-    const reversal = this.#confirmations.reverse({ organizationId: caller.organizationId, requestId }, reason);
+    // The place stays taken until the calls are counted.
+    const reversal = this.#confirmations.reverse(request, reason, unpaid);
     void reversal.then(() => this.#places.leave(request));
   }
 }

@@ -1,10 +1,13 @@
 import type { Decision, RefundReason } from "../../shared/credits/ledger.ts";
 import type { Settlement } from "../../shared/credits/settlement.ts";
+import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
 import type { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import type { SearchLog } from "../../shared/search-log/search-log.ts";
 import type { DeliveryConfirmations } from "./delivery-confirmations.ts";
+import type { Reply } from "./reply-inbox.ts";
 import type { SearchRequest } from "./search-request.ts";
 
 /** The undo of a hold: Postgres gets the deciding entry, then Redis drops the hold. The worker may have charged before. */
@@ -67,14 +70,24 @@ export class Refunds {
 
   /** Refunds a search whose caller has its error already. The sweeper does it if this fails. */
   refundInBackground(request: SearchRequest, reason: RefundReason, error: CallerError): void {
-    this.reverseIfCharged(request, this.refund(request, reason, error), "engine_timeout");
+    void this.reverseIfCharged(request, this.refund(request, reason, error), "engine_timeout");
   }
 
-  /** Reverses the charge if a refund under way turns out to meet one: the answer can no longer be delivered. */
-  reverseIfCharged(request: SearchRequest, refund: Promise<Decision>, reason: "caller_gone" | "engine_timeout"): void {
-    void refund
-      .then((decision) => {
-        if (decision.kind === "charge") this.reverse(request, reason);
+  /**
+   * Never rejects. Reverses the charge if a refund under way turns out to meet one: the answer can no longer be delivered. `reply` has the
+   * provider calls that the caller leaves unpaid then.
+   */
+  reverseIfCharged(
+    request: SearchRequest,
+    refund: Promise<Decision>,
+    reason: "caller_gone" | "engine_timeout",
+    reply?: Promise<Reply>,
+  ): Promise<void> {
+    return refund
+      .then(async (decision) => {
+        if (decision.kind !== "charge") return;
+        const late = reply && (await withTimeout(protocolTimes.lateAnswerMs, reply).catch(() => undefined));
+        this.reverse(request, reason, late?.payable);
       })
       .catch((cause: unknown) => {
         this.#log.warn({ err: cause, requestId: request.requestId }, "refund failed, left to the sweeper");
@@ -82,7 +95,7 @@ export class Refunds {
   }
 
   /** Reverses the charge of a search without a key. Under a key the charge stands: a repeat gets the answer. */
-  reverse({ requestId, caller, key }: SearchRequest, reason: "caller_gone" | "engine_timeout"): void {
-    if (!key) void this.#confirmations.reverse({ organizationId: caller.organizationId, requestId }, reason);
+  reverse(request: SearchRequest, reason: "caller_gone" | "engine_timeout", unpaid?: PayableCalls): void {
+    if (!request.key) void this.#confirmations.reverse(request, reason, unpaid);
   }
 }

@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import { newId } from "../../shared/ids.ts";
@@ -16,6 +17,7 @@ const trimEveryMs = 1_000;
 export interface Reply {
   outcome: SearchOutcome;
   trace: SearchTrace;
+  payable?: PayableCalls | undefined;
 }
 
 /** The Redis stream to which workers append the replies for this API process, and the requests that wait for them. */
@@ -72,8 +74,8 @@ export class ReplyInbox {
 
   #dispatch(fields: readonly Buffer[]): void {
     try {
-      const { requestId, outcome, trace } = readReply(fields);
-      this.#waiting.get(requestId)?.({ outcome, trace });
+      const { requestId, ...reply } = readReply(fields);
+      this.#waiting.get(requestId)?.(reply);
     } catch (error) {
       this.#warn(error);
     }

@@ -84,7 +84,7 @@ export class Search {
   async #enqueue(request: SearchRequest, held: Held): Promise<void> {
     const { queue, replyInbox, refunds, log } = this.#parts;
     const { requestId, caller, query, key, deadline } = request;
-    const { priceMils, remainingMils, deadlineAtMs } = held;
+    const { priceMils, remainingMils, deadlineAtMs, hadLittleTime } = held;
     try {
       const enqueued = queue.enqueue({
         requestId,
@@ -98,7 +98,9 @@ export class Search {
         enqueuedAtMs: deadlineAtMs - deadline.remainingMs(),
         timeoutMs: deadline.timeoutMs,
         inbox: replyInbox.key,
+        unpaidCallsPerHour: caller.plan.unpaidCalls,
         ...(key && { key }),
+        ...(hadLittleTime && { hadLittleTime }),
       });
       await deadline.limit(enqueued);
     } catch (error) {
@@ -114,7 +116,8 @@ export class Search {
     const first = await waitFor(reply, { timeoutMs: deadline.remainingMs(), signal });
     if (first.ended === "done") return first.value;
     if (first.ended === "timed_out") return this.#endLate(request, reply);
-    if (!key) this.#parts.hangUps.giveUp(request);
+    // Until then the reply is read: if the search was charged already, it says which calls stay unpaid.
+    if (!key) await this.#parts.hangUps.giveUp(request, reply);
     throw new CallerDisconnected();
   }
 
@@ -128,7 +131,7 @@ export class Search {
     const worker = withTimeout(protocolTimes.undoTimeoutMs, queue.workerOf(request.requestId)).catch(() => undefined);
     const refund = refunds.refund(request, "engine_timeout", error);
     const decision = await withTimeout(protocolTimes.undoTimeoutMs, refund).catch(() => undefined);
-    if (!decision) refunds.reverseIfCharged(request, refund, "engine_timeout");
+    if (!decision) void refunds.reverseIfCharged(request, refund, "engine_timeout");
     if (decision?.kind === "charge" || decision?.reason === "already_paid") {
       const late = await withTimeout(protocolTimes.lateAnswerMs, reply).catch(() => undefined);
       if (late) return late;
@@ -137,13 +140,13 @@ export class Search {
     throw new SearchFailed(error.code, error.details, { worker: await worker });
   }
 
-  #finish(request: SearchRequest, { window }: Held, { outcome, trace }: Reply): DeliverableAnswer {
+  #finish(request: SearchRequest, { window }: Held, { outcome, trace, payable }: Reply): DeliverableAnswer {
     if (outcome.kind === "failure") {
       // An earlier run charged, but its answer was lost on the way to this process.
       if (outcome.charged) this.#parts.refunds.reverse(request, "engine_timeout");
       throw new SearchFailed(outcome.code, outcome.details, trace);
     }
     const { body, requestId, chargedMils } = outcome;
-    return { requestId, body, replayed: requestId !== request.requestId, window, chargedMils, trace };
+    return { requestId, body, replayed: requestId !== request.requestId, window, chargedMils, trace, payable };
   }
 }

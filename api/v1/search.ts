@@ -38,7 +38,7 @@ export function handleSearch(parts: SearchHandlerParts) {
 
     Object.assign(logFields, answerLogFields(answer));
     // The response finishes once all of it was handed to the socket.
-    response.once("finish", delivery.begin(searchRequest, response));
+    response.once("finish", delivery.begin(searchRequest, response, answer.payable));
     response.setHeader("X-Request-Id", answer.requestId);
     if (answer.replayed) response.setHeader("Idempotency-Replayed", "true");
     setRateLimitHeaders(response, caller.plan, answer.window);

@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import { type Actor, recordAudit } from "../audit/audit.ts";
 import { inTransaction, type Querying } from "../database/transaction.ts";
+import { listPlans } from "../credits/plans.ts";
+import { readUnpaidCalls } from "../credits/unpaid-calls.ts";
 import { newId } from "../ids.ts";
 import {
   createOrganization,
@@ -82,8 +84,12 @@ async function createWithToken(
   return { orgId: organizationId, tokenId, token, plan: plan.code, creditBalanceMils: mils, balance };
 }
 
-async function show({ database }: CommandContext, organizationId: string) {
-  return (await showOrganization(database, organizationId)) ?? refuseUnknown(organizationId);
+/** With the unpaid provider calls that count now; null if Redis does not answer. */
+async function show({ database, redis }: CommandContext, organizationId: string) {
+  const shown = (await showOrganization(database, organizationId)) ?? refuseUnknown(organizationId);
+  const plan = (await listPlans(database)).find(({ code }) => code === shown.plan);
+  const unpaid = plan && readUnpaidCalls(redis, { organizationId, plan }).catch(() => null);
+  return { ...shown, unpaidCalls: await unpaid, unpaidCallsMax: plan?.unpaidCalls };
 }
 
 /** The entry in the audit trail has no name: it stays when the organization is erased. */

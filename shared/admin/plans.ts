@@ -1,6 +1,14 @@
 import { type Command, Option } from "commander";
 import { recordAudit } from "../audit/audit.ts";
-import { listPlans, lockPlan, type Operation, operations, type Plan, setPlan } from "../credits/plans.ts";
+import {
+  listPlans,
+  lockPlan,
+  type Operation,
+  operations,
+  type Plan,
+  setPlan,
+  unpaidCallsMax,
+} from "../credits/plans.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { depthMax, organicPerPage, pagesOf } from "../query/depth.ts";
 import { assignPlan } from "../organizations/organizations.ts";
@@ -24,6 +32,7 @@ interface PlanOptions {
   limit?: number;
   window?: number;
   concurrency?: number;
+  unpaidCalls?: number;
   operations?: Operation[];
 }
 
@@ -50,6 +59,11 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
     .option("--limit <n>", "requests per window", parseWholeNumber(1, int4Max))
     .option("--window <seconds>", "length of the window", parseWholeNumber(1, 86_400))
     .option("--concurrency <n>", "searches in flight at a time", parseWholeNumber(1, int4Max))
+    .option(
+      "--unpaid-calls <n>",
+      "provider calls that callers may leave unpaid in an hour; a new plan has those of as many searches of the largest depth as may be in flight",
+      parseWholeNumber(1, unpaidCallsMax),
+    )
     .option(
       "--operations <list>",
       `comma list of ${operations.join(" and ")}; a new plan has both`,
@@ -105,6 +119,7 @@ function termsOf(code: string, options: PlanOptions, before: Plan | undefined) {
     windowLimit: limit,
     windowSeconds: window,
     concurrency,
+    unpaidCalls: options.unpaidCalls ?? before?.unpaidCalls,
     operations: options.operations ?? before?.operations ?? [...operations],
   };
 }

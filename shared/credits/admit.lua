@@ -1,7 +1,7 @@
 -- Admits one search, or returns why not. A refusal takes nothing from the rate window and leaves no hold.
 -- KEYS: balance (its mils, version and what was spent), holds (request id -> "mils:deadline:key hash", and their sum under "held"), window,
 --   record (the first request under an Idempotency-Key), index of all organizations' open holds (see overdue.lua),
---   searches abandoned lately, limited tokens (token -> what it spent, "held:" token -> mils, request id -> "mils:token").
+--   levels of unpaid provider calls of the organization and of the token, limited tokens (token -> what it spent, "held:" token -> mils, request id -> "mils:token").
 -- ARGV: 1 request id, 2 price in mils, 3 searches in flight at most, 4 window limit, 5 window ms, 6 ms until the
 --   deadline, 7 query fingerprint ('' without an Idempotency-Key), 8 ms that a record lives, 9 '1' to place no
 --   hold, 10 hash of the Idempotency-Key, so that a hold names the record it owns, 11 '1' if Postgres has the answer, 12 '1' if
@@ -12,9 +12,9 @@
 --   waiting: the id of the request that still runs              short: available, held, version of the balance
 --   remembered: the answer is in Postgres                       answered: by now; look for the answer in Postgres
 --   over: organization or token, day or month, spent, held, version of the balance
---   key_reused, cold, closed, limited, crowded: nothing more    abandoned: ms until a search without a key is admitted again
+--   key_reused, cold, closed, limited, crowded: nothing more    unpaid_calls: ms until a search is admitted again
 --   replayed: the first request's id and the bytes of its answer, which an earlier version kept in the record
-local balance, holds, window, record, index, abandoned, tokens = unpack(KEYS)
+local balance, holds, window, record, index, organizationLevel, tokenLevel, tokens = unpack(KEYS)
 local id, price, fingerprint = ARGV[1], tonumber(ARGV[2]), ARGV[7]
 local limit, windowMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 local used, leftMs = readWindow(window, windowMs)
@@ -54,9 +54,8 @@ if price > 0 and token and token ~= '' then
 end
 -- One field of the hash is the sum; all others are holds.
 if ARGV[12] == '1' or redis.call('HLEN', holds) > tonumber(ARGV[3]) then return {'crowded', used, leftMs} end
--- Under a key a search runs on when its caller hangs up, and is paid.
-local abandonedMs = fingerprint == '' and abandonedLeftMs(abandoned, tonumber(ARGV[3]), nowMs) or 0
-if abandonedMs > 0 then return {'abandoned', used, leftMs, abandonedMs} end
+local unpaidMs = unpaidLeftMs(organizationLevel, tokenLevel)
+if unpaidMs > 0 then return {'unpaid_calls', used, leftMs, unpaidMs} end
 if used >= limit then return {'limited', used, leftMs} end
 
 local deadline = nowMs + tonumber(ARGV[6])

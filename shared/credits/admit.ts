@@ -6,6 +6,7 @@ import type { IdempotencyKey } from "./idempotency-key.ts";
 import type { Plan } from "./plans.ts";
 import type { LimitName, PayerLimits } from "./limits.ts";
 import { holdIndexKey, keysOf } from "./redis-keys.ts";
+import { unpaidLevels } from "./unpaid-calls.ts";
 
 /** Admission in Redis: the step that places a hold, or finds why not. */
 
@@ -14,7 +15,7 @@ export const admitScript = new Script(
   "admit",
   here("window.lua"),
   here("deadline-entry.lua"),
-  here("abandoned.lua"),
+  here("unpaid-calls.lua"),
   here("limits.lua"),
   here("admit.lua"),
 );
@@ -43,7 +44,7 @@ const admissionReply = z.union([
     count,
     count,
   ]),
-  z.tuple([z.literal("abandoned"), ...window, count]),
+  z.tuple([z.literal("unpaid_calls"), ...window, count]),
   z.tuple([z.enum([...otherOutcomes]), ...window]),
 ]);
 
@@ -51,7 +52,7 @@ export type Admission = { window: RateWindow } & (
   | { outcome: "held"; deadlineAtMs: number; remainingMils: number }
   | { outcome: "replayed"; requestId: string; body: Buffer }
   | { outcome: "waiting"; requestId: string }
-  | { outcome: "abandoned"; retryAfterMs: number }
+  | { outcome: "unpaid_calls"; retryAfterMs: number }
   | { outcome: "short"; availableMils: number; heldMils: number; version: number }
   | { outcome: "over"; limit: LimitName; spentMils: number; heldMils: number; version: number }
   | { outcome: (typeof otherOutcomes)[number] }
@@ -59,6 +60,7 @@ export type Admission = { window: RateWindow } & (
 
 export interface AdmissionRequest {
   organizationId: string;
+  tokenId: string;
   requestId: string;
   /** The mils to hold; 0 for a search whose key has paid already. */
   priceMils: number;
@@ -87,7 +89,7 @@ export async function admit(redis: Redis, request: AdmissionRequest): Promise<Ad
       keys.window,
       key ? keys.record(key.hash) : keys.balance,
       holdIndexKey,
-      keys.abandoned,
+      ...unpaidLevels(request.organizationId, request.tokenId, key !== undefined),
       keys.tokens,
     ],
     [
@@ -131,8 +133,8 @@ function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
       const limit = { scope: reply[3], period: reply[4] };
       return { ...state, outcome: "over", limit, spentMils: reply[5], heldMils: reply[6], version: reply[7] };
     }
-    case "abandoned":
-      return { ...state, outcome: "abandoned", retryAfterMs: reply[3] };
+    case "unpaid_calls":
+      return { ...state, outcome: "unpaid_calls", retryAfterMs: reply[3] };
     default:
       return { ...state, outcome: reply[0] };
   }

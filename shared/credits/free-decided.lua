@@ -17,7 +17,7 @@ for at = 2, #ARGV do
   if token and isCounted(token) then dropTokenHold(KEYS[3], ARGV[at]) end
   local hold = redis.call('HGET', KEYS[2], ARGV[at])
   local mils, rest = string.match(hold or '', '^(%d+)(:.*)$')
-  if mils and mils ~= '0' then
+  if mils and tonumber(mils) > 0 then
     redis.call('HSET', KEYS[2], ARGV[at], '0' .. rest)
     redis.call('HINCRBY', KEYS[2], 'held', 0 - tonumber(mils))
     freed = freed + tonumber(mils)

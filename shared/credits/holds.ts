@@ -7,6 +7,7 @@ import { admitScript } from "./admit.ts";
 import type { PayerLimits, PayerSpending } from "./limits.ts";
 import type { Plan } from "./plans.ts";
 import { holdIndexKey, keysOf } from "./redis-keys.ts";
+import { callsArgument, type EndedCalls } from "./unpaid-calls.ts";
 import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 
 /**
@@ -29,7 +30,7 @@ const usageScript = new Script("usage", here("window.lua"), here("limits.lua"), 
 const settleScript = Script.endingWork(
   "settle",
   here("deadline-entry.lua"),
-  here("abandoned.lua"),
+  here("unpaid-calls.lua"),
   here("token-hold.lua"),
   here("settle.lua"),
 );
@@ -45,43 +46,44 @@ export interface HoldEnd {
   /** The answer is in Postgres; or the failure for the repeats that wait; or neither, which frees the key. */
   answered?: boolean | undefined;
   failure?: string | undefined;
-  /**
-   * Of a search without a key: its caller has hung up, which is counted. While it is `running` at a worker its mils are
-   * free, and the hold stays as a place in flight until the worker ends it.
-   */
-  abandoned?: "running" | "ended" | undefined;
+  /** Of a search without a key: its caller has hung up while a worker may have it. Its mils are free, its place is not. */
+  isLeft?: boolean | undefined;
+  /** Its provider calls, if the search was not charged because of its caller, or shared its answer with others. */
+  calls?: EndedCalls | undefined;
 }
 
 /**
  * Ends holds of one organization and stores its newest balance, and what limited tokens spent, in one step. Running it again has no further effect. It
  * also runs in a Redis that is out of memory.
+ * @returns how many provider calls were counted as unpaid.
  */
-export function settleHolds(
+export async function settleHolds(
   redis: Redis,
   organizationId: string,
   balance: VersionedBalance,
   ends: readonly HoldEnd[],
   tokens: readonly TokenSpending[] = [],
-): Promise<unknown> {
-  const { balance: balanceKey, holds, abandoned, tokens: tokensKey, record } = keysOf(organizationId);
-  const records: string[] = [];
+): Promise<number> {
+  const { balance: balanceKey, holds, tokens: tokensKey, record } = keysOf(organizationId);
+  const named: string[] = [];
   const args = ends.flatMap((end) => {
-    const recordIndex = end.key ? records.push(record(end.key.hash)) : 0;
-    return [end.requestId, recordIndex, fateOf(end), end.failure ?? ""];
+    const recordPlace = end.key ? named.push(record(end.key.hash)) : 0;
+    const calls = end.calls ? callsArgument(organizationId, end.calls, named) : "";
+    return [end.requestId, recordPlace, fateOf(end), end.failure ?? "", calls];
   });
   const { balanceMils, version, spending = "" } = balance;
   const spent = tokens.flatMap((token) => [token.tokenId, `${token.version}:${token.spending}`]);
-  return settleScript.run(
+  const counted = await settleScript.run(
     redis,
-    [balanceKey, holds, holdIndexKey, abandoned, tokensKey, ...records],
+    [balanceKey, holds, holdIndexKey, tokensKey, ...named],
     [balanceMils, version, protocolTimes.idempotencyEndMs, spending, tokens.length, ...spent, ...args],
   );
+  return Number(counted);
 }
 
-function fateOf({ key, answered, failure, abandoned }: HoldEnd): string {
+function fateOf({ key, answered, failure, isLeft }: HoldEnd): string {
   if (key) return answered ? "answered" : failure === undefined ? "freed" : "failed";
-  if (!abandoned) return "none";
-  return abandoned === "running" ? "abandoned_running" : "abandoned";
+  return isLeft ? "left" : "none";
 }
 
 /**

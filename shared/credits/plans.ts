@@ -1,12 +1,15 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
-import { pagesOf } from "../query/depth.ts";
+import { depthMax, pagesOf } from "../query/depth.ts";
 import type { Query } from "../query/query.ts";
 
 /** The operations that a plan can include. */
 export const operations = ["serp.search", "usage.get"] as const;
 export type Operation = (typeof operations)[number];
+
+/** The largest budget of unpaid calls, in calls an hour. */
+export const unpaidCallsMax = 1_000_000;
 
 /** The terms of an organization's searches. Plans are rows, so operators change them without a release. */
 export interface Plan {
@@ -20,6 +23,8 @@ export interface Plan {
   windowLimit: number;
   windowSeconds: number;
   concurrency: number;
+  /** The provider calls that callers may leave unpaid in an hour; see unpaid-calls.ts. */
+  unpaidCalls: number;
   startingGrantMils: number;
   operations: Operation[];
 }
@@ -32,6 +37,7 @@ const planRow = z.object({
   window_limit: z.number(),
   window_seconds: z.number(),
   concurrency: z.number(),
+  unpaid_calls_per_hour: z.number(),
   starting_grant_mils: z.number(),
   operations: z.array(z.enum(operations)),
 });
@@ -39,7 +45,7 @@ const planRow = z.object({
 /** The columns that {@link readPlan} reads, for statements that join the table as `p`. */
 export const planColumns =
   "p.code, p.price_mils, p.price_per_page_mils, p.max_depth, p.window_limit, p.window_seconds, p.concurrency, " +
-  "p.starting_grant_mils, p.operations";
+  "p.unpaid_calls_per_hour, p.starting_grant_mils, p.operations";
 
 export function readPlan(row: unknown): Plan {
   const read = planRow.parse(row);
@@ -51,6 +57,7 @@ export function readPlan(row: unknown): Plan {
     windowLimit: read.window_limit,
     windowSeconds: read.window_seconds,
     concurrency: read.concurrency,
+    unpaidCalls: read.unpaid_calls_per_hour,
     startingGrantMils: read.starting_grant_mils,
     operations: read.operations,
   };
@@ -75,20 +82,24 @@ export async function lockPlan(transaction: Querying, code: string): Promise<Pla
 }
 
 /** The terms of a plan that operators set. Undefined is as if it were absent. */
-export type PlanTerms = Omit<Plan, "startingGrantMils" | "pricePerPageMils" | "maxDepth"> & {
+export type PlanTerms = Omit<Plan, "startingGrantMils" | "pricePerPageMils" | "maxDepth" | "unpaidCalls"> & {
   pricePerPageMils?: number | undefined;
   maxDepth?: number | undefined;
+  /** Undefined: as it was; for a new plan the calls of as many searches of the largest depth as may be in flight. */
+  unpaidCalls?: number | undefined;
 };
 
 /** Creates a plan or changes all its terms but the starting grant. */
 export async function setPlan(database: Querying, plan: PlanTerms): Promise<Plan> {
   const { rows } = await database.query(
     `insert into plans as p
-       (code, price_mils, window_limit, window_seconds, concurrency, operations, price_per_page_mils, max_depth)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)
+       (code, price_mils, window_limit, window_seconds, concurrency, operations, price_per_page_mils, max_depth,
+        unpaid_calls_per_hour)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9::integer, $10))
      on conflict (code) do update set price_mils = excluded.price_mils, window_limit = excluded.window_limit,
        window_seconds = excluded.window_seconds, concurrency = excluded.concurrency, operations = excluded.operations,
-       price_per_page_mils = excluded.price_per_page_mils, max_depth = excluded.max_depth
+       price_per_page_mils = excluded.price_per_page_mils, max_depth = excluded.max_depth,
+       unpaid_calls_per_hour = coalesce($9::integer, p.unpaid_calls_per_hour)
      returning ${planColumns}`,
     [
       plan.code,
@@ -99,6 +110,8 @@ export async function setPlan(database: Querying, plan: PlanTerms): Promise<Plan
       plan.operations,
       plan.pricePerPageMils,
       plan.maxDepth,
+      plan.unpaidCalls,
+      Math.min(plan.concurrency * pagesOf(depthMax), unpaidCallsMax),
     ],
   );
   return readPlan(rows[0]);

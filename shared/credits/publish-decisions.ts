@@ -2,6 +2,7 @@ import type { Redis } from "ioredis";
 import { type SearchOutcome, type SearchTrace, sendReply, serializeFailure } from "../queue/replies.ts";
 import { type HoldEnd, settleHolds } from "./holds.ts";
 import type { Decision, SettlementRequest } from "./ledger.ts";
+import { endedCalls, type PayableCalls, type SearchCalls } from "./unpaid-calls.ts";
 import { newestBalance, type TokenSpending } from "./versioned-balance.ts";
 
 /** A search that Postgres has decided, with what Redis has to be given. */
@@ -9,13 +10,16 @@ export interface DecidedSearch {
   request: SettlementRequest;
   decision: Decision;
   outcome: SearchOutcome;
-  reply?: { inbox: string; trace: SearchTrace } | undefined;
+  reply?: { inbox: string; trace: SearchTrace; payable?: PayableCalls | undefined } | undefined;
   ifCharged: "keep_hold" | "end_hold";
   isAbandoned?: boolean | undefined;
+  calls?: SearchCalls | undefined;
 }
 
 /** What became of decided searches in Redis. The unpublished ones are to be published again. */
 export interface Publication<Search> {
+  /** Provider calls that were counted as unpaid. */
+  unpaidCalls: number;
   published: Search[];
   unpublished: { search: Search; error: Error }[];
 }
@@ -53,6 +57,7 @@ export async function publishDecisions<Search extends DecidedSearch>(
     unanswered.add(search);
   }
   return {
+    unpaidCalls: ends.reduce((sum, end) => sum + (end.status === "fulfilled" ? end.value : 0), 0),
     published: decided.filter((search) => !failures.has(search)),
     unpublished: [...failures].map(([search, error]) => ({
       search: unanswered.has(search) ? search : { ...search, reply: undefined },
@@ -73,14 +78,15 @@ function newestOfTokens(searches: readonly DecidedSearch[]): TokenSpending[] {
 
 const toError = (reason: unknown) => (reason instanceof Error ? reason : new Error(String(reason)));
 
-function holdEnd({ request, outcome, decision, ifCharged, isAbandoned }: DecidedSearch): HoldEnd[] {
+function holdEnd({ request, outcome, decision, ifCharged, isAbandoned, ...search }: DecidedSearch): HoldEnd[] {
   const { requestId, key } = request;
-  if (outcome.kind === "answer") return [{ requestId, key, answered: true }];
+  const calls = endedCalls(search.calls, decision);
+  if (outcome.kind === "answer") return [{ requestId, key, answered: true, calls }];
   const isPaid = decision.kind === "charge" || decision.reason === "already_paid";
   if (!isPaid) {
     // A search that had ended in another way was not abandoned: its worker has dropped the hold, or is about to.
-    const abandoned = isAbandoned && decision.reason === "caller_gone" ? ("running" as const) : undefined;
-    return [{ requestId, key, failure: serializeFailure(outcome.code, outcome.details), abandoned }];
+    const isLeft = isAbandoned && decision.reason === "caller_gone";
+    return [{ requestId, key, failure: serializeFailure(outcome.code, outcome.details), isLeft, calls }];
   }
   return ifCharged === "end_hold" ? [{ requestId, key }] : [];
 }

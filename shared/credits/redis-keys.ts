@@ -7,7 +7,9 @@ export const keysOf = (organizationId: string) => ({
   balance: `{${organizationId}}:pair`,
   holds: `{${organizationId}}:holds`,
   window: `{${organizationId}}:window`,
-  abandoned: `{${organizationId}}:abandoned`,
+  /** Provider calls left unpaid: all of the organization, or only those of keyed searches; followed by a token, only its own. */
+  unpaid: `{${organizationId}}:unpaid`,
+  unpaidKeyed: `{${organizationId}}:unpaid-keyed`,
   /** What limited tokens spent, and hold. */
   tokens: `{${organizationId}}:tokens`,
   record: (keyHash: string) => `{${organizationId}}:key:${keyHash}`,

@@ -1,16 +1,17 @@
 -- Ends holds of one organization and stores the balance that Postgres returned. Running it late, twice or in another order
 -- is safe: a hold is dropped once, and an older balance never replaces a newer one.
--- KEYS: balance, holds, index of all organizations' open holds (see overdue.lua), searches abandoned lately, limited tokens,
---   then the record of each search that had an Idempotency-Key.
+-- KEYS: balance, holds, index of all organizations' open holds (see overdue.lua), limited tokens, then what searches name by
+--   its place: the record of an Idempotency-Key; or a flight, followed by levels of the organization and of the token in turn.
 -- ARGV: 1 balance, 2 version, 3 ms that the end of a record is kept for waiting repeats, 4 what was spent by this version (see
 --   limits.lua; '' if the organization has no limits), 5 the number of limited tokens; then for each of these 2 values: token,
---   what it spent behind the version that this is of; then for each search 4 values:
---   request id, place of its record behind the first KEYS (0: none), its fate, the failure. The fate says how the record
---   ends (answered | failed | freed | none), or of a search without a key that its caller hung up, which is counted:
---   `abandoned` once it has ended; `abandoned_running` while a worker may still have it, which frees its mils and leaves the
---   hold as a place in flight of 0 mils.
--- Returns nothing.
-local balance, holds, index, abandoned, tokens = unpack(KEYS, 1, 5)
+--   what it spent behind the version that this is of; then for each search 5 values:
+--   request id, place of its record behind the first KEYS (0: none), its fate, the failure, its calls. The fate says how the
+--   record ends (answered | failed | freed | none). `left` is of a search without a key whose caller hung up while a worker
+--   may have it: its mils are freed, and the hold stays as a place in flight of "00" mils. The calls are '' or
+--   "kind:place of the flight:levels:calls:ms that each adds to a level". They count if the kind is `unpaid` (see
+--   unpaid-calls.ts), once for each flight; `paid` is of a search that shared the answer of a flight and paid for it.
+-- Returns how many provider calls were counted as unpaid.
+local balance, holds, index, tokens = unpack(KEYS, 1, 4)
 local searchesAt = 6 + 2 * ARGV[5]
 
 local version = tonumber(redis.call('HGET', balance, 'version'))
@@ -42,7 +43,7 @@ end
 local function freeMils(id)
   local mils, rest = string.match(redis.call('HGET', holds, id) or '', '^(%d+)(:.*)$')
   if not mils then return end
-  redis.call('HSET', holds, id, '0' .. rest)
+  redis.call('HSET', holds, id, '00' .. rest)
   redis.call('HINCRBY', holds, 'held', 0 - tonumber(mils))
   if hasTokens then dropTokenHold(tokens, id) end
 end
@@ -60,9 +61,29 @@ local function finish(record, id, fate, failure)
   redis.call('PEXPIRE', record, ARGV[3])
 end
 
-for at = searchesAt, #ARGV, 4 do
-  local id, record, fate, failure = ARGV[at], KEYS[5 + ARGV[at + 1]], ARGV[at + 2], ARGV[at + 3]
-  if fate == 'abandoned_running' then freeMils(id) else drop(id) end
-  if fate == 'abandoned_running' or fate == 'abandoned' then countAbandoned(abandoned, id) end
+local function countCalls(id, spec)
+  local kind, place, levels, calls, msPerCall = string.match(spec, '^(%a+):(%d+):(%d+):(%d+):(%d+)$')
+  local first = 4 + place
+  if kind == 'paid' then
+    redis.call('HSET', KEYS[first], id, '')
+    redis.call('PEXPIRE', KEYS[first], sharedAnswerMs)
+    return 0
+  end
+  local unpaid = unpaidOf(KEYS[first], id, tonumber(calls))
+  if unpaid == 0 then return 0 end
+  for level = 1, levels, 2 do
+    countUnpaid(KEYS[first + level], unpaid * msPerCall)
+    -- A token may use half of the budget.
+    countUnpaid(KEYS[first + level + 1], 2 * unpaid * msPerCall)
+  end
+  return unpaid
+end
+
+local unpaid = 0
+for at = searchesAt, #ARGV, 5 do
+  local id, record, fate, failure, calls = ARGV[at], KEYS[4 + ARGV[at + 1]], unpack(ARGV, at + 2, at + 4)
+  if fate == 'left' then freeMils(id) else drop(id) end
+  if calls ~= '' then unpaid = unpaid + countCalls(id, calls) end
   if ARGV[at + 1] ~= '0' then finish(record, id, fate, failure) end
 end
+return unpaid

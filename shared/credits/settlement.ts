@@ -7,6 +7,7 @@ import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { SearchOutcome, SearchTrace } from "../queue/replies.ts";
 import { type Decision, decideSettlements, type SettlementRequest } from "./ledger.ts";
+import type { PayableCalls, SearchCalls } from "./unpaid-calls.ts";
 import { type DecidedSearch, publishDecisions } from "./publish-decisions.ts";
 
 /**
@@ -27,7 +28,7 @@ export interface SettleOptions {
   /** The caller's answer or error, once it is decided who pays. */
   toOutcome: (decision: Decision) => SearchOutcome;
   /** Where to send the outcome; absent if the process that settles also answers. */
-  reply?: { inbox: string; trace: SearchTrace } | undefined;
+  reply?: { inbox: string; trace: SearchTrace; payable?: PayableCalls | undefined } | undefined;
   /**
    * The hold, if a failure meets an earlier charge: `keep_hold`, because the process that charged still sends its answer
    * and drops the hold; or `end_hold` and free its key, because that answer will not come any more.
@@ -35,6 +36,8 @@ export interface SettleOptions {
   ifCharged: "keep_hold" | "end_hold";
   /** Whether its caller hung up while a worker had it: refunded for that, it keeps its place in flight without mils. */
   isAbandoned?: boolean | undefined;
+  /** Its provider calls, which may count as unpaid; see unpaid-calls.ts. */
+  calls?: SearchCalls | undefined;
 }
 
 export interface Settlement {
@@ -63,7 +66,8 @@ export function openSettlement(options: { database: Database; redis: Redis; metr
 
   /** Publishes decisions. What Redis does not take is tried again apart from the next batches, which do not wait for it. */
   async function publishBatch(decided: Decided[]): Promise<void> {
-    const { published, unpublished } = await publishDecisions(redis, decided);
+    const { published, unpublished, unpaidCalls } = await publishDecisions(redis, decided);
+    metrics.unpaidCalls.inc(unpaidCalls);
     for (const search of published) finish(metrics, search);
     for (const { search, error } of unpublished) {
       warn(error);

@@ -57,8 +57,10 @@ grant delete on undelivered, paid_keys to serpmill;
 grant insert (id, name, plan_code), update (name, plan_code, suspended_at) on organizations to serpmill;
 grant insert (id, organization_id, hash, last4, expires_at, name, scopes), update (last_used_at, revoked_at) on tokens to serpmill;
 grant
-  insert (code, price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations),
-  update (price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations)
+  insert (code, price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations,
+    unpaid_calls_per_hour),
+  update (price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations,
+    unpaid_calls_per_hour)
 on plans to serpmill;
 
 -- The search log is written by the process that ended the search, and completed by the worker if the API was first.

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
+import type { PayableCalls } from "../credits/unpaid-calls.ts";
 import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
 import { protocolTimes } from "../protocol-times.ts";
 import { Script } from "../redis/script.ts";
@@ -70,6 +71,8 @@ const entryHead = z.object({
   answer: z.object({ requestId: z.string(), chargedMils: z.number() }).optional(),
   /** Of a failure: whether there is a charge nevertheless. */
   charged: z.boolean().optional(),
+  /** The provider calls that count as unpaid if the caller does not take the answer. */
+  payable: z.object({ calls: z.number(), flight: z.string() }).optional(),
 });
 
 const replyScript = Script.endingWork("reply", new URL("reply.lua", import.meta.url));
@@ -86,9 +89,16 @@ export async function sendReply(
     requestId,
     outcome,
     trace,
-  }: { inbox: string; requestId: string; outcome: SearchOutcome; trace: SearchTrace },
+    payable,
+  }: {
+    inbox: string;
+    requestId: string;
+    outcome: SearchOutcome;
+    trace: SearchTrace;
+    payable?: PayableCalls | undefined;
+  },
 ): Promise<void> {
-  const head: z.infer<typeof entryHead> = { requestId, trace };
+  const head: z.infer<typeof entryHead> = { requestId, trace, ...(payable && { payable }) };
   if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
   else if (outcome.charged) head.charged = true;
   const payload = outcome.kind === "answer" ? outcome.body : serializeFailure(outcome.code, outcome.details);
@@ -100,12 +110,13 @@ export function readReply(fields: readonly Buffer[]): {
   requestId: string;
   outcome: SearchOutcome;
   trace: SearchTrace;
+  payable: PayableCalls | undefined;
 } {
   const [, head, , payload] = fields;
   if (!head || !payload) throw new Error("an inbox entry lacks its head or its payload");
-  const { requestId, trace, answer, charged = false } = entryHead.parse(JSON.parse(head.toString()));
+  const { requestId, trace, answer, charged = false, payable } = entryHead.parse(JSON.parse(head.toString()));
   const outcome: SearchOutcome = answer
     ? { kind: "answer", ...answer, body: payload }
     : { ...parseFailure(payload.toString()), charged };
-  return { requestId, outcome, trace };
+  return { requestId, outcome, trace, payable };
 }

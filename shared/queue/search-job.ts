@@ -22,6 +22,10 @@ export const searchJob = z.object({
   timeoutMs: z.number(),
   /** The reply inbox of the API process that waits. */
   inbox: z.string(),
+  /** The budget of unpaid provider calls of its organization. Absent in a job of an API of the previous version. */
+  unpaidCallsPerHour: z.number().optional(),
+  /** Whether most of its time had passed when it was admitted, because it waited for the first request under its key. */
+  hadLittleTime: z.boolean().optional(),
   key: z.object({ hash: z.string(), fingerprint: z.string() }).optional(),
 });
 export type SearchJob = z.infer<typeof searchJob>;

@@ -15,6 +15,7 @@ const caller: Caller = {
     windowLimit: 600,
     windowSeconds: 60,
     concurrency: 100,
+    unpaidCalls: 50,
     operations: ["serp.search"],
     startingGrantMils: 0,
   },

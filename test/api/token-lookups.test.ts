@@ -12,6 +12,7 @@ const plan = {
   window_limit: 600,
   window_seconds: 60,
   concurrency: 100,
+  unpaid_calls_per_hour: 1_000,
   starting_grant_mils: 0,
   operations: ["serp.search"],
 };

@@ -16,6 +16,7 @@ const plan = {
   windowLimit: 1_000,
   windowSeconds: 60,
   concurrency: 100,
+  unpaidCalls: 50,
   startingGrantMils: 0,
   operations: [],
 };
@@ -28,7 +29,16 @@ afterAll(() => service.stop());
 
 async function hold(organizationId: string): Promise<string> {
   const requestId = newId("req");
-  const request = { organizationId, requestId, priceMils, budgetMs: 60_000, plan, key: undefined, closed: false };
+  const request = {
+    organizationId,
+    tokenId: "tok",
+    requestId,
+    priceMils,
+    budgetMs: 60_000,
+    plan,
+    key: undefined,
+    closed: false,
+  };
   expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
   return requestId;
 }

@@ -17,6 +17,7 @@ const plan = {
   windowLimit: 60,
   windowSeconds: 60,
   concurrency: 5,
+  unpaidCalls: 50,
   startingGrantMils: 0,
   operations: [],
 };
@@ -174,7 +175,16 @@ test.concurrent("the sweeper ends a search whose job was never enqueued, and fre
   withService({ apis: 1, workers: 1 }, async (service) => {
     const { organizationId } = await service.organization({ creditMils: 100 });
     await storeBalance(service.redis, organizationId, { balanceMils: 100, version: 1 });
-    const request = { organizationId, requestId: "req_lost", priceMils: 5, budgetMs: 100, plan, key, closed: false };
+    const request = {
+      organizationId,
+      tokenId: "tok",
+      requestId: "req_lost",
+      priceMils: 5,
+      budgetMs: 100,
+      plan,
+      key,
+      closed: false,
+    };
     expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
 
     await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
@@ -188,7 +198,16 @@ test.concurrent("a worker that starts ends holds that were left open, also by pr
   withService({ apis: 0, workers: 0 }, async (service) => {
     const { organizationId } = await service.organization({ creditMils: 100 });
     await storeBalance(service.redis, organizationId, { balanceMils: 100, version: 1 });
-    const request = { organizationId, requestId: "req_old", priceMils: 5, budgetMs: 0, plan, key, closed: false };
+    const request = {
+      organizationId,
+      tokenId: "tok",
+      requestId: "req_old",
+      priceMils: 5,
+      budgetMs: 0,
+      plan,
+      key,
+      closed: false,
+    };
     expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
     expect(await service.redis.zrem(holdIndexKey, `${organizationId}|req_old|${key.hash}`)).toBe(1);
 

@@ -51,7 +51,7 @@ function offerWait(steps: Steps, { index, inbox, caller, clock }: Search): void 
   if (clock >= Clock.deadline) steps.offer("API of %: the wait timed out", index, (_, own) => go(own, Api.refund));
 }
 
-/** What a search cost that no caller waits for: nothing if its job still waited in the queue; otherwise it is abandoned. */
+/** What a search cost that no caller waits for: nothing if its job still waited in the queue; otherwise its calls. */
 function offerGivingUp(steps: Steps, index: number): void {
   steps.offer("API of %: the caller disconnected, removes the job", index, (_, own) => {
     const wasWaiting = own.job === Job.waiting;
@@ -130,7 +130,7 @@ const endNames: Record<number, string> = {
   [Message.drop]: "refund",
   [Message.failure]: "refund, failure",
   [Message.free]: "the key is free",
-  [Message.place]: "the hold becomes a place, the search counts as abandoned",
+  [Message.place]: "the hold becomes a place",
 };
 
 /** Published on a channel: it reaches the workers that listen now, and is not kept for later ones. The refund does not wait for it. */

@@ -186,16 +186,10 @@ export const bugs: DesignBug[] = [
     { pages: 2, faults: { hangUp: 1 } },
   ),
   bug(
-    "a search counts as abandoned with every message",
-    "a search counts as abandoned once",
+    "calls count as unpaid with every message",
+    "the calls of a search count as unpaid once",
     { countsOnce: false },
     { faults: { hangUp: 1, message: 1 } },
-  ),
-  bug(
-    "a search counts as abandoned only where its hold still stands",
-    "what a caller abandoned is counted, unless its count was lost",
-    { countsWithoutHold: false },
-    { faults: { hangUp: 1 } },
   ),
   bug(
     "an answer on its way is given back because its caller cancels",

@@ -53,10 +53,8 @@ export interface Design {
   keepsPlaces: boolean;
   /** A worker that knows that the caller is gone asks for no further page. */
   stopsWhenTold: boolean;
-  /** A search is counted as abandoned by its request id, however often the message arrives. */
+  /** The calls of a search count as unpaid once, however often the message arrives. */
   countsOnce: boolean;
-  /** A search is counted as abandoned although the worker has ended its hold meanwhile. */
-  countsWithoutHold: boolean;
   /** An MCP caller's cancellation changes nothing once the delivery has begun. */
   ignoresLateCancels: boolean;
   /** The charge is final with the first usable copy of the answer, not with the last byte. */
@@ -97,7 +95,6 @@ export const asBuilt: Design = {
   keepsPlaces: true,
   stopsWhenTold: true,
   countsOnce: true,
-  countsWithoutHold: true,
   ignoresLateCancels: true,
   firstCopyIsFinal: true,
   reversedIsUnsent: true,

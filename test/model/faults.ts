@@ -106,7 +106,7 @@ function flush({ config }: Steps, next: State): void {
   shared.copy = shared.copyVersion = shared.copySpent = shared.record = shared.recordOwner = 0;
   shared.lost = 1;
   for (const search of next.searches) {
-    search.hold = search.abandoned = search.job = search.takeOvers = search.inbox = 0;
+    search.hold = search.unpaid = search.job = search.takeOvers = search.inbox = 0;
     if (!config.design.evidenceInPostgres) search.undelivered = 0;
   }
 }
@@ -145,7 +145,7 @@ function restore(next: State): void {
     search.hold = search.snapshotHold;
     search.job = search.snapshotJob;
     search.takeOvers = search.snapshotTakeOvers;
-    search.inbox = search.abandoned = 0;
+    search.inbox = search.unpaid = 0;
     search.snapshotHold = search.snapshotJob = search.snapshotTakeOvers = 0;
   }
 }

@@ -56,7 +56,7 @@ const always: Record<string, Rule> = {
     state.searches.every(
       (search) => !isAskedFor(search) || search.hold !== Hold.none || mayLackPlace(state, search, config),
     ),
-  "a search counts as abandoned once": ({ searches }) => searches.every(({ abandoned }) => abandoned <= 1),
+  "the calls of a search count as unpaid once": ({ searches }) => searches.every(({ unpaid }) => unpaid <= 1),
   "a remembered answer is paid": (state, config) =>
     state.shared.record !== KeyRecord.answered || standingUnderKey(state, config) > 0,
   "a record in flight has a hold, by which the sweeper finds it": ({ shared, searches }) =>
@@ -127,12 +127,12 @@ const atRest: Record<string, Rule> = {
     searches.every((search) => isKeyed(config, search) || !stands(search) || search.caller === Caller.delivered),
   "a charge under a key is owed by the key": (state, config) =>
     standingUnderKey(state, config) === 0 || state.shared.paidBy !== 0,
-  "what a caller abandoned is counted, unless its count was lost": ({ shared, left, searches }, { faults }) =>
+  "what a caller left unpaid is counted, unless its count was lost": ({ shared, left, searches }, { faults }) =>
     shared.lost === 1 ||
-    isUsed(left, faults, ["message", "apiCrash", "postgresAway"]) ||
+    isUsed(left, faults, ["message", "apiCrash", "postgresAway", "workerCrash", "workerStall", "workerGivesUp"]) ||
     searches.every(
-      ({ decision, reversed, abandoned }) =>
-        (decision !== Decision.callerGone && reversed !== Reversed.callerGone) || abandoned === 1,
+      ({ decision, reversed, unpaid }) =>
+        (decision !== Decision.callerGone && reversed !== Reversed.callerGone) || unpaid === 1,
     ),
   "Redis' copy is cold or Postgres' balance": ({ shared }) =>
     shared.copy === 0 || (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),

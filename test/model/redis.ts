@@ -17,10 +17,12 @@ export const Message = {
   free: 5,
   admit: 6,
   enqueue: 7,
-  // The caller hung up: the hold becomes a place, and the search counts as abandoned; the latter also after a reversal.
+  // The caller hung up: the hold becomes a place.
   place: 8,
+  // The calls of a search count as unpaid: after a reversal, or at the end of one that its caller left.
   reversed: 9,
   told: 10,
+  left: 11,
 } as const;
 
 export interface Sent extends Credit {
@@ -35,7 +37,7 @@ export function settleHold(config: ModelConfig, state: State, search: Search, se
   const { kind } = sent;
   storeBalance(config, state, sent);
   if (kind === Message.balance) return;
-  if (kind === Message.place || kind === Message.reversed) countAbandoned(config, search);
+  if (kind === Message.reversed || kind === Message.left) countUnpaid(config, search);
   if (kind === Message.place && config.design.keepsPlaces) {
     if (search.hold === Hold.priced) search.hold = Hold.place;
     return;
@@ -49,10 +51,9 @@ export function settleHold(config: ModelConfig, state: State, search: Search, se
   else shared.record = shared.recordOwner = 0;
 }
 
-/** Counted by the request's id, so once, and also where the worker has dropped the hold meanwhile. */
-function countAbandoned({ design }: ModelConfig, search: Search): void {
-  if (search.hold === Hold.none && !design.countsWithoutHold) return;
-  search.abandoned = design.countsOnce ? 1 : search.abandoned + 1;
+/** By the flight of the calls, so once. */
+function countUnpaid({ design }: ModelConfig, search: Search): void {
+  search.unpaid = design.countsOnce ? 1 : search.unpaid + 1;
 }
 
 /** free-decided.lua: the holds of decided searches keep their places and no mils, if the balance contains the decisions. */
@@ -174,6 +175,7 @@ const lateNames = [
   "place",
   "reversal",
   "news for its worker",
+  "unpaid calls",
 ];
 
 /** The late message arrives. */

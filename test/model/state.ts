@@ -44,10 +44,10 @@ const searchFields = [
   "decision",
   "reversed",
   "undelivered",
-  // Redis: its hold, how often it counts as abandoned, its job, how often the job was taken over, and the first unread
+  // Redis: its hold, how often its calls count as unpaid, its job, how often the job was taken over, and the first unread
   // answer in the inbox of its API.
   "hold",
-  "abandoned",
+  "unpaid",
   "job",
   "takeOvers",
   "inbox",

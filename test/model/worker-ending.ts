@@ -1,5 +1,5 @@
 import { creditOf, isPaid, reverse, settle, type Wanted } from "./postgres.ts";
-import { append, endOf, send, storeNow } from "./redis.ts";
+import { append, endOf, Message, send, storeNow } from "./redis.ts";
 import { At, Decision, Inbox, Reversed, type Run, runOf, type Search, type State } from "./state.ts";
 import type { Steps } from "./steps.ts";
 
@@ -85,7 +85,8 @@ export function offerGivingUp(steps: Steps, index: number, slot: number): void {
 export function offerSettle(steps: Steps, search: Search, slot: number): void {
   const run = runOf(search, slot);
   const { outcome, carriedBalance: balance, carriedVersion: version, carriedSpent: spent } = run;
-  const kind = endOf(steps.isKeyed(search.index), search, isAnswer(outcome));
+  const isLeft = search.decision === Decision.callerGone && !steps.isKeyed(search.index);
+  const kind = isLeft ? Message.left : endOf(steps.isKeyed(search.index), search, isAnswer(outcome));
   send(steps, "a run of %: settle.lua", search.index, { kind, balance, version, spent }, (own, { shared }) => {
     if (isAnswer(outcome) && shared.paidBy !== 0) shared.stored = 1;
     runOf(own, slot).at = At.reply;

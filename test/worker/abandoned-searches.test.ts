@@ -46,12 +46,12 @@ test("two runs of one search in a worker are abandoned together", async () => {
   expect(signals).toMatchObject([{ aborted: true }, { aborted: true }]);
 });
 
-test("a search that another worker had before is abandoned if Redis has counted it, also without a message", async () => {
-  const [counted, other] = [newSearch(), newSearch()];
-  await redis.zadd(keysOf("org").abandoned, 1, counted.requestId);
-  const aborted = async (search: typeof counted, isRepeated: boolean) =>
+test("a search that another worker had before is abandoned if its hold says that its caller left, also without a message", async () => {
+  const [left, decided] = [newSearch(), newSearch()];
+  await redis.hset(keysOf("org").holds, { [left.requestId]: "00:1:", [decided.requestId]: "0:1:" });
+  const aborted = async (search: typeof left, isRepeated: boolean) =>
     (await searches.begin(search, isRepeated)).aborted;
-  expect([await aborted(counted, true), await aborted(other, true)]).toEqual([true, false]);
+  expect([await aborted(left, true), await aborted(decided, true)]).toEqual([true, false]);
 });
 
 test("a search is run when Redis cannot tell whether it was abandoned", async () => {

@@ -34,6 +34,8 @@ export type FlightRequest = {
 
 export type FlightResult = {
   answer: EngineAnswer;
+  /** The id of the flight that made the calls; '' if there were none. */
+  flight: string;
   /** When the answer arrived, by Redis' clock. */
   atMs: number;
   /** Whether this process called the providers for it. */
@@ -70,10 +72,11 @@ export function openDistributedSingleFlight(
     return undefined;
   };
 
-  const fly = async ({ query, deadlineAtMs, abandoned, recorder }: FlightRequest): Promise<FlightResult> => {
+  const fly = async (request: FlightRequest, flight: string): Promise<FlightResult> => {
+    const { query, deadlineAtMs, abandoned, recorder } = request;
     const answer = await google.search(query, deadlineAtMs - performance.now(), abandoned, recorder);
     const outOfTime = !answer.ok && (answer.outOfTime === true || abandoned.aborted);
-    return { answer, atMs: clock.nowMs(), isOwn: true, outOfTime };
+    return { answer, flight, atMs: clock.nowMs(), isOwn: true, outOfTime };
   };
 
   const publish = async ({ fingerprint, hasWaiters }: FlightRequest, token: string, result: FlightResult) => {
@@ -93,7 +96,7 @@ export function openDistributedSingleFlight(
     };
     abandoned.addEventListener("abort", handOver, { once: true });
     if (abandoned.aborted) handOver();
-    const result = await fly(flight);
+    const result = await fly(flight, token);
     abandoned.removeEventListener("abort", handOver);
     // In the background, so that publishing adds nothing to the time of this search.
     if (!abandoned.aborted) void publish(flight, token, result).catch(failed).finally(stopRenewing);
@@ -108,14 +111,14 @@ export function openDistributedSingleFlight(
     for (;;) {
       const remainingMs = flight.deadlineAtMs - performance.now();
       if (remainingMs <= 0 || flight.abandoned.aborted)
-        return { answer: timedOutWaiting, atMs: clock.nowMs(), isOwn: false, outOfTime: true };
+        return { answer: timedOutWaiting, flight: "", atMs: clock.nowMs(), isOwn: false, outOfTime: true };
       const options = { token, sinceMs: flight.sinceMs, awaited, timeoutMs: Math.min(redisTimeoutMs, remainingMs) };
       const lease = await acquireLease(redis, flight.fingerprint, options).catch(failed);
       if (lease?.kind === "acquired") return flyWithLease(flight, token);
       if (lease?.kind === "published") {
-        return { answer: lease.answer, atMs: lease.atMs, isOwn: false, outOfTime: false };
+        return { answer: lease.answer, flight: lease.flight, atMs: lease.atMs, isOwn: false, outOfTime: false };
       }
-      if (!lease && performance.now() > giveUpOnRedisAtMs) return fly(flight);
+      if (!lease && performance.now() > giveUpOnRedisAtMs) return fly(flight, token);
       if (lease) {
         awaited = lease.holder;
         giveUpOnRedisAtMs = performance.now() + redisRetryForMs;

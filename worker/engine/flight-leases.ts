@@ -35,7 +35,12 @@ export function defineLeaseScripts(redis: Redis): void {
   for (const script of [acquireScript, releaseScript]) script.define(redis);
 }
 
-const trace = z.object({ provider: z.string(), costMicroUsd: z.number(), callsOf: z.string().optional() });
+const trace = z.object({
+  provider: z.string(),
+  costMicroUsd: z.number(),
+  callsOf: z.string().optional(),
+  flight: z.string().default(""),
+});
 const publishedAnswer = z.discriminatedUnion("ok", [
   z.object({
     ok: z.literal(true),
@@ -58,7 +63,7 @@ export type LeaseAttempt =
   | { kind: "acquired" }
   | { kind: "held"; holder: string }
   /** The answer's trace has no calls: they belong to the search that made them. `atMs` is by Redis' clock. */
-  | { kind: "published"; answer: EngineAnswer; atMs: number };
+  | { kind: "published"; answer: EngineAnswer; flight: string; atMs: number };
 
 const keyOf = (fingerprint: string) => `asked:${fingerprint}`;
 
@@ -80,7 +85,10 @@ export async function acquireLease(
   if (kind === "acquired") return { kind };
   if (kind === "held") return { kind, holder: text };
   const answer = publishedAnswer.safeParse(parseJson(text)).data;
-  if (answer) return { kind, answer: { ...answer, trace: { ...answer.trace, calls: [] } }, atMs };
+  if (answer) {
+    const { flight, ...made } = answer.trace;
+    return { kind, answer: { ...answer, trace: { ...made, calls: [] } }, flight, atMs };
+  }
   // For instance published by another version. Without it the next attempt acquires the lease.
   await releaseWithoutResult(redis, fingerprint);
   return { kind: "held", holder: "" };
@@ -121,7 +129,7 @@ export async function publishResult(
   { answer, atMs, token, keepMs }: { answer: EngineAnswer; atMs: number; token: string; keepMs: number },
 ): Promise<void> {
   const key = keyOf(fingerprint);
-  const text = JSON.stringify(answer);
+  const text = JSON.stringify({ ...answer, trace: { ...answer.trace, flight: token } });
   const at = String(Math.floor(atMs));
   const fields = answer.ok ? { answer: text, at } : { failure: text, failedBy: token, at };
   const ttlMs = answer.ok ? Math.max(keepMs, publishedMs) : publishedMs;

@@ -1,7 +1,9 @@
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import type { Context } from "../../shared/context.ts";
-import type { CallRecorder } from "../../shared/providers/policies/trace.ts";
+import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
+import type { CallRecorder, Trace } from "../../shared/providers/policies/trace.ts";
+import { pagesOf } from "../../shared/query/depth.ts";
 import { type Query, queryFingerprint, searchedPart } from "../../shared/query/query.ts";
 import type { AnswerSource } from "../../shared/queue/replies.ts";
 import {
@@ -24,7 +26,11 @@ export type EngineSearch = {
   recorder?: CallRecorder | undefined;
 };
 
-export type SourcedAnswer = EngineAnswer & { from: AnswerSource };
+export type SourcedAnswer = EngineAnswer & {
+  from: AnswerSource;
+  /** Absent where no provider was asked for it. */
+  payable?: PayableCalls | undefined;
+};
 
 export type Engine = {
   /** Never throws. Returns within `remainingMs`, give or take a few milliseconds. */
@@ -36,6 +42,8 @@ type InFlight = {
   result: Promise<FlightResult>;
   /** How many searches of this process wait for the result. */
   searches: number;
+  /** Whether one of them has taken on the calls: the one that started the flight or, if its caller hung up, another one. */
+  isBorne: boolean;
   /** One of them does not wait any more. */
   leave: () => void;
 };
@@ -61,12 +69,12 @@ export function openSingleFlight(
   const inFlight = new InFlightEntries<InFlight>();
 
   /** Counts the answer by its source. Only the search that made the calls has them, and their cost, in its trace. */
-  const withSource = ({ answer }: FlightResult, from: AnswerSource): SourcedAnswer => {
+  const withSource = ({ answer }: FlightResult, from: AnswerSource, payable?: PayableCalls): SourcedAnswer => {
     if (answer.ok) metrics.answeredSearches.inc({ from });
-    if (from === "provider") return { ...answer, from };
+    if (from === "provider") return { ...answer, from, payable };
     const { costMicroUsd } = answer.trace;
     if (answer.ok) metrics.providerCostSavedMicroUsd.inc({ from }, costMicroUsd);
-    return { ...answer, from, trace: { ...answer.trace, calls: [], costMicroUsd: 0 } };
+    return { ...answer, from, payable, trace: { ...answer.trace, calls: [], costMicroUsd: 0 } };
   };
 
   const search = async (request: EngineSearch): Promise<SourcedAnswer> => {
@@ -80,11 +88,13 @@ export function openSingleFlight(
       if (abandoned?.aborted) return { ...timedOutWaiting, from: "shared" };
       const other = inFlight.get(fingerprint);
       if (!other) {
-        const { result, leave } = startFlight(fly, inFlight, { query, fingerprint, deadlineAtMs, sinceMs, recorder });
-        abandoned?.addEventListener("abort", leave, { once: true });
-        const own = await result;
-        abandoned?.removeEventListener("abort", leave);
-        return withSource(own, own.isOwn ? "provider" : sourceByAge(own));
+        const started = startFlight(fly, inFlight, { query, fingerprint, deadlineAtMs, sinceMs, recorder });
+        abandoned?.addEventListener("abort", started.leave, { once: true });
+        const own = await started.result;
+        abandoned?.removeEventListener("abort", started.leave);
+        const isLeftToOthers = abandoned?.aborted && started.searches > 0;
+        const payable = isLeftToOthers ? undefined : bearCalls(started, own, query);
+        return withSource(own, own.isOwn ? "provider" : sourceByAge(own), payable);
       }
       other.flight.hasWaiters = true;
       other.searches += 1;
@@ -97,8 +107,8 @@ export function openSingleFlight(
       const result = wait.value;
       // The flight may have had less time than this search, or have accepted an older answer. If it called the providers, it
       // ended while this search waited, which times of two processes' clocks need not show.
-      if (!result.outOfTime && result.isOwn) return withSource(result, "shared");
-      if (!result.outOfTime && result.atMs >= sinceMs) return withSource(result, sourceByAge(result));
+      if (result.outOfTime || (!result.isOwn && result.atMs < sinceMs)) continue;
+      return withSource(result, result.isOwn ? "shared" : sourceByAge(result), bearCalls(other, result, query));
     }
   };
   return { search };
@@ -121,7 +131,25 @@ function startFlight(
     forget();
     abandonment.abort();
   };
-  const started: InFlight = { flight, result: fly(flight).finally(forget), searches: 1, leave };
+  const started: InFlight = { flight, result: fly(flight).finally(forget), searches: 1, isBorne: false, leave };
   inFlight.set(fingerprint, started);
   return started;
+}
+
+/** The calls that a search has to pay for, of a flight whose result it gets: all of them, unless another search does. */
+function bearCalls(
+  inFlight: InFlight,
+  { answer, flight, isOwn }: FlightResult,
+  query: Query,
+): PayableCalls | undefined {
+  if (!isOwn && !answer.ok) return undefined;
+  const bears = isOwn && !inFlight.isBorne;
+  inFlight.isBorne = true;
+  return { flight, calls: bears ? countPayable(answer.trace, query) : 0 };
+}
+
+/** Calls that failed, those to earlier providers, and those of the other one of a hedge are the provider's affair. */
+function countPayable({ provider, calls }: Trace, { depth }: Query): number {
+  const sent = calls.filter((call) => call.provider === provider && /^(ok|out_of_time)$/.test(call.outcome));
+  return Math.min(sent.length, pagesOf(depth));
 }

@@ -10,24 +10,25 @@ import { type Credential, searchBytes } from "../callers/requests.ts";
 import { outcomeOf, responsesIn } from "../callers/responses.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
 
-const inFlightMax = 5; // The plan `free`.
+const inFlightMax = 5;
+const unpaidCalls = 16;
 const pages = 10;
 const pageMs = 300;
 const boundMs = 60_000;
 const crowded = "429 concurrency";
 const crowdedPauseMs = 50;
 const hangUps: Record<Strength, number> = { quick: 20, full: 50 };
-// One of the bound is counted when it is abandoned, while the plan's others are already in flight.
-const searchesMax = 2 * inFlightMax - 1;
+// Half of the budget, which is what one token may use, and what is in flight when it is used up.
+const callsMax = unpaidCalls / 2 + inFlightMax * pages;
 
-/** Searches that cost many provider calls, abandoned as soon as the first call was sent. */
+/** Searches that cost many provider calls, left as soon as the first call was sent. */
 export const hungUpSearches: Attack = {
   name: "hung-up-searches",
-  tried: `searches of depth ${pages * 10} on the plan free, reset as soon as the provider has been asked`,
+  tried: `searches of depth ${pages * 10} with a budget of ${unpaidCalls} unpaid calls an hour, reset as soon as the provider has been asked`,
   run: async (stack, strength) => {
     const { service, provider } = stack;
     const mostAtOnce = answerSlowly(provider);
-    const attacker = await service.organization({ plan: "free" });
+    const attacker = await service.organization({ terms: { concurrency: inFlightMax, unpaidCalls } });
     const honest = { organizations: await honestOrganizations(stack, 1), perSecond: 2 };
     const outcomes: string[] = [];
     const answers = await honestBeside(stack, honest, () =>
@@ -62,14 +63,14 @@ function judge({ provider }: AttackStack, outcomes: readonly string[]): Finding[
   const searches = new Set(calls.map(({ body }) => body["q"])).size;
   return [
     {
-      promised: `at most ${searchesMax} abandoned searches reach the provider`,
+      promised: `at most ${callsMax} provider calls stay unpaid`,
       seen: `${searches} searches, ${calls.length} provider calls`,
-      held: searches <= searchesMax && calls.length <= searchesMax * pages,
+      held: calls.length <= callsMax,
     },
     {
-      promised: "then 429 with the reason abandoned",
+      promised: "then 429 with the reason unpaid_calls",
       seen: tally(outcomes),
-      held: outcomes.includes("429 abandoned"),
+      held: outcomes.includes("429 unpaid_calls"),
     },
   ];
 }

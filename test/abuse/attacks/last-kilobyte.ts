@@ -14,11 +14,13 @@ import { outcomeOf, responsesIn } from "../callers/responses.ts";
 const inFlightMax = 2;
 // One less than the bound is counted when so many as the plan allows in flight are given up at once.
 const freeMax = 2 * inFlightMax - 1;
+// The calls of one such search are more than a token may leave unpaid.
+const unpaidCalls = 10;
 const boundMs = 60_000;
 const headEnd = "\r\n\r\n";
 const brokenOff = "broken off";
 const crowded = "429 concurrency";
-const abandoned = "429 abandoned";
+const refused = "429 unpaid_calls";
 const crowdedPauseMs = 20;
 /** How much of an answer is taken: nearly all, or so little that the sockets' buffers of one machine cannot have the rest. */
 const takenParts: Record<string, (bodyBytes: number) => number> = {
@@ -40,7 +42,9 @@ export const lastKilobyte: Attack = {
     stack.provider.otherwise = beyondBuffers;
     const findings: Finding[] = [];
     for (const [what, partOf] of Object.entries(takenParts)) {
-      const attacker = await stack.service.organization({ terms: { concurrency: inFlightMax, windowLimit: 1_000 } });
+      const attacker = await stack.service.organization({
+        terms: { concurrency: inFlightMax, windowLimit: 1_000, unpaidCalls },
+      });
       const outcomes = await breakOffAll(stack, attacker, { partOf, count: searches[strength] });
       findings.push(await judge(stack, attacker, { what, outcomes }));
     }
@@ -104,9 +108,9 @@ async function judge(
   const free = taken - accounts.filter(isStanding).length;
   const violations = await ledgerViolations(service);
   // The last searches may all have been broken off at once: then the next one is refused.
-  const isRefused = free < inFlightMax || outcomes.includes(abandoned) || (await next(service, token)) === abandoned;
+  const isRefused = free < inFlightMax || outcomes.includes(refused) || (await next(service, token)) === refused;
   return {
-    promised: `${what} taken: at most ${freeMax} are free, then 429 with the reason abandoned; the others are paid`,
+    promised: `${what} taken: at most ${freeMax} are free, then 429 with the reason unpaid_calls; the others are paid`,
     seen: [`${free} of ${taken} are free; ${tally(outcomes)}`, ...violations].join("; "),
     held: free <= freeMax && isRefused && violations.length === 0,
   };

@@ -11,7 +11,15 @@ import { readQuery } from "../../../shared/query/query.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-const plan = { code: "p", priceMils: 5, windowLimit: 1, windowSeconds: 1, concurrency: 1, startingGrantMils: 0 };
+const plan = {
+  code: "p",
+  priceMils: 5,
+  windowLimit: 1,
+  windowSeconds: 1,
+  concurrency: 1,
+  unpaidCalls: 50,
+  startingGrantMils: 0,
+};
 
 function begin() {
   const decisions: string[] = [];
@@ -34,7 +42,7 @@ function begin() {
     disconnected: new AbortController().signal,
   });
   const response = new ServerResponse(new IncomingMessage(new Socket()));
-  return { handedOver: delivery.begin(request, response), response, decisions };
+  return { handedOver: delivery.begin(request, response, undefined), response, decisions };
 }
 
 test("a caller that has a whole copy of the answer in time may take its time for the rest", () => {

@@ -3,7 +3,15 @@ import { Places } from "../../../api/search/places.ts";
 import { newSearchRequest } from "../../../api/search/search-request.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 
-const plan = { code: "p", priceMils: 5, windowLimit: 9, windowSeconds: 9, concurrency: 2, startingGrantMils: 0 };
+const plan = {
+  code: "p",
+  priceMils: 5,
+  windowLimit: 9,
+  windowSeconds: 9,
+  concurrency: 2,
+  unpaidCalls: 50,
+  startingGrantMils: 0,
+};
 
 const search = (requestId: string, given: { organizationId?: string; key?: string } = {}) =>
   newSearchRequest({

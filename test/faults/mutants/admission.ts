@@ -23,7 +23,7 @@ export const admissionMutants: readonly Mutant[] = [
       inScript(
         "admit.lua",
         replace(
-          "if abandonedMs > 0 then return {'abandoned', used, leftMs, abandonedMs} end if used >= limit then return {'limited', used, leftMs} end",
+          "if unpaidMs > 0 then return {'unpaid_calls', used, leftMs, unpaidMs} end if used >= limit then return {'limited', used, leftMs} end",
           `if used >= limit then
              redis.call('HSETNX', holds, id, price .. ':' .. nowMs .. ':' .. ARGV[10])
              redis.call('HINCRBY', holds, 'held', price)

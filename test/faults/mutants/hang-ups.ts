@@ -1,7 +1,6 @@
 import { faults, inCode, inScript, type Mutant, replace, testFile } from "./mutant.ts";
 
 const moneyModel = faults("money", "--runs", "1500");
-const count = "redis.call('ZADD', abandoned, 'NX', nowMs, requestId)";
 
 /** Defects of what follows when a caller hangs up while a worker has its search. */
 export const hangUpMutants: readonly Mutant[] = [
@@ -9,26 +8,19 @@ export const hangUpMutants: readonly Mutant[] = [
     name: "place-dropped-at-hang-up",
     what: "The place in flight of a search whose caller hung up is free at once, although its calls still run.",
     caughtBy: testFile("test/journeys/hang-ups.test.ts"),
-    edits: [
-      inScript("settle.lua", replace("if fate == 'abandoned_running' then freeMils(id) else drop(id) end", "drop(id)")),
-    ],
+    edits: [inScript("settle.lua", replace("if fate == 'left' then freeMils(id) else drop(id) end", "drop(id)"))],
   },
   {
-    name: "abandoned-not-counted",
-    what: "Searches that callers abandon are not counted, so they may abandon any number of them.",
-    caughtBy: moneyModel,
-    edits: [inScript("abandoned.lua", replace(count, ""))],
+    name: "unpaid-calls-not-counted",
+    what: "Provider calls that callers leave unpaid are not counted, so they may leave any number of them.",
+    caughtBy: testFile("test/shared/credits/unpaid-calls.test.ts"),
+    edits: [inScript("unpaid-calls.lua", replace(/redis\.call\('SET', level, [^\n]*/, ""))],
   },
   {
-    name: "abandoned-counted-twice",
-    what: "A search counts as abandoned again each time its end is published.",
+    name: "unpaid-calls-counted-twice",
+    what: "Unpaid calls count again each time the end of their search is published.",
     caughtBy: moneyModel,
-    edits: [
-      inScript(
-        "abandoned.lua",
-        replace(count, "redis.call('ZADD', abandoned, nowMs, requestId .. redis.call('ZCARD', abandoned))"),
-      ),
-    ],
+    edits: [inScript("unpaid-calls.lua", replace(/== 0 then return 0 end\n/, "== 2 then return 0 end\n"))],
   },
   {
     name: "next-page-after-hang-up",

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
-import { tooManyAbandoned } from "../audit/abandoned.ts";
+import { tooManyUnpaid } from "../audit/unpaid-calls.ts";
 import { readAccounts } from "../audit/accounts.ts";
 import { audit, ledgerViolations, type Totals, totalsOf } from "../audit/audit.ts";
 import { wrongBalances } from "../audit/balances.ts";
@@ -85,7 +85,7 @@ export async function runSeed(options: {
     const mendedAtMs = performance.now();
     const restless = await comeToRest(cluster);
     const restMs = performance.now() - mendedAtMs;
-    const abandoned = await tooManyAbandoned(
+    const unpaid = await tooManyUnpaid(
       cluster.service,
       cluster.customers.map(({ organizationId }) => organizationId),
     );
@@ -99,7 +99,7 @@ export async function runSeed(options: {
       ...audit(evidence),
       ...traffic.wrong,
       ...restless,
-      ...abandoned,
+      ...unpaid,
       ...unlimited,
       ...unfetched,
       ...forgotten,

@@ -27,6 +27,7 @@ const payg: Plan = {
   windowLimit: 600,
   windowSeconds: 60,
   concurrency: 100,
+  unpaidCalls: 50,
   startingGrantMils: 0,
   operations: ["serp.search", "usage.get"],
 };

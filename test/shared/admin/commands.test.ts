@@ -33,6 +33,8 @@ test("a new organization gets a token and its plan's starting grant, or the cred
     erasedAt: null,
     balanceMils: 123_456,
     ledgerEntries: 1,
+    unpaidCalls: 0,
+    unpaidCallsMax: 1_000,
     createdAt: isoTime,
   });
 });
@@ -160,6 +162,7 @@ test("plan set creates a plan or changes the given terms, and leaves the others 
     windowLimit: 7,
     windowSeconds: 10,
     concurrency: 2,
+    unpaidCalls: 20,
     startingGrantMils: 0,
     operations: ["serp.search", "usage.get"],
   };

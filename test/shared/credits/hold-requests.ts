@@ -9,6 +9,7 @@ export const plan = {
   windowLimit: 1_000,
   windowSeconds: 60,
   concurrency: 100,
+  unpaidCalls: 60,
   startingGrantMils: 0,
   operations: [],
 };
@@ -22,6 +23,7 @@ export async function seed(redis: Redis, balanceMils: number, version = 1): Prom
 
 export const request = (organizationId: string, given: Partial<AdmissionRequest> = {}): AdmissionRequest => ({
   organizationId,
+  tokenId: "tok",
   requestId: newId("req"),
   priceMils: 5,
   budgetMs: 30_000,

@@ -9,12 +9,13 @@ import {
 import { admit } from "../../../shared/credits/admit.ts";
 import { defineHoldScripts, readUsage, settleHolds } from "../../../shared/credits/holds.ts";
 import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
+import { isLeft } from "../../../shared/credits/unpaid-calls.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 import { plan, request, seed } from "./hold-requests.ts";
 
-/** Which searches count as in flight: abandoned ones that still run, and how the sweeper finds all of them. */
+/** Which searches count as in flight: those that run although their callers left, and how the sweeper finds all of them. */
 
 let server: LocalServer;
 let redis: Redis;
@@ -31,29 +32,28 @@ afterAll(async () => {
 
 const seeded = (balanceMils: number) => seed(redis, balanceMils);
 
-describe("abandoned searches", () => {
+describe("searches whose callers left", () => {
   const balance = { balanceMils: 100, version: 2 };
-  const end = (organizationId: string, requestId: string, abandoned?: "running" | "ended") =>
-    settleHolds(redis, organizationId, balance, [{ requestId, abandoned }]);
-  const countOf = (organizationId: string) => redis.zcard(keysOf(organizationId).abandoned);
+  const end = (organizationId: string, requestId: string, left?: boolean) =>
+    settleHolds(redis, organizationId, balance, [{ requestId, isLeft: left }]);
 
-  test("one that still runs frees its mils and keeps its place until it ends, and is counted once, whatever comes twice", async () => {
+  test("one that still runs frees its mils and keeps its place until it ends, whatever comes twice", async () => {
     const organizationId = await seeded(100);
     const search = request(organizationId);
     await admit(redis, search);
     for (const _ of [1, 2]) {
-      await end(organizationId, search.requestId, "running");
+      await end(organizationId, search.requestId, true);
       expect(await readUsage(redis, { organizationId, plan })).toMatchObject({
         availableMils: 100,
         creditState: { heldMils: 0, searchesInFlight: 1 },
       });
     }
+    expect(await isLeft(redis, organizationId, search.requestId)).toBe(true);
     for (const _ of [1, 2]) await end(organizationId, search.requestId);
     // The worker's end came first, and the API's message comes again.
-    await end(organizationId, search.requestId, "running");
+    await end(organizationId, search.requestId, true);
     expect(await redis.hgetall(keysOf(organizationId).holds)).toEqual({ held: "0" });
     expect(await redis.zscore(holdIndexKey, `${organizationId}|${search.requestId}|`)).toBeNull();
-    expect(await countOf(organizationId)).toBe(1);
   });
 
   test("a place counts among the searches in flight", async () => {
@@ -61,7 +61,7 @@ describe("abandoned searches", () => {
     const narrow = { ...plan, concurrency: 2 };
     const search = request(organizationId, { plan: narrow });
     await admit(redis, search);
-    await end(organizationId, search.requestId, "running");
+    await end(organizationId, search.requestId, true);
     expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "held" });
     expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "crowded" });
   });
@@ -72,24 +72,6 @@ describe("abandoned searches", () => {
     expect(await admit(redis, crowded)).toMatchObject({ outcome: "crowded", window: { used: 0 } });
     expect(await admit(redis, { ...crowded, priceMils: 101 })).toMatchObject({ outcome: "short" });
     expect(await admit(redis, { ...crowded, crowded: false })).toMatchObject({ outcome: "held" });
-  });
-
-  test("beyond as many as may be in flight, searches without a key are refused until the oldest is an hour old", async () => {
-    const organizationId = await seeded(100);
-    const narrow = { ...plan, concurrency: 2 };
-    for (const _ of [1, 2, 3]) await end(organizationId, newId("req"), "ended");
-    const refused = await admit(redis, request(organizationId, { plan: narrow }));
-    expect(refused).toMatchObject({ outcome: "abandoned", window: { used: 0 } });
-    expect(await redis.exists(keysOf(organizationId).window, keysOf(organizationId).holds)).toBe(0);
-    const key = { hash: "k", fingerprint: "q" };
-    expect(await admit(redis, request(organizationId, { plan: narrow, key }))).toMatchObject({ outcome: "held" });
-
-    // Two of the three become an hour old.
-    const ids = await redis.zrange(keysOf(organizationId).abandoned, 0, "-1");
-    for (const id of ids.slice(0, 2)) await redis.zincrby(keysOf(organizationId).abandoned, -3_600_000, id);
-    expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "held" });
-    await end(organizationId, newId("req"), "ended");
-    expect(await countOf(organizationId)).toBe(2);
   });
 });
 

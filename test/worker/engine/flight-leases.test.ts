@@ -34,7 +34,7 @@ const publish = (token: string, answer = answerOf(), { atMs = 1_000, keepMs = 0 
   publishResult(redis, flight, { answer, atMs, token, keepMs });
 const ttl = () => redis.pttl(`asked:${flight}`);
 /** An answer as other workers get it: without calls, which stay with the search that made them. */
-const published = (answer: object, atMs = 1_000) => ({ kind: "published", answer, atMs });
+const published = (answer: object, atMs = 1_000) => ({ kind: "published", answer, flight: "one", atMs });
 
 test("one worker acquires the lease, and the others learn who holds it", async () => {
   expect(await acquireAs("one")).toEqual({ kind: "acquired" });

@@ -61,7 +61,6 @@ function expectedRedis(redis: RedisModel): RedisSnapshot {
     heldMils: heldMilsOf(redis),
     holds: Object.fromEntries([...holds].map(([id, { mils, keyHash }]) => [id, { mils, keyHash }])),
     used,
-    abandoned: [...redis.abandoned].toSorted(),
     records: Object.fromEntries(records),
   };
 }

@@ -10,6 +10,7 @@ import type { LedgerCall } from "./ledger-call.ts";
 import { decideInModel, type Reversed, reverseInModel } from "./postgres-model.ts";
 import { correctionsMax, grantsMax, type Search } from "./participants.ts";
 import {
+  callsOf,
   redisModelOf,
   type Model,
   messagesOf,
@@ -71,7 +72,7 @@ export function reverseCall(
     apply: (model) =>
       model.messagesInFlight.push(
         ...reversals.map(({ organizationId, balance, requestIds }) => {
-          const ends = requestIds.map((requestId): HoldEnd => ({ requestId, abandoned: "ended" }));
+          const ends = requestIds.map((requestId): HoldEnd => ({ requestId, calls: callsOf(requestId) }));
           return { ...balanceMessage(organizationId, balance), ends: reason === "caller_gone" ? ends : [] };
         }),
       ),
@@ -183,7 +184,7 @@ export function callOf(model: Model, choice: LedgerChoice): LedgerCall | undefin
     const { requestId, organizationId, tokenId, key, priceMils } = searchOf(model, search, isHeld);
     const common = { requestId, organizationId, tokenId, key, ifCharged };
     const hold = redisModelOf(model, organizationId).holds.get(requestId);
-    // Under a key nothing is abandoned: the search runs on.
+    // Under a key no search is left: it runs on.
     const isAbandoned = isRunning && !key;
     if (wanted === "refund") return [{ ...common, wanted, reason, isAbandoned }];
     // A worker runs only admitted searches, but Redis may have lost the hold.

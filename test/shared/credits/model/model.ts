@@ -2,6 +2,7 @@ import fc from "fast-check";
 import type { Redis } from "ioredis";
 import { holdIndexKey, keysOf } from "../../../../shared/credits/redis-keys.ts";
 import type { Decision, SettlementRequest } from "../../../../shared/credits/ledger.ts";
+import type { EndedCalls } from "../../../../shared/credits/unpaid-calls.ts";
 import type { TokenSpending, VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
 import { grantInModel } from "./postgres-model.ts";
@@ -16,6 +17,8 @@ export interface Model {
   postgres: PostgresModel;
   redis: Map<string, RedisModel>;
   messagesInFlight: Message[];
+  /** Flights whose calls count as unpaid. */
+  countedFlights: Set<string>;
   /** Copies of Redis that a restore brings back, as a restart from an old snapshot does. */
   saved: Map<string, RedisModel>;
   /** Organizations whose keys in Redis were lost. Only their searches may end as out_of_credits after an admission. */
@@ -68,6 +71,7 @@ export function newModel(participants: Participants): Model {
     postgres,
     redis: new Map(ids.map((id) => [id, emptyRedis()])),
     messagesInFlight,
+    countedFlights: new Set(),
     saved: new Map(),
     redisLostData: new Set(),
     messagesLost: new Set(),
@@ -159,17 +163,29 @@ export function messagesOf(decisions: readonly Decision[], settlements: readonly
     const paid = decision.kind === "charge" || decision.reason === "already_paid";
     if (wanted === "charge" && paid && !decision.reversed) message.ends.push({ requestId, key, answered: true });
     else if (!paid) {
-      const abandoned = settlement.isAbandoned && decision.reason === "caller_gone" ? ("running" as const) : undefined;
-      message.ends.push({ requestId, key, failure: `failure of ${requestId}`, abandoned });
+      const isGone = decision.reason === "caller_gone";
+      const isLeft = isGone && settlement.isAbandoned;
+      const calls = isGone && !isLeft ? callsOf(requestId) : undefined;
+      message.ends.push({ requestId, key, failure: `failure of ${requestId}`, isLeft, calls });
     } else if (settlement.ifCharged === "end_hold") message.ends.push({ requestId, key });
   }
   return [...messages.values()];
 }
 
+/** Calls that a search leaves unpaid. Their budget is so large that none of them is ever refused. */
+export const callsOf = (requestId: string): EndedCalls => ({
+  kind: "unpaid",
+  calls: 2,
+  flight: requestId,
+  tokenId: "tok",
+  isKeyed: false,
+  callsPerHour: 1_000_000,
+});
+
 /** All keys that Redis may hold for an organization. */
 export function redisKeysOf(organizationId: string): string[] {
-  const { balance, holds, window, abandoned, tokens, record } = keysOf(organizationId);
-  return [balance, holds, window, abandoned, tokens, ...keyHashes.map(record)];
+  const { balance, holds, window, unpaid, tokens, record } = keysOf(organizationId);
+  return [balance, holds, window, unpaid, `${unpaid}:tok`, tokens, ...keyHashes.map(record)];
 }
 
 /** Removes an organization from Redis, together with the entries of its holds in the index. */

@@ -48,7 +48,7 @@ test(
         "admit: held",
         "admit: short",
         "admit: over",
-        "deliver: abandoned",
+        "deliver: unpaid calls",
         "correct",
         "decide",
         "limit",

@@ -35,7 +35,14 @@ export interface Participants {
 }
 
 // The window ends in years, so only the commands decide how full it is.
-const terms = { code: "payg", priceMils: 5, windowSeconds: 1_000_000_000, startingGrantMils: 0, operations: [] };
+const terms = {
+  code: "payg",
+  priceMils: 5,
+  windowSeconds: 1_000_000_000,
+  unpaidCalls: 1_000_000,
+  startingGrantMils: 0,
+  operations: [],
+};
 // The first organization reaches its concurrency limit, the second its rate window.
 const plans: Plan[] = [
   { ...terms, windowLimit: 1_000, concurrency: 2 },

@@ -14,8 +14,6 @@ export interface RedisModel {
   tokenHolds: Map<string, { mils: number; tokenId: string }>;
   used: number;
   records: Map<string, KeyRecord>;
-  /** Searches that count as abandoned. None is old enough to be forgotten in a run. */
-  abandoned: Set<string>;
 }
 
 interface KeyRecord {
@@ -42,7 +40,6 @@ export const emptyRedis = (): RedisModel => ({
   tokenHolds: new Map(),
   used: 0,
   records: new Map(),
-  abandoned: new Set(),
 });
 export const heldMilsOf = ({ holds }: RedisModel) => [...holds.values()].reduce((sum, { mils }) => sum + mils, 0);
 export const tokenHeldMilsOf = ({ tokenHolds }: RedisModel, of: string) =>
@@ -102,7 +99,6 @@ export function admitInModel(
   const over = priceMils > 0 ? overLimit(redis, limits, priceMils) : undefined;
   if (over) return over;
   if (redis.holds.size >= plan.concurrency) return { outcome: "crowded" };
-  if (!key && redis.abandoned.size >= plan.concurrency) return { outcome: "abandoned" };
   if (redis.used >= plan.windowLimit) return { outcome: "limited" };
   redis.used += 1;
   const token = priceMils > 0 ? limits?.token : undefined;
@@ -119,11 +115,10 @@ export function settleInModel(redis: RedisModel, { balance, tokens, ends }: Mess
   if (versionsAhead > 0 || (versionsAhead === 0 && balance.spending !== undefined)) redis.balance = balance;
   for (const token of tokens)
     if (token.version >= (redis.tokens.get(token.tokenId)?.version ?? 0)) redis.tokens.set(token.tokenId, token);
-  for (const { requestId, key, answered, failure, abandoned } of ends) {
+  for (const { requestId, key, answered, failure, isLeft } of ends) {
     const hold = redis.holds.get(requestId);
-    if (abandoned) redis.abandoned.add(requestId);
     if (hold) redis.tokenHolds.delete(requestId);
-    if (abandoned !== "running") redis.holds.delete(requestId);
+    if (!isLeft) redis.holds.delete(requestId);
     else if (hold) hold.mils = 0;
     const record = key && redis.records.get(key.hash);
     if (!key || record?.requestId !== requestId) continue;

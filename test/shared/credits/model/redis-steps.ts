@@ -98,22 +98,31 @@ async function lookUp(model: Model, real: Real, organizationId: string, key: Ide
   return paid?.fingerprint === key.fingerprint;
 }
 
+/** The calls that count as unpaid: those of each flight once, and no loss of an organization's keys forgets them. */
+function countInModel({ countedFlights }: Model, ends: Message["ends"]): number {
+  const fresh = new Map(ends.flatMap(({ calls }) => (calls ? [[calls.flight, calls.calls]] : [])));
+  for (const flight of countedFlights) fresh.delete(flight);
+  for (const flight of fresh.keys()) countedFlights.add(flight);
+  return [...fresh.values()].reduce((sum, calls) => sum + calls, 0);
+}
+
 export async function deliver(model: Model, real: Real, message: Message): Promise<void> {
   const { organizationId, balance, tokens, ends, frees } = message;
   const ended = ends.map(
-    ({ requestId, answered, failure, abandoned }) =>
-      `${requestId} ${answered ? "answered" : (failure ?? "freed")}${abandoned ? `, abandoned, ${abandoned}` : ""}`,
+    ({ requestId, answered, failure, isLeft, calls }) =>
+      `${requestId} ${answered ? "answered" : (failure ?? "freed")}${isLeft ? ", left" : ""}${calls ? ", unpaid" : ""}`,
   );
   model.history.push(
     `deliver ${balance.balanceMils} mils of version ${balance.version} to ${organizationId}: ${ended.join("; ")}${frees.length > 0 ? ` frees ${frees.join(", ")}` : ""}`,
   );
   const redisModel = redisModelOf(model, organizationId);
   settleInModel(redisModel, message);
-  await settleHolds(real.redis, organizationId, balance, ends, tokens);
+  const unpaidCalls = countInModel(model, ends);
+  deepStrictEqual(await settleHolds(real.redis, organizationId, balance, ends, tokens), unpaidCalls);
   freeInModel(redisModel, message);
   if (frees.length > 0) await freeDecidedHolds(real.redis, organizationId, balance.version, frees);
   if (frees.length > 0) real.met("deliver: frees");
-  if (ends.some(({ abandoned }) => abandoned)) real.met("deliver: abandoned");
+  if (unpaidCalls > 0) real.met("deliver: unpaid calls");
   // The end of a record expires after seconds, which a slow run may take.
   for (const { key } of ends) if (key) await real.redis.persist(keysOf(organizationId).record(key.hash));
 }

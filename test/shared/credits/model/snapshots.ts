@@ -75,18 +75,16 @@ export interface RedisSnapshot {
   heldMils: number;
   holds: Record<string, { mils: number; keyHash: string }>;
   used: number;
-  abandoned: string[];
   records: Record<string, Record<string, string>>;
 }
 
 export async function readRedis(redis: Redis, organizationId: string): Promise<RedisSnapshot> {
   const keys = keysOf(organizationId);
-  const [balance, tokens, { held, ...holds }, used, abandoned, ...records] = await Promise.all([
+  const [balance, tokens, { held, ...holds }, used, ...records] = await Promise.all([
     redis.hgetall(keys.balance),
     redis.hgetall(keys.tokens),
     redis.hgetall(keys.holds),
     redis.get(keys.window),
-    redis.zrange(keys.abandoned, 0, "-1"),
     ...keyHashes.map((hash) => redis.hgetall(keys.record(hash))),
   ]);
   const readHold = (hold: string) => {
@@ -99,7 +97,6 @@ export async function readRedis(redis: Redis, organizationId: string): Promise<R
     heldMils: Number(held ?? 0),
     holds: Object.fromEntries(Object.entries(holds).map(([id, hold]) => [id, readHold(hold)])),
     used: Number(used ?? 0),
-    abandoned: abandoned.toSorted(),
     records: Object.fromEntries(keyHashes.map((hash, at) => [hash, records[at] ?? {}])),
   };
 }

@@ -1,0 +1,107 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { admit } from "../../../shared/credits/admit.ts";
+import { defineHoldScripts, settleHolds } from "../../../shared/credits/holds.ts";
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
+import { type EndedCalls, readUnpaidCalls, unpaidLevels } from "../../../shared/credits/unpaid-calls.ts";
+import { newId } from "../../../shared/ids.ts";
+import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
+import { plan, request, seed } from "./hold-requests.ts";
+
+/** The budget of unpaid provider calls: 60 an hour here, of which each token may use 30. */
+
+const hourMs = 3_600_000;
+const key = { hash: "k", fingerprint: "q" };
+let server: LocalServer;
+let redis: Redis;
+beforeAll(async () => {
+  server = await freshRedis();
+  redis = new Redis(server.url);
+  defineHoldScripts(redis);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+/** Ends a search without a hold. @returns the calls that were counted. */
+function end(organizationId: string, calls: Partial<EndedCalls>, requestId = newId("req")): Promise<number> {
+  const budget = { tokenId: "tok", isKeyed: false, callsPerHour: plan.unpaidCalls };
+  const ended: EndedCalls = { kind: "unpaid", calls: 0, flight: newId("req"), ...budget, ...calls };
+  return settleHolds(redis, organizationId, { balanceMils: 100, version: 2 }, [{ requestId, calls: ended }]);
+}
+const levelOf = (organizationId: string) => readUnpaidCalls(redis, { organizationId, plan });
+const outcomeOf = async (organizationId: string, given: Parameters<typeof request>[1] = {}) =>
+  (await admit(redis, request(organizationId, given))).outcome;
+
+test("calls count once, however often the end of their search comes", async () => {
+  const organizationId = await seed(redis, 100);
+  const [calls, requestId] = [{ calls: 3, flight: newId("req") }, newId("req")];
+  expect(await end(organizationId, calls, requestId)).toBe(3);
+  expect(await end(organizationId, calls, requestId)).toBe(0);
+  expect(await levelOf(organizationId)).toBe(3);
+});
+
+test("beyond the budget searches are refused until it has drained, which it does evenly over the hour", async () => {
+  const organizationId = await seed(redis, 100);
+  for (const tokenId of ["one", "two"]) await end(organizationId, { calls: 29, tokenId });
+  expect(await outcomeOf(organizationId)).toBe("held");
+  await end(organizationId, { calls: 8, tokenId: "three" });
+  const refused = await admit(redis, request(organizationId));
+  expect(refused).toMatchObject({ outcome: "unpaid_calls", window: { used: 1 } });
+  // Six calls too many take six minutes.
+  const retryAfterMs = refused.outcome === "unpaid_calls" ? refused.retryAfterMs : 0;
+  expect(retryAfterMs).toBeGreaterThan(hourMs / 10 - 60_000);
+  expect(retryAfterMs).toBeLessThanOrEqual(hourMs / 10 + 1);
+
+  await redis.pexpire(keysOf(organizationId).unpaid, hourMs - 1);
+  expect(await outcomeOf(organizationId)).toBe("held");
+});
+
+test("one token uses at most half of the budget, and the others go on", async () => {
+  const organizationId = await seed(redis, 100);
+  await end(organizationId, { calls: 31 });
+  expect([await outcomeOf(organizationId), await outcomeOf(organizationId, { tokenId: "other" })]).toEqual([
+    "unpaid_calls",
+    "held",
+  ]);
+});
+
+test("searches with a key are refused only for what keyed searches left unpaid", async () => {
+  const organizationId = await seed(redis, 100);
+  await end(organizationId, { calls: 31 });
+  expect([await outcomeOf(organizationId), await outcomeOf(organizationId, { key })]).toEqual(["unpaid_calls", "held"]);
+
+  const keyed = await seed(redis, 100);
+  await end(keyed, { calls: 31, isKeyed: true });
+  expect([await outcomeOf(keyed), await outcomeOf(keyed, { key })]).toEqual(["unpaid_calls", "unpaid_calls"]);
+});
+
+test("calls whose answer another search paid for never count, and do if in the end none of them paid", async () => {
+  const [first, second] = [await seed(redis, 100), await seed(redis, 100)];
+  const [flight, maker, sharer] = [newId("req"), newId("req"), newId("req")];
+  expect(await end(second, { kind: "paid", flight }, sharer)).toBe(0);
+  expect(await end(first, { calls: 7, flight }, maker)).toBe(0);
+  expect([await levelOf(first), await levelOf(second)]).toEqual([0, 0]);
+  expect(await end(second, { flight }, sharer)).toBe(7);
+  expect([await levelOf(first), await levelOf(second)]).toEqual([0, 7]);
+
+  // In the other order.
+  const other = newId("req");
+  await end(second, { kind: "paid", flight: other }, sharer);
+  expect(await end(second, { flight: other }, sharer)).toBe(0);
+  expect(await end(first, { calls: 4, flight: other }, maker)).toBe(4);
+});
+
+test("what is remembered of unpaid calls ends by itself", async () => {
+  const organizationId = await seed(redis, 100);
+  const flight = newId("req");
+  await end(organizationId, { kind: "paid", flight });
+  await end(organizationId, { calls: 1, isKeyed: true });
+  const keys = [
+    `flight:${flight}`,
+    ...[false, true].flatMap((isKeyed) => unpaidLevels(organizationId, "tok", isKeyed)),
+  ];
+  for (const name of keys) expect(await redis.pttl(name)).toBeGreaterThan(0);
+});
