@@ -47,8 +47,8 @@ export async function runSearchJob(context: RunningSearches, job: SearchJob, isR
       toOutcome: (decision) => conclude(context, job, ending, decision),
       // Under a key a charge is never reversed.
       reply: { inbox: job.inbox, trace, payable: job.key ? undefined : payable },
-      ifCharged: "end_hold",
       calls: payable && withBudget(job, payable),
+      ifCharged: "end_hold",
     });
     context.log.info({ ...line, decided: settled.kind, chargedMils: settled.chargedMils }, "search");
   } catch (error) {

@@ -2,8 +2,9 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { admit } from "../../../shared/credits/admit.ts";
 import { defineHoldScripts, settleHolds } from "../../../shared/credits/holds.ts";
+import type { Decision } from "../../../shared/credits/ledger.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
-import { type EndedCalls, readUnpaidCalls, unpaidLevels } from "../../../shared/credits/unpaid-calls.ts";
+import { type EndedCalls, endedCalls, readUnpaidCalls, unpaidLevels } from "../../../shared/credits/unpaid-calls.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
@@ -104,4 +105,28 @@ test("what is remembered of unpaid calls ends by itself", async () => {
     ...[false, true].flatMap((isKeyed) => unpaidLevels(organizationId, "tok", isKeyed)),
   ];
   for (const name of keys) expect(await redis.pttl(name)).toBeGreaterThan(0);
+});
+
+test.each([
+  { ended: "left by its caller", reason: "caller_gone", counts: true },
+  { ended: "whose key had paid for another query", reason: "idempotency_key_reused", counts: true },
+  { ended: "out of time, of which it had little", reason: "engine_timeout", hadLittleTime: true, counts: true },
+  { ended: "out of time, of which it had all", reason: "engine_timeout", counts: false },
+  { ended: "failed by the provider", reason: "engine_error", hadLittleTime: true, counts: false },
+  { ended: "refused because Redis had lost what was spent", reason: "daily_limit", counts: false },
+  { ended: "that lost its workers", reason: "worker_failed", counts: false },
+] as const)("the calls of a search $ended count: $counts", ({ reason, counts, ...given }) => {
+  const { hadLittleTime = false } = { hadLittleTime: undefined, ...given };
+  const calls = { calls: 2, flight: "f", tokenId: "tok", isKeyed: true, callsPerHour: 60 };
+  const decision: Decision = {
+    requestId: "req",
+    organizationId: "org",
+    kind: "refund",
+    chargedMils: 0,
+    reason,
+    isNew: true,
+    reversed: false,
+    balance: { balanceMils: 0, version: 1 },
+  };
+  expect(endedCalls({ ...calls, hadLittleTime }, decision)).toEqual(counts ? { ...calls, kind: "unpaid" } : undefined);
 });
