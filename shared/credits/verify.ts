@@ -16,7 +16,8 @@ const shownMax = 20;
 /** What an owner's charges since the first entry of a day or month cost, without those that were reversed. */
 const spentSince = (start: string, owner: string) => `
   (select coalesce(-sum(l.amount_mils), 0) from ledger_entries l
-   where ${owner} and l.kind in ('charge', 'reversal') and l.version >= (
+   left join ledger_entries c on l.kind = 'reversal' and c.request_id = l.request_id and c.kind = 'charge'
+   where ${owner} and l.kind in ('charge', 'reversal') and coalesce(c.version, l.version) >= (
      select min(f.version) from ledger_entries f
      where f.organization_id = l.organization_id and f.created_at >= ${start}::timestamp at time zone 'UTC'))`;
 

@@ -74,18 +74,26 @@ export const periods = ["day", "month"] as const;
 export const isOf = (ownerId: string) => (entry: SpendingEntry) =>
   entry.organizationId === ownerId || entry.tokenId === ownerId;
 
-/** The mils spent in the period up to each entry. An entry that began before its neighbour of a new day counts with that. */
+/**
+ * The mils spent in the period up to each entry. An entry that began before its neighbour of a new day counts with that, and a
+ * reversal with its charge.
+ */
 export function spentUpTo(
   entries: readonly SpendingEntry[],
   period: Period,
 ): { entry: SpendingEntry; spentMils: number }[] {
   let current = "";
   let spentMils = 0;
+  const charged = new Set<string>();
   return entries.map((entry) => {
     const began = new Date(entry.createdAtMs).toISOString().slice(0, period === "day" ? 10 : 7);
-    if (began > current) spentMils = 0;
+    if (began > current) {
+      spentMils = 0;
+      charged.clear();
+    }
     current = began > current ? began : current;
-    spentMils -= entry.mils;
+    if (entry.kind === "charge") charged.add(entry.requestId);
+    if (charged.has(entry.requestId)) spentMils -= entry.mils;
     return { entry, spentMils };
   });
 }

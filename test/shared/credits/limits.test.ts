@@ -123,6 +123,37 @@ test("a reversal gives back what the charge counted", async () => {
 });
 
 test.each([
+  { interval: "40 days", monthMils: 5 },
+  // Yesterday is of this month, unless that has just begun.
+  { interval: "1 day", monthMils: new Date().getUTCDate() === 1 ? 5 : 15 },
+])("a reversal of a charge $interval ago gives nothing back to a day or month that did not count it", async (given) => {
+  const payer = await service.organization();
+  const { organizationId } = payer;
+  await changeLimits(service.database, "organization", organizationId, { dayMils: 1_000 });
+  await changeLimits(service.database, "token", payer.tokenId, { dayMils: 1_000 });
+  const { charged } = await charge(payer, 4);
+  await age(payer, given.interval);
+  const reverse = (count: number) => {
+    const charges = charged.splice(0, count).map((requestId) => ({ organizationId, requestId }));
+    return reverseCharges(service.database, charges, "undelivered");
+  };
+  const seen = [
+    [5, given.monthMils],
+    [5, given.monthMils],
+  ];
+  // The first change of the new day, and one behind it.
+  await reverse(1);
+  await charge(payer, 1);
+  await reverse(1);
+  expect(await spending(payer)).toEqual(seen);
+  // Counted anew from the ledger, it is the same.
+  await changeLimits(service.database, "organization", organizationId, { monthMils: 900 });
+  await changeLimits(service.database, "token", payer.tokenId, { monthMils: 900 });
+  expect(await spending(payer)).toEqual(seen);
+  expect((await service.verify()).violations).toEqual([]);
+});
+
+test.each([
   { whose: "organization", limit: { dayMils: 12 }, reason: "daily_limit" },
   { whose: "organization", limit: { monthMils: 12 }, reason: "monthly_limit" },
   { whose: "token", limit: { dayMils: 12 }, reason: "token_daily_limit" },
