@@ -158,7 +158,7 @@ export const errorDefinitions = {
             "Present with `period` and `renewsAt` if a limit was reached: of the organization, or of the token.",
         }),
         period: z.enum(["day", "month"]).exactOptional().meta({ description: "The UTC day or the calendar month." }),
-        limitMils: mils("The limit. Absent if it was set or lowered while the search ran").exactOptional(),
+        limitMils: mils("The limit. Absent if less counts against it by now").exactOptional(),
         renewsAt: z.iso.datetime().exactOptional().meta({ description: "When the limit renews, in UTC." }),
       })
       .meta({

@@ -135,9 +135,9 @@ const abandonment = ({ requestId, organizationId, tokenId, key }: SearchJob): Se
 });
 
 function settlementRequest(job: SearchJob, ending: Ending, compressed: Buffer | undefined): SettlementRequest {
-  const { requestId, organizationId, tokenId, key, priceMils } = job;
+  const { requestId, organizationId, tokenId, key, priceMils, limits } = job;
   const settled = { requestId, organizationId, tokenId, key };
-  if (ending.ok) return { ...settled, wanted: "charge", priceMils, answer: compressed };
+  if (ending.ok) return { ...settled, wanted: "charge", priceMils, limits, answer: compressed };
   return { ...settled, wanted: "refund", reason: ending.reason };
 }
 

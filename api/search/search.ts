@@ -90,7 +90,7 @@ export class Search {
         requestId,
         organizationId: caller.organizationId,
         tokenId: caller.tokenId,
-        ...(caller.limits && { limits: caller.limits }),
+        limits: caller.limits ?? {},
         query,
         priceMils,
         remainingMils,

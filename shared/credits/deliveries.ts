@@ -5,7 +5,7 @@ import type { VersionedBalance } from "./versioned-balance.ts";
 /**
  * What happens to a charge after it was made. Its row in `undelivered` is the right to reverse it.
  *
- *   undelivered  entered by a charge without an Idempotency-Key: `settle_searches()` inserts the row with the charge.
+ *   undelivered  entered by a charge without an Idempotency-Key: `decide_searches()` inserts the row with the charge.
  *     ├─▶ delivered  the API deletes the row once the last byte of the answer is in the caller's socket. Final.
  *     └─▶ reversed   `reverse_charges()` deletes the row and inserts the reversal in one transaction. Final. Done by the
  *                    API that waits for the answer, or after five minutes without a confirmation by the reconciler.

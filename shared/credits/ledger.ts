@@ -6,17 +6,16 @@ import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
 import { expandAnswer, type StoredAnswer } from "./stored-answers.ts";
-import { limitReasons } from "./limits.ts";
+import { limitReasons, type PayerLimits } from "./limits.ts";
 import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 
 /**
  * The ledger in Postgres, which is the truth about money. Every search whose end reached Postgres has one deciding entry,
  * a charge or a refund. The first process that inserts it decides, and all others follow. Only the functions of the
- * database write (`settle_searches`, `settle_keyed_searches`, `charge_search`, `charge_keyed_search`, `reverse_charges`,
- * `grant_credit`, `topup`); each locks the organization's row first.
+ * database write (`decide_searches`, `charge_alone`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
  */
 
-/** Why a search was not charged. `settle_searches()` finds those down to the limits; the others come from the process that settles. */
+/** Why a search was not charged. `decide_searches()` finds those down to the limits; the others come from the process that settles. */
 export const refundReasons = [
   "out_of_credits",
   "already_paid",
@@ -47,6 +46,8 @@ export type SettlementRequest = {
       priceMils: number;
       /** Under a key: the answer as it is if this search is charged, compressed. It is stored with the charge. */
       answer?: Buffer | undefined;
+      /** The limits that admitted the search: empty without one, undefined if the process does not know. */
+      limits?: PayerLimits | undefined;
     }
   | { wanted: "refund"; reason: RefundReason }
 );
@@ -87,17 +88,16 @@ const decisionRow = z.object({
   answer: z.instanceof(Buffer).nullish(),
 });
 
-const settleTypes = "$1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[]";
-const unkeyedStatement = { name: "settle_searches", text: `select * from settle_searches(${settleTypes})` };
-const keyedStatement = {
-  name: "settle_keyed_searches",
-  text: `select * from settle_keyed_searches(${settleTypes}, $9::bytea[])`,
+const textsOf = (first: number, last: number, type = "text") =>
+  Array.from({ length: last - first + 1 }, (_, n) => `$${first + n}::${type}[]`).join(", ");
+const decideStatement = {
+  name: "decide_searches",
+  text: `select * from decide_searches(${textsOf(1, 3)}, $4::bigint[], ${textsOf(5, 8)}, $9::bytea[], ${textsOf(10, 13, "bigint")})`,
 };
 // For one search, in half the time.
-const chargeStatement = { name: "charge_search", text: "select * from charge_search($1, $2, $3, $4)" };
-const keyedChargeStatement = {
-  name: "charge_keyed_search",
-  text: "select * from charge_keyed_search($1, $2, $3, $4, $5, $6, $7)",
+const chargeStatement = {
+  name: "charge_alone",
+  text: "select * from charge_alone($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
 };
 
 /**
@@ -116,29 +116,35 @@ export async function decideSettlements(
 
 function statementFor(requests: readonly SettlementRequest[]): QueryConfig {
   const [only] = requests;
-  if (only?.wanted === "charge" && requests.length === 1) {
+  if (only?.wanted === "charge" && requests.length === 1 && (!only.key || only.answer)) {
     const { organizationId, requestId, priceMils, tokenId, key, answer } = only;
-    const charge = [organizationId, requestId, priceMils, tokenId];
-    if (!key) return { ...chargeStatement, values: charge };
-    if (answer) return { ...keyedChargeStatement, values: [...charge, key.hash, key.fingerprint, answer] };
+    const values = [organizationId, requestId, priceMils, tokenId, key?.hash, key?.fingerprint, key && answer];
+    return { ...chargeStatement, values: [...values, ...admittedLimits(only)] };
   }
-  const isKeyed = requests.some((request) => request.wanted === "charge" && request.key);
+  const limits = requests.map(admittedLimits);
   return {
-    ...(isKeyed ? keyedStatement : unkeyedStatement),
+    ...decideStatement,
     values: [
       requests.map((request) => request.requestId),
       requests.map((request) => request.organizationId),
       requests.map((request) => request.wanted),
       requests.map((request) => (request.wanted === "charge" ? request.priceMils : 0)),
       requests.map((request) => (request.wanted === "refund" ? request.reason : null)),
+      requests.map((request) => request.tokenId ?? null),
       requests.map((request) => request.key?.hash ?? null),
       requests.map((request) => request.key?.fingerprint ?? null),
-      requests.map((request) => request.tokenId ?? null),
-      ...(isKeyed
-        ? [toByteaArray(requests.map((request) => (request.wanted === "charge" && request.answer) || null))]
-        : []),
+      toByteaArray(requests.map((request) => (request.wanted === "charge" && request.key && request.answer) || null)),
+      ...[0, 1, 2, 3].map((at) => limits.map((ofSearch) => ofSearch[at] ?? null)),
     ],
   };
+}
+
+/** The mils a day and a month of the organization, then of the token, that admitted a search: null if the process does not know. */
+function admittedLimits(request: SettlementRequest): (number | null)[] {
+  if (request.wanted === "refund" || !request.limits) return [null, null, null, null];
+  const { organization, token } = request.limits;
+  const mils = [organization?.dayMils, organization?.monthMils, token?.dayMils, token?.monthMils];
+  return mils.map((limit) => limit ?? Number.MAX_SAFE_INTEGER);
 }
 
 async function readDecision(row: z.infer<typeof decisionRow>): Promise<Decision> {

@@ -3,7 +3,8 @@ import { z } from "zod";
 /**
  * Limits that a payer sets: mils a UTC day and a calendar month, for an organization and for a token. Postgres counts what was
  * spent, Redis has a copy (see limits.lua), and admit.lua refuses a search that could exceed a limit together with the searches
- * that run. If Redis has lost these, `settle_searches()` refuses the charge instead, and the caller pays nothing.
+ * that run. If Redis has lost these, `decide_searches()` refuses the charge instead, and the caller pays nothing. It judges by the
+ * larger of the limit that admitted the search and the present one, so a limit that is lowered refuses no search that runs.
  */
 
 const milsByPeriod = z.object({ dayMils: z.number().optional(), monthMils: z.number().optional() });
@@ -97,7 +98,7 @@ export function spentIn(period: LimitName["period"], spending: string): number {
 
 /**
  * The details of 402 `out_of_credits` for a search that a limit refuses. If the limit that the search had at admission does not
- * explain that, it was set or lowered while the search ran: then it is left out, and nothing is said to be available.
+ * explain that, what was spent has fallen since: then it is left out, and nothing is said to be available.
  */
 export function limitDetails(
   limits: PayerLimits | undefined,

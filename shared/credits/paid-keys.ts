@@ -3,7 +3,7 @@ import type { Database } from "../database/pool.ts";
 import { protocolTimes } from "../protocol-times.ts";
 
 /**
- * Idempotency-Keys that have paid: `settle_searches()` inserts one with its charge and makes no second charge under it for 24
+ * Idempotency-Keys that have paid: `decide_searches()` inserts one with its charge and makes no second charge under it for 24
  * hours. This is what a repeat is owed, whatever Redis has lost. The answer itself is in stored-answers.ts.
  */
 
@@ -21,7 +21,7 @@ export interface PaidKey {
   /** The fingerprint of the query that it has paid for. */
   fingerprint: string;
   /**
-   * False if the key expires so soon that a repeat admitted now for 0 mils might settle after that: `settle_searches()` would then
+   * False if the key expires so soon that a repeat admitted now for 0 mils might settle after that: `decide_searches()` would then
    * take it for the key's first search, and at a price of 0 it would own the key for a day.
    */
   coversRepeat: boolean;

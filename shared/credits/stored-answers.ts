@@ -6,7 +6,7 @@ import { nameOfKey, type OwnedKey } from "./paid-keys.ts";
 
 /**
  * The answers of searches that were paid under an Idempotency-Key, in Postgres for as long as the payment counts: 24 hours.
- * `settle_keyed_searches()` or `charge_keyed_search()` stores one in the transaction of its charge, so a charge under a key
+ * `decide_searches()` or `charge_alone()` stores one in the transaction of its charge, so a charge under a key
  * always has its answer, and Postgres decides which bytes every repeat gets.
  */
 

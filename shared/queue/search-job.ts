@@ -9,6 +9,7 @@ export const searchJob = z.object({
   query: querySchema,
   /** Absent in a job of an API of the previous version. */
   tokenId: z.string().optional(),
+  /** The limits that admitted the search, by which it may be charged. Absent in a job of an API of the previous version that had none. */
   limits: payerLimits.optional(),
   /** The price that is held, in mils; 0 where the key has paid already. */
   priceMils: z.number(),

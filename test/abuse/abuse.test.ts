@@ -17,6 +17,7 @@ import { hungUpSearches } from "./attacks/hung-up-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { lastKilobyte } from "./attacks/last-kilobyte.ts";
 import { lookalikeHosts } from "./attacks/lookalike-hosts.ts";
+import { loweredLimits } from "./attacks/lowered-limits.ts";
 import { manyOrganizations } from "./attacks/many-organizations.ts";
 import { oddRequests } from "./attacks/odd-requests.ts";
 import { oneKeyManyQueries } from "./attacks/one-key-many-queries.ts";
@@ -38,6 +39,7 @@ const onUsualService: readonly Attack[] = [
   cancelledAnswers,
   firstCopy,
   hungUpSearches,
+  loweredLimits,
   randomTokens,
   floodOfRefusals,
   oddRequests,

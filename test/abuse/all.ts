@@ -13,6 +13,7 @@ import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { keyedWithoutCredit } from "./attacks/keyed-without-credit.ts";
 import { lastKilobyte } from "./attacks/last-kilobyte.ts";
 import { lookalikeHosts } from "./attacks/lookalike-hosts.ts";
+import { loweredLimits } from "./attacks/lowered-limits.ts";
 import { manyOrganizations } from "./attacks/many-organizations.ts";
 import { oddRequests } from "./attacks/odd-requests.ts";
 import { oneKeyManyQueries } from "./attacks/one-key-many-queries.ts";
@@ -44,6 +45,7 @@ export const attacks: readonly Attack[] = [
   keyedWithoutCredit,
   lastKilobyte,
   lookalikeHosts,
+  loweredLimits,
   manyOrganizations,
   oddRequests,
   oneKeyManyQueries,

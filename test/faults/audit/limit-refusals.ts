@@ -51,8 +51,8 @@ export function refusalsBelowLimits({ entries, limits, attempts }: SpendingEvide
 }
 
 /**
- * 402s of searches that had run: the limit that they name was set by then and explains the refusal. Only a limit that changed
- * while the search ran is left out.
+ * 402s of searches that had run: the limit that they name was set by then and explains the refusal. Only one that changed while the
+ * search ran is left out.
  */
 export function refusalsAtTheEnd({ entries, limits, attempts }: SpendingEvidence): string[] {
   return attempts.flatMap((attempt) => {

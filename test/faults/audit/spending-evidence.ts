@@ -98,15 +98,15 @@ export function spentUpTo(
   });
 }
 
-/** The limits that may have been in force when this entry was made; infinite without one. */
+/** The limits that may have been in force when an entry was made, or since an earlier one; infinite without one. */
 export const limitsAt = (
   limits: readonly LimitsInForce[],
   ownerId: string,
-  version: number,
+  { version, since = version }: { version: number; since?: number },
   period: Period,
 ): number[] =>
   limits
-    .filter((one) => one.ownerId === ownerId && one.fromVersion <= version && version <= one.toVersion)
+    .filter((one) => one.ownerId === ownerId && one.fromVersion <= version && since <= one.toVersion)
     .map((one) => one[period] ?? Number.POSITIVE_INFINITY);
 
 const limitRefusal = z.object({

@@ -3,6 +3,9 @@ import { priceMils } from "./evidence.ts";
 import { refusalsAtTheEnd, refusalsBelowLimits } from "./limit-refusals.ts";
 import { isOf, limitsAt, periods, type SpendingEvidence, spentUpTo } from "./spending-evidence.ts";
 
+// Until then a search is charged by the limits that admitted it, if these are larger.
+const searchMsMax = 30_000;
+
 /** What limits and scopes promise, compared with the ledger. Each function returns a sentence for every broken promise. */
 
 /** @returns a sentence for every broken promise. */
@@ -16,12 +19,17 @@ export const auditSpending = (evidence: SpendingEvidence): string[] =>
     answersAgainstScopes,
   ].flatMap((check) => check(evidence));
 
-/** Charges after which more was spent than any limit that was in force allowed, whatever was given back later. */
+/**
+ * Charges after which more was spent than any limit allowed that was in force since their search may have begun, whatever was
+ * given back later.
+ */
 export function chargesBeyondLimits({ entries, limits }: SpendingEvidence): string[] {
   return [...new Set(limits.map(({ ownerId }) => ownerId))].flatMap((ownerId) =>
     periods.flatMap((period) =>
       spentUpTo(entries.filter(isOf(ownerId)), period).flatMap(({ entry, spentMils }) => {
-        const limitMils = Math.max(...limitsAt(limits, ownerId, entry.version, period));
+        const sinceMs = entry.createdAtMs - searchMsMax;
+        const since = entries.find((one) => isOf(ownerId)(one) && one.createdAtMs >= sinceMs)?.version ?? entry.version;
+        const limitMils = Math.max(...limitsAt(limits, ownerId, { since, version: entry.version }, period));
         const isBeyond = entry.kind === "charge" && Number.isFinite(limitMils) && spentMils > limitMils;
         return isBeyond
           ? [`${ownerId} spent ${spentMils} mils of ${limitMils} in its ${period} by version ${entry.version}`]
@@ -40,7 +48,7 @@ export function refundsBelowLimits({ entries, limits }: SpendingEvidence): strin
       periods.some((period) => {
         const before = entries.filter((entry) => isOf(ownerId)(entry) && entry.version <= version);
         const spentMils = spentUpTo(before, period).at(-1)?.spentMils ?? 0;
-        return spentMils + priceMils > Math.min(...limitsAt(limits, ownerId, version, period));
+        return spentMils + priceMils > Math.min(...limitsAt(limits, ownerId, { version }, period));
       }),
     );
     return isReached

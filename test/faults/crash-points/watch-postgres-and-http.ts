@@ -9,10 +9,8 @@ const stepsOfStatements: Record<string, Step> = {
   read_credit: "seed",
   read_paid_keys: "look",
   read_stored_answers: "fetch",
-  settle_searches: "settle",
-  settle_keyed_searches: "settle",
-  charge_search: "settle",
-  charge_keyed_search: "settle",
+  decide_searches: "settle",
+  charge_alone: "settle",
   reverse_charges: "reverse",
   confirm_delivered: "confirm",
 };

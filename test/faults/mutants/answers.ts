@@ -11,13 +11,13 @@ export const answerMutants: readonly Mutant[] = [
     caughtBy: storedAnswers,
     edits: [
       inSql(
-        "settle_keyed_searches",
+        "decide_searches",
         replace(
-          "from decided d where d.pays and d.key_hash is not null",
-          "from decided d where false and d.key_hash is not null",
+          "from decided d where d.kind = 'charge' and d.key_hash is not null and d.body",
+          "from decided d where false and d.body",
         ),
       ),
-      inSql("charge_keyed_search", replace(/insert into answers [^;]*;/, "")),
+      inSql("charge_alone", replace(/insert into answers [^;]*;/, "")),
     ],
   },
   {

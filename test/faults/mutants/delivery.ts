@@ -10,8 +10,8 @@ export const deliveryMutants: readonly Mutant[] = [
     what: "A charge is final at once: no row in `undelivered` says that its answer has not arrived yet.",
     caughtBy: testFile("test/journeys/kills.test.ts"),
     edits: [
-      inSql("settle_searches", replace(owed, owed.replace("d.key_hash is null", "false"))),
-      inSql("charge_search", replace(/insert into undelivered [^;]*;/, "")),
+      inSql("decide_searches", replace(owed, owed.replace("d.key_hash is null", "false"))),
+      inSql("charge_alone", replace(/insert into undelivered [^;]*;/, "")),
     ],
   },
   {
@@ -19,8 +19,8 @@ export const deliveryMutants: readonly Mutant[] = [
     what: "A charge under an Idempotency-Key can be reversed, and its answer is replayed all the same.",
     caughtBy: testFile("test/journeys/give-back.test.ts"),
     edits: [
-      inSql("settle_searches", replace(owed, owed.replace(" and d.key_hash is null", ""))),
-      inSql("charge_keyed_search", replace("insert into paid_keys", `${insertOwed} insert into paid_keys`)),
+      inSql("decide_searches", replace(owed, owed.replace(" and d.key_hash is null", ""))),
+      inSql("charge_alone", replace("insert into paid_keys", `${insertOwed} insert into paid_keys`)),
     ],
   },
   {

@@ -50,7 +50,7 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inSql("ledger_entries", replace("balance_after_mils between 0 and", "balance_after_mils between -5 and")),
       inSql(
-        "settle_searches",
+        "decide_searches",
         replace("b.organization_sum > b.balance_mils then", "b.organization_sum > b.balance_mils + 5 then"),
       ),
     ],
@@ -74,9 +74,8 @@ export const settlingMutants: readonly Mutant[] = [
     what: "Settling does not lock the organization first, so two batches decide on the same balance.",
     caughtBy: moneyModel,
     edits: [
-      inSql("settle_searches", replace(/perform 1 from organizations o [^;]*;/, "")),
-      inSql("charge_search", replace("for no key update", "")),
-      inSql("charge_keyed_search", replace("for no key update", "")),
+      inSql("decide_searches", replace(/perform 1 from organizations o [^;]*;/, "")),
+      inSql("charge_alone", replace("for no key update", "")),
     ],
   },
   {
@@ -106,14 +105,13 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inSql("one_deciding_entry_per_request", replace("create unique index", "create index")),
       inSql(
-        "settle_searches",
+        "decide_searches",
         both(
-          replace("l.request_id = any (request_ids) and l.kind in ('charge', 'refund')", "false"),
+          replace("l.request_id = a.request_id and l.kind in ('charge', 'refund')", "false"),
           replace("where not exists (select 1 from known k where k.request_id = a.request_id)", ""),
         ),
       ),
-      inSql("charge_search", replace(/or exists \(select from ledger_entries [^;]*?'refund'\)\)/, "")),
-      inSql("charge_keyed_search", replace(/or exists \(select from ledger_entries [^;]*?'refund'\)\)/, "")),
+      inSql("charge_alone", replace(/or exists \(select from ledger_entries [^;]*?'refund'\)\)/, "")),
     ],
   },
   {

@@ -55,7 +55,7 @@ export const spendingLimitMutants: readonly Mutant[] = [
     name: "spending-limit-unguarded",
     what: "Postgres charges beyond a limit whatever Redis has admitted.",
     caughtBy: ledger,
-    edits: [inSql("settle_searches", replace("when b.organization_sum > b.day_left_mils then 'daily_limit'", ""))],
+    edits: [inSql("decide_searches", replace("when b.organization_sum > b.day_left_mils then 'daily_limit'", ""))],
   },
   {
     name: "credit-counts-as-spending",

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { decideSettlements, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
-import { spentIn } from "../../../shared/credits/limits.ts";
+import { type PayerLimits, spentIn } from "../../../shared/credits/limits.ts";
 import { newId } from "../../../shared/ids.ts";
 import { changeLimits } from "../../../shared/organizations/limits.ts";
 import { Service } from "../../harness/processes/service.ts";
@@ -168,6 +168,34 @@ test.each([
     expect((await charge(payer, 1, 2)).refused).toEqual([]);
     expect((await charge(payer, 1, 1)).refused).toEqual([given.reason]);
     expect((await charge(payer, 1, 0)).refused).toEqual([]);
+  },
+);
+
+test.each(["organization", "token"] as const)(
+  "searches are charged up to the larger of the %s's limit that admitted them and the present one, alone and in a batch",
+  async (whose) => {
+    const payer = await service.organization();
+    const { organizationId, tokenId } = payer;
+    const owner = whose === "token" ? tokenId : organizationId;
+    const admittedBy = (dayMils?: number) => {
+      const own = { ...(dayMils !== undefined && { dayMils }) };
+      return whose === "token" ? { token: { tokenId, ...own } } : { organization: own };
+    };
+    const decide = async (count: number, limits?: PayerLimits) => {
+      const requests = Array.from({ length: count }, () => {
+        return { requestId: newId("req"), organizationId, tokenId, wanted: "charge" as const, priceMils, limits };
+      });
+      return [...(await decideSettlements(service.database, requests)).values()].map(({ kind }) => kind);
+    };
+    await changeLimits(service.database, whose, owner, { dayMils: 0 });
+    expect(await decide(1)).toEqual(["refund"]);
+    expect(await decide(1, admittedBy(priceMils))).toEqual(["charge"]);
+    expect(await decide(3, admittedBy(2 * priceMils))).toEqual(["charge", "refund", "refund"]);
+    expect(await decide(2, {})).toEqual(["charge", "charge"]);
+    await changeLimits(service.database, whose, owner, { dayMils: 5 * priceMils });
+    expect(await decide(2, admittedBy(priceMils))).toEqual(["charge", "refund"]);
+    await changeLimits(service.database, whose, owner, { dayMils: null });
+    expect(await decide(1, admittedBy(0))).toEqual(["charge"]);
   },
 );
 

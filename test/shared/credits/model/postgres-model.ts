@@ -55,7 +55,6 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
     }
     if (charged && !key) postgres.undelivered.add(requestId);
   }
-  const bringsAnswers = settlements.some(({ wanted, key }) => wanted === "charge" && key);
   return firsts.flatMap((settlement) => {
     const { requestId } = settlement;
     const known = postgres.decided.get(requestId);
@@ -63,7 +62,7 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
     const reversed = postgres.reversed.has(requestId);
     // A charge by this very call has brought its answer.
     const paysNow = known.kind === "charge" && fresh.has(requestId);
-    const stored = bringsAnswers && !paysNow ? storedFor(postgres, settlement) : undefined;
+    const stored = settlement.wanted === "charge" && !paysNow ? storedFor(postgres, settlement) : undefined;
     const decision = accountOf(postgres, known.organizationId).entries.find(({ subject }) => subject === requestId);
     const token = tokenSpendingOf(postgres, known.organizationId, decision?.tokenId);
     return [

@@ -1,0 +1,283 @@
+-- A search is charged by the larger of the limit that admitted it and the present one: lowering a limit refuses no search that runs.
+
+create or replace view organization_spending as
+select o.id as organization_id, o.balance_mils, o.version, d.day, s.spent_day_mils, s.spent_month_mils,
+  case when o.day_limit_mils is not null then greatest(o.day_limit_mils - s.spent_day_mils, 0) end as day_left_mils,
+  case when o.month_limit_mils is not null then greatest(o.month_limit_mils - s.spent_month_mils, 0) end as month_left_mils,
+  o.day_limit_mils, o.month_limit_mils
+from organizations o
+cross join lateral (select greatest(o.spending_day, utc_today()) as day) d
+cross join lateral (
+  select case when o.spending_day = d.day then o.day_began_with_mils - o.balance_mils when o.spending_day is not null then 0 end,
+    case when month_of(o.spending_day) = month_of(d.day) then o.month_began_with_mils - o.balance_mils
+      when o.spending_day is not null then 0 end
+) s (spent_day_mils, spent_month_mils);
+
+create or replace view token_spending as
+select t.id as token_id, t.organization_id, d.day, s.spent_day_mils, s.spent_month_mils,
+  case when t.day_limit_mils is not null then greatest(t.day_limit_mils - s.spent_day_mils, 0) end as day_left_mils,
+  case when t.month_limit_mils is not null then greatest(t.month_limit_mils - s.spent_month_mils, 0) end as month_left_mils,
+  t.day_limit_mils, t.month_limit_mils
+from tokens t
+cross join lateral (select greatest(t.spending_day, utc_today()) as day) d
+cross join lateral (
+  select case when t.spending_day = d.day then t.spent_day_mils else 0 end,
+    case when month_of(t.spending_day) = month_of(d.day) then t.spent_month_mils else 0 end
+) s (spent_day_mils, spent_month_mils)
+where t.spending_day is not null;
+
+-- What the larger of two limits leaves. Without a present limit there is none (null); an admitted one of null is not known.
+create function left_of(present_mils bigint, admitted_mils bigint, spent_mils bigint) returns bigint language sql immutable as $$
+  select case when present_mils is not null then greatest(greatest(present_mils, admitted_mils) - spent_mils, 0) end
+$$;
+
+-- Decides searches, each exactly once: the i-th elements of the arrays are one search. The limits are those that admitted it:
+-- null where the process does not know them, 2^53 - 1 where there was none. Redis admits no more than they allow together. Only
+-- after it has lost its holds do charges meet a limit here, so that a period's charges stay within the larger limit all the same.
+-- Under a key, the answer of a charge is stored in the transaction of the charge. For a search that was charged before, or whose
+-- key had paid, the stored answer comes back, with the request that paid for it: of all answers under a key only the first counts.
+-- The first statement takes the locks; the second sees a snapshot younger than them, so that known requests, versions and
+-- balances are exact. In one statement the snapshot would be older than the wait for the lock, and versions would get gaps.
+-- The plan is made once per connection, and looks each search up by an index.
+-- Returns one row per request: its deciding entry, whether this call made it, the organization's newest pair, and what the
+-- organization and the token spent by now, if they have limits (see spending_text).
+create function decide_searches(
+  request_ids text[], organization_ids text[], wanted text[], prices bigint[], reasons text[], token_ids text[],
+  key_hashes text[], fingerprints text[], bodies bytea[],
+  day_limits bigint[], month_limits bigint[], token_day_limits bigint[], token_month_limits bigint[]
+) returns table (
+  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
+  balance_mils bigint, version bigint, spending text, token_id text, token_spending text, answer_of text, answer bytea
+) language plpgsql security definer set search_path = public, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+#variable_conflict use_column
+begin
+  perform 1 from organizations o where o.id = any (organization_ids) order by o.id for no key update;
+  return query
+  with asked as (
+    select distinct on (a.request_id) a.*
+    from unnest(request_ids, organization_ids, wanted, prices, reasons, token_ids, key_hashes, fingerprints, bodies,
+        day_limits, month_limits, token_day_limits, token_month_limits) with ordinality
+      as a (request_id, organization_id, wanted, price, reason, token_id, key_hash, fingerprint, body,
+        day_limit, month_limit, token_day_limit, token_month_limit, place)
+    order by a.request_id, a.place
+  ), known as (
+    -- Only who wants to charge has a use for the answer of the key.
+    select l.*, case a.wanted when 'charge' then a.key_hash end as key_hash, a.fingerprint
+    from asked a join ledger_entries l on l.request_id = a.request_id and l.kind in ('charge', 'refund')
+  ), open as (
+    select a.*, o.balance_mils, o.version, left_of(o.day_limit_mils, a.day_limit, o.spent_day_mils) as day_left_mils,
+      left_of(o.month_limit_mils, a.month_limit, o.spent_month_mils) as month_left_mils,
+      left_of(t.day_limit_mils, a.token_day_limit, t.spent_day_mils) as token_day_left_mils,
+      left_of(t.month_limit_mils, a.token_month_limit, t.spent_month_mils) as token_month_left_mils,
+      p.fingerprint as paid_fingerprint,
+      -- Of several searches under one key only the first can pay; the others follow it.
+      a.key_hash is not null and a.wanted = 'charge' and row_number() over same_key > 1 as follows,
+      first_value(a.fingerprint) over same_key as first_fingerprint
+    from asked a
+    join organization_spending o on o.organization_id = a.organization_id
+    left join token_spending t on t.token_id = a.token_id
+    left join paid_keys p on p.organization_id = a.organization_id and p.key_hash = a.key_hash and p.expires_at > now()
+    where not exists (select 1 from known k where k.request_id = a.request_id)
+    window same_key as (partition by a.organization_id, a.key_hash, a.wanted order by a.place)
+  ), paying as (
+    select f.*, f.wanted = 'charge' and f.paid_fingerprint is null and not f.follows as pays from open f
+  ), by_token as (
+    select p.*, case when p.pays then p.price else 0 end as cost,
+      sum(case when p.pays then p.price else 0 end) over (partition by p.token_id order by p.place) as token_sum
+    from paying p
+  ), within_token as (
+    select b.*, case when b.token_sum > b.token_day_left_mils then 'token_daily_limit'
+      when b.token_sum > b.token_month_left_mils then 'token_monthly_limit' end as token_verdict
+    from by_token b
+  ), by_organization as (
+    -- What is over the balance or a limit is refused together with all behind it: the sum never dips below zero.
+    select w.*, sum(case when w.token_verdict is null then w.cost else 0 end) over (partition by w.organization_id order by w.place)
+      as organization_sum
+    from within_token w
+  ), guarded as (
+    select b.*, coalesce(b.token_verdict, case when b.organization_sum > b.balance_mils then 'out_of_credits'
+      when b.organization_sum > b.day_left_mils then 'daily_limit'
+      when b.organization_sum > b.month_left_mils then 'monthly_limit' end) as refused
+    from by_organization b
+  ), led as (
+    select g.*, first_value(g.refused) over (partition by g.organization_id, g.key_hash, g.wanted order by g.place) as first_refused
+    from guarded g
+  ), decided as (
+    select g.*,
+      case when g.pays and g.refused is null then 'charge' else 'refund' end as kind,
+      case
+        when g.wanted <> 'charge' then g.reason
+        when g.pays then g.refused
+        when g.paid_fingerprint is null and g.first_refused is not null then g.first_refused
+        when coalesce(g.paid_fingerprint, g.first_fingerprint) = g.fingerprint then 'already_paid'
+        else 'idempotency_key_reused'
+      end as verdict
+    from led g
+  ), entries as (
+    insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, reason, token_id)
+    select d.organization_id, d.version + row_number() over in_order, d.kind,
+      case d.kind when 'charge' then -d.price else 0 end,
+      d.balance_mils - sum(case d.kind when 'charge' then d.price else 0 end) over in_order, d.request_id, d.verdict, d.token_id
+    from decided d
+    window in_order as (partition by d.organization_id order by d.place)
+    returning *
+  ), owed as (
+    insert into undelivered (request_id, organization_id)
+    select d.request_id, d.organization_id from decided d where d.kind = 'charge' and d.key_hash is null
+  ), paid as (
+    insert into paid_keys as p (organization_id, key_hash, fingerprint, request_id, expires_at)
+    select d.organization_id, d.key_hash, d.fingerprint, d.request_id, now() + interval '24 hours'
+    from decided d where d.kind = 'charge' and d.key_hash is not null
+    on conflict on constraint one_payment_per_key do update
+      set fingerprint = excluded.fingerprint, request_id = excluded.request_id, expires_at = excluded.expires_at
+  ), stored as (
+    insert into answers as a (slot, organization_id, key_hash, request_id, body)
+    select answer_slot(now()), d.organization_id, d.key_hash, d.request_id, d.body
+    from decided d where d.kind = 'charge' and d.key_hash is not null and d.body is not null
+    on conflict on constraint one_answer_per_key do update
+      set request_id = excluded.request_id, body = excluded.body
+    returning a.organization_id, a.key_hash, a.request_id, a.body
+  ), pairs as (
+    update organizations o set balance_mils = o.balance_mils + s.amount_mils, version = o.version + s.entries
+    from (select e.organization_id, sum(e.amount_mils) as amount_mils, count(*) as entries from entries e group by 1) s
+    where o.id = s.organization_id
+    returning o.id, o.balance_mils, o.version, o.spending_day, o.day_began_with_mils - o.balance_mils as spent_day_mils,
+      o.month_began_with_mils - o.balance_mils as spent_month_mils
+  ), counted as (
+    update tokens t set spent_day_mils = t.spent_day_mils - s.amount_mils, spent_month_mils = t.spent_month_mils - s.amount_mils
+    from (select e.token_id, sum(e.amount_mils) as amount_mils from entries e where e.kind = 'charge' group by 1) s
+    where t.id = s.token_id and t.spending_day is not null
+    returning t.id, t.spending_day, t.spent_day_mils, t.spent_month_mils
+  )
+  select r.request_id, r.organization_id, r.kind, r.amount_mils, r.reason, r.fresh,
+    not r.fresh and exists (select 1 from ledger_entries b where b.request_id = r.request_id and b.kind = 'reversal'),
+    coalesce(n.balance_mils, o.balance_mils), coalesce(n.version, o.version),
+    case when n.id is null then spending_text(o.day, o.spent_day_mils, o.spent_month_mils)
+      else spending_text(n.spending_day, n.spent_day_mils, n.spent_month_mils) end,
+    coalesce(c.id, t.token_id),
+    case when c.id is null then spending_text(t.day, t.spent_day_mils, t.spent_month_mils)
+      else spending_text(c.spending_day, c.spent_day_mils, c.spent_month_mils) end,
+    coalesce(s.request_id, e.request_id), coalesce(s.body, e.body)
+  from (
+    select d.request_id, d.organization_id, d.kind, case d.kind when 'charge' then -d.price else 0 end as amount_mils,
+      d.verdict as reason, true as fresh, d.token_id, d.key_hash, d.fingerprint
+    from decided d
+    union all
+    select k.request_id, k.organization_id, k.kind, k.amount_mils, k.reason, false, k.token_id, k.key_hash, k.fingerprint from known k
+  ) r
+  join organization_spending o on o.organization_id = r.organization_id
+  left join pairs n on n.id = r.organization_id
+  left join token_spending t on t.token_id = r.token_id
+  left join counted c on c.id = r.token_id
+  -- The answer of its key, paid by this very call, or by an earlier one.
+  left join stored s on s.organization_id = r.organization_id and s.key_hash = r.key_hash and r.reason = 'already_paid'
+  left join paid_keys p on p.organization_id = r.organization_id and p.key_hash = r.key_hash
+    and p.fingerprint = r.fingerprint and p.expires_at > now()
+    and (r.reason = 'already_paid' or r.kind = 'charge' and not r.fresh and p.request_id = r.request_id)
+  left join answers e on e.slot = answer_slot(p.expires_at - interval '24 hours')
+    and e.organization_id = p.organization_id and e.key_hash = p.key_hash;
+end $$;
+
+-- Charges one search, the usual end while there is little load. decide_searches() takes twice as long for one search as these
+-- statements, because its plan covers every case. Where a case is not the usual one (the search was decided before, its key has
+-- paid, the credit does not suffice, there are or were limits) it decides here, too.
+-- The first statement takes the lock; the others see what was written until then. No other search can pay under the key in between.
+create function charge_alone(
+  organization text, request text, price_mils bigint, token text, used_key text, used_fingerprint text, sent_body bytea,
+  day_limit bigint, month_limit bigint, token_day_limit bigint, token_month_limit bigint
+) returns table (
+  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
+  balance_mils bigint, version bigint, spending text, token_id text, token_spending text, answer_of text, answer bytea
+) language plpgsql security definer set search_path = public, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+  owner record;
+begin
+  select o.balance_mils - price_mils as balance_mils, o.version + 1 as version, o.spending_day into owner
+  from organizations o where o.id = organization for no key update;
+  if not found or owner.balance_mils < 0 or owner.spending_day is not null
+    or exists (select from ledger_entries l where l.request_id = request and l.kind in ('charge', 'refund'))
+    or used_key is not null and exists (
+      select from paid_keys p where p.organization_id = organization and p.key_hash = used_key)
+    or exists (select from tokens t where t.id = token and t.spending_day is not null)
+  then
+    return query select d.* from decide_searches(array[request], array[organization], array['charge'], array[price_mils],
+      array[null], array[token], array[used_key], array[used_fingerprint], array[sent_body],
+      array[day_limit], array[month_limit], array[token_day_limit], array[token_month_limit]) d;
+    return;
+  end if;
+  insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, token_id)
+  values (organization, owner.version, 'charge', -price_mils, owner.balance_mils, request, token);
+  if used_key is null then
+    insert into undelivered (request_id, organization_id) values (request, organization);
+  else
+    insert into paid_keys (organization_id, key_hash, fingerprint, request_id, expires_at)
+    values (organization, used_key, used_fingerprint, request, now() + interval '24 hours');
+    insert into answers (slot, organization_id, key_hash, request_id, body)
+    values (answer_slot(now()), organization, used_key, request, sent_body)
+    on conflict on constraint one_answer_per_key do update
+      set request_id = excluded.request_id, body = excluded.body;
+  end if;
+  update organizations o set balance_mils = owner.balance_mils, version = owner.version where o.id = organization;
+  return query select request, organization, 'charge', -price_mils, null::text, true, false, owner.balance_mils, owner.version,
+    null::text, token, null::text, null::text, null::bytea;
+end $$;
+
+-- For the processes of the last release, which carry no limits here: the same decisions by the same statements. settle() calls the first.
+create or replace function settle_searches(
+  request_ids text[], organization_ids text[], wanted text[], prices bigint[], reasons text[],
+  key_hashes text[], fingerprints text[], token_ids text[]
+) returns table (
+  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
+  balance_mils bigint, version bigint, spending text, token_id text, token_spending text
+) language sql security definer set search_path = public, pg_temp as $$
+  select d.request_id, d.organization_id, d.kind, d.amount_mils, d.reason, d.fresh, d.reversed, d.balance_mils, d.version,
+    d.spending, d.token_id, d.token_spending
+  from decide_searches(request_ids, organization_ids, wanted, prices, reasons, token_ids, key_hashes, fingerprints, null,
+    null, null, null, null) d
+$$;
+
+create or replace function settle_keyed_searches(
+  request_ids text[], organization_ids text[], wanted text[], prices bigint[], reasons text[],
+  key_hashes text[], fingerprints text[], token_ids text[], bodies bytea[]
+) returns table (
+  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
+  balance_mils bigint, version bigint, spending text, token_id text, token_spending text, answer_of text, answer bytea
+) language sql security definer set search_path = public, pg_temp as $$
+  select d.* from decide_searches(request_ids, organization_ids, wanted, prices, reasons, token_ids, key_hashes, fingerprints, bodies,
+    null, null, null, null) d
+$$;
+
+create or replace function settle_with_answers(
+  request_ids text[], organization_ids text[], wanted text[], prices bigint[], reasons text[],
+  key_hashes text[], fingerprints text[], bodies bytea[]
+) returns table (
+  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
+  balance_mils bigint, version bigint, answer_of text, answer bytea
+) language sql security definer set search_path = public, pg_temp as $$
+  select d.request_id, d.organization_id, d.kind, d.amount_mils,
+    -- Its processes read only the reasons that they know.
+    case when d.reason in ('daily_limit', 'monthly_limit') then 'out_of_credits' else d.reason end,
+    d.fresh, d.reversed, d.balance_mils, d.version, d.answer_of, d.answer
+  from decide_searches(request_ids, organization_ids, wanted, prices, reasons, null, key_hashes, fingerprints, bodies,
+    null, null, null, null) d
+$$;
+
+create or replace function charge_search(organization text, request text, price_mils bigint, token text) returns table (
+  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
+  balance_mils bigint, version bigint, spending text, token_id text, token_spending text
+) language sql security definer set search_path = public, pg_temp as $$
+  select d.request_id, d.organization_id, d.kind, d.amount_mils, d.reason, d.fresh, d.reversed, d.balance_mils, d.version,
+    d.spending, d.token_id, d.token_spending
+  from charge_alone(organization, request, price_mils, token, null, null, null, null, null, null, null) d
+$$;
+
+create or replace function charge_keyed_search(
+  organization text, request text, price_mils bigint, token text, used_key text, used_fingerprint text, sent_body bytea
+) returns table (
+  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
+  balance_mils bigint, version bigint, spending text, token_id text, token_spending text, answer_of text, answer bytea
+) language sql security definer set search_path = public, pg_temp as $$
+  select d.* from charge_alone(organization, request, price_mils, token, used_key, used_fingerprint, sent_body, null, null, null, null) d
+$$;
