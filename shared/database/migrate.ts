@@ -15,6 +15,19 @@ const turnWaitMsMax = 3_600_000;
 // While a migration waits for a table, every later search waits behind it. So it gives up soon, and tries again later.
 const lockWait = { lockMsMax: 2_000, attemptsMax: 10, pauseMs: 3_000 };
 
+/** Anyone may call a new function until it is revoked, also one that runs as its owner. */
+const closeNewFunctions = `do $$
+declare
+  made regprocedure;
+begin
+  for made in
+    select oid::regprocedure from pg_proc
+    where pronamespace = 'public'::regnamespace and proacl is null and xmin = pg_current_xact_id()::xid
+  loop
+    execute format('revoke execute on function %s from public', made);
+  end loop;
+end $$`;
+
 const privileges = readFileSync(new URL("privileges.sql", import.meta.url), "utf8");
 const ownFolder = fileURLToPath(new URL("migrations", import.meta.url));
 
@@ -31,10 +44,11 @@ export interface MigrateOptions {
 }
 
 /**
- * Applies all pending migrations, and creates or repairs the role of the processes and what it may do. Migrations in a row
- * share one transaction: a failure leaves the database as it was. One that builds an index outside of a transaction runs
- * alone, and from its beginning again if it fails. Safe to run twice, and concurrently. Does nothing to a database that a
- * newer release has migrated, so that an older one can be started again.
+ * Applies all pending migrations, each in a transaction of its own: no lock of one is held while another reads a large table,
+ * and a failure keeps those before it. The privileges of the processes are set in the last transaction, so that no database is
+ * up to date without them; until then what a migration creates belongs to its owner alone. One that builds an index runs outside
+ * of a transaction, and from its beginning again if it fails. Safe to run twice, and concurrently. Does nothing to a database
+ * that a newer release has migrated, so that an older one can be started again.
  * @returns the names of the applied migrations, oldest first.
  * @throws {Error} if an applied migration was edited later, if the database refuses one, or if one gets no lock in time.
  */
@@ -62,10 +76,12 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
       return [];
     }
     const applied: Migration[] = [];
-    for (const { target, isLastTransaction, isOutside } of partsOf(migrations)) {
-      if (target < databaseVersion && !isLastTransaction) continue;
-      const apply = () => postgrator.migrate(String(Math.max(target, databaseVersion)));
-      const part = isOutside ? apply() : inTransaction(client, { apply, isLastTransaction }, options);
+    const lastInTransaction = migrations.findLast((migration) => !isOutside(migration));
+    for (const migration of migrations) {
+      const isLastTransaction = migration === lastInTransaction;
+      if (migration.version <= databaseVersion && !isLastTransaction) continue;
+      const apply = () => postgrator.migrate(String(Math.max(migration.version, databaseVersion)));
+      const part = isOutside(migration) ? apply() : inTransaction(client, { apply, isLastTransaction }, options);
       applied.push(...(await part));
     }
     return applied.map((migration) => migration.filename.replace(/^.*\//, ""));
@@ -84,17 +100,7 @@ async function awaitTurn(client: pg.Client): Promise<void> {
   throw new Error("another migration of this database has not ended for an hour");
 }
 
-/** What is applied together, up to the version `target`. The privileges follow in the last transaction. */
-function partsOf(
-  migrations: readonly Migration[],
-): { target: number; isOutside: boolean; isLastTransaction: boolean }[] {
-  const kinds = migrations.map((migration) => {
-    return { target: migration.version, isOutside: outsideTransaction.test(migration.getSql()) };
-  });
-  const ends = kinds.filter(({ isOutside }, at) => isOutside || kinds[at + 1]?.isOutside !== false);
-  const last = ends.findLast(({ isOutside }) => !isOutside);
-  return ends.map((end) => ({ ...end, isLastTransaction: end === last }));
-}
+const isOutside = (migration: Migration) => outsideTransaction.test(migration.getSql());
 
 /** Postgres carries out several statements in one message as a transaction, so those outside of one are sent one by one. */
 function statementsOf(sql: string): string[] {
@@ -111,7 +117,7 @@ async function inTransaction(
       await client.query("begin");
       await client.query(`set local lock_timeout = ${lockMsMax}`);
       const applied = await apply();
-      if (isLastTransaction) await client.query(privileges);
+      await client.query(isLastTransaction ? privileges : closeNewFunctions);
       await client.query("commit");
       return applied;
     } catch (error) {
@@ -120,11 +126,11 @@ async function inTransaction(
       const waited = `a table was in use by another transaction for more than ${lockMsMax} ms`;
       if (attempt === attemptsMax)
         throw new Error(
-          `${waited}, ${attemptsMax} times: nothing of this step was applied. Find that transaction in pg_stat_activity ` +
+          `${waited}, ${attemptsMax} times: this migration was not applied, those before it were. Find that transaction in pg_stat_activity ` +
             "(the oldest xact_start), end it, and migrate again",
           { cause: error },
         );
-      say(`${waited}: nothing was applied, attempt ${attempt + 1} of ${attemptsMax} follows`);
+      say(`${waited}: this migration was not applied, attempt ${attempt + 1} of ${attemptsMax} follows`);
       await sleep(pauseMs);
     }
   }

@@ -1,4 +1,4 @@
--- What the processes may do. Every migration run ends with this file, in the same transaction, whether or not a migration
+-- What the processes may do. Every run applies this file in the transaction of the last migration, whether or not one
 -- was pending: a database that was restored from a dump has neither the role, which belongs to the server, nor what was
 -- granted to it. Grant new tables, columns and functions here, not in a migration.
 

@@ -46,6 +46,12 @@ const columnsAdded = async () =>
     return rowCount;
   });
 
+const read = (sql: string) => asOwner(database.url, async (client) => (await client.query(sql)).rows);
+const newestApplied = () => read("select max(version)::integer as version from migrations");
+const callableByAll = () =>
+  read(`select proname from pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) a
+        where pronamespace = 'public'::regnamespace and a.grantee = 0`);
+
 const addsColumn = "-- A column for the test.\nalter table ledger_entries add column colour text;\n";
 
 test("a run without pending migrations waits for no transaction of a search, and lets all of them go on", async () => {
@@ -75,6 +81,24 @@ test("a migration that gets no lock leaves the queue of the table at once, says 
   });
   expect(said).toHaveLength(2);
   expect(await columnsAdded()).toBe(0);
+});
+
+test("each migration keeps its locks only for itself, and one that gets none repeats none of those before it", async () => {
+  const { path, names } = await withMigrations(
+    addsColumn,
+    "-- A function for the owner alone.\ncreate function paint() returns int language sql security definer as 'select 1';\n",
+    "-- Another column.\nalter table plans add column colour text;\n",
+  );
+  const run = () => migrate(database.url, { folder: path, lockWait: patience });
+  await inOpenTransaction(async (search) => {
+    await search.query("select from plans");
+    await expect(run()).rejects.toThrow("this migration was not applied, those before it were");
+    // What was applied locks nothing any more, and no other role may call what it made.
+    await read("alter table ledger_entries add column size text");
+    expect(await newestApplied()).toEqual([{ version: 102 }]);
+    expect(await callableByAll()).toEqual([]);
+  });
+  expect(await run()).toEqual(names.slice(2));
 });
 
 test("a migration that waits for a lock is applied as soon as the transaction before it ends", async () => {
