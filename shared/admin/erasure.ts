@@ -2,7 +2,7 @@ import { open } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { recordAudit } from "../audit/audit.ts";
-import { countOpen, eraseFromPostgres, eraseFromRedis } from "../erasure/erase-organization.ts";
+import { beginErasure, countOpen, eraseFromRedis, eraseRows, type ErasedRows } from "../erasure/erase-organization.ts";
 import { exportOrganization } from "../erasure/export-organization.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { showOrganization } from "../organizations/organizations.ts";
@@ -19,6 +19,8 @@ import { revokeRecorded } from "./tokens.ts";
 
 /** From then on no API takes a revoked token, also where the announcement was lost. */
 const revocationMs = 2_000;
+/** Millions of searches take minutes, and the operator sees how far they are. */
+const progressMs = 5_000;
 
 /** @param org the parent command. */
 export function addErasureCommands(org: Command, run: RunCommand, terminal: Terminal): void {
@@ -87,12 +89,27 @@ async function erase(context: CommandContext, terminal: Terminal, { orgId, yes }
   refuseOpen(await countOpen({ database, redis }, orgId));
   // Repeats that waited for a search get its end from Redis until then.
   await sleep(protocolTimes.idempotencyEndMs);
-  const erased = await eraseFromPostgres(database, actor, orgId);
-  if (typeof erased === "string")
-    throw new CommandRefused(`Something changed meanwhile (${erased}). Run the command again.`);
-  await eraseFromRedis({ database, redis }, orgId);
-  await removeFailedJobs(context, orgId);
-  return { orgId, erased: true, balanceMils: erased.balanceMils };
+  const begun = await beginErasure(database, actor, orgId);
+  if (typeof begun === "string")
+    throw new CommandRefused(`Something changed meanwhile (${begun}). Run the command again.`);
+  try {
+    const rows = await eraseRows(database, orgId, { onPage: sayProgress(context) });
+    await eraseFromRedis({ database, redis }, orgId);
+    await removeFailedJobs(context, orgId);
+    return { orgId, erased: true, balanceMils: begun.balanceMils, ...rows };
+  } catch (error) {
+    context.warn(`${orgId} is erased in part. Run the command again: it goes on where this one ended.`);
+    throw error;
+  }
+}
+
+function sayProgress({ warn }: CommandContext): (erased: ErasedRows) => void {
+  let saidAtMs = performance.now();
+  return ({ tokens, answers, keys, searches }) => {
+    if (performance.now() - saidAtMs < progressMs) return;
+    saidAtMs = performance.now();
+    warn(`Erased so far: ${tokens} tokens, ${answers} answers, ${keys} keys, ${searches} searches.`);
+  };
 }
 
 /** @throws {CommandRefused} unless the operator types the id. */
@@ -103,14 +120,17 @@ async function confirm({ ask }: Terminal, orgId: string, balanceMils: number): P
   if ((await ask(question)).trim() !== orgId) throw new CommandRefused("This is another id. Nothing was changed.");
 }
 
-/** Suspends the organization and revokes its tokens, each with its entry in the audit trail. */
+/**
+ * Suspends the organization and revokes its tokens, each with its entry in the audit trail, and each in a transaction of its own:
+ * searches that end now wait for the organization's row no longer than for its suspension.
+ */
 async function close(context: CommandContext, orgId: string): Promise<void> {
   const { database, actor } = context;
-  const tokens = await listTokens(database, orgId);
-  await inTransaction(database, async (transaction) => {
-    await suspendRecorded(transaction, actor, { organizationId: orgId, suspended: true });
-    for (const { tokenId } of tokens) await revokeRecorded(transaction, actor, tokenId);
-  });
+  await inTransaction(database, (transaction) =>
+    suspendRecorded(transaction, actor, { organizationId: orgId, suspended: true }),
+  );
+  for (const { tokenId, revokedAt } of await listTokens(database, orgId))
+    if (!revokedAt) await inTransaction(database, (transaction) => revokeRecorded(transaction, actor, tokenId));
   await announceIdentityChange(context);
 }
 

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import type { Querying } from "../database/transaction.ts";
 
 /**
  * Makes the days of the search log that come next, and removes those that are older than so many days; with 0 all of them.
@@ -9,9 +8,4 @@ import type { Querying } from "../database/transaction.ts";
 export async function keepSearchLog(database: Database, days: number): Promise<number> {
   const { rows } = await database.query("select keep_search_log($1) as removed", [days]);
   return z.object({ removed: z.number() }).parse(rows[0]).removed;
-}
-
-/** Deletes the rows of an organization, in the transaction that erases it. @throws if it is not erased. */
-export async function eraseSearchLog(transaction: Querying, organizationId: string): Promise<void> {
-  await transaction.query("select erase_search_log($1)", [organizationId]);
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eraseFromPostgres } from "../../../shared/erasure/erase-organization.ts";
+import { beginErasure } from "../../../shared/erasure/erase-organization.ts";
 import { exportOrganization } from "../../../shared/erasure/export-organization.ts";
 import { beginPayment, claimPayments } from "../../../shared/auto-topups/payments.ts";
 import { saveCard, switchOn } from "../../../shared/auto-topups/recorded-changes.ts";
@@ -122,7 +122,7 @@ test("the export has settings and payments, and the erasure deletes them and has
   await service.database.query("update tokens set revoked_at = now() where organization_id = $1", [organizationId]);
   const operator = { kind: "operator", name: "ada", host: "here" } as const;
   for (let count = 0; count < 2; count += 1)
-    expect(await eraseFromPostgres(service.database, operator, organizationId)).toEqual({ balanceMils: 0 });
+    expect(await beginErasure(service.database, operator, organizationId)).toEqual({ balanceMils: 0 });
   expect(await paymentsOf(service, organizationId)).toEqual([]);
   const { rows } = await service.database.query("select from auto_topups where organization_id = $1", [organizationId]);
   expect(rows).toEqual([]);

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { runAdmin } from "../../../shared/admin/run-admin.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { listSessions, sessionSearchesOf } from "../../../shared/organizations/session-keys.ts";
-import { eraseFromPostgres } from "../../../shared/erasure/erase-organization.ts";
+import { beginErasure } from "../../../shared/erasure/erase-organization.ts";
 import { newId } from "../../../shared/ids.ts";
 import { hashToken } from "../../../shared/organizations/tokens.ts";
 import { readQuery } from "../../../shared/query/query.ts";
@@ -85,7 +85,7 @@ test("an erased organization has no trace of names, keywords, answers or session
   for (const trace of traces) expect(await textInPostgres()).toContain(trace);
   const ledger = await service.ledgerOf(orgId);
 
-  const erased = { orgId, erased: true, balanceMils: 90 };
+  const erased = { orgId, erased: true, balanceMils: 90, tokens: 2, answers: 1, keys: 1, searches: 2 };
   expect(await operator.run("org", "erase", orgId, "--yes")).toEqual(erased);
   expect(await service.redis.keys(`{${orgId}}*`)).toEqual([]);
   expect(await service.redis.exists(...rawKeys)).toBe(0);
@@ -105,7 +105,8 @@ test("an erased organization has no trace of names, keywords, answers or session
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   expect(await operator.run("org", "show", orgId)).toMatchObject({ name: "erased", balanceMils: 90 });
 
-  expect(await operator.run("org", "erase", orgId, "--yes")).toEqual(erased);
+  const nothing = { tokens: 0, answers: 0, keys: 0, searches: 0 };
+  expect(await operator.run("org", "erase", orgId, "--yes")).toEqual({ ...erased, ...nothing });
   const audit = JSON.stringify(await operator.run("audit", "list", "--org", orgId));
   expect(audit.match(/organization\.erased/g)).toHaveLength(1);
   expect(audit).toContain(tokenId);
@@ -142,7 +143,9 @@ test("while a search runs nothing is erased, but nothing new begins", async () =
 /** What the command is about to send when it is killed, and whether Postgres has erased the organization by then. */
 const deaths = [
   { before: "publish", isErased: false },
-  { before: "erase_search_log", isErased: false },
+  { before: "begin_erasure", isErased: false },
+  { before: '"tokens"', isErased: true },
+  { before: '"keys"', isErased: true },
   { before: ":sessions", isErased: true },
   { before: ":pair", isErased: true },
   { before: "hgetall", isErased: true },
@@ -170,11 +173,24 @@ test("an erasure whose process is killed between any two steps is finished by th
   expect(await textInPostgres()).not.toContain(name);
 });
 
+test("an erasure that fails halfway says so, and the next run goes on", async () => {
+  const { orgId } = await customer();
+  await asOwner(service.databaseUrl, async (client) => {
+    await client.query("begin");
+    await client.query("select from search_log where organization_id = $1 for update", [orgId]);
+    const { exitCode, stderr } = await operator.try("org", "erase", orgId, "--yes");
+    expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining("erased in part. Run the") });
+    await client.query("rollback");
+  });
+  const done = { orgId, erased: true, balanceMils: 90, tokens: 0, answers: 0, keys: 0, searches: 2 };
+  expect(await operator.run("org", "erase", orgId, "--yes")).toEqual(done);
+});
+
 test("nothing is erased of an organization whose tokens work", async () => {
   const { organizationId } = await service.organization();
   await operator.run("org", "suspend", organizationId);
   const actor = { kind: "operator", name: "ada", host: "here" } as const;
-  expect(await eraseFromPostgres(service.database, actor, organizationId)).toBe("active");
+  expect(await beginErasure(service.database, actor, organizationId)).toBe("active");
 });
 
 test("an erasure begins only if the operator types the id again, or says --yes", async () => {

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newId, timeOfId } from "../../../shared/ids.ts";
+import { eraseRows } from "../../../shared/erasure/erase-organization.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../shared/organizations/tokens.ts";
 import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
-import { eraseSearchLog, keepSearchLog } from "../../../shared/search-log/keep-search-log.ts";
+import { keepSearchLog } from "../../../shared/search-log/keep-search-log.ts";
 import type { SearchRecord } from "../../../shared/search-log/logged-search.ts";
 import { readSearches } from "../../../shared/search-log/read-search-log.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
@@ -182,7 +183,7 @@ test("a process may not delete rows, change what was searched, or remove rows of
     await expect(database.query(statement)).rejects.toThrow("permission denied");
   }
   await expect(database.query("select from search_log_rest")).rejects.toThrow("permission denied");
-  await expect(eraseSearchLog(database, organizationId)).rejects.toThrow("was not erased");
+  await expect(eraseRows(database, organizationId)).rejects.toThrow("was not erased");
   await expect(keepSearchLog(database, 401)).rejects.toThrow("0 to 400 days");
 });
 

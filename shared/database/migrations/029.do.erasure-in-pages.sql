@@ -1,0 +1,57 @@
+-- An organization with millions of logged searches is erased page by page: in one statement that took longer than a statement may.
+
+-- Begins to erase an organization that is suspended and has no valid token: its name is gone, and it is marked, so that nothing of
+-- it comes back. Its rows follow with erase_page(). The ledger and the audit trail stay. A repeat changes nothing.
+-- Returns `erased` with the credit that is left and whether this call did it; or `unknown`, `active` (not suspended, or
+-- with a token), `open` (a charge waits for the confirmation of its delivery), without a change.
+create function begin_erasure(organization text) returns table (outcome text, fresh boolean, balance_mils bigint)
+language plpgsql security definer set search_path = public, pg_temp as $$
+#variable_conflict use_column
+declare
+  known organizations;
+begin
+  -- No settlement of this organization runs from here on.
+  select * into known from organizations o where o.id = organization for no key update;
+  if known.id is null then
+    return query select 'unknown', false, null::bigint;
+  elsif known.suspended_at is null
+    or exists (select from tokens t where t.organization_id = organization and t.revoked_at is null) then
+    return query select 'active', false, null::bigint;
+  elsif exists (select from undelivered u where u.organization_id = organization) then
+    return query select 'open', false, null::bigint;
+  else
+    update organizations o set name = 'erased', erased_at = coalesce(o.erased_at, now()) where o.id = organization;
+    return query select 'erased', known.erased_at is null, known.balance_mils;
+  end if;
+end $$;
+
+-- Erases one page of an organization whose erasure has begun: so many of its tokens (names and hashes), answers of one slot, keys,
+-- or logged searches, from the place `since` in their order (null: the first). Returns how many, and the place from which the
+-- next page goes on, null after the last one. Without it, each page would pass the remains of all pages before it.
+create function erase_page(organization text, what text, since text, rows_max integer) returns table (erased bigint, next text)
+language plpgsql security definer set search_path = public, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  rows constant text := case what when 'keys' then 'paid_keys r where true' when 'searches' then 'search_log r where true'
+    else format('answers r where r.slot = %s', right(what, 1)) end;
+  place constant text := case what when 'searches' then 'at' else 'key_hash' end;
+  kind constant text := case what when 'searches' then 'timestamptz' else 'text' end;
+begin
+  if not exists (select from organizations o where o.id = organization and o.erased_at is not null) then
+    raise exception 'the organization was not erased' using errcode = 'object_not_in_prerequisite_state';
+  end if;
+  if what = 'tokens' then
+    -- No token has these hashes.
+    update tokens t set hash = sha256(gen_random_uuid()::text::bytea), last4 = '', name = null
+    where t.id in (select r.id from tokens r where r.organization_id = organization and r.last4 <> '' limit rows_max);
+    get diagnostics erased = row_count;
+    next := case when erased = rows_max then '' end;
+  else
+    execute format('select r.%1$s::text from %2$s and r.organization_id = $1 and ($2 is null or r.%1$s >= $2::%3$s)
+      order by r.%1$s offset $3 - 1 limit 1', place, rows, kind) into next using organization, since, rows_max;
+    execute format('delete from %2$s and r.organization_id = $1 and ($2 is null or r.%1$s >= $2::%3$s)
+      and ($3 is null or r.%1$s <= $3::%3$s)', place, rows, kind) using organization, since, next;
+    get diagnostics erased = row_count;
+  end if;
+  return next;
+end $$;
