@@ -14,9 +14,8 @@ export function jsonSchemaOf(schema: z.ZodType, io: "input" | "output"): Record<
       // zod adds these bounds to every integer.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-      // An empty schema for additional properties is the default.
-      const { additionalProperties: others } = jsonSchema;
-      if (typeof others === "object" && Object.keys(others).length === 0) delete jsonSchema.additionalProperties;
+      // Fields may be added to an answer, and clients keep its schema: they must accept fields that they do not know.
+      if (io === "output") delete jsonSchema.additionalProperties;
     },
   });
   return json;
