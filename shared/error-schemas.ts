@@ -4,7 +4,7 @@ import { requestId } from "./ids.ts";
 import { scopes } from "./organizations/scopes.ts";
 import { depthMax } from "./query/depth.ts";
 import { candidatesMax } from "./query/locations.ts";
-import { issuesMax } from "./query/query.ts";
+import { issuesMax } from "./query/issues.ts";
 
 /** The schemas of all errors: `details` by code, and response bodies by status. */
 
@@ -67,7 +67,7 @@ const errorSchema = <Code extends ErrorCode, Details extends z.ZodType>(code: Co
       code: z.literal(code).meta({ description: "The error code, for programs." }),
       message: z
         .string()
-        .meta({ description: "A message for people. It may change.", examples: [errors[code].message] }),
+        .meta({ description: "What is wrong, for people. It may change.", examples: [errors[code].message] }),
       details,
     })
     .meta({ description: errors[code].message });

@@ -1,8 +1,9 @@
 import { z } from "zod";
+import { errorText } from "./error-messages.ts";
 
 /**
- * The catalogue of errors: HTTP status, whether a retry of the same request can succeed, and a message for people.
- * Callers switch on the code; `details` carries what varies.
+ * The catalogue of errors: HTTP status, whether a retry of the same request can succeed, and what the code means, for people.
+ * Callers switch on the code; `details` carries what varies, and the message says it (`error-messages.ts`).
  */
 export const errors = {
   bad_request: { status: 400, retry: false, message: "The request is not valid; see details." },
@@ -16,10 +17,15 @@ export const errors = {
   out_of_credits: {
     status: 402,
     retry: false,
-    message: "The organization does not have enough credit for this search.",
+    message:
+      "The organization's credit, or a spending limit of the organization or the token, does not cover this search.",
   },
   not_found: { status: 404, retry: false, message: "There is no such path." },
-  method_not_allowed: { status: 405, retry: false, message: "This path does not support that method." },
+  method_not_allowed: {
+    status: 405,
+    retry: false,
+    message: "This path does not support that method. The header `Allow` lists those that it does.",
+  },
   rate_limited: { status: 429, retry: true, message: "Too many requests. Retry after the given time." },
   internal_error: { status: 500, retry: true, message: "Internal error. Nothing was charged." },
   not_implemented: { status: 501, retry: false, message: "This engine is not implemented." },
@@ -41,18 +47,9 @@ export type ErrorCode = keyof typeof errors;
 /** The `details` of an error. Their fields depend on the code; error-schemas.ts has them. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
 
-/** Messages for a `details.reason`. They come before that of the code. */
-const messagesOfReasons: Partial<Record<ErrorCode, Readonly<Record<string, string>>>> = {
-  unauthenticated: { scope: "The token is valid, but lacks the scope of this operation; see details." },
-  plan_required: {
-    suspended: "The operator has suspended the organization. Contact the operator of this service.",
-    max_depth: "The organization's plan does not include searches of this depth; see details.",
-  },
-};
-
-/** The message of an error, for people. */
-export function messageOf(code: ErrorCode, { reason }: ErrorDetails): string {
-  return messagesOfReasons[code]?.[String(reason)] ?? errors[code].message;
+/** The message of an error, for people: what is wrong by itself, as far as the details say it. */
+export function messageOf(code: ErrorCode, details: ErrorDetails): string {
+  return errorText(code, details) ?? errors[code].message;
 }
 
 /** An error that goes to the caller, over REST, MCP or the billing page. */

@@ -17,6 +17,6 @@ export function readIdempotencyKey(request: IncomingMessage): string | undefined
   if (headers === undefined) return undefined;
   const [key = ""] = headers;
   if (headers.length === 1 && isIdempotencyKey(key)) return key;
-  const message = "expected one header of 1 to 255 visible ASCII characters";
+  const message = "Expected one header of 1 to 255 visible ASCII characters.";
   throw new CallerError("bad_request", { issues: [{ path: "Idempotency-Key", message }] });
 }

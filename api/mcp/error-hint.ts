@@ -29,7 +29,7 @@ export function errorHint(error: CallerError, topupUrl: string): string {
         : "Do not retry. Tell the user that the organization's plan does not include searches.";
     case "out_of_credits":
       if (details.action === "raise_limit")
-        return `Do not retry before ${String(details.renewsAt)}. Tell the user that a spending limit was reached, which its payer can raise.`;
+        return `Do not retry before ${String(details.renewsAt)}. Tell the user that ${details.reason === "token_limit" ? "this token's" : "the organization's"} spending limit was reached, which its payer can raise.`;
       return `Tell the user to top up at ${topupUrl}. Held mils are charged or released when the searches in flight end.`;
     case "rate_limited":
       if (details.reason === "unpaid_calls")

@@ -38,7 +38,7 @@ export function rejectUnreadable(request: Request, response: Response, error: Ca
   const reason = String(error.details.reason);
   const status = statusOf[reason] ?? 400;
   const code = status === 400 ? ProtocolErrorCode.ParseError : serverErrorCode;
-  reject(request, response, { status, code, message: "The body could not be read; see data.reason.", reason });
+  reject(request, response, { status, code, message: error.message, reason });
 }
 
 const withId = z.object({ id: z.union([z.string(), z.number()]) });

@@ -53,6 +53,6 @@ function readKey({ mcpReq }: ServerContext): string | undefined {
   const { _meta: meta } = mcpReq;
   const key = meta?.[keyField];
   if (key === undefined || (typeof key === "string" && isIdempotencyKey(key))) return key;
-  const message = "expected 1 to 255 visible ASCII characters";
+  const message = "Expected 1 to 255 visible ASCII characters.";
   throw new CallerError("bad_request", { issues: [{ path: `_meta.${keyField}`, message }] });
 }

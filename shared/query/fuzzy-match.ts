@@ -32,8 +32,12 @@ export function closestNames(word: string, names: ReadonlyMap<string, string>): 
 
 /** ` Did you mean "A", "B" or "C"?`, to be appended to a sentence; "" without names. */
 export function didYouMean(names: readonly string[]): string {
-  if (names.length === 0) return "";
-  return ` Did you mean ${listOfAlternatives.format(names.map((name) => `"${name}"`))}?`;
+  return names.length === 0 ? "" : ` Did you mean ${alternatives(names)}?`;
+}
+
+/** `"A", "B" or "C"`; "" without names. */
+export function alternatives(names: readonly string[]): string {
+  return listOfAlternatives.format(names.map((name) => `"${name}"`));
 }
 
 const listOfAlternatives = new Intl.ListFormat("en-GB", { type: "disjunction" });

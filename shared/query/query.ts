@@ -3,6 +3,7 @@ import { z } from "zod";
 import { depthMax } from "./depth.ts";
 import { readDomain } from "./domains.ts";
 import { CallerError } from "../errors.ts";
+import { issuesOf } from "./issues.ts";
 import { readLanguage } from "./languages.ts";
 import { readLocation } from "./locations.ts";
 import { resultTypes } from "../results.ts";
@@ -13,8 +14,6 @@ export const engines = ["google"];
 
 export const keywordCharactersMax = 700;
 const locationCharactersMax = 255;
-/** The most issues of one request that an answer lists. */
-export const issuesMax = 20;
 
 const controlCharacter = /\p{Cc}/u;
 /** These reorder the text around them on a page or in a log. The marks LRM and RLM do not, so they are allowed. */
@@ -167,7 +166,8 @@ type RequestedQuery = z.infer<typeof searchRequestBody>;
  */
 export function readQuery(body: unknown): Query {
   const read = searchRequestBody.safeParse(body);
-  if (!read.success) throw new CallerError("bad_request", { issues: issuesOf(read.error) });
+  if (!read.success)
+    throw new CallerError("bad_request", { issues: issuesOf(read.error, Object.keys(searchRequestBody.shape)) });
   const query = inContractOrder(read.data);
   if (!engines.includes(query.engine)) {
     throw new CallerError("not_implemented", { engine: truncate(query.engine), supported: engines });
@@ -230,16 +230,4 @@ function hasAtMost(typed: string, charactersMax: number): boolean {
 function refuse(context: z.RefinementCtx, input: string, message: string): never {
   context.issues.push({ code: "custom", input, message });
   return z.NEVER;
-}
-
-function issuesOf(error: z.ZodError): { path: string; message: string }[] {
-  const issues = error.issues.flatMap((issue) => {
-    if (issue.code === "unrecognized_keys") {
-      const message = `Unknown field. Expected one of ${Object.keys(searchRequestBody.shape).join(", ")}.`;
-      return issue.keys.slice(0, issuesMax).map((key) => ({ path: truncate(key), message }));
-    }
-    const path = issue.path.join(".");
-    return [{ path, message: path === "" ? "Expected a JSON object." : issue.message }];
-  });
-  return issues.slice(0, issuesMax);
 }

@@ -110,7 +110,12 @@ test("a token's limit stops that token and no other, and what it spent before th
   const refused = await service.search(token, { keyword: "refused" });
   expect(refused).toMatchObject({
     status: 402,
-    body: { error: { details: { reason: "token_limit", period: "day", limitMils: 25, availableMils: 0 } } },
+    body: {
+      error: {
+        message: expect.stringContaining("The token's spending limit of 25 mils for a day does not cover this search"),
+        details: { reason: "token_limit", period: "day", limitMils: 25, availableMils: 0 },
+      },
+    },
   });
   expect((await service.search(other.token, { keyword: "other" })).status).toBe(200);
 });

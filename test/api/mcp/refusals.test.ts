@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { messageOf } from "../../../shared/errors.ts";
 import { Agent, type Revision, revisions, type ToolAnswer } from "../../harness/clients/agent.ts";
 import { endlessWindow } from "../../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
@@ -43,11 +44,12 @@ interface RefusalOptions {
   api?: number;
 }
 
-/** The error without the window's retry time, which changes between the two requests. */
+/** The error without the window's retry time, which its message says too: it changes between the two requests. */
 function errorOf({ body }: ToolAnswer | Answer) {
   const { code, details } = body.error;
-  const ticking = details.reason === "window" && { retryAfterMs: expect.any(Number) };
-  return { ...body.error, code, details: { ...details, ...ticking } };
+  if (details.reason !== "window") return body.error;
+  expect(body.error.message).toBe(messageOf(code, details));
+  return { code, details: { ...details, retryAfterMs: expect.any(Number) } };
 }
 
 const wrong = [

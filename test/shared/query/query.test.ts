@@ -38,12 +38,30 @@ describe("a request body", () => {
   });
 
   test.each([null, [], "pump", 7, undefined])("a body that is not an object is refused as a whole: %j", (body) => {
-    expect(issuesOf(body)).toEqual([{ path: "", message: "Expected a JSON object." }]);
+    expect(issuesOf(body)).toEqual([{ path: "", message: "Expected a JSON object as the body." }]);
   });
 
   test("unknown fields are refused by name, `__proto__` and `constructor` included", () => {
     const body: unknown = JSON.parse('{"keyword":"a","__proto__":{"depth":5},"constructor":1,"Keyword":"b"}');
     expect(issuesOf(body).map(({ path }) => path)).toEqual(["__proto__", "constructor", "Keyword"]);
+  });
+
+  test.each([
+    ["keywrod", "keyword"],
+    ["Keyword", "keyword"],
+    ["target_domain", "targetDomain"],
+    ["lang", "language"],
+    ["type", "types"],
+  ])("the unknown field %s is the first issue, and proposes %s", (unknown, meant) => {
+    const [first, ...others] = issuesOf({ [unknown]: "b", depth: 0 });
+    expect(first).toEqual({ path: unknown, message: expect.stringMatching(`Did you mean "${meant}"\\?$`) });
+    expect(others).not.toEqual([]);
+  });
+
+  test.each(["callback", "costMils", "__proto__", "q".repeat(16_000), ""])("no field is proposed for %s", (unknown) => {
+    expect(issuesOf({ keyword: "a", ...JSON.parse(`{${JSON.stringify(unknown)}:1}`) })).toEqual([
+      { path: unknown.slice(0, 64), message: expect.not.stringContaining("Did you mean") },
+    ]);
   });
 
   test("a refusal lists at most 20 issues, with at most 64 characters of a field name", () => {
