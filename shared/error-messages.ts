@@ -58,9 +58,9 @@ const texts = new Map<string, Readonly<Record<string, string | readonly string[]
       window: "The rate window of {limit} requests in {windowSeconds} s is full. Retry in {retryAfterMs}.",
       concurrency:
         "As many searches are in flight as the organization's plan allows: {limit}. Retry when one has ended.",
-      abandoned:
-        "In the last hour {limit} searches without an Idempotency-Key were hung up or cancelled while they ran, which is all that " +
-        "the organization's plan allows. Retry in {retryAfterMs}, or send an Idempotency-Key.",
+      unpaid_calls:
+        "In the last hour too many calls to search providers were left unpaid, by searches that were hung up, cancelled or not " +
+        "taken. The organization's plan allows {limit}, and one token half of them. Retry in {retryAfterMs}, or send an Idempotency-Key.",
       unread: "{limit} bytes of earlier answers are not read yet. Read them, then retry.",
       refused:
         "More than {limit} requests in {windowSeconds} s were refused, replayed or called no tool. Retry in {retryAfterMs}.",
@@ -88,13 +88,13 @@ const texts = new Map<string, Readonly<Record<string, string | readonly string[]
   }),
 );
 
-/** For a limit that the search would exceed, and for one that changed while it ran. */
+/** For a limit that the search would exceed, with what is left of it, and without. */
 function limitTexts(whose: string, period = ""): string[] {
   const renewal = "The limit renews at {renewsAt}, unless its payer raises it before.";
   return [
     `${whose} spending limit of {limitMils} mils${period} does not cover this search: it costs {priceMils} mils, ` +
       `{availableMils} are left, and searches in flight hold {heldMils}. ${renewal}`,
-    `${whose} spending limit${period} was set or lowered while this search ran, and does not cover it. ${renewal}`,
+    `${whose} spending limit${period} does not cover this search. ${renewal}`,
   ];
 }
 

@@ -59,7 +59,7 @@ describe("the message of a 402 names what ran out", () => {
     expect(message).not.toContain("credit");
     const late = messageOf("out_of_credits", limitDetails(undefined, { scope, period }, shown));
     expect(late).toContain(says.slice(0, says.indexOf(" of 500")));
-    expect(late).toContain("was set or lowered while this search ran");
+    expect(late).toContain("does not cover this search. The limit renews");
   });
 
   test("the credit, with the address at which to top up", () => {

@@ -13,6 +13,7 @@ const plan: Plan = {
   windowLimit: 60,
   windowSeconds: 60,
   concurrency: 5,
+  unpaidCalls: 10,
   startingGrantMils: 1_000,
   operations: [],
 };
