@@ -73,3 +73,5 @@ for name in SERPAPI_API_KEY SERPER_API_KEY DATAFORSEO_LOGIN DATAFORSEO_PASSWORD 
     echo "${name}_FILE=/run/secrets/$name" >> .env
   fi
 done
+
+[ -n "$(value_of SERP_PROVIDERS)" ] || echo "now set SERP_PROVIDERS in .env: docs/operating/deploying.md" >&2

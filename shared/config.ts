@@ -15,16 +15,18 @@ const topupUsd = { min: 1, max: 10_000 };
 export const providerNames = ["sandbox", "serpapi", "serper", "searxng", "dataforseo"] as const;
 export type ProviderName = (typeof providerNames)[number];
 
+/** The sandbox makes answers up, which would be sold: so it is never a default, and the message says what it does. */
+const aProviderList = `expected a comma list of: ${providerNames.filter((name) => name !== "sandbox").join(", ")}; or sandbox, which makes answers up`;
+
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 /** The settings of the engine: which providers to ask, and how to reach each of them. */
 const engineSettings = z.object({
   /** The providers, in order of preference. */
   SERP_PROVIDERS: z
-    .string()
-    .default("sandbox")
+    .string(aProviderList)
     .transform((text) => text.split(",").map((name) => name.trim()))
-    .pipe(z.array(z.enum(providerNames, `expected a comma list of: ${providerNames.join(", ")}`))),
+    .pipe(z.array(z.enum(providerNames, aProviderList))),
   /** Milliseconds after which a search without an answer is also sent to the next provider; 0 for never. */
   SERP_HEDGE_AFTER_MS: wholeNumber(0, 120_000).default(0),
   /** Seconds for which an answer is cached for identical searches; 0 shares it only among concurrent ones. */

@@ -181,6 +181,7 @@ function ofQueue({ gauge, histogram }: Declare) {
 
 function ofProviders({ counter, gauge, histogram }: Declare) {
   return {
+    providerConfigured: gauge("provider_configured", "1 for each provider that this worker asks.", ["provider"]),
     providerCalls: counter("provider_calls_total", "Requests to providers, by outcome.", ["provider", "outcome"]),
     providerSeconds: histogram("provider_call_duration_seconds", "One request to a provider.", ["provider"]),
     providerCostMicroUsd: counter("provider_cost_micro_usd_total", "Cost of provider calls, in millionths of a USD.", [

@@ -70,10 +70,22 @@ async function checkoutWith(env?: string) {
   await cp(".env.example", join(folder, ".env.example"));
   if (env !== undefined) await writeFile(join(folder, ".env"), env);
   const secrets = join(folder, "secrets");
+  const readEnv = () => readFile(join(folder, ".env"), "utf8");
   return {
     secrets,
     run: () => promisify(execFile)("/bin/sh", [join(folder, "deploy/passwords.sh")]),
-    env: () => readFile(join(folder, ".env"), "utf8"),
+    env: readEnv,
+    /** The settings of a container: it has the folder at another place, and compose fills in values. */
+    inContainer: async (name: string): Promise<Record<string, string>> => {
+      const lines = [...(await readEnv()).matchAll(/^([A-Z_]+)=(.*)$/gm)];
+      const own = Object.fromEntries(lines.map(([, key = "", value = ""]) => [key, value]));
+      const filled = (value: string) =>
+        value
+          .replace(/^\/run\/secrets/, secrets)
+          .replace(/^\$\{(\w+):[-?](.*)\}$/, (_, key: string, otherwise: string) => own[key] || otherwise);
+      const all = Object.entries<string>({ ...own, ...environmentOf(name) });
+      return Object.fromEntries(all.map(([key, value]) => [key, filled(value)]));
+    },
     write: (text: string) => writeFile(join(folder, ".env"), text),
     all: async () => {
       const names = (await readdir(secrets)).toSorted();
@@ -145,31 +157,37 @@ test("a secret that .env has beside its file is refused, and neither is lost", a
   expect(await checkout.env()).toContain("SERPER_API_KEY=other");
 });
 
+test("who follows deploying.md chooses providers: compose refuses to start before, and a key goes to the workers alone", async () => {
+  for (const name of ["api", "worker", "migrate"])
+    expect(environmentOf(name)["SERP_PROVIDERS"]).toMatch(/^\$\{SERP_PROVIDERS:\?.*docs\/operating\/deploying\.md\}$/);
+  const checkout = await checkoutWith();
+  expect((await checkout.run()).stderr).toBe("now set SERP_PROVIDERS in .env: docs/operating/deploying.md\n");
+  const env = await checkout.env();
+  expect(env).toContain("\nSERP_PROVIDERS=\n");
+  const [shown = ""] =
+    /SERP_PROVIDERS=serper\n *SERPER_API_KEY=.+$/m.exec(readSource("docs/operating/deploying.md")) ?? [];
+  const chosen = shown.split("\n").map((line) => line.trim().replace(/the key.*/, "canary-key"));
+  const others = env.split("\n").filter((line) => !/^(SERP_PROVIDERS|SERPER_API_KEY)=/.test(line));
+  await checkout.write([...others, ...chosen, ""].join("\n"));
+  expect((await checkout.run()).stderr).toBe("");
+  expect(await checkout.env()).not.toContain("canary");
+  const worker = readConfig(await checkout.inContainer("worker"));
+  expect(worker).toMatchObject({ SERP_PROVIDERS: ["serper"], SERPER_API_KEY: "canary-key" });
+  expect(readConfig(await checkout.inContainer("api")).SERPER_API_KEY).toBeUndefined();
+});
+
 test("each process of ours starts with the files and the .env that the script writes", async () => {
   const checkout = await checkoutWith(
-    `${before}STRIPE_WEBHOOK_SECRET=whsec_canary12\nPUBLIC_URL=https://serp.example\n`,
+    `${before}STRIPE_WEBHOOK_SECRET=whsec_canary12\nPUBLIC_URL=https://serp.example\nSERP_PROVIDERS=serper\n`,
   );
   await checkout.run();
-  const lines = [...(await checkout.env()).matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name = "", value = ""]) => [
-    name,
-    value,
-  ]);
-  const inContainer = (name: string) => {
-    const environment: Record<string, string> = { ...Object.fromEntries(lines), ...environmentOf(name) };
-    // A container has the folder at another place, and compose fills in defaults.
-    const moved = Object.entries(environment).map(([key, value]) => [
-      key,
-      value.replace(/^\/run\/secrets/, checkout.secrets).replace(/^\$\{\w+:-(.*)\}$/, "$1"),
-    ]);
-    return Object.fromEntries(moved);
-  };
-  const api = readConfig(inContainer("api"));
+  const api = readConfig(await checkout.inContainer("api"));
   expect(api).toMatchObject({ REDIS_URL: "redis://api:canary-api@redis:6379", STRIPE_SECRET_KEY: "sk_test_canary12" });
   expect(api.SERPER_API_KEY).toBeUndefined();
-  const worker = readConfig(inContainer("worker"));
+  const worker = readConfig(await checkout.inContainer("worker"));
   expect(worker).toMatchObject({ DATABASE_URL: api.DATABASE_URL, SERPER_API_KEY: "canary-key" });
   expect(worker.STRIPE_SECRET_KEY).toBeUndefined();
-  expect(readMigrationConfig(inContainer("migrate"))).toEqual({
+  expect(readMigrationConfig(await checkout.inContainer("migrate"))).toEqual({
     ownerUrl: "postgres://owner:canary-owner@postgres:5432/serpmill",
     processUrl: api.DATABASE_URL,
   });

@@ -44,7 +44,13 @@ async function openWorker(context: Context): Promise<void> {
 }
 
 function openEngine(context: Context): { engine: Engine } & Pick<GoogleEngine, "callsWaiting" | "callsMax"> {
-  const locations = openListedLocations(context, context.config.SERP_PROVIDERS);
+  const { config, log, metrics } = context;
+  for (const provider of config.SERP_PROVIDERS) metrics.providerConfigured.set({ provider }, 1);
+  if (config.SERP_PROVIDERS.includes("sandbox"))
+    log.warn(
+      "SERP_PROVIDERS has sandbox: it makes answers up, and callers pay for them. Choose others: docs/operating/providers.md",
+    );
+  const locations = openListedLocations(context, config.SERP_PROVIDERS);
   const google = openGoogleEngine({ ...context, locations });
   context.shutdown.register("engine", () => google.close());
   defineLeaseScripts(context.redis);

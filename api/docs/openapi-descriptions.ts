@@ -56,7 +56,7 @@ after too many requests that were refused or replayed; these two report that no 
 
 ## The sandbox
 
-If the operator has configured no provider, the sandbox answers: always the same for the same query, with domains that cannot exist
+Where the operator has chosen the sandbox as provider, it makes the answers up: always the same for the same query, with domains that cannot exist
 (\`*.example\`) and every type of result. Words in \`keyword\` trigger other behaviour, so that you can test your error handling:
 
 | word in \`keyword\` | result |

@@ -47,6 +47,7 @@ Settings, all optional, from the environment:
   API_OPS_PORT      3001, or the next free port
   WORKER_OPS_PORT   3002, or the next free port
   HOST              127.0.0.1, the interface of these ports
+  SERP_PROVIDERS    sandbox, which makes answers up
 All other settings (see .env.example) are passed to the API and the worker. A secret may also come from a file: NAME_FILE=PATH.
 `;
 
@@ -74,7 +75,9 @@ async function startAll(): Promise<void> {
   const { ownerUrl, processUrl } = await openPostgres(given);
   const redis = await openRedis(given.REDIS_URL);
   const addresses = { DATABASE_URL: processUrl, REDIS_URL: redis.api };
-  const servers = { ...process.env, ...addressSettings(addresses) };
+  // Only here is the sandbox a default: elsewhere its answers might be sold.
+  const exported = { ...addresses, SERP_PROVIDERS: process.env.SERP_PROVIDERS || "sandbox" };
+  const servers = { ...process.env, ...addressSettings(addresses), SERP_PROVIDERS: exported.SERP_PROVIDERS };
   begin("Migrations", "bringing the database up to date");
   const applied = await migrate(ownerUrl, { say: (line) => warn("Migrations", line) });
   await createProcessLogin(ownerUrl, processUrl);
@@ -98,7 +101,7 @@ async function startAll(): Promise<void> {
   say("API", `ready on ${urlOf(ports.API_PORT)}, metrics on ${urlOf(ports.API_OPS_PORT)}/metrics`);
   say("Worker", `ready, metrics on ${urlOf(ports.WORKER_OPS_PORT)}/metrics`);
   await waitUntilWorkerIsSeen(urlOf(ports.API_OPS_PORT));
-  await writeAddresses(addresses);
+  await writeSettings(exported);
   await printAddresses(urlOf(ports.API_PORT), environment);
 }
 
@@ -108,10 +111,10 @@ async function waitUntilWorkerIsSeen(apiOpsUrl: string): Promise<void> {
   while (!(await isSeen())) await sleep(workerPollMs);
 }
 
-/** Writes the addresses to a file that a shell can source, for the operator's commands. */
-async function writeAddresses({ DATABASE_URL, REDIS_URL }: { DATABASE_URL: string; REDIS_URL: string }): Promise<void> {
-  const file = join(folder, "env");
-  await writeFile(file, `export DATABASE_URL='${DATABASE_URL}'\nexport REDIS_URL='${REDIS_URL}'\n`, { mode: 0o600 });
+/** Writes settings to a file that a shell can source, for the operator's commands. */
+async function writeSettings(settings: Readonly<Record<string, string>>): Promise<void> {
+  const lines = Object.entries(settings).map(([name, value]) => `export ${name}='${value}'\n`);
+  await writeFile(join(folder, "env"), lines.join(""), { mode: 0o600 });
 }
 
 async function openPostgres(

@@ -24,7 +24,7 @@ const settingNames = [...readSource("shared/config.ts").matchAll(/^ {2}([A-Z][A-
 );
 
 test("every setting is documented with its default, and every documented setting exists", () => {
-  const required = { DATABASE_URL: "postgres://host/name", REDIS_URL: "redis://host" };
+  const required = { DATABASE_URL: "postgres://host/name", REDIS_URL: "redis://host", SERP_PROVIDERS: "sandbox" };
   const defaults = z
     .record(z.string(), z.union([z.string(), z.number(), z.array(z.unknown())]))
     .parse(readConfig(required));

@@ -12,6 +12,7 @@ export const notShown: Record<string, string> = {
   SearchesSlowTooOften: "it compares days, and needs 40 minutes of slow answers",
   MarginNegative: "it waits for an hour, over a window of another hour",
   ProviderRowsUnreadable: "it waits for half an hour",
+  SandboxServes: "it is a setting, and no outage",
   DiskFilling: "it takes a disk that may be filled; a file system in memory does not count",
   DiskFull: "it takes a disk that may be filled; a file system in memory does not count",
 };

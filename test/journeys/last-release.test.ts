@@ -131,7 +131,7 @@ const createdOrganization = z.looseObject({ token: z.string() });
 /** A token that the last release's commands issued, of an organization with credit for every search. */
 async function tokenOfLastRelease({ processDatabaseUrl, redisServer }: Service): Promise<string> {
   const admin = async (...args: string[]) => {
-    const environment = { DATABASE_URL: processDatabaseUrl, REDIS_URL: redisServer.url };
+    const environment = { DATABASE_URL: processDatabaseUrl, REDIS_URL: redisServer.url, SERP_PROVIDERS: "sandbox" };
     const { exitCode, stdout, stderr } = await run(join(last.path, "shared/admin.ts"), args, environment);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
     return JSON.parse(stdout);

@@ -9,7 +9,11 @@ import {
 } from "../../shared/config.ts";
 import { readSource } from "../harness/assertions/sources.ts";
 
-const urls = { DATABASE_URL: "postgres://localhost/serpmill", REDIS_URL: "redis://localhost:6379" };
+const required = {
+  DATABASE_URL: "postgres://localhost/serpmill",
+  REDIS_URL: "redis://localhost:6379",
+  SERP_PROVIDERS: "sandbox",
+};
 
 /** The message for an environment that is refused; undefined for one that is accepted. */
 function refusalOf(environment: Record<string, string>): string | undefined {
@@ -26,7 +30,7 @@ const aPage = "expected a URL that begins with http:// or https://";
 const aPort = "expected a whole number from 0 to 65535";
 const aPostgres = "expected a URL that begins with postgres:// or postgresql://";
 const aRedis = "expected a URL that begins with redis:// or rediss://";
-const aProvider = "expected a comma list of: sandbox, serpapi, serper, searxng, dataforseo";
+const aProvider = "expected a comma list of: serpapi, serper, searxng, dataforseo; or sandbox, which makes answers up";
 
 test.each([
   { setting: "DATABASE_URL", value: "mysql://canary:secret@host/db", expected: aPostgres },
@@ -47,6 +51,7 @@ test.each([
   { setting: "RAW_ANSWER_MINUTES", value: "61", expected: "expected a whole number from 0 to 60" },
   { setting: "SERP_PROVIDERS", value: "sandbox,canary", expected: aProvider },
   { setting: "SERP_PROVIDERS", value: ",", expected: aProvider },
+  { setting: "SERP_PROVIDERS", value: "", expected: aProvider },
   {
     setting: "SERPAPI_API_KEY",
     value: "canary of a key with spaces",
@@ -87,7 +92,7 @@ test.each([
 ])(
   "$setting=$value is refused by name, with what was expected and without the value",
   ({ setting, value, expected }) => {
-    expect(refusalOf({ ...urls, [setting]: value })).toBe(
+    expect(refusalOf({ ...required, [setting]: value })).toBe(
       `These settings are missing or wrong:\n  ${setting}: ${expected}`,
     );
   },
@@ -103,19 +108,19 @@ test("a refusal names all wrong settings at once, and all that are missing", () 
   ]);
 });
 
-test("an empty setting counts as absent, and the databases have no default", () => {
-  const names = settingNames().filter((name) => !(name in urls));
+test("an empty setting counts as absent, and neither the databases nor the providers have a default", () => {
+  const names = settingNames().filter((name) => !(name in required));
   const empty = Object.fromEntries(names.map((name) => [name, ""]));
-  expect(readConfig({ ...urls, ...empty })).toEqual(readConfig(urls));
-  expect(refusalOf({ ...urls, REDIS_URL: "" })).toContain(`REDIS_URL: ${aRedis}`);
+  expect(readConfig({ ...required, ...empty })).toEqual(readConfig(required));
+  expect(refusalOf({ ...required, REDIS_URL: "" })).toContain(`REDIS_URL: ${aRedis}`);
 });
 
 test("settings cannot be changed once they are read", () => {
-  expect(Object.isFrozen(readConfig(urls))).toBe(true);
+  expect(Object.isFrozen(readConfig(required))).toBe(true);
 });
 
 test("a migration needs no setting but DATABASE_URL", () => {
-  const { DATABASE_URL } = urls;
+  const { DATABASE_URL } = required;
   expect(readMigrationConfig({ DATABASE_URL, API_PORT: "x" })).toEqual({
     ownerUrl: DATABASE_URL,
     processUrl: DATABASE_URL,
@@ -126,18 +131,19 @@ test("a migration needs no setting but DATABASE_URL", () => {
 });
 
 test("the engine's settings need neither Postgres nor Redis, and other settings are not checked", () => {
-  const { DATABASE_URL: _, REDIS_URL: __, ...rest } = readConfig({ ...urls, SERPER_API_KEY: "key" });
-  const engine = readEngineConfig({ SERPER_API_KEY: "key", API_PORT: "x" });
+  const { DATABASE_URL: _, REDIS_URL: __, ...rest } = readConfig({ ...required, SERPER_API_KEY: "key" });
+  const engine = readEngineConfig({ SERP_PROVIDERS: "sandbox", SERPER_API_KEY: "key", API_PORT: "x" });
   expect(rest).toMatchObject(engine);
   expect(engine).toMatchObject({ SERP_PROVIDERS: ["sandbox"], SERPER_API_KEY: "key" });
   expect(() => readEngineConfig({ SERPER_BASE_URL: "x" })).toThrow(ConfigError);
 });
 
 test("a given default applies to a setting that is absent, and is checked like any value", () => {
+  const { SERP_PROVIDERS } = required;
   const defaults = { SERPER_BASE_URL: "http://a.example" };
-  expect(readEngineConfig({ SERPER_BASE_URL: "" }, defaults)).toMatchObject(defaults);
-  const set = { SERPER_BASE_URL: "http://b.example" };
-  expect(readEngineConfig(set, defaults)).toMatchObject(set);
+  expect(readEngineConfig({ SERP_PROVIDERS, SERPER_BASE_URL: "" }, defaults)).toMatchObject(defaults);
+  const set = { SERP_PROVIDERS, SERPER_BASE_URL: "http://b.example" };
+  expect(readEngineConfig(set, defaults)).toMatchObject({ SERPER_BASE_URL: set.SERPER_BASE_URL });
   expect(() => readEngineConfig({}, { SERPER_BASE_URL: "x" })).toThrow("SERPER_BASE_URL: expected a URL");
 });
 
@@ -160,10 +166,12 @@ describe(".env.example", () => {
     expect([...example.keys()].toSorted()).toEqual(settingNames().toSorted());
   });
 
-  test("shows the defaults as its values", () => {
-    const read: Config = readConfig(Object.fromEntries(example));
+  test("shows the defaults as its values, and leaves the choice of the providers to the operator", () => {
+    const { SERP_PROVIDERS } = required;
+    expect(example.get("SERP_PROVIDERS")).toBe("");
+    const read: Config = readConfig({ ...Object.fromEntries(example), SERP_PROVIDERS });
     const places = { DATABASE_URL: example.get("DATABASE_URL"), REDIS_URL: example.get("REDIS_URL") };
-    expect(read).toEqual({ ...readConfig(urls), ...places });
+    expect(read).toEqual({ ...readConfig(required), ...places });
   });
 
   test("says of each setting which values it takes", () => {

@@ -58,6 +58,11 @@ test("before the first search every counter is 0 for every outcome, so that a ra
   }
 });
 
+test("a worker shows each provider that it asks, and an API none", async () => {
+  expect((await ofWorker()).all("provider_configured")).toEqual({ '{provider="serper"}': 1 });
+  expect((await ofApi()).all("provider_configured")).toEqual({});
+});
+
 const workersOwn = ["ledger_drift_mils", "holds_open", "holds_held_mils"];
 const apisOwn = ["workers_reporting", "queue_depth", "queue_oldest_age_seconds", "redis_memory_used_bytes"];
 

@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
 import { ConfigError, readConfig } from "../../shared/config.ts";
 
-const urls = { DATABASE_URL: "postgres://localhost/serpmill", REDIS_URL: "redis://localhost:6379" };
+const urls = {
+  DATABASE_URL: "postgres://localhost/serpmill",
+  REDIS_URL: "redis://localhost:6379",
+  SERP_PROVIDERS: "sandbox",
+};
 const publicUrl = { PUBLIC_URL: "https://serp.example/" };
 const stripe = { STRIPE_SECRET_KEY: "sk_test_canary12", STRIPE_WEBHOOK_SECRET: "whsec_canary12" };
 

@@ -35,7 +35,11 @@ interface Opening {
 /** Top-ups with these settings, as an API opens them. */
 function tryOpen(settings: Record<string, string>, opening: Opening = {}): Promise<Topups | undefined> {
   const { lines = logLines, attemptTimeoutMs } = opening;
-  const required = { DATABASE_URL: "postgres://127.0.0.1:1/none", REDIS_URL: "redis://127.0.0.1:1" };
+  const required = {
+    DATABASE_URL: "postgres://127.0.0.1:1/none",
+    REDIS_URL: "redis://127.0.0.1:1",
+    SERP_PROVIDERS: "sandbox",
+  };
   const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
   return openTopups({ config: readConfig({ ...required, ...settings }), metrics, log }, attemptTimeoutMs);
 }

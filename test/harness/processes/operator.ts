@@ -16,7 +16,12 @@ export class Operator {
 
   /** @param settings override the service's. */
   constructor(service: Service, settings: Record<string, string> = {}) {
-    this.#environment = { DATABASE_URL: service.processDatabaseUrl, REDIS_URL: service.redisServer.url, ...settings };
+    this.#environment = {
+      DATABASE_URL: service.processDatabaseUrl,
+      REDIS_URL: service.redisServer.url,
+      SERP_PROVIDERS: "sandbox",
+      ...settings,
+    };
   }
 
   /** Runs a command in this process. */

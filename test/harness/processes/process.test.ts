@@ -7,7 +7,7 @@ import { eventually } from "../assertions/eventually.ts";
 /** A program that starts a worker as tests do, and prints its process id. The worker waits for a Redis that is not there. */
 const program = `
   import { RunningProcess } from "${new URL("./process.ts", import.meta.url).href}";
-  const settings = { DATABASE_URL: "postgres://127.0.0.1:1/none", REDIS_URL: "redis://127.0.0.1:1" };
+  const settings = { DATABASE_URL: "postgres://127.0.0.1:1/none", REDIS_URL: "redis://127.0.0.1:1", SERP_PROVIDERS: "sandbox" };
   console.log(new RunningProcess("worker/main.ts", settings).child.pid);
 `;
 

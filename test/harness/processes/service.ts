@@ -84,6 +84,7 @@ export class Service {
       PATH: process.env.PATH ?? "",
       DATABASE_URL: url,
       REDIS_URL: parts.redisServer.url,
+      SERP_PROVIDERS: "sandbox",
       API_PORT: "0",
       API_OPS_PORT: "0",
       WORKER_OPS_PORT: "0",

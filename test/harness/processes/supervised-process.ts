@@ -33,6 +33,7 @@ export const environmentFor = (
 ): Record<string, string> => ({
   DATABASE_URL: servers.databaseUrl,
   REDIS_URL: servers.redisUrl,
+  SERP_PROVIDERS: "sandbox",
   API_PORT: "0",
   API_OPS_PORT: "0",
   WORKER_OPS_PORT: "0",

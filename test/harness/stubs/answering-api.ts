@@ -126,7 +126,7 @@ function partsOf(
   const timeLimit = deliveryMs === undefined ? {} : { timeoutMs: deliveryMs };
   const unsent = new UnsentAnswers(metrics);
   return {
-    config: readConfig({ DATABASE_URL: "postgres://a/b", REDIS_URL: "redis://a" }),
+    config: readConfig({ DATABASE_URL: "postgres://a/b", REDIS_URL: "redis://a", SERP_PROVIDERS: "sandbox" }),
     log,
     metrics,
     identify: openIdentify({

@@ -75,7 +75,8 @@ test("--version prints the version of the release", async () => {
 test("without its settings a command says which are missing", async () => {
   const { exitCode, stdout, stderr } = await runAdminHere(["plan", "list"], {});
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
-  expect(stderr).toMatch(/^These settings are missing or wrong:\n {2}DATABASE_URL: .*\n {2}REDIS_URL: .*\n$/);
+  const missing = ["DATABASE_URL", "REDIS_URL", "SERP_PROVIDERS"].map((name) => `\n  ${name}: .*`);
+  expect(stderr).toMatch(new RegExp(`^These settings are missing or wrong:${missing.join("")}\n$`));
 });
 
 test.each([

@@ -198,7 +198,11 @@ test("an erasure begins only if the operator types the id again, or says --yes",
   const { exitCode, stderr } = await operator.try("org", "erase", orgId);
   expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining("Add --yes") });
   const terminal = {
-    environment: { DATABASE_URL: service.processDatabaseUrl, REDIS_URL: service.redisServer.url },
+    environment: {
+      DATABASE_URL: service.processDatabaseUrl,
+      REDIS_URL: service.redisServer.url,
+      SERP_PROVIDERS: "sandbox",
+    },
     stdout: () => undefined,
     stderr: () => undefined,
     ask: async () => "another",

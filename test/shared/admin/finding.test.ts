@@ -60,7 +60,11 @@ test("a token is found with its organization and state, by argument or stdin, an
   const { orgId, tokenId, token } = await operator.create("free");
   const valid = { orgId, organization: "Acme", tokenId, last4: token.slice(-4), revokedAt: null, state: "valid" };
   expect(await operator.run("token", "find", token)).toMatchObject(valid);
-  const environment = { DATABASE_URL: service.processDatabaseUrl, REDIS_URL: service.redisServer.url };
+  const environment = {
+    DATABASE_URL: service.processDatabaseUrl,
+    REDIS_URL: service.redisServer.url,
+    SERP_PROVIDERS: "sandbox",
+  };
   const piped = await runAdminHere(["token", "find", "-"], environment, undefined, `${token}  `);
   expect(readLine(piped.stdout)).toMatchObject(valid);
   await operator.run("token", "revoke", tokenId);

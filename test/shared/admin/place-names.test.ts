@@ -20,6 +20,7 @@ const locations = (...args: string[]) =>
   runAdminHere(["locations", ...args], {
     DATABASE_URL: service.processDatabaseUrl,
     REDIS_URL: service.redisServer.url,
+    SERP_PROVIDERS: "sandbox",
   });
 const refreshNames = () => locations("refresh-names", "--url", stub.namesUrl);
 const namesOf = (firstPart: string) => findOtherNames(service.database, { countryCode: "DE", firstPart });

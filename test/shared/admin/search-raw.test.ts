@@ -128,7 +128,12 @@ test("a reader that has enough of a body ends the command without an error", asy
   stub.next = [raw(200, "x".repeat(500_000))];
   const requestId = await keptSearch({ keyword: "head" });
   const pipe = '"$0" shared/admin.ts search raw "$1" --body | head -c 3';
-  const env = { PATH: "/usr/bin:/bin", DATABASE_URL: service.processDatabaseUrl, REDIS_URL: service.redisServer.url };
+  const env = {
+    PATH: "/usr/bin:/bin",
+    DATABASE_URL: service.processDatabaseUrl,
+    REDIS_URL: service.redisServer.url,
+    SERP_PROVIDERS: "sandbox",
+  };
   const ended = await promisify(execFile)("/bin/sh", ["-c", pipe, process.execPath, requestId], { env });
   expect(ended).toEqual({ stdout: "xxx", stderr: "" });
 });

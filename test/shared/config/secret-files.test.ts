@@ -24,7 +24,7 @@ const valid: Record<SecretSetting, string> = {
   STRIPE_SECRET_KEY: "sk_test_canary12",
   STRIPE_WEBHOOK_SECRET: "whsec_canary12",
 };
-const environment = { ...valid, PUBLIC_URL: "https://serp.example" };
+const environment = { ...valid, PUBLIC_URL: "https://serp.example", SERP_PROVIDERS: "sandbox" };
 
 let files = 0;
 function fileWith(content: string | Uint8Array): string {
@@ -110,7 +110,7 @@ test("a wrong content is refused by both names, without the content", () => {
 });
 
 test("every file that cannot be used is named at once, beside the other wrong settings", () => {
-  const settings = { DATABASE_URL_FILE: folder, REDIS_URL_FILE: folder, API_PORT: "x" };
+  const settings = { DATABASE_URL_FILE: folder, REDIS_URL_FILE: folder, API_PORT: "x", SERP_PROVIDERS: "sandbox" };
   expect(refusalOf(() => readConfig(settings))).toEqual([
     "DATABASE_URL_FILE: expected the path of a file, not of a folder or device",
     "REDIS_URL_FILE: expected the path of a file, not of a folder or device",
@@ -126,6 +126,10 @@ test("a migration and a check of the providers read only the files that they nee
   };
   const migration = readMigrationConfig({ ...addresses, SERPER_API_KEY_FILE: folder });
   expect(migration).toEqual({ ownerUrl: MIGRATION_DATABASE_URL, processUrl: DATABASE_URL });
-  const engine = readEngineConfig({ SERPER_API_KEY_FILE: fileWith(SERPER_API_KEY), REDIS_URL_FILE: folder });
+  const engine = readEngineConfig({
+    SERP_PROVIDERS: "serper",
+    SERPER_API_KEY_FILE: fileWith(SERPER_API_KEY),
+    REDIS_URL_FILE: folder,
+  });
   expect(engine).toMatchObject({ SERPER_API_KEY });
 });

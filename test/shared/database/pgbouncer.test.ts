@@ -30,6 +30,7 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
   const environment = (settings: Record<string, string>) => ({
     DATABASE_URL: pooler.url,
     REDIS_URL: service.redisServer.url,
+    SERP_PROVIDERS: "sandbox",
     API_PORT: "0",
     API_OPS_PORT: "0",
     WORKER_OPS_PORT: "0",

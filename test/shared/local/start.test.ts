@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { chmod, writeFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startPostgres } from "../../../shared/local/postgres.ts";
@@ -59,6 +59,10 @@ test("it prints progress at once, and in the end every address with a token that
     `  Reference   ${api}/docs\n  Account     ${api}/billing\n  Playground  ${api}/playground\n  Agents      ${api}/mcp?names=plain\n`,
   );
   expect(started.text).not.toContain("\u001b[");
+  expect(started.text).toMatch(
+    /^! Worker +SERP_PROVIDERS has sandbox: it makes answers up, and callers pay for them\./m,
+  );
+  expect(await readFile(join(guarded.path, "whole/env"), "utf8")).toContain("export SERP_PROVIDERS='sandbox'\n");
   const usage = await fetch(`${api}/v1/usage`, { headers: { Authorization: `Bearer ${token}` } });
   expect(usage.status).toBe(200);
   expect(await stop(started)).toMatchObject({ exitCode: 0 });

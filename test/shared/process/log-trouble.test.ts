@@ -27,6 +27,7 @@ function start(kind: string, settings: Record<string, string> = {}): RunningProc
   return new RunningProcess(kind === "api" ? "api/main.ts" : "worker/main.ts", {
     DATABASE_URL: service.processDatabaseUrl,
     REDIS_URL: service.redisServer.url,
+    SERP_PROVIDERS: "sandbox",
     API_PORT: "0",
     API_OPS_PORT: "0",
     WORKER_OPS_PORT: "0",

@@ -8,6 +8,7 @@ const urls = { DATABASE_URL: "postgres://localhost/serpmill", REDIS_URL: "redis:
 
 const environment = (settings: Record<string, string>) => ({
   ...urls,
+  SERP_PROVIDERS: "sandbox",
   API_PORT: "0",
   API_OPS_PORT: "0",
   WORKER_OPS_PORT: "0",
@@ -28,6 +29,17 @@ test.each(["api", "worker"])("the %s with a wrong setting logs what is wrong and
   expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: "" });
   expect(JSON.parse(stdout)).toMatchObject({ level: 60, process: kind, msg: whatIsWrong });
 });
+
+test.each(["api/main.ts", "worker/main.ts", "shared/admin.ts"])(
+  "without SERP_PROVIDERS %s refuses to start, and says how to choose providers or, in so many words, the sandbox",
+  async (program) => {
+    const { exitCode, stdout, stderr } = await run(program, ["plan", "list"], environment({ SERP_PROVIDERS: "" }));
+    expect(exitCode).toBe(program === "shared/admin.ts" ? 2 : 1);
+    expect(stdout + stderr).toContain(
+      "SERP_PROVIDERS: expected a comma list of: serpapi, serper, searxng, dataforseo; or sandbox, which makes answers up",
+    );
+  },
+);
 
 test("a migration without DATABASE_URL exits with 1", async () => {
   const { exitCode, stdout, stderr } = await run("shared/database/migrate.ts", [], {});
@@ -62,9 +74,12 @@ describe("with servers", () => {
     });
   });
 
-  test.each(["api", "worker"] as const)(
-    "the owner as login and a Redis without a password cost the %s one warning each",
-    async (kind) => {
+  test.each([
+    { kind: "api", sandbox: [] },
+    { kind: "worker", sandbox: ["sandbox"] },
+  ] as const)(
+    "the owner as login, a Redis without a password, and made-up answers cost the $kind one warning each",
+    async ({ kind, sandbox }) => {
       const process = new RunningProcess(
         `${kind}/main.ts`,
         environment({ ...own(), DATABASE_URL: service.databaseUrl }),
@@ -77,6 +92,7 @@ describe("with servers", () => {
       expect(warnings.toSorted()).toEqual([
         expect.stringMatching(/^DATABASE_URL .* MIGRATION_DATABASE_URL: docs\/operating\/datastores\.md$/),
         expect.stringMatching(/^REDIS_URL has no password\. .*docs\/operating\/datastores\.md$/),
+        ...sandbox.map((name) => expect.stringMatching(new RegExp(`^SERP_PROVIDERS has ${name}: it makes answers up`))),
       ]);
     },
   );

@@ -13,7 +13,10 @@ import { query } from "../../harness/fixtures/queries.ts";
 
 const answerTimeoutMs = 25_000;
 // DataForSEO's sandbox is free and returns made-up results in the real shape.
-const config = readEngineConfig(undefined, { DATAFORSEO_BASE_URL: "https://sandbox.dataforseo.com" });
+const config = readEngineConfig(undefined, {
+  SERP_PROVIDERS: "sandbox",
+  DATAFORSEO_BASE_URL: "https://sandbox.dataforseo.com",
+});
 
 const cases = providerNames.map((name) => {
   const missing = missingSettings(name);

@@ -36,6 +36,7 @@ test.each([
   async (program, args) => {
     const ended = await run(program, args, {
       DATABASE_URL: processUrlOf(database.url),
+      SERP_PROVIDERS: "sandbox",
       REDIS_URL: program.startsWith("worker") ? urls.worker : urls.api,
       API_PORT: "0",
       API_OPS_PORT: "0",
