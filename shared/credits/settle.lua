@@ -65,8 +65,7 @@ local function countCalls(id, spec)
   local kind, place, levels, calls, msPerCall = string.match(spec, '^(%a+):(%d+):(%d+):(%d+):(%d+)$')
   local first = 4 + place
   if kind == 'paid' then
-    redis.call('HSET', KEYS[first], id, '')
-    redis.call('PEXPIRE', KEYS[first], sharedAnswerMs)
+    notePayer(KEYS[first], id)
     return 0
   end
   local unpaid = unpaidOf(KEYS[first], id, tonumber(calls))

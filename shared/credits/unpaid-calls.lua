@@ -4,11 +4,19 @@
 local budgetMs = 3600000
 -- A charge can be reversed for this long; see undeliveredReversalAfterMs.
 local sharedAnswerMs = 600000
+-- So many searches that paid for one answer are not all going to be reversed.
+local payersMax = 100
 
 -- Returns the milliseconds until both levels are below the budget again; 0 if they are.
 local function unpaidLeftMs(organizationLevel, tokenLevel)
   local levelMs = math.max(redis.call('PTTL', organizationLevel), redis.call('PTTL', tokenLevel))
   return math.max(levelMs - budgetMs + 1, 0)
+end
+
+local function notePayer(flight, id)
+  if redis.call('HLEN', flight) >= payersMax then return end
+  redis.call('HSET', flight, id, '')
+  redis.call('PEXPIRE', flight, sharedAnswerMs, 'NX')
 end
 
 -- How many calls an end without payment leaves to count, 0 if the message comes again. `flight` remembers who paid for an
@@ -18,7 +26,7 @@ local function unpaidOf(flight, id, calls)
   if calls > 0 then
     local isPaid = redis.call('HLEN', flight) > 0
     if redis.call('HSETNX', flight, 'calls', isPaid and calls or 0) == 0 then return 0 end
-    redis.call('PEXPIRE', flight, sharedAnswerMs)
+    redis.call('PEXPIRE', flight, sharedAnswerMs, 'NX')
     return isPaid and 0 or calls
   end
   local left = tonumber(redis.call('HGET', flight, 'calls')) or 0

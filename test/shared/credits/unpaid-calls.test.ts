@@ -95,10 +95,11 @@ test("calls whose answer another search paid for never count, and do if in the e
   expect(await end(first, { calls: 4, flight: other }, maker)).toBe(4);
 });
 
-test("what is remembered of unpaid calls ends by itself", async () => {
+test("what is remembered of unpaid calls is bounded, and ends by itself", async () => {
   const organizationId = await seed(redis, 100);
   const flight = newId("req");
-  await end(organizationId, { kind: "paid", flight });
+  for (const _ of Array.from({ length: 105 })) await end(organizationId, { kind: "paid", flight });
+  expect(await redis.hlen(`flight:${flight}`)).toBe(100);
   await end(organizationId, { calls: 1, isKeyed: true });
   const keys = [
     `flight:${flight}`,
