@@ -149,6 +149,7 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
       "holds_swept_total",
       "Holds that were still open 2 s after their deadline and were ended by the sweeper.",
     ),
+    maintenanceFailures: counter("maintenance_failures_total", "Steps of maintenance that failed, by step.", ["step"]),
     ledgerDriftMils: gauge(
       "ledger_drift_mils",
       "Mils by which ledger, balances and Redis differ; above 0 only by a bug.",

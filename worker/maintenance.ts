@@ -1,3 +1,4 @@
+import type { Gauge } from "prom-client";
 import { clearOldSignIns } from "../shared/audit/audit.ts";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
@@ -5,6 +6,7 @@ import { defineHoldIndexScripts, readOpenHolds } from "../shared/credits/hold-de
 import { deleteExpiredKeys } from "../shared/credits/paid-keys.ts";
 import { clearOldAnswers } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
+import { openThrottles } from "../shared/process/log-trouble.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
 import { keepSearchLog } from "../shared/search-log/keep-search-log.ts";
@@ -20,63 +22,50 @@ const expiredKeysPerRunMax = 5_000;
 const oldSignInsPerRunMax = 1_000;
 const oldEventsPerRunMax = 1_000;
 const thresholdsPerRun = 5_000;
+const logFailureAfterMs = 5_000;
 
 type Maintaining = Context & { settlement: Settlement };
 
+/** A part of a run of maintenance, and the gauges that it sets. */
+interface Step {
+  name: string;
+  work: () => Promise<unknown>;
+  gauges?: readonly Gauge[];
+}
+
 /**
  * Sweeps holds and reconciles about once a second, in the one worker that leads. The lease is renewed before each step; a
- * worker that has lost it leaves the other steps to the next leader.
+ * worker that has lost it leaves the other steps to the next leader. A step that fails is counted and logged, and keeps none
+ * behind it from its work.
  */
 export function startMaintenance(context: Maintaining, workerId: string): void {
-  const { config, database, redis, clock, metrics, log, shutdown } = context;
+  const { redis, metrics, log, shutdown } = context;
   defineHoldIndexScripts(redis);
+  // Only the leader exports these gauges: an old value of another worker would be added to the leader's.
   const measured = [metrics.holdsOpen, metrics.heldMils, metrics.ledgerDriftMils];
-  let rotation: Rotation = { after: "", driftMils: 0 };
-  let thresholdsAfter = "";
-  let runs = 0;
-
   const leads = async () => {
     if (await acquireLeadership(redis, workerId)) return true;
-    // Only the leader exports these gauges: an old value of another worker would be added to the leader's.
     for (const gauge of measured) gauge.remove();
     return false;
   };
-  const steps = [
-    () => continueResync(context, leads),
-    () => sweepHolds(context),
-    async () => {
-      const seen = await readOpenHolds(redis);
-      metrics.holdsOpen.set(seen.open);
-      metrics.heldMils.set(seen.heldMils);
-    },
-    async () => {
-      rotation = await reconcileNextPage(context, rotation);
-    },
-  ];
-  const slowSteps = [
-    () => removeStaleHeartbeats(redis, clock.nowMs()),
-    () => reverseUndelivered(context),
-    () => deleteExpiredKeys(database, expiredKeysPerRunMax),
-    async () => {
-      if (await clearOldAnswers(database)) log.info("emptied the table of the answers that have expired");
-    },
-    () => clearOldSignIns(database, oldSignInsPerRunMax),
-    async () => {
-      const days = await keepSearchLog(database, config.SEARCH_LOG_DAYS);
-      if (days > 0) log.info({ days }, "removed old days of the search log");
-    },
-    () => deleteOldEvents(database, oldEventsPerRunMax),
-    async () => {
-      if (config.WEBHOOK_TARGETS === "none") return;
-      const page = { after: thresholdsAfter, limit: thresholdsPerRun };
-      thresholdsAfter = await noticeLowBalances(context, page);
-    },
-  ];
-  const run = async () => {
+  const warnOf = openThrottles(logFailureAfterMs);
+  const run = async ({ name, work, gauges = [] }: Step) => {
+    try {
+      await work();
+    } catch (error) {
+      for (const gauge of gauges) gauge.remove();
+      metrics.maintenanceFailures.inc({ step: name });
+      warnOf(name, (leftOut) => log.warn({ err: error, leftOut }, `a step of maintenance failed: ${name}`));
+    }
+  };
+  const steps = stepsOfEachRun(context, leads);
+  const slowSteps = stepsOfSomeRuns(context);
+  let runs = 0;
+  const runDue = async () => {
     const due = runs % slowStepsEvery === 0 ? [...steps, ...slowSteps] : steps;
     for (const step of due) {
       if (!(await leads())) return;
-      await step();
+      await run(step);
     }
     runs += 1;
   };
@@ -85,5 +74,50 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
     await resignLeadership(redis, workerId).catch((error) => log.warn({ err: error }, "the lease was not given back"));
   });
   const pauseMs = protocolTimes.maintenanceIntervalMs;
-  runPeriodically({ name: "caretaker", pauseMs, run, measured, log, metrics, shutdown });
+  runPeriodically({ name: "caretaker", pauseMs, run: runDue, measured, log, metrics, shutdown });
+}
+
+function stepsOfEachRun(context: Maintaining, leads: () => Promise<boolean>): Step[] {
+  const { redis, metrics } = context;
+  let rotation: Rotation = { after: "", driftMils: 0 };
+  const measureHolds = async () => {
+    const seen = await readOpenHolds(redis);
+    metrics.holdsOpen.set(seen.open);
+    metrics.heldMils.set(seen.heldMils);
+  };
+  const reconcile = async () => {
+    rotation = await reconcileNextPage(context, rotation);
+  };
+  return [
+    { name: "resync", work: () => continueResync(context, leads) },
+    { name: "sweep", work: () => sweepHolds(context) },
+    { name: "open_holds", work: measureHolds, gauges: [metrics.holdsOpen, metrics.heldMils] },
+    { name: "reconcile", work: reconcile, gauges: [metrics.ledgerDriftMils] },
+  ];
+}
+
+function stepsOfSomeRuns(context: Maintaining): Step[] {
+  const { config, database, redis, clock, log } = context;
+  let thresholdsAfter = "";
+  const clearAnswers = async () => {
+    if (await clearOldAnswers(database)) log.info("emptied the table of the answers that have expired");
+  };
+  const clearSearchLog = async () => {
+    const days = await keepSearchLog(database, config.SEARCH_LOG_DAYS);
+    if (days > 0) log.info({ days }, "removed old days of the search log");
+  };
+  const notice = async () => {
+    if (config.WEBHOOK_TARGETS === "none") return;
+    thresholdsAfter = await noticeLowBalances(context, { after: thresholdsAfter, limit: thresholdsPerRun });
+  };
+  return [
+    { name: "heartbeats", work: () => removeStaleHeartbeats(redis, clock.nowMs()) },
+    { name: "undelivered", work: () => reverseUndelivered(context) },
+    { name: "keys", work: () => deleteExpiredKeys(database, expiredKeysPerRunMax) },
+    { name: "answers", work: clearAnswers },
+    { name: "sign_ins", work: () => clearOldSignIns(database, oldSignInsPerRunMax) },
+    { name: "search_log", work: clearSearchLog },
+    { name: "webhook_events", work: () => deleteOldEvents(database, oldEventsPerRunMax) },
+    { name: "low_balances", work: notice },
+  ];
 }

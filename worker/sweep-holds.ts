@@ -1,6 +1,9 @@
 import type { Context } from "../shared/context.ts";
 import { findOverdueHolds, type IndexedHold } from "../shared/credits/hold-deadlines.ts";
-import type { Settlement } from "../shared/credits/settlement.ts";
+import { settleHolds } from "../shared/credits/holds.ts";
+import type { IdempotencyKey } from "../shared/credits/idempotency-key.ts";
+import { type Settlement, UnknownOrganization } from "../shared/credits/settlement.ts";
+import { deleteStoredBalance } from "../shared/credits/stored-balances.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 
 const holdsPerPage = 500;
@@ -27,17 +30,37 @@ export async function sweepHolds(context: Sweeping): Promise<void> {
 }
 
 /** Refunds the search of a hold. If it was charged after all, the charge stays and only the hold ends. */
-async function refund(context: Sweeping, { organizationId, requestId, keyHash }: IndexedHold): Promise<void> {
+async function refund(context: Sweeping, hold: IndexedHold): Promise<void> {
   const { config, settlement, metrics, log } = context;
+  const { organizationId, requestId, keyHash } = hold;
   // The key's record is only freed here, never filled, so the fingerprint of its query is not needed.
   const key = keyHash ? { hash: keyHash, fingerprint: "" } : undefined;
   const timeoutMs = config.SEARCH_DEADLINE_MS;
-  await settlement.settle({
+  const decided = settlement.settle({
     request: { organizationId, requestId, key, wanted: "refund", reason: "abandoned" },
     retryForMs: refundRetryMs,
     toOutcome: () => ({ kind: "failure", code: "engine_timeout", details: { timeoutMs } }),
     ifCharged: "end_hold",
   });
+  const isKnown = await decided.then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof UnknownOrganization) return false;
+      throw error;
+    },
+  );
+  if (!isKnown) await drop(context, hold, key);
   metrics.holdsSwept.inc();
-  log.warn({ requestId, organizationId }, "swept an overdue hold");
+  const what = isKnown ? "swept an overdue hold" : "dropped an overdue hold of an organization that does not exist";
+  log.warn({ requestId, organizationId }, what);
+}
+
+/**
+ * Drops a hold without a decision: its organization is not in Postgres, which was restored from the past. Should a later
+ * restore bring the organization back, its balance is read anew, and its search was never charged.
+ */
+async function drop({ redis }: Sweeping, { organizationId, requestId }: IndexedHold, key?: IdempotencyKey) {
+  // Older than every balance: it replaces none.
+  await settleHolds(redis, organizationId, { balanceMils: 0, version: 0 }, [{ requestId, key }]);
+  await deleteStoredBalance(redis, organizationId);
 }

@@ -20,6 +20,9 @@ const batchSizeMax = 256;
 const batchConcurrency = 2;
 const retryPauseMs = 50;
 
+/** Postgres does not have the organization of a search, so the search has no decision. */
+export class UnknownOrganization extends Error {}
+
 /** A search to be ended. */
 export interface SettleOptions {
   request: SettlementRequest;
@@ -43,7 +46,8 @@ export interface SettleOptions {
 export interface Settlement {
   /**
    * Ends one search, in a batch with all others that are ready.
-   * @throws if Postgres stayed unreachable (the decision is unknown then), or refused the search.
+   * @throws if Postgres stayed unreachable (the decision is unknown then), or refused the search; an
+   *   `UnknownOrganization` if it does not have the organization.
    */
   settle(search: SettleOptions): Promise<Decision>;
   /** Resolves once every search handed in has ended. */
@@ -137,7 +141,7 @@ function finish(metrics: Metrics, { decision, resolve }: Decided): void {
 
 function withDecision(search: Pending, decision: Decision | undefined): Decided[] {
   if (decision) return [{ ...search, decision, outcome: search.toOutcome(decision) }];
-  search.reject(new Error(`the organization of ${search.request.requestId} does not exist`));
+  search.reject(new UnknownOrganization(`the organization of ${search.request.requestId} does not exist`));
   return [];
 }
 

@@ -10,6 +10,7 @@ export const drills: readonly Drill[] = [...storeDrills, ...processDrills, ...pr
 /** Alerts that no drill shows, each with the reason. Their cases for promtool show them. */
 export const notShown: Record<string, string> = {
   SearchesSlowTooOften: "it compares days, and needs 40 minutes of slow answers",
+  MaintenanceFails: "it takes a defect, or data that no process writes; a test of maintenance plants such data",
   MarginNegative: "it waits for an hour, over a window of another hour",
   ProviderRowsUnreadable: "it waits for half an hour",
   SandboxServes: "it is a setting, and no outage",

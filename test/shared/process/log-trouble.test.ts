@@ -60,7 +60,7 @@ test.each([
     kind: "worker",
     trouble: "without Postgres",
     settings: { DATABASE_URL: `postgres://${closedPort}/x` },
-    seen: /caretaker/,
+    seen: /a step of maintenance failed/,
   },
   { kind: "api", trouble: "with a port that does not exist", settings: { API_PORT: "65536" }, seen: /^These settings/ },
 ])("each line of the $kind $trouble is JSON", async ({ kind, settings, seen }) => {

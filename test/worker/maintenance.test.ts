@@ -1,0 +1,94 @@
+import { pino } from "pino";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readConfig } from "../../shared/config.ts";
+import { type Context, openContext } from "../../shared/context.ts";
+import { indexEntryOf } from "../../shared/credits/hold-deadlines.ts";
+import { grantCredit } from "../../shared/credits/ledger.ts";
+import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
+import { openSettlement } from "../../shared/credits/settlement.ts";
+import { newId } from "../../shared/ids.ts";
+import type { LocalServer } from "../../shared/local/local-server.ts";
+import { processUrlOf } from "../../shared/local/postgres.ts";
+import { createOrganization } from "../../shared/organizations/organizations.ts";
+import { startMaintenance } from "../../worker/maintenance.ts";
+import { eventually } from "../harness/assertions/eventually.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
+import type { FreshDatabase } from "../harness/servers/fresh-database.ts";
+import { freshDatabase, freshRedis } from "../harness/servers/servers.ts";
+
+let postgres: FreshDatabase;
+let server: LocalServer;
+let context: Context;
+const lines: string[] = [];
+beforeAll(async () => {
+  [postgres, server] = await Promise.all([freshDatabase(), freshRedis()]);
+  const config = readConfig({ DATABASE_URL: processUrlOf(postgres.url), REDIS_URL: server.url });
+  const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
+  context = openContext({ config, name: "worker", databaseSizeMax: 2, log });
+  startMaintenance({ ...context, settlement: openSettlement(context) }, newId("worker"));
+});
+afterAll(async () => {
+  await context.shutdown.run(context.log);
+  await Promise.all([server.stop(), postgres.drop()]);
+});
+
+/** A charge whose delivery nothing has confirmed for six minutes. */
+async function oldCharge(): Promise<{ balance: () => Promise<number> }> {
+  const { database } = context;
+  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
+  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 100, reason: "test" });
+  const requestId = newId("req");
+  await openSettlement(context).settle({
+    request: { organizationId, requestId, wanted: "charge", priceMils: 5 },
+    retryForMs: 10_000,
+    toOutcome: () => ({ kind: "answer", requestId, body: Buffer.from("{}"), chargedMils: 5 }),
+    ifCharged: "end_hold",
+  });
+  const age = "update undelivered set charged_at = charged_at - interval '6 minutes'";
+  await asOwner(postgres.url, (owner) => owner.query(age));
+  const balance = async () =>
+    Number(
+      (await database.query("select balance_mils from organizations where id = $1", [organizationId])).rows[0]
+        .balance_mils,
+    );
+  return { balance };
+}
+
+async function failuresOf(step: string): Promise<number> {
+  const { values } = await context.metrics.maintenanceFailures.get();
+  return values.find(({ labels }) => labels.step === step)?.value ?? 0;
+}
+
+test("a step of maintenance that fails is counted, and stops none behind it", async () => {
+  await eventually(() => context.redis.exists("resync").then(Boolean));
+  // The first step of each run fails, and the one in front of the reversals.
+  await context.redis.set("resync", "not JSON");
+  await context.redis.set("workers", "no sorted set");
+  const { balance } = await oldCharge();
+  await eventually(async () => (await balance()) === 100);
+  await eventually(async () => (await failuresOf("resync")) > 1 && (await failuresOf("heartbeats")) > 0);
+  expect(await failuresOf("undelivered")).toBe(0);
+  expect((await context.metrics.ledgerDriftMils.get()).values).toHaveLength(1);
+  await context.redis.del("resync", "workers");
+});
+
+test("a hold of an organization that Postgres lacks is dropped with its copy of the balance, and logged once", async () => {
+  const { redis } = context;
+  const [organizationId, requestId, keyHash] = [newId("org"), newId("req"), "a".repeat(64)];
+  const keys = keysOf(organizationId);
+  await redis.hset(keys.balance, { balance: 100, version: 7 });
+  await redis.hset(keys.record(keyHash), { request: requestId, fingerprint: "query" });
+  await redis.hset(keys.holds, { held: 5, [requestId]: `5:1000:${keyHash}` });
+  await redis.zadd(holdIndexKey, 1_000, indexEntryOf({ organizationId, requestId, keyHash }));
+
+  await eventually(async () => (await redis.exists(keys.balance)) === 0);
+  expect(await redis.hgetall(keys.holds)).toEqual({ held: "0" });
+  expect(await redis.zcard(holdIndexKey)).toBe(0);
+  expect(await redis.exists(keys.record(keyHash))).toBe(0);
+  // Two more runs of maintenance find nothing.
+  const before = await failuresOf("sweep");
+  const { balance } = await oldCharge();
+  await eventually(async () => (await balance()) === 100);
+  expect(await failuresOf("sweep")).toBe(before);
+  expect(lines.filter((line) => line.includes(requestId))).toHaveLength(1);
+});
