@@ -9,7 +9,8 @@ import {
   topupsOf,
 } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
-import { refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
+import { eventOf, refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 /** Cards that are declined: attempts come to an end, and the payer learns why. */
 
@@ -92,6 +93,22 @@ test("a declined card is tried four times with growing pauses, and the page says
   await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
   expect(payer.chargedAtStripe()).toEqual([10]);
   await payer.close();
+});
+
+test("an event of a payment that was credited before ends no pause after declined cards", async () => {
+  const payer = await payerWithCard(service, stub);
+  const { organizationId } = payer;
+  await payer.switchOn();
+  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  const declined = { code: "card_declined", decline_code: "insufficient_funds" };
+  stub.cards.bank.push(declined, declined);
+  await payer.switchOn({ threshold: "50" });
+  await untilFailed(organizationId, 1);
+  await endPauses(service, organizationId);
+  await untilFailed(organizationId, 2);
+  const intent = stub.cards.paid.find(({ customer }) => customer === payer.customer);
+  expect(await sendEvent(service, eventOf({ ...intent }, "payment_intent.succeeded"))).toMatchObject(acknowledged);
+  expect(await hoursToNext(organizationId)).toBe(6);
 });
 
 test.each([
