@@ -81,7 +81,7 @@ export function openDistributedSingleFlight(
 
   const publish = async ({ fingerprint, hasWaiters }: FlightRequest, token: string, result: FlightResult) => {
     const { answer, atMs, outOfTime } = result;
-    if (outOfTime) return releaseWithoutResult(redis, fingerprint);
+    if (outOfTime) return releaseWithoutResult(redis, fingerprint, token);
     const isKept = answer.ok && keepMs > 0 && (await hasCacheHeadroom(redis));
     if (!isKept && !hasWaiters && (await releaseLease(redis, fingerprint, token)) !== "awaited") return;
     await publishResult(redis, fingerprint, { answer, atMs, token, keepMs: isKept ? keepMs : 0 });
@@ -89,10 +89,10 @@ export function openDistributedSingleFlight(
 
   const flyWithLease = async (flight: FlightRequest, token: string): Promise<FlightResult> => {
     const { fingerprint, abandoned } = flight;
-    const stopRenewing = keepLeaseAlive(redis, fingerprint);
+    const stopRenewing = keepLeaseAlive(redis, fingerprint, token);
     const handOver = () => {
       stopRenewing();
-      void releaseWithoutResult(redis, fingerprint).catch(failed);
+      void releaseWithoutResult(redis, fingerprint, token).catch(failed);
     };
     abandoned.addEventListener("abort", handOver, { once: true });
     if (abandoned.aborted) handOver();

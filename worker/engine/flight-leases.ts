@@ -13,8 +13,8 @@ import { type EngineAnswer, engineErrors } from "./engine-answer.ts";
  * - **absent**: no worker searches. The next worker acquires the lease: *held*.
  * - **held** (`asker`, the holder's token): the holder renews the lease every 600 ms until it publishes: *published*. If
  *   no worker waits and nothing is to be cached, it releases the lease instead: *absent*. If its search failed for lack
- *   of time, it releases the lease without a result: *released*. If it dies, the lease expires after 2 s: *absent*.
- *   Workers that find the lease held set `awaited` and poll.
+ *   of time, it releases the lease without a result: *released*. If it dies, the lease expires after 2 s: *absent*. If it only stalled
+ *   for so long, it leaves the lease of the next holder alone. Workers that find the lease held set `awaited` and poll.
  * - **released** (at most `awaited`): the next worker acquires the lease. `awaited` stays set.
  * - **published** (`answer` or `failure` with `failedBy`, and `at`): stays for 5 s, a cached answer for
  *   SEARCH_CACHE_SECONDS. Workers that accept an answer of that age get it. A failure is only for the workers that
@@ -30,9 +30,11 @@ const publishedMs = 5_000;
 
 const acquireScript = new Script("acquireLease", new URL("acquire-lease.lua", import.meta.url));
 const releaseScript = new Script("releaseLease", new URL("release-lease.lua", import.meta.url));
+const renewScript = new Script("renewLease", new URL("renew-lease.lua", import.meta.url));
+const publishScript = new Script("publishFlight", new URL("publish-flight.lua", import.meta.url));
 
 export function defineLeaseScripts(redis: Redis): void {
-  for (const script of [acquireScript, releaseScript]) script.define(redis);
+  for (const script of [acquireScript, releaseScript, renewScript, publishScript]) script.define(redis);
 }
 
 const trace = z.object({
@@ -90,13 +92,13 @@ export async function acquireLease(
     return { kind, answer: { ...answer, trace: { ...made, calls: [] } }, flight, atMs };
   }
   // For instance published by another version. Without it the next attempt acquires the lease.
-  await releaseWithoutResult(redis, fingerprint);
+  await redis.hdel(keyOf(fingerprint), "answer");
   return { kind: "held", holder: "" };
 }
 
 /** Renews a lease until the returned function is called. A process that dies or freezes loses its lease. */
-export function keepLeaseAlive(redis: Redis, fingerprint: string): () => void {
-  const renew = () => void redis.pexpire(keyOf(fingerprint), leaseMs, "GT").catch(() => undefined);
+export function keepLeaseAlive(redis: Redis, fingerprint: string, token: string): () => void {
+  const renew = () => void renewScript.run(redis, [keyOf(fingerprint)], [token, leaseMs]).catch(() => undefined);
   const timer = setInterval(renew, renewEveryMs);
   return () => clearInterval(timer);
 }
@@ -107,19 +109,16 @@ export async function releaseLease(
   fingerprint: string,
   token: string,
 ): Promise<"released" | "awaited" | "lost"> {
-  return releaseReply.parse(await releaseScript.run(redis, [keyOf(fingerprint)], [token]));
+  return releaseReply.parse(await releaseScript.run(redis, [keyOf(fingerprint)], [token, ""]));
+}
+
+/** Releases a lease without a result, so that a waiting worker can take over. */
+export async function releaseWithoutResult(redis: Redis, fingerprint: string, token: string): Promise<void> {
+  await releaseScript.run(redis, [keyOf(fingerprint)], [token, "1"]);
 }
 
 /**
- * Releases a lease without a result, so that a waiting worker can take over. Keeps `awaited` set, or the next holder may
- * finish between two polls and skip publishing.
- */
-export async function releaseWithoutResult(redis: Redis, fingerprint: string): Promise<void> {
-  await redis.hdel(keyOf(fingerprint), "asker", "answer");
-}
-
-/**
- * Publishes the result of a flight, which ends the lease. Waiting workers poll for it; an answer is also for searches
+ * Publishes the result of a flight, which ends the lease, unless another worker has it by now. Waiting workers poll for it; an answer is also for searches
  * that come within `keepMs`.
  * @param flight.atMs when the answer arrived, by Redis' clock.
  */
@@ -128,10 +127,9 @@ export async function publishResult(
   fingerprint: string,
   { answer, atMs, token, keepMs }: { answer: EngineAnswer; atMs: number; token: string; keepMs: number },
 ): Promise<void> {
-  const key = keyOf(fingerprint);
   const text = JSON.stringify({ ...answer, trace: { ...answer.trace, flight: token } });
   const at = String(Math.floor(atMs));
-  const fields = answer.ok ? { answer: text, at } : { failure: text, failedBy: token, at };
+  const fields = answer.ok ? ["answer", text, "at", at] : ["failure", text, "failedBy", token, "at", at];
   const ttlMs = answer.ok ? Math.max(keepMs, publishedMs) : publishedMs;
-  await redis.multi().del(key).hset(key, fields).pexpire(key, ttlMs).exec();
+  await publishScript.run(redis, [keyOf(fingerprint)], [token, ttlMs, ...fields]);
 }

@@ -64,6 +64,17 @@ test("a lease whose result is awaited stays held on release", async () => {
   expect(await acquireAs("third")).toEqual({ kind: "held", holder: "one" });
 });
 
+test("a worker that stalled until its lease was another's hands over and publishes nothing of that one's flight", async () => {
+  await acquireAs("other");
+  await acquireAs("waiting");
+  await releaseWithoutResult(redis, flight, "stalled");
+  await publish("stalled", refused);
+  await publish("stalled");
+  expect(await acquireAs("third")).toEqual({ kind: "held", holder: "other" });
+  await publish("other");
+  expect(await acquireAs("waiting")).toEqual(published(answerOf()));
+});
+
 test("a worker that lost its lease cannot release that of the next holder", async () => {
   await acquireAs("one");
   await redis.del(`asked:${flight}`);
@@ -76,7 +87,7 @@ test("a worker that lost its lease cannot release that of the next holder", asyn
 test("after a release without a result, the next holder still knows that workers wait", async () => {
   await acquireAs("one");
   await acquireAs("waiting");
-  await releaseWithoutResult(redis, flight);
+  await releaseWithoutResult(redis, flight, "one");
   expect(await acquireAs("next")).toEqual({ kind: "acquired" });
   expect(await releaseLease(redis, flight, "next")).toBe("awaited");
 });

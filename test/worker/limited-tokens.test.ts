@@ -1,0 +1,97 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { admit } from "../../shared/credits/admit.ts";
+import { defineHoldIndexScripts } from "../../shared/credits/hold-deadlines.ts";
+import { decideSettlements, grantCredit, readCredit } from "../../shared/credits/ledger.ts";
+import { defineHoldScripts, settleHolds } from "../../shared/credits/holds.ts";
+import { keysOf } from "../../shared/credits/redis-keys.ts";
+import { storeBalance } from "../../shared/credits/stored-balances.ts";
+import type { Database } from "../../shared/database/pool.ts";
+import { newId } from "../../shared/ids.ts";
+import type { LocalServer } from "../../shared/local/local-server.ts";
+import { openLog } from "../../shared/log.ts";
+import { openMetrics } from "../../shared/metrics.ts";
+import { changeLimits } from "../../shared/organizations/limits.ts";
+import { createOrganization } from "../../shared/organizations/organizations.ts";
+import { issueToken } from "../../shared/organizations/tokens.ts";
+import { reconcileNextPage } from "../../worker/reconcile.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
+import { openFreshDatabase } from "../harness/servers/open-database.ts";
+import { freshRedis } from "../harness/servers/servers.ts";
+import { request } from "../shared/credits/hold-requests.ts";
+
+const terms = { dayMils: 100 };
+
+let server: LocalServer;
+let redis: Redis;
+let opened: Awaited<ReturnType<typeof openFreshDatabase>>;
+let database: Database;
+let organizationId = "";
+beforeAll(async () => {
+  server = await freshRedis();
+  redis = new Redis(server.url);
+  defineHoldScripts(redis);
+  defineHoldIndexScripts(redis);
+  opened = await openFreshDatabase();
+  database = opened.database;
+  organizationId = (await createOrganization(database, { name: "Test", planCode: "payg" }))?.organizationId ?? "";
+  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 1_000, reason: "test" });
+});
+afterAll(async () => {
+  redis.disconnect();
+  await Promise.all([server.stop(), opened.close()]);
+});
+
+/** A token with a limit, and what it spent in Redis. */
+async function limitedToken(): Promise<string> {
+  const tokenId = (await issueToken(database, organizationId))?.tokenId ?? "";
+  await changeLimits(database, "token", tokenId, terms);
+  await copy(tokenId);
+  return tokenId;
+}
+async function copy(tokenId: string): Promise<void> {
+  const credit = await readCredit(database, organizationId, { tokenId });
+  if (!credit?.token) throw new Error("no spending");
+  await storeBalance(redis, organizationId, credit.balance, [credit.token]);
+}
+
+const fields = async () => (await redis.hkeys(keysOf(organizationId).tokens)).toSorted();
+const reconcile = () =>
+  reconcileNextPage(
+    { database, redis, metrics: openMetrics(), log: openLog({ name: "test", level: "silent" }) },
+    { after: "", driftMils: 0 },
+  );
+const search = (tokenId: string) =>
+  request(organizationId, { limits: { organization: undefined, token: { ...terms, tokenId } } });
+const change = (text: string, tokenId: string) =>
+  asOwner(opened.url, (owner) => owner.query(`update tokens set ${text} where id = $1`, [tokenId]));
+
+test("Redis forgets what a token spent that is revoked, expired or without a limit, and its search in flight still settles", async () => {
+  const [limited, unlimited, revoked, expired] = await Promise.all([1, 2, 3, 4].map(limitedToken));
+  if (!limited || !unlimited || !revoked || !expired) throw new Error("no token");
+  const running = search(unlimited);
+  expect(await admit(redis, running)).toMatchObject({ outcome: "held" });
+  await changeLimits(database, "token", unlimited, { dayMils: null, monthMils: null });
+  await change("revoked_at = now()", revoked);
+  await change("expires_at = now()", expired);
+
+  await reconcile();
+  expect(await fields()).toEqual([limited, `held:${unlimited}`, running.requestId].toSorted());
+
+  const { requestId } = running;
+  const charge = { requestId, organizationId, tokenId: unlimited, wanted: "charge" as const, priceMils: 5 };
+  const decision = (await decideSettlements(database, [charge])).get(requestId);
+  if (!decision?.token) throw new Error("no decision");
+  await settleHolds(redis, organizationId, decision.balance, [{ requestId }], [decision.token]);
+  await reconcile();
+  expect(await fields()).toEqual([limited]);
+
+  // A limit that is set again finds what was spent in Postgres.
+  await changeLimits(database, "token", unlimited, { dayMils: 9 });
+  const again = request(organizationId, {
+    limits: { organization: undefined, token: { ...terms, dayMils: 9, tokenId: unlimited } },
+  });
+  expect(await admit(redis, again)).toMatchObject({ outcome: "cold" });
+  await copy(unlimited);
+  expect(await admit(redis, again)).toMatchObject({ outcome: "over", spentMils: 5 });
+});
