@@ -14,6 +14,8 @@ import { depthMax, organicPerPage, pagesOf } from "../query/depth.ts";
 import { assignPlan } from "../organizations/organizations.ts";
 import { parseId, parseList, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
+import { formatResult } from "./format-result.ts";
+import { describeLoss, type Margins, marginsOf } from "./plan-margins.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import { refuseErased } from "./refuse-erased.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
@@ -42,7 +44,7 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
     .command("set")
     .summary("create a plan, or change one or more of its terms")
     .description(
-      "Create a plan, which needs a price, --limit, --window and --concurrency, or change the given terms of one that exists. Every API applies them within two seconds. The starting grant is shown, and no command changes it.",
+      "Create a plan, which needs a price, --limit, --window and --concurrency, or change the given terms of one that exists. Every API applies them within two seconds. The starting grant is shown, and no command changes it. A price below what the search costs at a provider of SERP_PROVIDERS is set all the same, with a warning.",
     )
     .argument("<code>", "a short lower-case word, such as free")
     .option("--price <mils>", "price of a search of any depth", parseWholeNumber(0))
@@ -71,7 +73,7 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
     )
     .action((code: string, options: PlanOptions, command: Command) => {
       if (Object.keys(options).length === 0) command.error("error: no term is given");
-      return run((context) => set(context, code, options));
+      return run((context) => set(context, code, options), { toText: formatTerms });
     });
   plan
     .command("assign")
@@ -99,7 +101,16 @@ async function set(context: CommandContext, code: string, options: PlanOptions) 
     return after;
   });
   await announceIdentityChange(context);
-  return plan;
+  const margins = marginsOf(plan, context.config.SERP_PROVIDERS);
+  for (const loss of margins.belowCost) context.warn(`Warning: ${describeLoss(code, loss)}.`);
+  for (const provider of margins.unknownCost) context.warn(`What a search costs at ${provider} is unknown.`);
+  return { ...plan, ...margins };
+}
+
+/** The terms alone: people read on stderr what is below cost. */
+function formatTerms(result: Plan & Margins, columns: number): string {
+  const { belowCost: _, unknownCost: __, ...terms } = result;
+  return formatResult(terms, columns);
 }
 
 /** @throws {CommandRefused} if a term is missing for a new plan. */

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { searchCostMicroUsd } from "../../shared/providers/prices.ts";
 import { openProvider } from "../../shared/providers/registry.ts";
 import { pagesOf } from "../../shared/query/depth.ts";
 import { engineConfig } from "../harness/fixtures/queries.ts";
@@ -8,11 +9,8 @@ import { codesIn, page, tableRows } from "./markdown.ts";
 const providers = page("docs/operating/providers.md");
 const priced = ["serper", "dataforseo", "serpapi"] as const;
 
-/** What a whole depth in one call costs for each page after the first, as the page of prices says; answers tell the whole cost. */
-const furtherPageMils = 1.5;
-
-/** What one page costs in mils, by the adapter's reading of an answer. */
-function pageMils(name: (typeof priced)[number]): number {
+/** What one page costs in millionths of a USD, by the adapter's reading of an answer. */
+function readPageMicroUsd(name: (typeof priced)[number]): number {
   const { settings, page: answer } = contractCases[name];
   const read = openProvider(name, engineConfig(settings)).read({
     status: 200,
@@ -20,8 +18,12 @@ function pageMils(name: (typeof priced)[number]): number {
     body: JSON.stringify(answer),
   });
   if ("failure" in read) throw new Error(`the answer of ${name} is unreadable`);
-  return read.costMicroUsd / 1_000;
+  return read.costMicroUsd;
 }
+
+test.each(priced)("a page of %s costs what its adapter reads from an answer", (name) => {
+  expect(searchCostMicroUsd(name, 1)).toBe(readPageMicroUsd(name));
+});
 
 test("the margin of each provider and depth follows from its price, and the default price of a search", () => {
   const plan = tableRows(page("docs/api.md"), "plan").find((row) => codesIn(row.plan)[0] === "payg");
@@ -30,7 +32,7 @@ test("the margin of each provider and depth follows from its price, and the defa
     [10, 30, 100].map((depth) => {
       const pages = pagesOf(depth);
       const atOnce = contractCases[name].isWholeDepthAtOnce === true;
-      const cost = pageMils(name) + (pages - 1) * (atOnce ? furtherPageMils : pageMils(name));
+      const cost = (searchCostMicroUsd(name, pages) ?? 0) / 1_000;
       const margins = [priceMils - cost, priceMils * pages - cost];
       return [`\`${name}\``, ...[depth, atOnce ? 1 : pages, cost, ...margins].map(String)];
     }),

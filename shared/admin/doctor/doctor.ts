@@ -4,6 +4,7 @@ import { exitCodes } from "../exit-codes.ts";
 import type { CommandContext, RunCommand } from "../run-command.ts";
 import type { ShowResult } from "../show-result.ts";
 import type { Terminal } from "../terminal.ts";
+import { examinePlans } from "./examine-plans.ts";
 import { examinePostgres } from "./examine-postgres.ts";
 import { examineRedis } from "./examine-redis.ts";
 import { examineWorkers } from "./examine-workers.ts";
@@ -23,7 +24,9 @@ export function addDoctorCommand(
 ): void {
   program
     .command("doctor")
-    .summary("examine settings, Postgres, Redis, clocks, workers and providers; exit 1 if searches cannot be served")
+    .summary(
+      "examine settings, Postgres, Redis, clocks, workers, providers and plans; exit 1 if searches cannot be served",
+    )
     .description(
       "Examine what Serpmill needs, and say what to do about what is wrong. Changes nothing, and costs nothing at the providers.",
     )
@@ -58,6 +61,8 @@ async function examine({ config, database, redis }: CommandContext): Promise<Rep
   ]);
   const { clock } = inRedis;
   const workers = clock ? await examineWorkers(redis, clock) : [];
+  const isReadable = postgres.findings.every(({ state }) => state !== "error");
+  const plans = isReadable ? await examinePlans(database, config.SERP_PROVIDERS) : [];
   const aheadMs = { Postgres: postgres.aheadMs, Redis: clock && clock.nowMs() - Date.now() };
   const settings = ok("settings", "all of them are valid");
   return toReport([
@@ -67,6 +72,7 @@ async function examine({ config, database, redis }: CommandContext): Promise<Rep
     examineClocks(aheadMs),
     ...workers,
     ...providers,
+    ...plans,
   ]);
 }
 

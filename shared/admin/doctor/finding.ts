@@ -3,7 +3,7 @@
  * which does.
  */
 export interface Finding {
-  part: "settings" | "postgres" | "redis" | "clocks" | "workers" | "providers";
+  part: "settings" | "postgres" | "redis" | "clocks" | "workers" | "providers" | "plans";
   state: "ok" | "warning" | "error";
   /** What it found, as a short text. */
   found: string;

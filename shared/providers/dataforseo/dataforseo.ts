@@ -26,6 +26,7 @@ import {
   type ProviderQuery,
   withCost,
 } from "../provider.ts";
+import { prices } from "../prices.ts";
 import { parseJson, plainText } from "../sanitize.ts";
 import { readElements } from "./elements.ts";
 import { readLocations } from "./locations.ts";
@@ -36,8 +37,8 @@ import { failureOfHttpStatus, failureOfStatus, statusNoResults, statusOk, toMicr
 const callTimeoutMs = 25_000;
 /** More items than any page of results has. Reading more would block the worker's other searches. */
 const itemsMax = 5_000;
-/** The price of the first live page, 0.002 USD (dataforseo.com/pricing/serp/google-organic-serp-api), for answers without a cost. */
-const defaultCostMicroUsd = 2_000;
+/** For answers without a cost. */
+const defaultCostMicroUsd = prices.dataforseo.firstPageMicroUsd;
 /** No answer costs this many USD: a larger number is an error at DataForSEO. */
 const costUsdMax = 100;
 

@@ -23,6 +23,7 @@ import {
   type ProviderQuery,
   withCost,
 } from "../provider.ts";
+import { prices } from "../prices.ts";
 import { parseJson } from "../sanitize.ts";
 import { readLocations } from "./locations.ts";
 import { toPage } from "./page.ts";
@@ -31,11 +32,8 @@ import { toPage } from "./page.ts";
 const callTimeoutMs = 20_000;
 /** Recorded answers have at most 200 kB. */
 const bodyCharactersMax = 4 * 1024 * 1024;
-/**
- * One search at the price of the smallest plan, 25 USD for 1,000. SerpApi does not charge for an answer from its one-hour cache,
- * but does not mark it either.
- */
-const costPerSearchMicroUsd = 25_000;
+/** SerpApi does not charge for an answer from its one-hour cache, but does not mark it either. */
+const costPerSearchMicroUsd = prices.serpapi.firstPageMicroUsd;
 
 /**
  * Countries and territories that Google's list of locations lacks, which SerpApi's list is made from: those that its ads cannot

@@ -23,6 +23,7 @@ import {
   type Provider,
   withCost,
 } from "../provider.ts";
+import { prices } from "../prices.ts";
 import { parseJson, plainText } from "../sanitize.ts";
 import { type Fields, isObject, readRows } from "../read-rows.ts";
 import { readOrganicRow } from "./organic-results.ts";
@@ -31,9 +32,7 @@ import { readFeatures } from "./serp-features.ts";
 
 /** Serper states 1 to 2 s per search, and 4 s if it retries by itself. */
 const callTimeoutMs = 10_000;
-/** Google's page size since September 2025. Serper refuses a larger `num` on free accounts. */
-/** One credit at the price of the smallest package, 50 USD for 50,000. */
-const costPerCreditMicroUsd = 1_000;
+const costPerCreditMicroUsd = prices.serper.firstPageMicroUsd;
 
 const creditsSchema = z.int().min(0);
 /** Every answer to a search states its cost, also one that is otherwise unreadable. */
@@ -63,6 +62,7 @@ export function openSerper(config: EngineConfig): Provider {
         gl: countryOf(query.location).toLowerCase(),
         hl: googleLanguageCode(languageCodeOf(query.language), googleLanguages).toLowerCase(),
         ...(isFinerThanCountry(query.location) ? { location: googleLocationName(query) } : {}),
+        // Google's page size since September 2025. Serper refuses a larger one on free accounts.
         num: organicPerPage,
         page: pageNumber,
       }),

@@ -125,13 +125,13 @@ test("a command that logs in as the owner of the database records too, and canno
 test("an entry says what was changed, from what to what", async () => {
   const { orgId } = await operator.create("free");
   await operator.run("plan", "set", "gold", ...terms);
-  await operator.run("plan", "set", "gold", ...terms, "--price", "9");
+  await operator.run("plan", "set", "gold", ...terms, "--price", "19");
   await operator.run("plan", "assign", orgId, "gold");
   await operator.run("credit", "grant", orgId, "50", "--id", `invoice of ${orgId}`, "--reason", "for Mrs. Smith");
   const set = await entries("--action", "plan.set");
   expect(set.filter(({ subject }) => subject === "gold")).toMatchObject([
-    { before: null, after: { priceMils: 7 }, orgId: null },
-    { before: { priceMils: 7, windowLimit: 1 }, after: { priceMils: 9, windowLimit: 1 } },
+    { before: null, after: { priceMils: 17 }, orgId: null },
+    { before: { priceMils: 17, windowLimit: 1 }, after: { priceMils: 19, windowLimit: 1 } },
   ]);
   const own = await entries("--org", orgId);
   expect(own.slice(-2)).toMatchObject([

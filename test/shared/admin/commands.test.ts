@@ -156,6 +156,7 @@ const planList = z.strictObject({ plans: z.array(z.unknown()) });
 test("plan set creates a plan or changes the given terms, and leaves the others and other plans as they are", async () => {
   const { plans } = planList.parse(await operator.run("plan", "list"));
   const trial = ["--price", "3", "--limit", "7", "--window", "10", "--concurrency", "2"];
+  const fits = { belowCost: [], unknownCost: [] };
   const made = {
     code: "aa-trial_2",
     priceMils: 3,
@@ -166,10 +167,10 @@ test("plan set creates a plan or changes the given terms, and leaves the others 
     startingGrantMils: 0,
     operations: ["serp.search", "usage.get"],
   };
-  expect(await operator.run("plan", "set", "aa-trial_2", ...trial)).toEqual(made);
+  expect(await operator.run("plan", "set", "aa-trial_2", ...trial)).toEqual({ ...made, ...fits });
   const changed = { ...made, priceMils: 0, operations: ["usage.get"] };
   const change = await operator.run("plan", "set", "aa-trial_2", ...trial, "--price", "0", "--operations", "usage.get");
-  expect(change).toEqual(changed);
+  expect(change).toEqual({ ...changed, ...fits });
 
   expect(plans).toMatchObject([
     { code: "free", priceMils: 5, windowLimit: 60, windowSeconds: 60, concurrency: 5, startingGrantMils: 1_000 },
@@ -180,13 +181,17 @@ test("plan set creates a plan or changes the given terms, and leaves the others 
   const [, , ...rates] = trial;
   const paged = ["--price-per-page", "4", "--max-depth", "30"];
   const deep = { ...made, priceMils: 4, pricePerPageMils: 4, maxDepth: 30, operations: ["usage.get"] };
-  expect(await operator.run("plan", "set", "aa-trial_2", ...rates, ...paged)).toEqual(deep);
-  expect(await operator.run("plan", "set", "aa-trial_2", "--concurrency", "9")).toEqual({ ...deep, concurrency: 9 });
+  expect(await operator.run("plan", "set", "aa-trial_2", ...rates, ...paged)).toEqual({ ...deep, ...fits });
+  expect(await operator.run("plan", "set", "aa-trial_2", "--concurrency", "9")).toEqual({
+    ...deep,
+    ...fits,
+    concurrency: 9,
+  });
   const whole = { ...made, concurrency: 9, maxDepth: 30, operations: ["serp.search"] };
   const price = ["--price", "3", "--operations", "serp.search"];
-  expect(await operator.run("plan", "set", "aa-trial_2", ...price)).toEqual(whole);
+  expect(await operator.run("plan", "set", "aa-trial_2", ...price)).toEqual({ ...whole, ...fits });
   const { maxDepth: _, ...anyDepth } = whole;
-  expect(await operator.run("plan", "set", "aa-trial_2", "--max-depth", "none")).toEqual(anyDepth);
+  expect(await operator.run("plan", "set", "aa-trial_2", "--max-depth", "none")).toEqual({ ...anyDepth, ...fits });
 });
 
 test.each([

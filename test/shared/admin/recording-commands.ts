@@ -1,5 +1,5 @@
 /** The terms of a plan, as options of `plan set`. */
-export const terms = ["--price", "7", "--limit", "1", "--window", "1", "--concurrency", "1"];
+export const terms = ["--price", "17", "--limit", "1", "--window", "1", "--concurrency", "1"];
 
 /** What the commands are run with. */
 export interface Named {
