@@ -1,3 +1,5 @@
+import { chargingRule } from "../../shared/charging-rule.ts";
+
 /** The longer texts of the OpenAPI document, in Markdown, for developers who are about to call the API. */
 
 export const aboutTokens = `\`Authorization: Bearer <token>\`, with exactly one space. A token is \`smk_\` and 39 characters of \`[a-z0-9]\`; the last 7 are a
@@ -7,7 +9,7 @@ malformed, unknown, expired and revoked tokens all get the same 401.
 A token has one or more scopes: \`search\` and \`usage\` for the operations here, \`billing\` for the billing page. A valid token without the
 scope of an operation gets a 401 with the reason \`scope\`.`;
 
-export const aboutTheApi = `Ranked Google results for a keyword, as JSON, for a fixed price that is charged only when the answer arrives.
+export const aboutTheApi = `Ranked Google results for a keyword, as JSON, for a fixed price.
 
 Requests and responses are JSON in UTF-8. Every response has the header \`X-Request-Id\`, which equals \`requestId\` in the body. Breaking
 changes get a new major path. Fields and values may be added under \`/v1\`, so ignore those that you do not know. Paths are exact: a different
@@ -32,10 +34,10 @@ ${aboutTokens}
 One mil is 1/1000 USD, one credit is one mil, and all amounts are whole mils. A search has one price per plan, 5 mils by default, at any
 depth. A plan may have a price per page instead: then a search costs it for each 10 results that \`depth\` asks for, begun ones included.
 
-- A search is charged when it is answered with 200 and all bytes were written to your socket. An empty list of results is an answer too.
-- Every other status is free, and so is \`GET /v1/usage\`.
+- ${chargingRule} An empty list of results is an answer too.
+- Refused requests and \`GET /v1/usage\` are free.
 - While a search runs, its price is *held*: it cannot be spent twice. The hold is released in full if the search fails, times out, or you
-  disconnect.
+  disconnect without a key.
 - With an \`Idempotency-Key\` a disconnect changes nothing: the search runs to its end, and its answer stays retrievable for 24 hours.
 
 The checks run in this order, and the first that fails determines the error: token, refused requests, scope, request, engine, unread answers, plan, remembered answer, credits,
@@ -75,7 +77,7 @@ deadline. Unknown fields are rejected. The body is at most 16 KiB.
 \`types\` limits the results to some types, and \`format: "compact"\` returns the organic results in a shorter shape, which has no
 \`totalResultsCount\`; this is how a typed client tells the two shapes apart. Both fields are applied to the whole page.
 
-Charged when the answer is delivered, at the price of the plan for any types and format; nothing else is charged. To pay only once when you retry, send an
+${chargingRule} The price is that of the plan, for any types and format. To pay only once when you retry, send an
 \`Idempotency-Key\`. The [playground](/playground) runs a search from a form.`;
 
 export const aboutUsage = `Returns the organization's available credit, in mils, and its plan. Free, but counts as one request in the rate window. It works

@@ -1,3 +1,4 @@
+import { chargingRule } from "../../shared/charging-rule.ts";
 import type { ErrorStatus } from "../../shared/error-schemas.ts";
 import { errors } from "../../shared/errors.ts";
 import { codesOf, errorStatuses, type Json, refTo } from "./components.ts";
@@ -83,7 +84,7 @@ const errorHeaders: Partial<Record<ErrorStatus, HeaderName[]>> = {
 export function responses(): Json {
   return {
     Search: {
-      description: "The results. Charged once all bytes were written to your socket.",
+      description: `The results. ${chargingRule}`,
       headers: named([...always, ...rateLimit, "Idempotency-Replayed"]),
       content: jsonContent(["SearchAnswer", "CompactSearchAnswer"], answerExamples),
     },

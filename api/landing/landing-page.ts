@@ -1,6 +1,7 @@
 import { type Brand, brandName } from "../brand/brand.ts";
 import { answerExamples, requestExamples } from "../docs/examples.ts";
 import { html, type Html } from "../pages/html.ts";
+import { chargingRule } from "../../shared/charging-rule.ts";
 
 /** The page at `/`. @param address of this service, as the person came by it. */
 export function landingPage(brand: Brand, address: string): Html {
@@ -16,9 +17,10 @@ export function landingPage(brand: Brand, address: string): Html {
 <main class="landing">
 <div class="hero">
 <div>
-<h1>Google results as JSON, charged only when they arrive.</h1>
-<p class="lead">One request returns every element of a results page, in the order of its rank. An error costs nothing, and a repeat under the same key costs nothing either.</p>
+<h1>Google results as JSON. What fails costs nothing.</h1>
+<p class="lead">One request returns every element of a results page, in the order of its rank.</p>
 <p class="ways"><a class="button first" href="/playground">Try a search</a><a class="button" href="/docs">Read the reference</a></p>
+<p class="aside">${chargingRule}</p>
 <p class="aside">You need a token. The operator of this service gives you one.</p>
 </div>
 ${example(address)}

@@ -6,6 +6,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
+import { chargingRule } from "../../shared/charging-rule.ts";
 import type { Config } from "../../shared/config.ts";
 import { errorBody } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
@@ -22,9 +23,7 @@ import { callUsage, type UsageToolParts } from "./usage-tool.ts";
 
 const toolsListTtlMs = 300_000;
 
-const instructions =
-  "Searches Google for a price per answer. Prices are in mils; 1000 mils are 1 USD. Only answers are charged; " +
-  "errors and cancelled searches are free.";
+const instructions = `Searches Google for a price per answer. Prices are in mils; 1000 mils are 1 USD. ${chargingRule}`;
 
 // Required by the SDK but never used here. Shared, because each instance would compile its own schemas.
 const jsonSchemaValidator = new AjvJsonSchemaValidator();

@@ -1,5 +1,6 @@
 import type { Tool } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import { chargingRule } from "../../shared/charging-rule.ts";
 import type { Plan } from "../../shared/credits/plans.ts";
 import { errorBodySchema } from "../../shared/errors.ts";
 import type { Scope } from "../../shared/organizations/scopes.ts";
@@ -68,7 +69,7 @@ function describeSearch(plan: Plan): string {
   return (
     "Searches Google and returns the results page as JSON: every element in rank order, with title, url, description and " +
     "more. Use it for current or local information, and for facts that need a source. " +
-    `A search costs ${describePrice(plan)}, even if nothing is found. Errors and cancelled calls are free. ` +
+    `A search costs ${describePrice(plan)}, even if nothing is found. ${chargingRule} ` +
     (plan.maxDepth === undefined ? "" : `The plan includes searches with a \`depth\` of at most ${plan.maxDepth}. `) +
     'Set `format` to "compact" if title, url and description of the organic results are enough: the answer is much shorter. ' +
     "Set `types` to get only some kinds of element. " +

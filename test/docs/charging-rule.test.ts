@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { readBrand } from "../../api/brand/brand.ts";
+import { openApiDocument } from "../../api/docs/openapi-document.ts";
+import { landingPage } from "../../api/landing/landing-page.ts";
+import { listTools } from "../../api/mcp/tools.ts";
+import { chargingRule } from "../../shared/charging-rule.ts";
+import { page, pages } from "./markdown.ts";
+
+/** What is charged: one sentence, wherever callers and operators read it. */
+
+const payg = {
+  code: "payg",
+  priceMils: 5,
+  windowLimit: 1,
+  windowSeconds: 1,
+  concurrency: 1,
+  startingGrantMils: 0,
+  operations: ["serp.search" as const],
+};
+const said = {
+  ...Object.fromEntries(
+    ["README.md", "docs/api.md", "docs/ledger.md", "docs/mcp.md", "docs/operating/deploying.md"].map((path) => [
+      path,
+      page(path).text,
+    ]),
+  ),
+  "the reference": JSON.stringify(openApiDocument()),
+  "the tools of agents": JSON.stringify(listTools({ plan: payg, plain: true })),
+  "the page at /": landingPage(readBrand(), "https://serp.example").toString(),
+};
+
+test.each(Object.entries(said))("%s says what is charged, in the words of all other places", (_, text) => {
+  expect(text.replaceAll(/\s+/g, " ")).toContain(chargingRule);
+});
+
+test("no page and no description promises more", () => {
+  const more =
+    /(charged|paid|pays?) (only )?(once|when|if) (its|the|an|all) (answer|bytes)|charged only (once|when|if)|only answers? (are|is) (charged|paid)/i;
+  const texts = { ...Object.fromEntries(pages.map(({ path, text }) => [path, text])), ...said };
+  const promising = Object.entries(texts).filter(([path, text]) => path !== "CHANGELOG.md" && more.test(text));
+  expect(promising.map(([path, text]) => `${path}: ${more.exec(text)?.[0]}`)).toEqual([]);
+});
