@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { readConfig, readMigrationConfig } from "../shared/config.ts";
+import { providerSecrets } from "../shared/config/secret-settings.ts";
 import { readSource } from "./harness/assertions/sources.ts";
 
 /** The secrets of docker compose: files, of which each container gets those that it needs, and no value in an environment. */
@@ -26,7 +27,7 @@ const compose = composeFile.parse(parse(readSource("docker-compose.yml"), { merg
 const { services } = compose;
 const environmentOf = (name: string) => services[name]?.environment ?? {};
 
-const providerKeys = ["DATAFORSEO_LOGIN", "DATAFORSEO_PASSWORD", "SERPAPI_API_KEY", "SERPER_API_KEY"];
+const providerKeys: readonly string[] = providerSecrets;
 const stripeKeys = ["STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET"];
 
 test("an API has no way out unless its operator asks for one", () => {

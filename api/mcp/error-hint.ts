@@ -40,7 +40,12 @@ export function errorHint(error: CallerError, topupUrl: string): string {
       return `Wait ${retryAfterSeconds(error)} s, then retry.`;
     case "unavailable":
       return `Nothing was charged. Wait ${retryAfterSeconds(error)} s, then retry.`;
-    default:
-      return "Nothing was charged. Retry at most twice; if it still fails, tell the user.";
+    case "not_found":
+    case "method_not_allowed":
+    case "internal_error":
+    case "engine_error":
+    case "engine_timeout":
+      break;
   }
+  return "Nothing was charged. Retry at most twice; if it still fails, tell the user.";
 }

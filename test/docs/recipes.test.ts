@@ -1,0 +1,156 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { errorExamples } from "../../api/docs/examples.ts";
+import { MissingSettings, type ProviderName, providerNames } from "../../shared/config.ts";
+import { providerSecrets } from "../../shared/config/secret-settings.ts";
+import { errorBodySchemas } from "../../shared/error-schemas.ts";
+import { type ErrorCode, errors } from "../../shared/errors.ts";
+import { prices } from "../../shared/providers/prices.ts";
+import { openProvider } from "../../shared/providers/registry.ts";
+import { result, resultTypes } from "../../shared/results.ts";
+import { compactResult, searchResponseBody } from "../../shared/search-answer.ts";
+import { readSource } from "../harness/assertions/sources.ts";
+import { fields } from "../harness/expected-elements/expected-elements.ts";
+import { httpProviders } from "../harness/fixtures/provider-answers.ts";
+import { engineConfig } from "../harness/fixtures/queries.ts";
+import { codesIn, page, tableRows } from "./markdown.ts";
+
+/**
+ * What the recipes of CONTRIBUTING.md ask for, where neither the compiler nor another test notices that it was forgotten: each
+ * file that a failure names lacks the new provider, error or field.
+ */
+
+/** A file, and whether it has what the recipe asks for. */
+type Places = Record<string, boolean>;
+
+const forgotten = (places: Places) => Object.keys(places).filter((place) => !places[place]);
+const mentions = (file: string, word: string) => new RegExp(`\\b${word}\\b`).test(readSource(file));
+const fileOf = (place: string) => place.split(": ")[0] ?? "";
+
+/** The words in backticks of one column of a table. */
+const wordsIn = (path: string, firstColumn: string, column = firstColumn) =>
+  tableRows(page(path), firstColumn).flatMap((row) => codesIn(row[column]));
+
+/** The keys and logins that a provider cannot do without. */
+function secretsOf(name: ProviderName): string[] {
+  try {
+    openProvider(name, engineConfig({}));
+    return [];
+  } catch (error) {
+    if (!(error instanceof MissingSettings)) throw error;
+    return error.names.filter((setting) => !setting.endsWith("_URL"));
+  }
+}
+
+const providersPage = "docs/operating/providers.md";
+const fileSecrets = /^for name in (.+); do$/m;
+const passwordsLoop = readSource("deploy/passwords.sh").match(new RegExp(fileSecrets, "gm"))?.at(-1) ?? "";
+
+function placesOfSecret(name: string): Places {
+  const compose = readSource("docker-compose.yml");
+  const [, ofApi = "", ofWorker = "", ofMigration = ""] = compose.split(/^ {2}(?:api|worker|migrate):$/m);
+  return {
+    "shared/config/secret-settings.ts: providerSecrets": providerSecrets.some((secret) => secret === name),
+    "docker-compose.yml: secrets": compose.includes(`\n  ${name}: { file: `),
+    "docker-compose.yml: secrets of the worker": new RegExp(`secrets: \\[.*\\b${name}\\b.*\\]`).test(ofWorker),
+    "docker-compose.yml: no value for the API": ofApi.includes(` ${name}: ""`) && ofApi.includes(` ${name}_FILE: ""`),
+    "docker-compose.yml: no value for the migration": ofMigration.includes(` ${name}: ""`),
+    "deploy/passwords.sh: keys from others": passwordsLoop.split(/[ ;]/).includes(name),
+    "docs/operating/secrets.md: table of the files": wordsIn("docs/operating/secrets.md", "file").includes(name),
+  };
+}
+
+function placesOfProvider(name: ProviderName): Places {
+  const price = prices[name];
+  const isPriced = price !== undefined && price.firstPageMicroUsd > 0;
+  const setting = tableRows(page("docs/operating/configuration.md"), "name").find((row) =>
+    codesIn(row.name).includes("SERP_PROVIDERS"),
+  );
+  return {
+    ".env.example: comment of SERP_PROVIDERS": new RegExp(`A comma list of: .*\\b${name}\\b`).test(
+      readSource(".env.example"),
+    ),
+    "docs/operating/configuration.md: SERP_PROVIDERS": codesIn(setting?.meaning).includes(name),
+    "README.md: providers": new RegExp(`\\b${name}`, "i").test(readSource("README.md")),
+    [`${providersPage}: first table`]: wordsIn(providersPage, "name").includes(name),
+    [`${providersPage}: simultaneous calls`]: wordsIn(providersPage, "provider").includes(name),
+    [`${providersPage}: prices and margin`]: !isPriced || wordsIn(providersPage, "priced at").includes(name),
+    "test/harness/fixtures/provider-answers.ts: httpProviders":
+      name === "sandbox" || httpProviders.some((known) => known === name),
+    ...Object.assign({}, ...secretsOf(name).map(placesOfSecret)),
+  };
+}
+
+test.each(providerNames)("the provider %s is in every place that the recipe names", (name) => {
+  expect(forgotten(placesOfProvider(name))).toEqual([]);
+});
+
+// The two errors of the router belong to no operation.
+const ofRouter: ReadonlySet<string> = new Set(["not_found", "method_not_allowed"]);
+const codes = Object.keys(errors) as ErrorCode[]; // Object.keys returns strings.
+
+function placesOfError(code: ErrorCode): Places {
+  const { status } = errors[code];
+  const bodies = Object.entries(errorBodySchemas).map(([of, body]) => [of, JSON.stringify(z.toJSONSchema(body))]);
+  const ofStatus = bodies.find(([of]) => of === String(status))?.[1];
+  return {
+    "shared/error-schemas.ts: errorBodySchemas": ofRouter.has(code) || ofStatus?.includes(`"${code}"`) === true,
+    "api/docs/examples.ts: errorExamples": ofRouter.has(code) || JSON.stringify(errorExamples).includes(`"${code}"`),
+    "api/mcp/error-hint.ts: what a model does next": readSource("api/mcp/error-hint.ts").includes(`case "${code}":`),
+    "docs/api.md: table of the errors": wordsIn("docs/api.md", "status", "code").includes(code),
+    "test/api/errors.test.ts: from the caller's side": mentions("test/api/errors.test.ts", code),
+  };
+}
+
+test.each(codes)("the error %s is in every place that the recipe names", (code) => {
+  expect(forgotten(placesOfError(code))).toEqual([]);
+});
+
+const placesOfType = (type: string): Places => ({
+  "docs/api.md: the types of result": codesIn(tableRows(page("docs/api.md"), "key")[0]?.notes).includes(type),
+  "shared/providers/sandbox/generate-page.ts: an element": mentions("shared/providers/sandbox/generate-page.ts", type),
+  "docs/operating/provider-answers.md: a provider that has it": readSource(
+    "docs/operating/provider-answers.md",
+  ).includes(`| \`${type}\` |`),
+});
+
+test.each(resultTypes)("the type of result %s is in every place that the recipe names", (type) => {
+  expect(forgotten(placesOfType(type))).toEqual([]);
+});
+
+// Neither is measured as a text of the element.
+const notExtracted: ReadonlySet<string> = new Set(["type", "rank"]);
+
+const placesOfField = (name: string): Places => ({
+  "docs/api.md: keys of a result": wordsIn("docs/api.md", "key").includes(name),
+  "shared/providers/build-element.ts: a value": name === "rank" || mentions("shared/providers/build-element.ts", name),
+  "api/billing/searches/results-page.ts: as people see it":
+    name === "domain" || mentions("api/billing/searches/results-page.ts", name),
+  "test/harness/expected-elements/expected-elements.ts: fields":
+    notExtracted.has(name) || fields.some((field) => field.split(".")[0] === name),
+});
+
+test.each(Object.keys(result.shape))("the field %s of a result is in every place that the recipe names", (name) => {
+  expect(forgotten(placesOfField(name))).toEqual([]);
+});
+
+test("docs/api.md has each field of an answer, each key of a short result, and exactly the keys of a result", () => {
+  expect(
+    wordsIn("docs/api.md", "field")
+      .filter((word) => word in searchResponseBody.shape)
+      .toSorted(),
+  ).toEqual(Object.keys(searchResponseBody.shape).toSorted());
+  expect(wordsIn("docs/api.md", "key").toSorted()).toEqual(Object.keys(result.shape).toSorted());
+  const [, compact = ""] = page("docs/api.md").prose.split("### Compact format\n");
+  for (const key of Object.keys(compactResult.shape)) expect(codesIn(compact.split("\n## ")[0])).toContain(key);
+});
+
+test.each([
+  ["Add a search provider", placesOfProvider("dataforseo")],
+  ["Add an error", placesOfError("engine_error")],
+  ["Add a type or a field of a result", { ...placesOfType("organic"), ...placesOfField("title") }],
+])("the recipe %j names every file that is checked here", (title, places) => {
+  const [, recipe = ""] = page("CONTRIBUTING.md").prose.split(`\n## ${title}\n`);
+  const named = recipe.split("\n## ")[0] ?? "";
+  expect([...new Set(Object.keys(places).map(fileOf))].filter((file) => !named.includes(file))).toEqual([]);
+});
