@@ -6,6 +6,7 @@ import { defineOpenHoldScripts } from "./credits/open-holds.ts";
 import { type Database, openDatabase } from "./database/pool.ts";
 import { type Log, openLog } from "./log.ts";
 import { type Metrics, openMetrics } from "./metrics.ts";
+import { shutdownStepMsWith } from "./protocol-times.ts";
 import { Clock } from "./redis/clock.ts";
 import { RedisConnections } from "./redis/connections.ts";
 import { defineReplyScript } from "./queue/replies.ts";
@@ -27,7 +28,7 @@ export interface Context {
 export function openContext(options: { config: Config; name: string; databaseSizeMax: number; log?: Log }): Context {
   const { config, name } = options;
   const log = options.log ?? openLog({ name, level: config.LOG_LEVEL });
-  const shutdown = new Shutdown();
+  const shutdown = new Shutdown(shutdownStepMsWith(config.SEARCH_DEADLINE_MS));
   const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
   const isPooled = pooler === "transaction";
   const database = openDatabase({ url, name, isPooled, sizeMax: options.databaseSizeMax, log, shutdown });

@@ -53,7 +53,7 @@ export const protocolTimes = {
   stallCheckIntervalMs: 1_500,
   /** A stopping worker finishes its searches for this long and hands the rest back to the queue. */
   jobDrainMs: 10_000,
-  /** How long a process waits for each resource to close when it stops. */
+  /** How long a process waits for each resource to close when it stops, with the default deadline: {@link shutdownStepMsWith}. */
   shutdownStepMs: 45_000,
 
   /** How long a process waits for Redis' answer to a command. */
@@ -133,6 +133,11 @@ export const protocolRelations: Readonly<Record<string, (times: ProtocolTimes) =
   "the next leader finds the progress of a resync": (t) =>
     10 * (t.leaderLeaseMs + t.maintenanceIntervalMs) < t.resyncRecordMs,
 };
+
+/** How long a process with this SEARCH_DEADLINE_MS waits for each resource to close when it stops: a raised deadline adds to it. */
+export function shutdownStepMsWith(searchDeadlineMs: number): number {
+  return protocolTimes.shutdownStepMs + Math.max(0, searchDeadlineMs - protocolTimes.searchDeadlineDefaultMs);
+}
 
 /** @throws {Error} that names every relation which does not hold. */
 export function checkProtocolTimes(times: ProtocolTimes): void {

@@ -14,22 +14,28 @@ interface Step {
  */
 export class Shutdown {
   readonly #steps: Step[] = [];
+  readonly #stepTimeoutMs: number;
   #closed: Promise<void> | undefined;
+
+  /** @param stepTimeoutMs how long to wait for each resource. */
+  constructor(stepTimeoutMs: number = protocolTimes.shutdownStepMs) {
+    this.#stepTimeoutMs = stepTimeoutMs;
+  }
 
   register(name: string, close: Step["close"]): void {
     this.#steps.push({ name, close });
   }
 
   /** Closes everything once. A step that fails or exceeds the timeout is logged, and the next one follows. */
-  run(log: Log, stepTimeoutMs = protocolTimes.shutdownStepMs): Promise<void> {
-    this.#closed ??= this.#closeAll(log, stepTimeoutMs);
+  run(log: Log): Promise<void> {
+    this.#closed ??= this.#closeAll(log);
     return this.#closed;
   }
 
-  async #closeAll(log: Log, stepTimeoutMs: number): Promise<void> {
+  async #closeAll(log: Log): Promise<void> {
     for (const step of this.#steps.toReversed()) {
       try {
-        await withTimeout(stepTimeoutMs, Promise.resolve(step.close()));
+        await withTimeout(this.#stepTimeoutMs, Promise.resolve(step.close()));
       } catch (error) {
         log.error({ err: error, step: step.name }, "a resource did not close cleanly");
       }

@@ -19,7 +19,7 @@ export async function withRun<T>(
   { say, interrupted }: { say: Run["say"]; interrupted: AbortSignal },
   use: (run: Run) => Promise<T>,
 ): Promise<T> {
-  const shutdown = new Shutdown();
+  const shutdown = new Shutdown(stepTimeoutMs);
   const stopped = new Promise<never>((_, reject) => {
     interrupted.addEventListener("abort", () => reject(interrupted.reason), { once: true });
   });
@@ -39,7 +39,7 @@ export async function withRun<T>(
 
 /** Uses something with a shutdown of its own, which also belongs to that of the run. */
 export async function withPart<T>(run: Run, use: (shutdown: Shutdown) => Promise<T>): Promise<T> {
-  const shutdown = new Shutdown();
+  const shutdown = new Shutdown(stepTimeoutMs);
   run.shutdown.register("part of the run", () => close(shutdown));
   try {
     return await use(shutdown);
@@ -48,4 +48,4 @@ export async function withPart<T>(run: Run, use: (shutdown: Shutdown) => Promise
   }
 }
 
-const close = (shutdown: Shutdown) => shutdown.run(openLog({ name: "bench", level: "error" }), stepTimeoutMs);
+const close = (shutdown: Shutdown) => shutdown.run(openLog({ name: "bench", level: "error" }));

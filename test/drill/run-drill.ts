@@ -23,7 +23,7 @@ interface Running {
 export async function runDrill(drill: Drill, options: { say: Say; interrupted: AbortSignal }): Promise<DrillResult> {
   const { interrupted } = options;
   const say = (line: string) => options.say(`${drill.name}: ${line}`);
-  const shutdown = new Shutdown();
+  const shutdown = new Shutdown(closeStepMs);
   const stopped = new Promise<never>((_, reject) => {
     interrupted.addEventListener("abort", () => reject(interrupted.reason), { once: true });
   });
@@ -34,7 +34,7 @@ export async function runDrill(drill: Drill, options: { say: Say; interrupted: A
   } finally {
     for (const promise of [working, stopped]) promise.catch(() => undefined); // What goes on fails after an interruption.
     await Promise.allSettled([opening]); // It stops soon after an interruption. What it started by then is closed here.
-    await shutdown.run(openLog({ name: "drill", level: "silent" }), closeStepMs);
+    await shutdown.run(openLog({ name: "drill", level: "silent" }));
   }
 }
 

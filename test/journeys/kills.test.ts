@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { admit } from "../../shared/credits/admit.ts";
 import { holdIndexKey } from "../../shared/credits/redis-keys.ts";
-import { Exposition } from "../harness/assertions/metrics.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
+import { Exposition, seesWorkers } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 
@@ -227,4 +228,31 @@ test.concurrent("API and worker answer their searches after a SIGTERM, and exit 
 
     for (const { status } of await Promise.all(searches)) expect(status).toBe(200);
     expect(await stopped).toEqual([0, 0]);
+  }));
+
+// The time that an API with the default deadline waits when it stops passes in a moment.
+const hurried = `
+  const real = globalThis.setTimeout;
+  const hurry = (run, ms, ...rest) => real(run, ms === ${protocolTimes.shutdownStepMs} ? 1 : ms, ...rest);
+  globalThis.setTimeout = Object.assign(hurry, real);`;
+
+test.concurrent("an API with a raised deadline that gets SIGTERM waits longer than one with the default, and answers its search", () =>
+  withService({ apis: 0, workers: 1, settings: { SEARCH_DEADLINE_MS: "120000" } }, async (service, stub) => {
+    const { token } = await service.organization({ creditMils: 100 });
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hurried)}`;
+    const api = await service.startApi({ NODE_OPTIONS });
+    await service.until(() => seesWorkers(api));
+    const release = stub.hold();
+    const [search] = await searchesRunning(service, token, 1);
+    const stopped = api.stop();
+    const isListening = () =>
+      fetch(api.url).then(
+        () => true,
+        () => false,
+      );
+    await service.until(async () => !(await isListening()));
+    release();
+    expect(await search).toMatchObject({ status: 200 });
+    expect(await stopped).toBe(0);
+    expect(api.lines.filter(({ msg = "" }) => msg.includes("did not close cleanly"))).toEqual([]);
   }));

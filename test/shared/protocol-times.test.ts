@@ -4,6 +4,7 @@ import {
   protocolRelations,
   protocolTimes,
   type ProtocolTimes,
+  shutdownStepMsWith,
 } from "../../shared/protocol-times.ts";
 
 const violations: Record<string, Partial<ProtocolTimes>> = {
@@ -43,6 +44,16 @@ test("the protocol's times agree with each other", () => {
 test.each(Object.entries(violations))("a process refuses to start unless %s", (relation, change) => {
   expect(() => checkProtocolTimes({ ...protocolTimes, ...change })).toThrow(relation);
 });
+
+test.each([500, 30_000, 120_000])(
+  "an API with a deadline of %d ms that stops has the time to answer every search that it has",
+  (deadlineMs) => {
+    const { deliveryFenceMs, deliveryTimeoutMs, reversalRetryMs, undoRetryMs } = protocolTimes;
+    const stepMs = shutdownStepMsWith(deadlineMs);
+    expect(stepMs).toBeGreaterThan(deadlineMs + deliveryFenceMs + deliveryTimeoutMs);
+    expect(stepMs).toBeGreaterThan(reversalRetryMs + undoRetryMs);
+  },
+);
 
 test("every relation between the times is tried with a value that breaks it", () => {
   expect(Object.keys(violations)).toEqual(Object.keys(protocolRelations));
