@@ -14,6 +14,7 @@ const payg = {
   windowLimit: 1,
   windowSeconds: 1,
   concurrency: 1,
+  unpaidCalls: 50,
   startingGrantMils: 0,
   operations: ["serp.search" as const],
 };
