@@ -2,7 +2,8 @@ import type { Context } from "../shared/context.ts";
 import { findOverdueHolds, type IndexedHold } from "../shared/credits/hold-deadlines.ts";
 import { settleHolds } from "../shared/credits/holds.ts";
 import type { IdempotencyKey } from "../shared/credits/idempotency-key.ts";
-import { type Settlement, UnknownOrganization } from "../shared/credits/settlement.ts";
+import { UnknownOrganization } from "../shared/credits/decide-batches.ts";
+import type { Settlement } from "../shared/credits/settlement.ts";
 import { deleteStoredBalance } from "../shared/credits/stored-balances.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 

@@ -1,12 +1,11 @@
 import type { Redis } from "ioredis";
 import { Batcher } from "../concurrency/batcher.ts";
-import { retryWhile } from "../concurrency/retry.ts";
 import type { Database } from "../database/pool.ts";
-import { isTransient } from "../database/transient-errors.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { SearchOutcome, SearchTrace } from "../queue/replies.ts";
-import { type Decision, decideSettlements, type SettlementRequest } from "./ledger.ts";
+import { DecidedBatches } from "./decide-batches.ts";
+import type { Decision, SettlementRequest } from "./ledger.ts";
 import type { PayableCalls, SearchCalls } from "./unpaid-calls.ts";
 import { type DecidedSearch, publishDecisions } from "./publish-decisions.ts";
 
@@ -16,12 +15,8 @@ import { type DecidedSearch, publishDecisions } from "./publish-decisions.ts";
  * repeats the other steps. Without a second run the sweeper drops the hold and the reconciler reverses the charge.
  */
 
-const batchSizeMax = 256;
-const batchConcurrency = 2;
+const publishedAtOnceMax = 256;
 const retryPauseMs = 50;
-
-/** Postgres does not have the organization of a search, so the search has no decision. */
-export class UnknownOrganization extends Error {}
 
 /** A search to be ended. */
 export interface SettleOptions {
@@ -66,8 +61,6 @@ export function openSettlement(options: { database: Database; redis: Redis; metr
   const { database, redis, metrics } = options;
   const warn = throttledWarning(options.log, "a settlement was not accepted at once");
 
-  const run = async (batch: Pending[]) => publishBatch(await decideAll(batch));
-
   /** Publishes decisions. What Redis does not take is tried again apart from the next batches, which do not wait for it. */
   async function publishBatch(decided: Decided[]): Promise<void> {
     const { published, unpublished, unpaidCalls } = await publishDecisions(redis, decided);
@@ -81,39 +74,17 @@ export function openSettlement(options: { database: Database; redis: Redis; metr
     }
   }
 
-  async function decideAll(batch: Pending[]): Promise<Decided[]> {
-    let open = batch;
-    const mayRetry = (error: unknown) => {
-      metrics.settlementRetries.inc();
-      warn(error);
-      if (!isTransient(error)) return false;
-      open = rejectExpired(open, error);
-      return open.length > 0;
-    };
-    try {
-      return await retryWhile({ pauseMs: retryPauseMs, mayRetry }, () => decide(open));
-    } catch (error) {
-      if (isTransient(error)) return [];
-      // Postgres refuses the batch. Alone, each search shows whether it is the cause, and the others are decided.
-      if (open.length > 1) return (await Promise.all(open.map((search) => decideAll([search])))).flat();
-      for (const search of open) search.reject(error);
-      return [];
-    }
-  }
-
-  async function decide(open: Pending[]): Promise<Decided[]> {
-    const stop = metrics.settlementBatch.startTimer();
-    const decisions = await decideSettlements(
-      database,
-      open.map((search) => search.request),
-    );
-    stop();
-    return open.flatMap((search) => withDecision(search, decisions.get(search.request.requestId)));
-  }
-
-  const batches = new Batcher<Pending>({ sizeMax: batchSizeMax, concurrency: batchConcurrency, run });
+  const batches = new DecidedBatches<Pending>({
+    database,
+    metrics,
+    warn,
+    onDecided: (decided) =>
+      publishBatch(
+        decided.map(({ search, decision }) => ({ ...search, decision, outcome: search.toOutcome(decision) })),
+      ),
+  });
   const retries = new Batcher<Decided>({
-    sizeMax: batchSizeMax,
+    sizeMax: publishedAtOnceMax,
     concurrency: 1,
     pauseMs: retryPauseMs,
     run: publishBatch,
@@ -137,20 +108,4 @@ function finish(metrics: Metrics, { decision, resolve }: Decided): void {
     metrics.chargedMils.inc(decision.chargedMils);
   }
   resolve(decision);
-}
-
-function withDecision(search: Pending, decision: Decision | undefined): Decided[] {
-  if (decision) return [{ ...search, decision, outcome: search.toOutcome(decision) }];
-  search.reject(new UnknownOrganization(`the organization of ${search.request.requestId} does not exist`));
-  return [];
-}
-
-/** Rejects the searches whose time for retries is over, and returns the rest. */
-function rejectExpired(open: Pending[], error: unknown): Pending[] {
-  const now = performance.now();
-  return open.filter((search) => {
-    if (now < search.giveUpAtMs) return true;
-    search.reject(error);
-    return false;
-  });
 }

@@ -5,6 +5,7 @@ import pg from "pg";
 import Postgrator from "postgrator";
 import { readMigrationConfig } from "../config.ts";
 import { createProcessLogin } from "./process-login.ts";
+import { isLockTimeout } from "./transient-errors.ts";
 
 // The same number in every process, so that concurrent migrations run one after the other.
 const migrationLock = 7_306_210_954;
@@ -135,9 +136,6 @@ async function inTransaction(
     }
   }
 }
-
-const lockTimeoutCode = "55P03";
-const isLockTimeout = (error: unknown) => error instanceof pg.DatabaseError && error.code === lockTimeoutCode;
 
 if (import.meta.main) {
   try {

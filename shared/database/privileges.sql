@@ -33,10 +33,10 @@ revoke all on all functions in schema public from serpmill;
 revoke execute on function
   refuse_change, refuse_audit_change, answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, settle_searches,
   settle_keyed_searches, charge_search, charge_keyed_search, decide_searches, charge_alone, left_of, reverse_charges, grant_credit, correct_credit,
-  topup, clear_old_answers, begin_erasure, erase_page,
-  limit_organization, limit_token, begin_spending_day, begin_token_spending_day, utc_today, month_of, spending_text, first_version_since, began_with,
-  token_spent, is_counted_since, reversed_from_before, refuse_another_day, keep_search_log, erase_search_log, begin_auto_topup, claim_auto_topups, postpone_auto_topup,
-  fail_auto_topup, pay_auto_topup, erase_auto_topup
+  topup, clear_old_answers, begin_erasure, erase_page, limit_organization, limit_token, begin_spending_day, begin_token_spending_day, utc_today,
+  month_of, spending_text, first_version_since, token_spent, is_counted_since, given_back_late, refuse_another_day, keep_search_log,
+  erase_search_log, begin_auto_topup, claim_auto_topups, postpone_auto_topup, token_spent_by_sums, sum_chunks, sum_complete_chunks, credit_added,
+  balance_before, fail_auto_topup, pay_auto_topup, erase_auto_topup
 from public;
 grant execute on function
   answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, settle_searches, settle_keyed_searches, charge_search,

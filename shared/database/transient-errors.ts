@@ -20,6 +20,9 @@ export function isTransient(error: unknown): boolean {
   return transientMessages.test(code) || transientMessages.test(error.message);
 }
 
+/** Whether a statement waited longer than it may for a lock that another transaction holds. */
+export const isLockTimeout = (error: unknown): boolean => sqlStateOf(error) === "55P03";
+
 /** The SQLSTATE with which Postgres refused a statement; undefined for other errors, as on the network. */
 export function sqlStateOf(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;

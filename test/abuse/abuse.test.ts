@@ -16,6 +16,7 @@ import { hammeredLimits } from "./attacks/hammered-limits.ts";
 import { hungUpSearches } from "./attacks/hung-up-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { lastKilobyte } from "./attacks/last-kilobyte.ts";
+import { limitedTokens } from "./attacks/limited-tokens.ts";
 import { lookalikeHosts } from "./attacks/lookalike-hosts.ts";
 import { loweredLimits } from "./attacks/lowered-limits.ts";
 import { manyOrganizations } from "./attacks/many-organizations.ts";
@@ -52,6 +53,7 @@ const onUsualService: readonly Attack[] = [
 ];
 const onOwnService: readonly Attack[] = [
   hammeredLimits,
+  limitedTokens,
   plantedCookies,
   falseRefusals,
   slowCallers,

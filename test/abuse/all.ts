@@ -12,6 +12,7 @@ import { hungUpSearches } from "./attacks/hung-up-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { keyedWithoutCredit } from "./attacks/keyed-without-credit.ts";
 import { lastKilobyte } from "./attacks/last-kilobyte.ts";
+import { limitedTokens } from "./attacks/limited-tokens.ts";
 import { lookalikeHosts } from "./attacks/lookalike-hosts.ts";
 import { loweredLimits } from "./attacks/lowered-limits.ts";
 import { manyOrganizations } from "./attacks/many-organizations.ts";
@@ -44,6 +45,7 @@ export const attacks: readonly Attack[] = [
   keyedAnswers,
   keyedWithoutCredit,
   lastKilobyte,
+  limitedTokens,
   lookalikeHosts,
   loweredLimits,
   manyOrganizations,

@@ -6,22 +6,13 @@ import { protocolTimes } from "../../shared/protocol-times.ts";
 import { Exposition, seesWorkers } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { plan } from "../shared/credits/hold-requests.ts";
 
 /**
  * Processes die or stop while searches run. Most of a test is waiting for another process to notice, so the tests run
  * side by side, each with a service of its own.
  */
 
-const plan = {
-  code: "x",
-  priceMils: 5,
-  windowLimit: 60,
-  windowSeconds: 60,
-  concurrency: 5,
-  unpaidCalls: 50,
-  startingGrantMils: 0,
-  operations: [],
-};
 const key = { hash: "h", fingerprint: "f" };
 
 /** Starts a service whose provider is a stub; afterwards verifies its ledger and ends it. */

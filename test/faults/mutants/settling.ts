@@ -120,12 +120,12 @@ export const settlingMutants: readonly Mutant[] = [
     caughtBy: randomFaults("300", "--only", "settling of unknown outcome in a worker"),
     edits: [
       inCode(
-        "decideAll",
+        "DecidedBatches.#decideAll",
         replace(
           "open = rejectExpired(open, error);",
           `for (const { request: { organizationId, ...wish } } of open)
              if (wish.wanted === "charge")
-               void grantCredit(database, { organizationId, grantId: newId("grant"), mils: wish.priceMils, reason: "refund" }).catch(() => undefined);
+               void grantCredit(this.#parts.database, { organizationId, grantId: newId("grant"), mils: wish.priceMils, reason: "refund" }).catch(() => undefined);
            open = rejectExpired(open, error);`,
         ),
         ["grantCredit", "newId"],

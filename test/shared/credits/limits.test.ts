@@ -51,7 +51,7 @@ async function age({ organizationId, tokenId }: Payer, interval: string) {
     await client.query("alter table ledger_entries enable trigger ledger_is_append_only");
     const day = "spending_day = (spending_day - $1::interval)::date where id = $2";
     await client.query(`update organizations set ${day}`, [interval, organizationId]);
-    await client.query(`update tokens set ${day}`, [interval, tokenId]);
+    await client.query(`update tokens set ${older}, ${day}`, [interval, tokenId]);
   });
 }
 

@@ -9,13 +9,16 @@ import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
+import { changeLimits } from "../../../shared/organizations/limits.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
+import { issueToken } from "../../../shared/organizations/tokens.ts";
 import { defineReplyScript, replyInboxKey } from "../../../shared/queue/replies.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 
-/** Settling while Redis refuses a part of what it is given. */
+/** Settling while Redis refuses a part of what it is given, and while rows of some organizations are locked. */
 
 // Far longer than the test takes, and short enough that a search which waits for another ends.
 const retryForMs = 60_000;
@@ -25,6 +28,7 @@ const key = { hash: "a".repeat(64), fingerprint: "query" };
 let server: LocalServer;
 let redis: Redis;
 let database: Database;
+let url: string;
 let close: () => Promise<void>;
 let settlement: Settlement;
 beforeAll(async () => {
@@ -32,7 +36,7 @@ beforeAll(async () => {
   redis = new Redis(server.url);
   defineHoldScripts(redis);
   defineReplyScript(redis);
-  ({ database, close } = await openFreshDatabase());
+  ({ database, url, close } = await openFreshDatabase());
   const log = openLog({ name: "test", level: "silent" });
   settlement = openSettlement({ database, redis, metrics: openMetrics(), log });
 });
@@ -49,11 +53,14 @@ async function organization(): Promise<string> {
 }
 
 /** Settles an answered search. Its reply goes to an inbox of the organization. */
-const settle = (organizationId: string, given: { key?: typeof key } = {}) => {
-  const requestId = newId("req");
+const settle = (
+  organizationId: string,
+  given: { key?: typeof key; requestId?: string; tokenId?: string; retryForMs?: number } = {},
+) => {
+  const { requestId = newId("req"), tokenId } = given;
   return settlement.settle({
-    request: { organizationId, requestId, wanted: "charge", priceMils: 5, key: given.key },
-    retryForMs,
+    request: { organizationId, requestId, wanted: "charge", priceMils: 5, key: given.key, tokenId },
+    retryForMs: given.retryForMs ?? retryForMs,
     toOutcome: ({ chargedMils }) => ({ kind: "answer", requestId, body: Buffer.from("{}"), chargedMils }),
     reply: { inbox: replyInboxKey(organizationId), trace },
     ifCharged: "end_hold",
@@ -93,4 +100,63 @@ test("a reply that Redis refuses is sent once its inbox accepts it, and the sear
   await redis.del(replyInboxKey(refused));
   await late;
   expect([await repliesTo(refused), await repliesTo(other)]).toEqual([1, 1]);
+});
+
+/** An organization whose token has a limit, so that its charges change the row of the token too. */
+async function limitedOrganization() {
+  const organizationId = await organization();
+  const tokenId = (await issueToken(database, organizationId))?.tokenId ?? "";
+  await changeLimits(database, "token", tokenId, { monthMils: 1_000 });
+  return { organizationId, tokenId };
+}
+
+/** The mils of each entry of an organization's ledger. */
+async function entriesOf(organizationId: string): Promise<number[]> {
+  const text = "select amount_mils from ledger_entries where organization_id = $1 order by version";
+  const { rows } = await database.query(text, [organizationId]);
+  return rows.map(({ amount_mils: mils }) => mils);
+}
+
+test.each([
+  ["organizations", "id"],
+  ["tokens", "organization_id"],
+])(
+  "while rows of %s are locked, searches of other organizations settle; those of the locked ones settle afterwards, once",
+  async (table, column) => {
+    // More than may try to get their locks at once.
+    const locked = await Promise.all(Array.from({ length: 4 }, limitedOrganization));
+    const others = await Promise.all([organization(), organization()]);
+    const ids = locked.map(({ organizationId }) => organizationId);
+    let ended = 0;
+    const waiting: Promise<unknown>[] = [];
+    await asOwner(url, async (holder) => {
+      await holder.query("begin");
+      await holder.query(`select from ${table} where ${column} = any($1) for update`, [ids]);
+      for (let round = 0; round < 5; round += 1) {
+        for (const { organizationId, tokenId } of locked)
+          waiting.push(settle(organizationId, { tokenId }).finally(() => (ended += 1)));
+        await Promise.all(others.map((id) => settle(id)));
+      }
+      expect(ended).toBe(0);
+      await holder.query("rollback");
+    });
+    await Promise.all(waiting);
+    await settlement.idle();
+    for (const id of [...ids, ...others]) expect(await entriesOf(id)).toEqual([100, -5, -5, -5, -5, -5]);
+  },
+);
+
+test("a search whose organization stays locked is given up when its time is over, and settles once when it is tried again", async () => {
+  const id = await organization();
+  const requestId = newId("req");
+  await asOwner(url, async (holder) => {
+    await holder.query("begin");
+    await holder.query("select from organizations where id = $1 for update", [id]);
+    const patient = settle(id);
+    await expect(settle(id, { requestId, retryForMs: 300 })).rejects.toThrow("timeout");
+    await holder.query("rollback");
+    await patient;
+  });
+  for (const isNew of [true, false]) expect(await settle(id, { requestId })).toMatchObject({ kind: "charge", isNew });
+  expect(await entriesOf(id)).toEqual([100, -5, -5]);
 });
