@@ -1,13 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
 import { openDatabase } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";
 import { type Caller, findCallers, identityChannel } from "../shared/organizations/organizations.ts";
 import { hashToken, isTokenShaped } from "../shared/organizations/tokens.ts";
-import { unavailable } from "./errors.ts";
+import { orPostgresUnavailable } from "./datastore-unavailable.ts";
 import { readBearerToken } from "./http/bearer-token.ts";
 import { IdentityCache, lookupTimeoutMs } from "./identity-cache.ts";
 import { lookupConnections, TokenLookups } from "./token-lookups.ts";
@@ -61,11 +60,7 @@ export function openAuthentication(parts: AuthenticationParts): {
   changes.on("ready", () => void changes.subscribe(identityChannel).catch(() => identities.clear()));
 
   const findByTokenHash: FindByTokenHash = async (tokenHash) => {
-    const caller = await identities.find(tokenHash).catch((error: unknown) => {
-      // A malformed row is a defect that a retry cannot fix.
-      if (error instanceof z.ZodError || error instanceof CallerError) throw error;
-      throw unavailable("postgres_unreachable");
-    });
+    const caller = await orPostgresUnavailable(identities.find(tokenHash));
     if (!caller) throw new CallerError("unauthenticated");
     return caller;
   };

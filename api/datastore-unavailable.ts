@@ -1,23 +1,41 @@
-import { isTransient } from "../shared/database/transient-errors.ts";
+import { z } from "zod";
+import { isTransient, sqlStateOf } from "../shared/database/transient-errors.ts";
+import { CallerError } from "../shared/errors.ts";
 import { unavailable } from "./errors.ts";
 
-/** Turns every failure of a Redis command into a 503. @throws {CallerError} `unavailable`, reason `redis_unreachable`. */
+/**
+ * What a failure of Redis or Postgres is to a caller, everywhere in the API: a 503 if it passes by itself, or once an operator
+ * has mended the server or the login. Anything else is a defect of ours: it is thrown on unchanged, becomes a 500, and the log has it.
+ */
+
+// The password is being replaced, or the database is being restored.
+const loginStates = /^(28...|3D000)$/;
+
+/** Whether an error is a defect: of our code, or of data in Redis that a script cannot read. */
+export function isDefect(error: unknown): boolean {
+  const { message = "" } = error instanceof Error ? error : {};
+  return (
+    [z.ZodError, TypeError, RangeError, ReferenceError].some((kind) => error instanceof kind) ||
+    /^WRONGTYPE |^ERR .*user_script/.test(message)
+  );
+}
+
+/** @throws {CallerError} `unavailable`, reason `redis_unreachable`, for a failure of a Redis command; a defect unchanged. */
 export async function orRedisUnavailable<T>(command: Promise<T>): Promise<T> {
   try {
     return await command;
-  } catch {
-    throw unavailable("redis_unreachable");
+  } catch (error) {
+    throw error instanceof CallerError || isDefect(error) ? error : unavailable("redis_unreachable");
   }
 }
 
-/**
- * Turns the failures of Postgres that pass by themselves into a 503; every other error is rethrown unchanged.
- * @throws {CallerError} `unavailable`, reason `postgres_unreachable`.
- */
+/** @throws {CallerError} `unavailable`, reason `postgres_unreachable`, for a failure of Postgres; a defect unchanged. */
 export async function orPostgresUnavailable<T>(query: Promise<T>): Promise<T> {
   try {
     return await query;
   } catch (error) {
-    throw isTransient(error) ? unavailable("postgres_unreachable") : error;
+    if (error instanceof CallerError || isDefect(error)) throw error;
+    const passes = isTransient(error) || loginStates.test(sqlStateOf(error) ?? "");
+    throw passes ? unavailable("postgres_unreachable") : error;
   }
 }

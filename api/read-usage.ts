@@ -10,6 +10,7 @@ import { CallerError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import { depthMax, organicPerPage } from "../shared/query/depth.ts";
 import type { Caller } from "../shared/organizations/organizations.ts";
+import { isDefect, orPostgresUnavailable } from "./datastore-unavailable.ts";
 import { RateLimited, unavailable } from "./errors.ts";
 
 /** The body of the 200 of usage. */
@@ -73,16 +74,22 @@ async function fromRedis(
   counted: boolean,
 ): Promise<Usage | undefined> {
   const { organizationId, plan } = caller;
-  const first = await readUsageInRedis(redis, caller, counted).catch(() => undefined);
+  const first = await unlessUnreachable(readUsageInRedis(redis, caller, counted));
   if (!first) return undefined;
   if (first.outcome === "limited") throw RateLimited.byPlan("window", plan, first.window);
   if (first.spent) return usageOf(first, first.spent);
   const { balance, token } = await requireCredit(database, caller);
-  const second = await storeBalance(redis, organizationId, balance, token && [token])
-    .then(() => readUsageInRedis(redis, caller, true))
-    .catch(() => undefined);
+  const stored = storeBalance(redis, organizationId, balance, token && [token]);
+  const second = await unlessUnreachable(stored.then(() => readUsageInRedis(redis, caller, true)));
   return second?.spent && usageOf(second, second.spent);
 }
+
+/** What Redis answers; undefined if it does not. @throws a defect. */
+const unlessUnreachable = <T>(reading: Promise<T>): Promise<T | undefined> =>
+  reading.catch((error: unknown) => {
+    if (isDefect(error)) throw error;
+    return undefined;
+  });
 
 const usageOf = (
   { availableMils, window, creditState }: Awaited<ReturnType<typeof readUsageInRedis>>,
@@ -101,8 +108,8 @@ async function fromPostgres(database: Database, caller: Caller): Promise<Usage> 
 }
 
 async function requireCredit(database: Database, { organizationId, tokenId }: Caller): Promise<Credit> {
-  const credit = await readCredit(database, organizationId, { tokenId }).catch(() => undefined);
-  if (!credit) throw unavailable("postgres_unreachable");
+  const credit = await orPostgresUnavailable(readCredit(database, organizationId, { tokenId }));
+  if (!credit) throw new Error(`the organization ${organizationId} has disappeared`);
   return credit;
 }
 

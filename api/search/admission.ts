@@ -9,6 +9,7 @@ import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { parseFailure } from "../../shared/queue/replies.ts";
+import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
 import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
 import { CreditCheck, type TooLittle } from "./credit-check.ts";
 import { PaidAnswers } from "./paid-answers.ts";
@@ -126,7 +127,7 @@ export class AdmissionControl {
         case "unpaid_calls":
           throw RateLimited.byPlan("unpaid_calls", caller.plan, admission.window, admission.retryAfterMs);
         case "cold":
-          await deadline.limit(this.#credit.copy(caller));
+          await fromPostgres(request, this.#credit.copy(caller));
           break;
         case "short":
         case "over":
@@ -195,8 +196,8 @@ export class AdmissionControl {
     refusal: TooLittle,
     spentVersion: number | undefined,
   ): Promise<Paid | undefined> {
-    const { caller, deadline } = request;
-    if (await deadline.limit(this.#credit.correct(caller, refusal))) return undefined;
+    const { caller } = request;
+    if (await fromPostgres(request, this.#credit.correct(caller, refusal))) return undefined;
     const paid = refusal.version === spentVersion ? undefined : await this.#findPaid(request);
     if (paid) return paid;
     throw this.#credit.error(caller, priceMils, refusal);
@@ -210,11 +211,8 @@ export class AdmissionControl {
     const { caller, key, deadline, disconnected: signal } = request;
     if (!key) throw new Error("only a search with a key can wait for another");
     const timeoutMs = deadline.remainingMs();
-    const ended = this.#parts.waiters
-      .ended(caller.organizationId, key.hash, performance.now() + timeoutMs)
-      .catch(() => {
-        throw unavailable("redis_unreachable");
-      });
+    const ending = this.#parts.waiters.ended(caller.organizationId, key.hash, performance.now() + timeoutMs);
+    const ended = orRedisUnavailable(ending);
     const wait = await waitFor(ended, { timeoutMs, signal });
     if (wait.ended === "timed_out") throw deadline.error();
     if (wait.ended !== "done") throw new CallerDisconnected();
@@ -228,10 +226,7 @@ export class AdmissionControl {
   }
 }
 
-function fromPostgres<T>({ deadline }: SearchRequest, step: Promise<T>): Promise<T> {
-  return deadline.limit(step).catch((error: unknown) => {
-    throw error instanceof CallerError ? error : unavailable("postgres_unreachable");
-  });
-}
+/** A step that needs Postgres, for as long as the search has time. */
+const fromPostgres = <T>({ deadline }: SearchRequest, step: Promise<T>) => orPostgresUnavailable(deadline.limit(step));
 
 const keyReused = () => new CallerError("bad_request", { reason: "idempotency_key_reused" });

@@ -8,6 +8,7 @@ import type { Admission } from "../../shared/credits/admit.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
+import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
 import { unavailable } from "../errors.ts";
 
 // An organization without credit that keeps retrying costs one check per interval and process.
@@ -65,7 +66,7 @@ export class CreditCheck {
   }
 
   async #copy({ organizationId, tokenId, limits }: Payer & Pick<Caller, "limits">): Promise<void> {
-    const credit = await fromPostgres(readCredit(this.#parts.database, organizationId, { tokenId }));
+    const credit = await orPostgresUnavailable(readCredit(this.#parts.database, organizationId, { tokenId }));
     if (!credit) throw new Error(`the organization ${organizationId} has disappeared`);
     // Limits that Postgres does not know any more: it was restored from the past. This process forgets them within 2 s.
     const isKnown = (!limits?.organization || credit.balance.spending) && (!limits?.token || credit.token);
@@ -103,7 +104,7 @@ export class CreditCheck {
     await this.#store(organizationId, truth);
     const { balance, decided } = truth;
     if (decided.length > 0)
-      await fromRedis(freeDecidedHolds(this.#parts.redis, organizationId, balance.version, decided));
+      await orRedisUnavailable(freeDecidedHolds(this.#parts.redis, organizationId, balance.version, decided));
     return true;
   }
 
@@ -127,13 +128,13 @@ export class CreditCheck {
       reached?.scope === "token"
         ? listHoldsOfToken(redis, organizationId, tokenId)
         : listHoldsWithMils(redis, organizationId);
-    const held = heldMils > 0 ? await fromRedis(list()) : none;
+    const held = heldMils > 0 ? await orRedisUnavailable(list()) : none;
     if (held.heldMils < heldMils) return "outdated";
-    return fromPostgres(readCredit(database, organizationId, { tokenId, requestIds: held.requestIds }));
+    return orPostgresUnavailable(readCredit(database, organizationId, { tokenId, requestIds: held.requestIds }));
   }
 
   async #store(organizationId: string, { balance, token }: Credit): Promise<void> {
-    await fromRedis(storeBalance(this.#parts.redis, organizationId, balance, token ? [token] : []));
+    await orRedisUnavailable(storeBalance(this.#parts.redis, organizationId, balance, token ? [token] : []));
   }
 }
 
@@ -150,16 +151,4 @@ function showsMore({ balance, token, decided }: Credit, { version, reached }: Sh
   if (!reached) return balance.version > version;
   const spending = reached.scope === "token" ? token?.spending : balance.spending;
   return spending !== undefined && spentIn(reached.period, spending) < reached.spentMils;
-}
-
-function fromRedis<T>(step: Promise<T>): Promise<T> {
-  return step.catch(() => {
-    throw unavailable("redis_unreachable");
-  });
-}
-
-function fromPostgres<T>(step: Promise<T>): Promise<T> {
-  return step.catch(() => {
-    throw unavailable("postgres_unreachable");
-  });
 }

@@ -1,8 +1,10 @@
 import { waitFor, withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import type { SearchQueue } from "../../shared/queue/search-queue.ts";
 import { mayHaveRun } from "../../shared/redis/connect.ts";
+import { isDefect } from "../datastore-unavailable.ts";
 import { CallerDisconnected, SearchFailed, unavailable } from "../errors.ts";
 import { type AdmissionControl, AdmissionFailed, type Held, type Replayed } from "./admission.ts";
 import type { DeliverableAnswer } from "./deliverable-answer.ts";
@@ -74,10 +76,10 @@ export class Search {
       return await this.#parts.admission.admit(request);
     } catch (error) {
       if (!(error instanceof AdmissionFailed)) throw error;
-      const refusal = unavailable("redis_unreachable");
+      const refusal = refusalOf(error.cause);
       // Redis may have placed the hold although its reply was lost. The caller does not wait for the refund.
       if (mayHaveRun(error.cause)) this.#parts.unknownAdmissions.undo(request, refusal);
-      throw refusal;
+      throw isDefect(error.cause) ? error : refusal;
     }
   }
 
@@ -105,9 +107,9 @@ export class Search {
       await deadline.limit(enqueued);
     } catch (error) {
       log.warn({ err: error, requestId }, "enqueueing failed");
-      const refusal = unavailable("redis_unreachable");
+      const refusal = refusalOf(error);
       refunds.refundInBackground(request, "not_enqueued", refusal);
-      throw refusal;
+      throw isDefect(error) ? error : refusal;
     }
   }
 
@@ -150,3 +152,7 @@ export class Search {
     return { requestId, body, replayed: requestId !== request.requestId, window, chargedMils, trace, payable };
   }
 }
+
+/** What the repeats of a search get that Redis did not take. */
+const refusalOf = (error: unknown) =>
+  isDefect(error) ? new CallerError("internal_error") : unavailable("redis_unreachable");

@@ -6,7 +6,7 @@ import pg from "pg";
  */
 const transientStates = /^(40001|40P01|55P03|57014|57P0[1-5]|53...|08...|25006|58...|XX000)$/;
 const transientMessages =
-  /connection|timeout|terminated|ECONN|EPIPE|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN/i;
+  /connection|timeout|timed out|terminated|ECONN|EPIPE|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN/i;
 
 /**
  * Whether to retry a failed statement. The first attempt may have been committed all the same; every statement here is

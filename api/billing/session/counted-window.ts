@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
-import { unavailable } from "../../errors.ts";
+import { execPipeline } from "../../../shared/redis/pipeline.ts";
+import { orRedisUnavailable } from "../../datastore-unavailable.ts";
 
 /** Counts requests in Redis, for all API processes together. A window begins with its first request. */
 export class CountedWindow {
@@ -18,15 +19,8 @@ export class CountedWindow {
   async take(name: string): Promise<number | undefined> {
     const { keyPrefix, requestsMax, windowSeconds } = this.#limits;
     const key = keyPrefix + name;
-    const replies = await this.#redis
-      .multi()
-      .incr(key)
-      .expire(key, windowSeconds, "NX")
-      .pttl(key)
-      .exec()
-      .catch(() => undefined);
-    const [failed, requests] = replies?.[0] ?? [true];
-    if (failed) throw unavailable("redis_unreachable");
-    return Number(requests) <= requestsMax ? undefined : Number(replies?.[2]?.[1]);
+    const counting = this.#redis.multi().incr(key).expire(key, windowSeconds, "NX").pttl(key);
+    const [requests, , leftMs] = await orRedisUnavailable(execPipeline(counting));
+    return Number(requests) <= requestsMax ? undefined : Number(leftMs);
   }
 }
