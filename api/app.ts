@@ -62,7 +62,7 @@ export function createApp(parts: AppParts): Express {
   const reference = serveReference();
   for (const path of referencePaths) route(app, "GET", path, reference);
 
-  for (const { method, path, handle } of billing.routes) route(app, method, path, handle);
+  for (const { method, path, handle, page } of billing.routes) route(app, method, path, handle, page);
   for (const file of billing.files) route(app, "GET", file.path, serveFile(file, pageFileHeaders));
 
   app.use(() => {
@@ -82,12 +82,16 @@ export function createApp(parts: AppParts): Express {
   return app;
 }
 
-/** Routes one path with its one method. OPTIONS returns the method; any other method, HEAD included, is 405. */
-function route(app: Express, method: "GET" | "POST", path: string, handle: Handler): void {
+/**
+ * Routes one path with its one method. OPTIONS returns the method; any other method, HEAD included, is 405.
+ * @param page where a GET of a form's path leads, as from the history of a browser.
+ */
+function route(app: Express, method: "GET" | "POST", path: string, handle: Handler, page?: string): void {
   app.all(path, async (request, response) => {
     requestScopeOf(response).route = path;
     if (request.method === method) return handle(request, response);
-    response.setHeader("Allow", `${method}, OPTIONS`);
+    if (page !== undefined && request.method === "GET") return void response.writeHead(303, { Location: page }).end();
+    response.setHeader("Allow", `${page === undefined ? "" : "GET, "}${method}, OPTIONS`);
     if (request.method !== "OPTIONS") throw new CallerError("method_not_allowed");
     response.writeHead(204).end();
   });

@@ -63,6 +63,8 @@ interface AccountRoute {
   method: "GET" | "POST";
   path: string;
   handle: Handler;
+  /** Where a GET of a form's path leads. */
+  page?: string;
 }
 
 /** The account pages: their routes, their files, and their form of an error. */
@@ -141,7 +143,10 @@ export function openBilling(parts: {
       get("/billing/searches/:requestId", account.page(writeSearch({ reads }))),
       get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
       get("/playground", playground.page(showPlayground(playgroundParts))),
-      post("/playground/search", playground.form(runPlayground(playground, playgroundParts))),
+      {
+        ...post("/playground/search", playground.form(runPlayground(playground, playgroundParts))),
+        page: "/playground",
+      },
       get("/billing/tokens", account.page(tokens.list)),
       post("/billing/tokens/create", account.form(tokens.create)),
       post("/billing/tokens/limits", account.form(tokens.limit)),

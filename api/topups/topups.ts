@@ -27,7 +27,7 @@ export interface Topups {
   amountsMils: readonly number[];
   /**
    * Begins a payment for an organization that the caller of this function has authenticated. Stripe sends the browser back
-   * to `returnPath` with `?topup=paid` or `?topup=cancelled`. That proves nothing: the credit arrives with the webhook.
+   * to `returnPath` with `?topup=paid&payment=` and the session's id, or `?topup=cancelled`. That proves nothing: the credit arrives with the webhook.
    * @returns the page of Stripe where the person pays.
    * @throws {CallerError} `bad_request` for an amount that is not on offer; `unavailable` if Stripe is down, refuses, or
    * returns a page outside of `checkoutOrigin`.
@@ -128,7 +128,8 @@ async function createSession(stripe: Stripe, payment: Payment, returnUrl: string
             },
           },
         ],
-        success_url: `${returnUrl}?topup=paid`,
+        // Stripe writes the id of the session in its place.
+        success_url: `${returnUrl}?topup=paid&payment={CHECKOUT_SESSION_ID}`,
         cancel_url: `${returnUrl}?topup=cancelled`,
       },
       // The SDK retries a request whose answer was lost. Under one key Stripe creates one session for both.

@@ -26,8 +26,10 @@ export interface DueEvent {
   url: string;
   secrets: string[];
   body: string;
-  /** Counting this one. */
+  /** All of them, counting this one. */
   attempts: number;
+  /** Those before it was last sent again on request: its pauses begin anew then. */
+  earlierAttempts: number;
 }
 
 const dueRow = z.object({
@@ -38,6 +40,7 @@ const dueRow = z.object({
   old_secret: z.string().nullable(),
   body: z.string(),
   attempts: z.number(),
+  earlier_attempts: z.number(),
 });
 
 /**
@@ -64,7 +67,7 @@ export async function claimEvents(
       -- The time again: another worker may have claimed it since the statement began.
       where e.id = l.id and e.next_attempt_at <= now() and w.organization_id = e.organization_id
       returning e.id, e.organization_id, w.url, w.secret,
-        case when w.old_secret_ends_at > now() then w.old_secret end as old_secret, e.body, e.attempts`,
+        case when w.old_secret_ends_at > now() then w.old_secret end as old_secret, e.body, e.attempts, e.earlier_attempts`,
     values: [claiming.without, claiming.limit, claimSeconds],
   });
   return rows
@@ -76,6 +79,7 @@ export async function claimEvents(
       secrets: row.old_secret === null ? [row.secret] : [row.secret, row.old_secret],
       body: row.body,
       attempts: row.attempts,
+      earlierAttempts: row.earlier_attempts,
     }));
 }
 
@@ -91,12 +95,14 @@ export interface AttemptEnd {
  */
 export async function recordAttempt(
   database: Database,
-  { eventId, attempts }: DueEvent,
+  { eventId, attempts, earlierAttempts }: DueEvent,
   { outcome, status }: AttemptEnd,
 ): Promise<{ givenUp: boolean }> {
   const isDelivered = outcome === "delivered";
-  const givenUp = !isDelivered && (attempts >= attemptsMax || status === 410);
-  const pauseSeconds = isDelivered || givenUp ? null : pauseAfter(attempts);
+  // The release before counts anew from 0 when an event is sent again.
+  const attemptsNow = Math.max(1, attempts - earlierAttempts);
+  const givenUp = !isDelivered && (attemptsNow >= attemptsMax || status === 410);
+  const pauseSeconds = isDelivered || givenUp ? null : pauseAfter(attemptsNow);
   await database.query(
     `update webhook_events set last_outcome = $3, last_status = $4, delivered_at = case when $5 then now() end,
        next_attempt_at = now() + make_interval(secs => $6)

@@ -81,7 +81,8 @@ export async function listEvents(database: Querying, organizationId: string, lim
 }
 
 /**
- * Sends an event again, from the first attempt on, under the same id. It changes nothing about one that waits for its first.
+ * Sends an event again under the same id, with as many attempts and pauses as a new one. The attempts before are counted on. It
+ * changes nothing about one that waits for its first.
  * @param organizationId whose event it must be; undefined for any, as for an operator.
  * @returns the event before and after; undefined if there is no such event; `no_webhook` if there is nowhere to send it.
  */
@@ -97,7 +98,7 @@ export async function replayEvent(
   if (!found.rows[0]) return undefined;
   const before = readEvent(found.rows[0]);
   const { rows } = await transaction.query(
-    `update webhook_events e set next_attempt_at = now(), attempts = 0, delivered_at = null
+    `update webhook_events e set next_attempt_at = now(), earlier_attempts = e.attempts, delivered_at = null
      from webhooks w where e.id = $1 and w.organization_id = e.organization_id returning e.*`,
     [eventId],
   );

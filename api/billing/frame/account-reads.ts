@@ -8,6 +8,7 @@ import { type Caller, showOrganization } from "../../../shared/organizations/org
 import { listTokens } from "../../../shared/organizations/tokens.ts";
 import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
 import type { Clock } from "../../../shared/redis/clock.ts";
+import { isTopupOf } from "../../../shared/topups/list-topups.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
 import type { ReadUsage } from "../../read-usage.ts";
@@ -60,6 +61,8 @@ export interface AccountReads {
   readName: (caller: Caller) => Promise<string>;
   /** Reads the chart of a view, the last days and the latest entries from Postgres. @throws {CallerError} `unavailable`. */
   readActivity: (organizationId: string, view: UsageView) => Promise<Activity>;
+  /** Whether a payment was credited to an organization. @throws {CallerError} `unavailable`. */
+  isCredited: (organizationId: string, grantId: string) => Promise<boolean>;
   /** Reads the tokens of an organization from Postgres, the oldest first. @throws {CallerError} `unavailable`. */
   listTokens: (organizationId: string) => ReturnType<typeof listTokens>;
   /** Reads one search from Postgres; undefined if the organization has none with this id that ended. @throws {CallerError} `unavailable`. */
@@ -104,6 +107,7 @@ export function openAccountReads(parts: {
       orPostgresUnavailable(
         showOrganization(database, organizationId).then((organization) => organization?.name ?? organizationId),
       ),
+    isCredited: (organizationId, grantId) => orPostgresUnavailable(isTopupOf(database, organizationId, grantId)),
     readActivity: async (organizationId, view) => {
       const { unit, length } = periodsOf(view, new Date());
       const latest = readHistory(database, organizationId, { filter: "all", before: undefined, limit: latestShown });

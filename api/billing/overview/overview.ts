@@ -23,6 +23,7 @@ export function writeOverview(parts: { reads: AccountReads; addCredit: AddCredit
     if (view.tokenId !== undefined && !tokens.some(({ tokenId }) => tokenId === view.tokenId))
       throw new CallerError("not_found");
     const activity = await reads.readActivity(caller.organizationId, view);
+    const back = readReturn(request);
     const usage = html`<section class="panel usage" aria-labelledby="usage-title">
 <div class="head"><h2 id="usage-title">Usage</h2>${usageForm(view, tokens)}</div>
 ${usageSection(activity.chart, view)}
@@ -31,8 +32,8 @@ ${usageSection(activity.chart, view)}
     return {
       path: "/billing",
       title: "Overview",
-      live: `/billing/live?${usageViewQuery(view)}`,
-      body: html`${returnNotice(request.query["topup"])}
+      live: `/billing/live?${usageViewQuery(view)}${back.paymentId === undefined ? "" : `&topup=paid&payment=${back.paymentId}`}`,
+      body: html`${await returnNotice(reads, caller.organizationId, back)}
 ${lowBalanceBanner(credit.state.balanceMils, activity.thresholdMils)}
 ${creditSection(credit, activity.week)}
 ${isNew(activity.latest) ? [latest, usage] : [usage, latest]}
@@ -41,14 +42,30 @@ ${addCreditSection(addCredit, { name, organizationId: caller.organizationId })}`
   };
 }
 
-/** How the person comes back from Stripe's page. The address says so, which proves nothing. */
-function returnNotice(topup: unknown): Html | false {
-  if (topup === "paid")
-    return html`<p class="notice">Stripe sent you back after the payment. The credit appears here once Stripe confirms it: within a minute for cards, within days for bank debits.</p>`;
-  return (
-    topup === "cancelled" &&
-    html`<p class="notice">You left Stripe’s page before the payment. No credit was added, and nothing was charged.</p>`
-  );
+/** How a person comes back from Stripe's page, and from which payment. The address says so, which proves nothing. */
+interface Return {
+  topup: unknown;
+  paymentId: string | undefined;
+}
+
+function readReturn({ query: { topup, payment } }: Request): Return {
+  const isPayment = topup === "paid" && typeof payment === "string" && /^cs_\w{1,250}$/.test(payment);
+  return { topup, paymentId: isPayment ? payment : undefined };
+}
+
+async function returnNotice(
+  reads: AccountReads,
+  organizationId: string,
+  { topup, paymentId }: Return,
+): Promise<Html | false> {
+  if (topup === "cancelled")
+    return html`<p class="notice">You left Stripe’s page before the payment. No credit was added, and nothing was charged.</p>`;
+  if (topup !== "paid") return false;
+  const isCredited = paymentId !== undefined && (await reads.isCredited(organizationId, paymentId));
+  const text = isCredited
+    ? html`Your payment has arrived, and its credit is in your balance. <a href="/billing/payments">Payments</a> has the receipt.`
+    : "Stripe sent you back after the payment. The credit appears here once Stripe confirms it: within a minute for cards, within days for bank debits.";
+  return html`<div id="returned"><p class="notice" role="status">${text}</p></div>`;
 }
 
 /** The address by which callers reach this API, for the line that they copy. */
@@ -60,13 +77,16 @@ export function liveOverview(reads: AccountReads, publicUrl: string | undefined)
   return (request: Request): LiveSections => {
     const view = readUsageView(request);
     const isStill = isReadOnce(view);
+    const back = readReturn(request);
     let week: Activity["week"] = [];
     return {
       ofLedger: async ({ caller, state }) => {
         const shown: UsageView = isStill ? { measure: "searches", range: view.range, tokenId: undefined } : view;
         const activity = await reads.readActivity(caller.organizationId, shown);
         week = activity.week;
+        const returned = back.paymentId !== undefined && (await returnNotice(reads, caller.organizationId, back));
         return [
+          ...(returned ? [{ id: "returned", html: returned }] : []),
           { id: "low-balance", html: lowBalanceBanner(state.balanceMils, activity.thresholdMils) },
           ...(isStill ? [] : [{ id: "usage", html: usageSection(activity.chart, view) }]),
           { id: "latest", html: latestSection(activity.latest, apiUrlOf(request, publicUrl)) },

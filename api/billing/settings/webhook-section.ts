@@ -28,7 +28,7 @@ export function webhookSection(shown: Shown): Html {
 <div class="intro"><h2 id="webhook-title">Webhook</h2>
 <p class="aside">${isOff ? "The operator of this service has turned webhooks off." : "Events are sent to this address of your program, with a signature."}</p></div>
 <div class="settings">${!isOff && addressForm(shown)}
-${secret !== undefined && html`<div class="notice"><p>The secret of the webhook. It is shown only now: copy it to your program.</p><p><code class="secret">${secret}</code></p></div>`}
+${secret !== undefined && html`<div class="notice"><p>The secret of the webhook. It is shown only now: copy it to your program.</p><p class="copy"><code class="secret" id="webhook-secret" tabindex="0">${secret}</code><button type="button" class="plain" data-copy="webhook-secret" hidden>Copy</button></p></div>`}
 ${
   webhook &&
   html`<div class="row">

@@ -7,7 +7,7 @@ import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { deliveredEvent } from "../../harness/fixtures/delivered-event.ts";
 import { Service } from "../../harness/processes/service.ts";
-import { verified, WebhookReceiver } from "../../harness/stubs/webhook-receiver.ts";
+import { answering, verified, WebhookReceiver } from "../../harness/stubs/webhook-receiver.ts";
 
 /** What a payer sets on the page: the threshold of the balance, and the webhook. */
 
@@ -109,6 +109,23 @@ test("an address makes a webhook, whose secret is shown once and signs the test 
   for (const kept of [secret, replaced, receiver.url]) expect(everything).not.toContain(kept);
 });
 
+test("an event that was given up and is sent again keeps the count of its attempts, and has ten more", async () => {
+  const { organizationId, send, settings } = await signedIn();
+  const eventId = await deliveredEvent(service.database, organizationId);
+  await send("webhook", { url: receiver.url });
+  const given = "attempts = 11, delivered_at = null, last_outcome = 'refused'";
+  await service.database.query(`update webhook_events set ${given} where id = $1`, [eventId]);
+  receiver.faults.push(answering(500));
+  await send("webhook/replay", { event: eventId });
+  const read =
+    "select attempts, next_attempt_at - last_attempt_at < interval '30 seconds' as is_soon, last_status from webhook_events where id = $1";
+  await service.until(async () => (await service.database.query(read, [eventId])).rows[0].last_status === 500);
+  expect((await service.database.query(read, [eventId])).rows).toEqual([
+    { attempts: 12, is_soon: true, last_status: 500 },
+  ]);
+  expect(await settings()).toContain('data-label="Attempts" class="number">12</td>');
+});
+
 test("an address that is no webhook is refused with the reason, and what the person wrote is still there", async () => {
   const { send } = await signedIn();
   const { status, text } = await send("webhook", { url: "https://ada:pw@hooks.example/" });
@@ -161,6 +178,28 @@ test("where the operator has turned webhooks off, the page says so and takes no 
 });
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
+  test("the secret of a first webhook stands below its sentence and has a button that copies it, also on a phone", async () => {
+    const { token } = await signedIn();
+    const browser = await openBrowser();
+    const person = await visitor(browser, [url], { width: 320 });
+    const { page } = person;
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.goto(`${url}/billing/settings`);
+    await page.getByLabel("Token").fill(token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByLabel("Address").fill(receiver.url);
+    await page.getByRole("button", { name: "Save", exact: true }).last().click();
+    const sentence = await page.getByText("It is shown only now").boundingBox();
+    const secret = page.locator("#webhook-secret");
+    const below = await secret.boundingBox();
+    expect(below?.y).toBeGreaterThanOrEqual((sentence?.y ?? 0) + (sentence?.height ?? Number.POSITIVE_INFINITY));
+    expect(await faultsOf(person, "a new secret")).toEqual([]);
+    await page.getByRole("button", { name: "Copy" }).click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(await secret.textContent());
+    await browser.close();
+  });
+
   test("the page has no barrier at 320 pixels, with events and with a refused form", async () => {
     const { organizationId, token } = await signedIn();
     await deliveredEvent(service.database, organizationId);

@@ -54,7 +54,7 @@ test("an amount on offer leads to its payment page, for this organization and wi
     client_reference_id: organization.organizationId,
     "line_items[0][price_data][unit_amount]": "2500",
     "line_items[0][price_data][product_data][description]": `For Test (${organization.organizationId})`,
-    success_url: `${url}/billing?topup=paid`,
+    success_url: `${url}/billing?topup=paid&payment={CHECKOUT_SESSION_ID}`,
     cancel_url: `${url}/billing?topup=cancelled`,
   });
 });
@@ -151,6 +151,22 @@ test("back from Stripe's page the person reads what is known, and nothing for an
   expect((await person.get("/billing?topup=paid")).text).toContain("once Stripe confirms it");
   expect((await person.get("/billing?topup=cancelled")).text).toContain("before the payment");
   expect((await person.get("/billing?topup=other")).text).not.toContain("Stripe sent you back");
+});
+
+test("back from Stripe's page the person reads that the payment has arrived once it has, and no other organization does", async () => {
+  const [{ organization, person }, other] = [await signedIn(), await signedIn()];
+  await pay(person, organization, "25000");
+  const { id } = stub.sessions.at(-1) ?? {};
+  const back = `/billing?topup=paid&payment=${id}`;
+  const before = (await person.get(back)).text;
+  expect(before).toContain("once Stripe confirms it");
+  expect(before).toContain(`&amp;topup=paid&amp;payment=${id}`); // The open page follows it.
+  const session = { ...stub.paid(organization.organizationId, 2_500), id };
+  expect(await sendEvent(service, eventOf(session))).toMatchObject(acknowledged);
+  const after = (await person.get(back)).text;
+  expect(after).toContain("Your payment has arrived");
+  expect(after).not.toContain("once Stripe confirms it");
+  expect((await other.person.get(back)).text).toContain("once Stripe confirms it");
 });
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {

@@ -44,6 +44,12 @@ test("the form shows the price and the code, and needs a session", async () => {
   expect((await new PageVisitor(service).post("/playground/search", { keyword: "a" })).status).toBe(401);
 });
 
+test("the address of a search's page, opened without its form, leads to the form", async () => {
+  const { person } = await signedIn();
+  const { status, headers } = await person.get("/playground/search");
+  expect([status, headers.get("location")]).toEqual([303, "/playground"]);
+});
+
 test("a form that is sent twice, as by a reload or a double click, pays once; another query under its key pays again", async () => {
   const { organization, person } = await signedIn();
   const pages = await Promise.all([1, 2].map(() => search(person, organization, { keyword: "coffee" })));

@@ -24,7 +24,15 @@ const [secret, oldSecret] = ["A", "B"].map((letter) => `whsec_${Buffer.from(lett
 
 function eventTo(url: string, secrets: string[] = [secret ?? ""]): DueEvent {
   const [eventId, organizationId] = [newId("evt"), newId("org")];
-  return { eventId, organizationId, url, secrets, body: '{"type":"webhook.test","text":"ä"}', attempts: 1 };
+  return {
+    eventId,
+    organizationId,
+    url,
+    secrets,
+    body: '{"type":"webhook.test","text":"ä"}',
+    attempts: 1,
+    earlierAttempts: 0,
+  };
 }
 
 async function sent(event: DueEvent, ...opening: Parameters<typeof openEventSender>) {
