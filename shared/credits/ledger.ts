@@ -91,17 +91,16 @@ const decisionRow = z.object({
 // Longer than a settlement takes. One that waits longer for a row keeps the searches of other organizations in its batch.
 const lockWaitMs = 250;
 // The first argument, evaluated before the function is called, sets how long this statement waits for a lock.
-const waitingBriefly = (parameter: string) =>
-  `(select ${parameter} from set_config('lock_timeout', '${lockWaitMs}', true))`;
+const waitingBriefly = `from set_config('lock_timeout', '${lockWaitMs}', true)`;
 const decideStatement = {
   name: "decide_searches",
-  text: `select * from decide_searches(${waitingBriefly("$1::text[]")}, $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],
+  text: `select * from decide_searches((select $1::text[] ${waitingBriefly}), $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],
     $7::text[], $8::text[], $9::bytea[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[])`,
 };
 // For one search, in half the time.
 const chargeStatement = {
   name: "charge_alone",
-  text: `select * from charge_alone(${waitingBriefly("$1::text")}, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+  text: `select * from charge_alone((select $1::text ${waitingBriefly}), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 };
 
 /**

@@ -52,7 +52,7 @@ test("only the private servers of one machine start programs, and nothing runs t
 test("statements take values as parameters: only these constants of ours are put into their text", () => {
   const constants = new Set([
     "planColumns",
-    "settleTypes",
+    "waitingBriefly",
     "condition",
     "conditions[filter]",
     "kinds",
