@@ -22,7 +22,11 @@ let context: Context;
 const lines: string[] = [];
 beforeAll(async () => {
   [postgres, server] = await Promise.all([freshDatabase(), freshRedis()]);
-  const config = readConfig({ DATABASE_URL: processUrlOf(postgres.url), REDIS_URL: server.url });
+  const config = readConfig({
+    DATABASE_URL: processUrlOf(postgres.url),
+    REDIS_URL: server.url,
+    SERP_PROVIDERS: "sandbox",
+  });
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
   context = openContext({ config, name: "worker", databaseSizeMax: 2, log });
   startMaintenance({ ...context, settlement: openSettlement(context) }, newId("worker"));

@@ -34,7 +34,7 @@ const publish = (token: string, answer = answerOf(), { atMs = 1_000, keepMs = 0 
   publishResult(redis, flight, { answer, atMs, token, keepMs });
 const ttl = () => redis.pttl(`asked:${flight}`);
 /** An answer as other workers get it: without calls, which stay with the search that made them. */
-const published = (answer: object, atMs = 1_000) => ({ kind: "published", answer, flight: "one", atMs });
+const published = (answer: object, flightId = "one") => ({ kind: "published", answer, flight: flightId, atMs: 1_000 });
 
 test("one worker acquires the lease, and the others learn who holds it", async () => {
   expect(await acquireAs("one")).toEqual({ kind: "acquired" });
@@ -72,7 +72,7 @@ test("a worker that stalled until its lease was another's hands over and publish
   await publish("stalled");
   expect(await acquireAs("third")).toEqual({ kind: "held", holder: "other" });
   await publish("other");
-  expect(await acquireAs("waiting")).toEqual(published(answerOf()));
+  expect(await acquireAs("waiting")).toEqual(published(answerOf(), "other"));
 });
 
 test("a worker that lost its lease cannot release that of the next holder", async () => {
