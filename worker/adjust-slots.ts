@@ -3,8 +3,15 @@ import { getHeapStatistics } from "node:v8";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { readBacklog, type SearchWorker } from "../shared/queue/search-queue.ts";
+import { readBacklog, readWaitingWithinShare } from "../shared/queue/backlog.ts";
+import type { SearchWorker } from "../shared/queue/search-queue.ts";
 import type { SlotLevel } from "./slot-level.ts";
+
+const shareCheckMs = 25;
+// There are about as many searches within shares as slots. More only in the moment in which many organizations begin; even
+// then the only search of one is taken.
+const withinSharesPerSlotMax = 2;
+const concurrencyPerSlotMax = 3;
 
 interface Measured {
   worker: SearchWorker;
@@ -18,12 +25,22 @@ interface Measured {
   changed: () => Promise<void>;
 }
 
-/** Measures the load of this worker four times a second, and sets how many searches it runs at once. */
+/**
+ * Measures the load of this worker four times a second, and sets how many searches it runs at once. While its slots are taken,
+ * searches within the shares of their organizations are taken on top: otherwise they would wait until a search ends that may
+ * itself wait for the calls of an organization with many.
+ */
 export function adjustSlots(
   { redis, metrics, log, shutdown }: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,
   level: SlotLevel,
   { worker, average, callsWaiting, callsMax, changed }: Measured,
 ): void {
+  let concurrency = level.slots;
+  const setConcurrency = (searches: number) => {
+    if (searches === concurrency) return;
+    concurrency = searches;
+    worker.setConcurrency(searches);
+  };
   let last: EventLoopUtilization = performance.eventLoopUtilization();
   const run = async () => {
     const now = performance.eventLoopUtilization();
@@ -43,10 +60,22 @@ export function adjustSlots(
     metrics.workerSlots.set(slots);
     metrics.workerSlotsTaken.set(worker.running());
     if (slots === slotsBefore && level.attainable === attainableBefore) return;
-    worker.setConcurrency(slots);
+    setConcurrency(slots);
     log.debug({ slots, attainable: level.attainable, ...load }, "slots adjusted");
     await changed();
   };
+  const takeOnTop = async () => {
+    const { slots } = level;
+    const running = worker.running();
+    if (running < slots) return setConcurrency(slots);
+    const { withinShare, only } = await readWaitingWithinShare(redis);
+    const onTop = Math.max(
+      Math.min(withinShare, slots * withinSharesPerSlotMax - running),
+      Math.min(only, slots * concurrencyPerSlotMax - running),
+    );
+    setConcurrency(onTop > 0 ? running + onTop : slots);
+  };
+  runPeriodically({ name: "shares", pauseMs: shareCheckMs, run: takeOnTop, log, metrics, shutdown });
   runPeriodically({ name: "slots", pauseMs: protocolTimes.slotDoublingMs, run, log, metrics, shutdown });
 }
 

@@ -117,10 +117,11 @@ function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
 
 async function ask(
   { engine }: RunningSearches,
-  { query, enqueuedAtMs }: SearchJob,
+  { query, enqueuedAtMs, organizationId, openSearches = 1 }: SearchJob,
   { leftMs, ...options }: { leftMs: number } & Pick<EngineSearch, "abandoned" | "recorder">,
 ): Promise<SourcedAnswer> {
-  if (leftMs > 0) return engine.search({ query, remainingMs: leftMs, enqueuedAtMs, ...options });
+  const claim = { organizationId, openSearches };
+  if (leftMs > 0) return engine.search({ query, remainingMs: leftMs, enqueuedAtMs, claim, ...options });
   return { ok: false, code: "engine_timeout", details: {}, trace: notSearched, from: "provider" };
 }
 

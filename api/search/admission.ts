@@ -32,7 +32,7 @@ import type { Shedding } from "./shedding.ts";
  *   short        what Redis has is too low; ask Postgres, since Redis may have missed a top-up or the end of a search, or
  *                have lost the record of a key that has paid meanwhile, and try again if it did; otherwise 402
  *   over         a limit of the organization or the token would be exceeded; ask Postgres as for `short`; otherwise 402
- *   closed       shedding refuses new searches: 503 (only replays and waiting repeats pass)
+ *   closed       shedding refuses further searches of the organization: 503 (only replays and waiting repeats pass)
  *   key_reused   400      limited, crowded, unpaid_calls   429
  *
  * Without a key, Postgres is read for `cold`, `short` and `over` only.
@@ -43,6 +43,7 @@ const lookAgainAfterMs = 10;
 
 export type Held = Extract<Admission, { outcome: "held" }> & {
   priceMils: number;
+  turn: number;
   /** Whether it waited for the first request under its key until most of its time had passed. */
   hadLittleTime: boolean;
 };
@@ -104,7 +105,7 @@ export class AdmissionControl {
     for (;;) {
       const priceMils = paid ? 0 : searchPriceMils(caller.plan, query);
       const refusal = this.#parts.shedding.refusal(deadline.remainingMs());
-      const state = { priceMils, closed: refusal !== undefined, remembered: paid?.answer !== undefined };
+      const state = { priceMils, openMax: refusal?.openMax, remembered: paid?.answer !== undefined };
       const admission = await this.#askRedis(request, state);
       switch (admission.outcome) {
         case "held":
@@ -112,12 +113,13 @@ export class AdmissionControl {
           return {
             ...admission,
             priceMils,
+            turn: this.#parts.shedding.turnOf(admission),
             hadLittleTime: hasWaited && deadline.remainingMs() < deadline.timeoutMs / 2,
           };
         case "replayed":
           return admission;
         case "closed":
-          throw refusal ?? unavailable("shutting_down");
+          throw refusal?.error ?? unavailable("shutting_down");
         case "key_reused":
           throw keyReused();
         case "limited":
@@ -164,7 +166,7 @@ export class AdmissionControl {
 
   async #askRedis(
     request: SearchRequest,
-    state: Pick<AdmissionRequest, "priceMils" | "closed" | "remembered">,
+    state: Pick<AdmissionRequest, "priceMils" | "openMax" | "remembered">,
   ): Promise<Admission> {
     const { redis, places, metrics, log } = this.#parts;
     const { requestId, caller, key, deadline } = request;

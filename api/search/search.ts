@@ -86,9 +86,9 @@ export class Search {
   async #enqueue(request: SearchRequest, held: Held): Promise<void> {
     const { queue, replyInbox, refunds, log } = this.#parts;
     const { requestId, caller, query, key, deadline } = request;
-    const { priceMils, remainingMils, deadlineAtMs, hadLittleTime } = held;
+    const { priceMils, remainingMils, openSearches, deadlineAtMs, turn, hadLittleTime } = held;
     try {
-      const enqueued = queue.enqueue({
+      const job = {
         requestId,
         organizationId: caller.organizationId,
         tokenId: caller.tokenId,
@@ -96,6 +96,7 @@ export class Search {
         query,
         priceMils,
         remainingMils,
+        openSearches,
         deadlineAtMs,
         enqueuedAtMs: deadlineAtMs - deadline.remainingMs(),
         timeoutMs: deadline.timeoutMs,
@@ -103,8 +104,8 @@ export class Search {
         unpaidCallsPerHour: caller.plan.unpaidCalls,
         ...(key && { key }),
         ...(hadLittleTime && { hadLittleTime }),
-      });
-      await deadline.limit(enqueued);
+      };
+      await deadline.limit(queue.enqueue(job, turn));
     } catch (error) {
       log.warn({ err: error, requestId }, "enqueueing failed");
       const refusal = refusalOf(error);

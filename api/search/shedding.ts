@@ -5,7 +5,10 @@ import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import type { Shutdown } from "../../shared/process/shutdown.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
-import { type Backlog, readBacklog, readOldestWaitMs } from "../../shared/queue/search-queue.ts";
+import type { OpenSearches } from "../../shared/credits/admit.ts";
+import { countOpenOrganizations } from "../../shared/credits/hold-deadlines.ts";
+import { type Backlog, readBacklog, readOldestWaitMs } from "../../shared/queue/backlog.ts";
+import { shareOf, turnOf } from "../../shared/queue/turns.ts";
 import { readWorkerCapacity, type WorkerCapacity } from "../../shared/queue/worker-heartbeats.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
 import { unavailable } from "../errors.ts";
@@ -16,11 +19,21 @@ const waitShareMax = 0.5;
 const retryAfterMinMs = 1_000;
 const retryAfterMaxMs = 30_000;
 
+/** No search is admitted for an organization with so many open ones. `error` is what its caller gets. */
+export interface Refusal {
+  openMax: number;
+  error: CallerError;
+}
+
 /**
- * Load shedding: refuses a search that could not be answered before its deadline. Backlog and capacity are read in the
- * background while searches arrive, never on their path; searches admitted since the last reading are counted here. The
- * capacity is read as often as the backlog, because workers raise their slots within a second of a new load. That they can do
- * so counts already: otherwise the first searches of a new load would be refused, although they would be answered in time.
+ * Load shedding: refuses a search that could not be answered before its deadline. An organization is never refused within its
+ * share (turns.ts), and beyond it for how long its own search would wait: so it is refused for its own searches and not for
+ * those of others.
+ *
+ * Backlog and capacity are read in the background while searches arrive, never on their path; searches admitted since the last
+ * reading are counted here. The capacity is read as often as the backlog, because workers raise their slots within a second of
+ * a new load. That they can do so counts already: otherwise the first searches of a new load would be refused, although they
+ * would be answered in time.
  */
 export class Shedding {
   readonly #redis: Redis;
@@ -29,7 +42,8 @@ export class Shedding {
   readonly #stopping: AbortSignal;
   #capacity: WorkerCapacity | undefined;
   #workersSeenAtMs = Number.NEGATIVE_INFINITY;
-  #backlog: Backlog = { waiting: 0, running: 0 };
+  #backlog: Backlog = { waiting: 0, running: 0, turn: 0 };
+  #organizations = 0;
   #readAtMs = Number.NEGATIVE_INFINITY;
   #admitted = 0;
   #admittedAtReading = 0;
@@ -53,14 +67,19 @@ export class Shedding {
     this.#capacity = capacity;
   }
 
-  /** Reads the length of the queue and what the workers can take, in one round trip. @throws if Redis does not answer. */
+  /** Reads queue, organizations with open searches and capacity, in one round trip. @throws if Redis does not answer. */
   async refresh(): Promise<{ backlog: Backlog; capacity: WorkerCapacity }> {
     this.#readAtMs = performance.now();
     // A search admitted during the reading may be counted twice, which is safer than not at all.
     const admitted = this.#admitted;
-    const readings = [readBacklog(this.#redis), readWorkerCapacity(this.#redis, this.#clock.nowMs())] as const;
-    const [backlog, capacity] = await Promise.all(readings);
+    const nowMs = this.#clock.nowMs();
+    const [backlog, capacity, organizations] = await Promise.all([
+      readBacklog(this.#redis),
+      readWorkerCapacity(this.#redis, nowMs),
+      countOpenOrganizations(this.#redis, nowMs),
+    ]);
     this.#backlog = backlog;
+    this.#organizations = organizations;
     this.#admittedAtReading = admitted;
     this.updateCapacity(capacity);
     return { backlog, capacity };
@@ -71,10 +90,16 @@ export class Shedding {
     this.#admitted += 1;
   }
 
-  /** The refusal of a search with so much time left, or undefined if it can be admitted. */
-  refusal(remainingMs: number): CallerError | undefined {
-    if (this.#stopping.aborted) return unavailable("shutting_down");
-    if (!this.#capacity || this.#capacity.workers === 0) return unavailable("no_workers");
+  /** The turn in the queue of a search that was admitted. */
+  turnOf({ openSearches, organizations }: OpenSearches): number {
+    const share = shareOf({ slots: this.#capacity?.slots ?? 0, organizations });
+    return turnOf(openSearches, { share, comingTurn: this.#backlog.turn });
+  }
+
+  /** Which searches with so much time left are refused; undefined if none is. */
+  refusal(remainingMs: number): Refusal | undefined {
+    if (this.#stopping.aborted) return { openMax: 0, error: unavailable("shutting_down") };
+    if (!this.#capacity || this.#capacity.workers === 0) return { openMax: 0, error: unavailable("no_workers") };
     // The periodic reading below makes the same query and logs its errors.
     if (performance.now() - this.#readAtMs >= protocolTimes.heartbeatReadingMs)
       void this.refresh().catch(() => undefined);
@@ -84,9 +109,14 @@ export class Shedding {
     if (ahead < slots) return undefined;
     const waitMs = expectedWaitMs(ahead, this.#capacity);
     const runMs = slots / ratePerMs;
-    const excessMs = waitMs - Math.min(remainingMs * waitShareMax, remainingMs - runMs);
+    const waitMsMax = Math.max(0, Math.min(remainingMs * waitShareMax, remainingMs - runMs));
+    const excessMs = waitMs - waitMsMax;
     if (excessMs <= 0) return undefined;
-    return unavailable("queue_too_long", Math.min(Math.max(Math.ceil(excessMs), retryAfterMinMs), retryAfterMaxMs));
+    // Each round starts a search of every organization.
+    const rounds = (waitMsMax * ratePerMs) / Math.max(1, this.#organizations);
+    const retryAfterMs = Math.min(Math.max(Math.ceil(excessMs), retryAfterMinMs), retryAfterMaxMs);
+    const share = shareOf({ slots, organizations: this.#organizations });
+    return { openMax: Math.floor(share + rounds), error: unavailable("queue_too_long", retryAfterMs) };
   }
 }
 

@@ -1,20 +1,23 @@
 -- Admits one search, or returns why not. A refusal takes nothing from the rate window and leaves no hold.
 -- KEYS: balance (its mils, version and what was spent), holds (request id -> "mils:deadline:key hash", and their sum under "held"), window,
 --   record (the first request under an Idempotency-Key), index of all organizations' open holds (see overdue.lua),
---   levels of unpaid provider calls of the organization and of the token, limited tokens (token -> what it spent, "held:" token -> mils, request id -> "mils:token").
+--   levels of unpaid provider calls of the organization and of the token, limited tokens (token -> what it spent,
+--   "held:" token -> mils, request id -> "mils:token"), organizations with open holds (see holds.ts).
 -- ARGV: 1 request id, 2 price in mils, 3 searches in flight at most, 4 window limit, 5 window ms, 6 ms until the
---   deadline, 7 query fingerprint ('' without an Idempotency-Key), 8 ms that a record lives, 9 '1' to place no
---   hold, 10 hash of the Idempotency-Key, so that a hold names the record it owns, 11 '1' if Postgres has the answer, 12 '1' if
+--   deadline, 7 query fingerprint ('' without an Idempotency-Key), 8 ms that a record lives, 9 the open
+--   searches of the organization from which on no hold is placed ('' for any number), 10 hash of the Idempotency-Key, so
+--   that a hold names the record it owns, 11 '1' if Postgres has the answer, 12 '1' if
 --   the process has as many searches in flight as ARGV 3. If the organization or the token has limits: 13 and 14 the
 --   organization's mils a day and a month, 15 the token, 16 and 17 its mils a day and a month; '' for none.
 -- Returns {outcome, requests in the window, ms to its end, …}:
---   held: deadline (ms since the epoch, Redis' clock), mils left to spend
+--   held: deadline (ms since the epoch, Redis' clock), mils left to spend, open searches of the organization with this
+--     one, organizations with open searches
 --   waiting: the id of the request that still runs              short: available, held, version of the balance
 --   remembered: the answer is in Postgres                       answered: by now; look for the answer in Postgres
 --   over: organization or token, day or month, spent, held, version of the balance
 --   key_reused, cold, closed, limited, crowded: nothing more    unpaid_calls: ms until a search is admitted again
 --   replayed: the first request's id and the bytes of its answer, which an earlier version kept in the record
-local balance, holds, window, record, index, organizationLevel, tokenLevel, tokens = unpack(KEYS)
+local balance, holds, window, record, index, organizationLevel, tokenLevel, tokens, organizations = unpack(KEYS)
 local id, price, fingerprint = ARGV[1], tonumber(ARGV[2]), ARGV[7]
 local limit, windowMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 local used, leftMs = readWindow(window, windowMs)
@@ -29,7 +32,9 @@ if first[1] and not first[4] and first[1] ~= id then
   if used >= limit then return {'limited', used, leftMs} end
   return {'waiting', takeFromWindow(window, used, leftMs), leftMs, first[1]}
 end
-if ARGV[9] == '1' then return {'closed', used, leftMs} end
+-- One field of the hash is the sum; all others are holds.
+local open = math.max(0, redis.call('HLEN', holds) - 1)
+if ARGV[9] ~= '' and open >= tonumber(ARGV[9]) then return {'closed', used, leftMs} end
 
 local copy = redis.call('HMGET', balance, 'balance', 'version', 'spent')
 if not copy[1] then return {'cold', used, leftMs} end
@@ -52,8 +57,7 @@ if price > 0 and token and token ~= '' then
   local period, spent = limitReached(dayMils, monthMils, tokenHeld + price, tokenDayLimit, tokenMonthLimit)
   if period then return {'over', used, leftMs, 'token', period, spent, tokenHeld, copy[2]} end
 end
--- One field of the hash is the sum; all others are holds.
-if ARGV[12] == '1' or redis.call('HLEN', holds) > tonumber(ARGV[3]) then return {'crowded', used, leftMs} end
+if ARGV[12] == '1' or open >= tonumber(ARGV[3]) then return {'crowded', used, leftMs} end
 local unpaidMs = unpaidLeftMs(organizationLevel, tokenLevel)
 if unpaidMs > 0 then return {'unpaid_calls', used, leftMs, unpaidMs} end
 if used >= limit then return {'limited', used, leftMs} end
@@ -62,6 +66,8 @@ local deadline = nowMs + tonumber(ARGV[6])
 if redis.call('HSETNX', holds, id, price .. ':' .. deadline .. ':' .. ARGV[10]) == 1 then
   redis.call('HINCRBY', holds, 'held', price)
   redis.call('ZADD', index, deadline, indexEntry(holds, id, ARGV[10]))
+  redis.call('ZADD', organizations, 'GT', deadline, organizationOf(holds))
+  open = open + 1
   if price > 0 and token and token ~= '' then
     redis.call('HSET', tokens, id, price .. ':' .. token)
     redis.call('HINCRBY', tokens, 'held:' .. token, price)
@@ -72,4 +78,5 @@ if fingerprint ~= '' then
   redis.call('HSET', record, 'request', id, 'fingerprint', fingerprint)
   redis.call('PEXPIRE', record, ARGV[8])
 end
-return {'held', takeFromWindow(window, used, leftMs), leftMs, deadline, math.max(available - price, 0)}
+return {'held', takeFromWindow(window, used, leftMs), leftMs, deadline, math.max(available - price, 0), open,
+  redis.call('ZCARD', organizations)}

@@ -5,7 +5,7 @@ import { Script } from "../redis/script.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
 import type { Plan } from "./plans.ts";
 import type { LimitName, PayerLimits } from "./limits.ts";
-import { holdIndexKey, keysOf } from "./redis-keys.ts";
+import { holdIndexKey, keysOf, openOrganizationsKey } from "./redis-keys.ts";
 import { unpaidLevels } from "./unpaid-calls.ts";
 
 /** Admission in Redis: the step that places a hold, or finds why not. */
@@ -31,7 +31,7 @@ const bytes = z.string();
 const count = z.coerce.number();
 const window = [count, count] as const;
 const admissionReply = z.union([
-  z.tuple([z.literal("held"), ...window, count, count]),
+  z.tuple([z.literal("held"), ...window, count, count, count, count]),
   z.tuple([z.literal("replayed"), ...window, z.string(), bytes]),
   z.tuple([z.literal("waiting"), ...window, z.string()]),
   z.tuple([z.literal("short"), ...window, count, count, count]),
@@ -48,8 +48,14 @@ const admissionReply = z.union([
   z.tuple([z.enum([...otherOutcomes]), ...window]),
 ]);
 
+/** The open searches of the organization, with the one that was admitted, and the organizations that have any. */
+export interface OpenSearches {
+  openSearches: number;
+  organizations: number;
+}
+
 export type Admission = { window: RateWindow } & (
-  | { outcome: "held"; deadlineAtMs: number; remainingMils: number }
+  | ({ outcome: "held"; deadlineAtMs: number; remainingMils: number } & OpenSearches)
   | { outcome: "replayed"; requestId: string; body: Buffer }
   | { outcome: "waiting"; requestId: string }
   | { outcome: "unpaid_calls"; retryAfterMs: number }
@@ -68,8 +74,8 @@ export interface AdmissionRequest {
   plan: Plan;
   limits?: PayerLimits | undefined;
   key: IdempotencyKey | undefined;
-  /** Places no hold: only replays, and waits for a key's first request, are admitted. */
-  closed: boolean;
+  /** From so many open searches of the organization on, no hold is placed: only replays and waits for a key's first request. */
+  openMax?: number | undefined;
   /** Postgres has the answer under the key: nothing is checked or held, only the rate window is read. */
   remembered?: boolean | undefined;
   /** The process has as many searches of the organization as its plan allows in flight, whose answers may be under way. */
@@ -91,6 +97,7 @@ export async function admit(redis: Redis, request: AdmissionRequest): Promise<Ad
       holdIndexKey,
       ...unpaidLevels(request.organizationId, request.tokenId, key !== undefined),
       keys.tokens,
+      openOrganizationsKey,
     ],
     [
       request.requestId,
@@ -101,7 +108,7 @@ export async function admit(redis: Redis, request: AdmissionRequest): Promise<Ad
       Math.max(0, Math.round(request.budgetMs)),
       key?.fingerprint ?? "",
       protocolTimes.idempotencyRecordMs,
-      request.closed ? "1" : "",
+      request.openMax ?? "",
       key?.hash ?? "",
       request.remembered ? "1" : "",
       request.crowded ? "1" : "",
@@ -121,8 +128,10 @@ function limitArguments({ limits }: AdmissionRequest): (string | number)[] {
 function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
   const state = { window: { used: reply[1], leftMs: reply[2] } };
   switch (reply[0]) {
-    case "held":
-      return { ...state, outcome: "held", deadlineAtMs: reply[3], remainingMils: reply[4] };
+    case "held": {
+      const open = { openSearches: reply[5], organizations: reply[6] };
+      return { ...state, outcome: "held", deadlineAtMs: reply[3], remainingMils: reply[4], ...open };
+    }
     case "replayed":
       return { ...state, outcome: "replayed", requestId: reply[3], body: Buffer.from(reply[4]) };
     case "waiting":

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import { execPipeline } from "../redis/pipeline.ts";
 import { Script } from "../redis/script.ts";
-import { holdIndexKey, keysOf } from "./redis-keys.ts";
+import { holdIndexKey, keysOf, openOrganizationsKey } from "./redis-keys.ts";
 
 /**
  * The index of all organizations' open holds, by deadline. admit.lua and settle.lua keep it together with the holds, so
@@ -37,7 +37,7 @@ export async function findOverdueHolds(
   redis: Redis,
   { graceMs, skip = 0, limit }: { graceMs: number; skip?: number; limit: number },
 ): Promise<IndexedHold[]> {
-  const entries = await overdueScript.run(redis, [holdIndexKey], [graceMs, skip, limit]);
+  const entries = await overdueScript.run(redis, [holdIndexKey, openOrganizationsKey], [graceMs, skip, limit]);
   return z.array(z.string()).parse(entries).map(readIndexEntry);
 }
 
@@ -66,4 +66,9 @@ export async function readOpenHolds(redis: Redis): Promise<{ open: number; heldM
     open += page.length;
     if (page.length < entriesPerPage) return { open, heldMils };
   }
+}
+
+/** The number of organizations with open holds. @param nowMs by Redis' clock. @throws if Redis does not answer. */
+export function countOpenOrganizations(redis: Redis, nowMs: number): Promise<number> {
+  return redis.zcount(openOrganizationsKey, nowMs, "+inf");
 }

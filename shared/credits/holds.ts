@@ -6,14 +6,15 @@ import type { IdempotencyKey } from "./idempotency-key.ts";
 import { admitScript } from "./admit.ts";
 import type { PayerLimits, PayerSpending } from "./limits.ts";
 import type { Plan } from "./plans.ts";
-import { holdIndexKey, keysOf } from "./redis-keys.ts";
+import { holdIndexKey, keysOf, openOrganizationsKey } from "./redis-keys.ts";
 import { callsArgument, type EndedCalls } from "./unpaid-calls.ts";
 import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 
 /**
  * Holds: mils set aside for searches that run. For each organization Redis keeps a copy of the balance in Postgres with
  * its version, the open holds with their sum, the rate window, and a record for each Idempotency-Key. What can be spent
- * is balance − held. Redis never computes a balance of its own. An index has the open holds of all organizations.
+ * is balance − held. Redis never computes a balance of its own. An index has the open holds of all
+ * organizations, and a set the organizations that have any, by the latest deadline of these: shedding counts them.
  *
  *   open      entered by admit.lua, if the balance, the concurrency limit and the rate window allow the search.
  *     ├─▶ charged   left by settle.lua, after Postgres inserted the charge: the worker had an answer in time.
@@ -75,7 +76,7 @@ export async function settleHolds(
   const spent = tokens.flatMap((token) => [token.tokenId, `${token.version}:${token.spending}`]);
   const counted = await settleScript.run(
     redis,
-    [balanceKey, holds, holdIndexKey, tokensKey, ...named],
+    [balanceKey, holds, holdIndexKey, tokensKey, openOrganizationsKey, ...named],
     [balanceMils, version, protocolTimes.idempotencyEndMs, spending, tokens.length, ...spent, ...args],
   );
   return Number(counted);

@@ -1,7 +1,10 @@
-/** The keys under which Redis has an organization's credit. All but the index have its hash tag. */
+/** The keys under which Redis has an organization's credit. All but the first two have its hash tag. */
 
 /** The index of all organizations' open holds; hold-deadlines.ts reads it. */
 export const holdIndexKey = "holds:deadlines";
+
+/** The organizations with open holds, by the latest deadline of these. */
+export const openOrganizationsKey = "holds:organizations";
 
 export const keysOf = (organizationId: string) => ({
   balance: `{${organizationId}}:pair`,

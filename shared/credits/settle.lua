@@ -1,7 +1,8 @@
 -- Ends holds of one organization and stores the balance that Postgres returned. Running it late, twice or in another order
 -- is safe: a hold is dropped once, and an older balance never replaces a newer one.
--- KEYS: balance, holds, index of all organizations' open holds (see overdue.lua), limited tokens, then what searches name by
---   its place: the record of an Idempotency-Key; or a flight, followed by levels of the organization and of the token in turn.
+-- KEYS: balance, holds, index of all organizations' open holds (see overdue.lua), limited tokens, organizations with open
+--   holds, then what searches name by its place: the record of an Idempotency-Key; or a flight, followed by levels of the
+--   organization and of the token in turn.
 -- ARGV: 1 balance, 2 version, 3 ms that the end of a record is kept for waiting repeats, 4 what was spent by this version (see
 --   limits.lua; '' if the organization has no limits), 5 the number of limited tokens; then for each of these 2 values: token,
 --   what it spent behind the version that this is of; then for each search 5 values:
@@ -11,7 +12,7 @@
 --   "kind:place of the flight:levels:calls:ms that each adds to a level". They count if the kind is `unpaid` (see
 --   unpaid-calls.ts), once for each flight; `paid` is of a search that shared the answer of a flight and paid for it.
 -- Returns how many provider calls were counted as unpaid.
-local balance, holds, index, tokens = unpack(KEYS, 1, 4)
+local balance, holds, index, tokens, organizations = unpack(KEYS, 1, 5)
 local searchesAt = 6 + 2 * ARGV[5]
 
 local version = tonumber(redis.call('HGET', balance, 'version'))
@@ -63,7 +64,7 @@ end
 
 local function countCalls(id, spec)
   local kind, place, levels, calls, msPerCall = string.match(spec, '^(%a+):(%d+):(%d+):(%d+):(%d+)$')
-  local first = 4 + place
+  local first = 5 + place
   if kind == 'paid' then
     notePayer(KEYS[first], id)
     return 0
@@ -80,9 +81,11 @@ end
 
 local unpaid = 0
 for at = searchesAt, #ARGV, 5 do
-  local id, record, fate, failure, calls = ARGV[at], KEYS[4 + ARGV[at + 1]], unpack(ARGV, at + 2, at + 4)
+  local id, record, fate, failure, calls = ARGV[at], KEYS[5 + ARGV[at + 1]], unpack(ARGV, at + 2, at + 4)
   if fate == 'left' then freeMils(id) else drop(id) end
   if calls ~= '' then unpaid = unpaid + countCalls(id, calls) end
   if ARGV[at + 1] ~= '0' then finish(record, id, fate, failure) end
 end
+-- One field of the hash is the sum; all others are holds.
+if redis.call('HLEN', holds) <= 1 then redis.call('ZREM', organizations, organizationOf(holds)) end
 return unpaid

@@ -15,6 +15,8 @@ export const searchJob = z.object({
   priceMils: z.number(),
   /** What could still be spent once the search was admitted, in mils. */
   remainingMils: z.number(),
+  /** The open searches of the organization with this one, when it was admitted. Absent in a job of an API of the previous version. */
+  openSearches: z.number().optional(),
   /** By Redis' clock. After it no provider is called. */
   deadlineAtMs: z.number(),
   /** By Redis' clock. */

@@ -19,9 +19,14 @@ import { type SearchJob, searchJob } from "./search-job.ts";
 const queueName = "searches";
 const prefix = "{serpmill}";
 
-/** Keys of BullMQ: lists of the ids of waiting and running jobs, newest first; a stream; and a hash for each job. */
+/**
+ * Keys of BullMQ: lists of the ids of waiting and running jobs, newest first; those that wait behind the list, by their turn;
+ * what wakes idle workers; a stream; and a hash for each job.
+ */
 export const queueKeys = {
   waiting: `${prefix}:${queueName}:wait`,
+  waitingByTurn: `${prefix}:${queueName}:prioritized`,
+  marker: `${prefix}:${queueName}:marker`,
   running: `${prefix}:${queueName}:active`,
   events: `${prefix}:${queueName}:events`,
   job: (requestId: string) => `${prefix}:${queueName}:${requestId}`,
@@ -35,6 +40,8 @@ const keepJobs: Pick<WorkerOptions, "removeOnComplete" | "removeOnFail"> = {
 };
 // Serpmill does not read BullMQ's event stream. It cannot be switched off, only kept short.
 const eventsMax = 1_000;
+/** The score of a job in {@link queueKeys}.waitingByTurn is its turn times this, and a counter. */
+export const scorePerTurn = 2 ** 32;
 const jobsPerBatchMax = 128;
 const batchConcurrency = 2;
 // BullMQ fails a job that was taken over so often, with an error of its own class and this message.
@@ -70,9 +77,10 @@ export interface SearchQueue {
   /**
    * Enqueues a search under its request id, so that enqueueing it again while it waits changes nothing. Searches that
    * are ready in the same turn of the event loop share a round trip.
+   * @param turn searches of turn 0 are taken first, in the order in which they came; then those of 1, and so on (turns.ts).
    * @throws if Redis did not confirm it; the search may be in the queue all the same.
    */
-  enqueue(job: SearchJob): Promise<void>;
+  enqueue(job: SearchJob, turn: number): Promise<void>;
   /** Removes a search, unless a worker has it. @returns whether no worker has it. @throws if Redis does not answer. */
   remove(requestId: string): Promise<boolean>;
   /** The worker that has a search; undefined while it waits, and once it has ended. @throws if Redis does not answer. */
@@ -88,6 +96,7 @@ interface Opening {
 
 interface Pending {
   job: SearchJob;
+  turn: number;
   resolve: () => void;
   reject: (error: unknown) => void;
 }
@@ -111,7 +120,9 @@ export async function openSearchQueue({ connections, metrics, log, shutdown }: O
   shutdown.register("queue", () => queue.close());
   const run = async (batch: Pending[]) => {
     try {
-      const jobs = batch.map(({ job }) => ({ name: "search", data: job, opts: { jobId: job.requestId } }));
+      const jobs = batch.map(({ job, turn: priority }) => {
+        return { name: "search", data: job, opts: { jobId: job.requestId, ...(priority > 0 && { priority }) } };
+      });
       const [first] = jobs;
       // A job alone saves the pipeline, for which ioredis copies all scripts.
       if (first && jobs.length === 1) await queue.add(first.name, first.data, first.opts);
@@ -123,7 +134,7 @@ export async function openSearchQueue({ connections, metrics, log, shutdown }: O
   };
   const batches = new Batcher<Pending>({ sizeMax: jobsPerBatchMax, concurrency: batchConcurrency, run });
   return {
-    enqueue: (job) => new Promise((resolve, reject) => batches.add({ job, resolve, reject })),
+    enqueue: (job, turn) => new Promise((resolve, reject) => batches.add({ job, turn, resolve, reject })),
     remove: async (requestId) => (await queue.remove(requestId)) === 1,
     workerOf: async (requestId) => (await connection.hget(queueKeys.job(requestId), jobWorkerField)) ?? undefined,
   };
@@ -174,8 +185,9 @@ export async function openSearchWorker(
       running.delete(job.id ?? "");
     }
   };
+  const connection = connections.openBlocking("worker-queue");
   const worker = new Worker(queueName, runJob, {
-    connection: connections.openBlocking("worker-queue"),
+    connection,
     prefix,
     name: workerId,
     concurrency,
@@ -199,7 +211,13 @@ export async function openSearchWorker(
     const { ended } = await waitFor(worker.close(), { timeoutMs: protocolTimes.jobDrainMs });
     if (ended === "done") return;
     // If this process still decides one of them, it decides the same as the worker that takes it over.
-    await Promise.allSettled(running.values().map(({ job, token }) => job.moveToWait(token)));
+    await Promise.allSettled(
+      running.values().map(async ({ job, token }) => {
+        await job.moveToWait(token);
+        // For a job with a turn, BullMQ leaves idle workers asleep; without this they look a second later.
+        await connection.zadd(queueKeys.marker, 0, "0");
+      }),
+    );
   });
   // On a connection that was refused, BullMQ's loop would fail and repeat without a pause: the process would hear no signal.
   await worker.waitUntilReady();
@@ -217,24 +235,4 @@ function setConcurrency(worker: Worker, searches: number): void {
   worker.concurrency = searches;
   // BullMQ's loop looks at its concurrency only when a job ends, which may take seconds. An end without a job wakes it.
   worker["mainLoopQueue"]?.add(Promise.resolve(undefined));
-}
-
-/** Searches that wait for a worker, and searches that a worker runs. */
-export interface Backlog {
-  waiting: number;
-  running: number;
-}
-
-/** Reads the length of the queue, in one round trip. @throws if Redis does not answer. */
-export async function readBacklog(redis: Redis): Promise<Backlog> {
-  const [waiting, running] = await Promise.all([redis.llen(queueKeys.waiting), redis.llen(queueKeys.running)]);
-  return { waiting, running };
-}
-
-/** How long the oldest waiting search has waited; 0 if none waits. @param nowMs by Redis' clock. */
-export async function readOldestWaitMs(redis: Redis, nowMs: number): Promise<number> {
-  const requestId = await redis.lindex(queueKeys.waiting, -1);
-  if (!requestId) return 0;
-  const enqueuedAtMs = Number(await redis.hget(queueKeys.job(requestId), "timestamp"));
-  return enqueuedAtMs > 0 ? Math.max(0, nowMs - enqueuedAtMs) : 0;
 }

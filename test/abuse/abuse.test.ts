@@ -6,6 +6,7 @@ import { attacks } from "./all.ts";
 import type { Attack, Finding } from "./attack.ts";
 import { AttackStack, withAttackStack } from "./attack-stack.ts";
 import { cancelledAnswers } from "./attacks/cancelled-answers.ts";
+import { crowdedAdaptiveLimit, crowdedFixedLimit } from "./attacks/crowded-provider.ts";
 import { crowdedSignIns } from "./attacks/crowded-sign-ins.ts";
 import { falseRefusals } from "./attacks/false-refusals.ts";
 import { firstCopy } from "./attacks/first-copy.ts";
@@ -63,6 +64,8 @@ const onOwnService: readonly Attack[] = [
   unreadAnswers,
   unreadStreams,
   manyOrganizations,
+  crowdedFixedLimit,
+  crowdedAdaptiveLimit,
 ];
 
 const servers = () => ({ postgresUrl: inject("postgresUrl"), say: () => undefined, startRedis: freshRedis });

@@ -1,5 +1,6 @@
 import type { Attack } from "./attack.ts";
 import { cancelledAnswers } from "./attacks/cancelled-answers.ts";
+import { crowdedAdaptiveLimit, crowdedFixedLimit } from "./attacks/crowded-provider.ts";
 import { crowdedSignIns } from "./attacks/crowded-sign-ins.ts";
 import { falseRefusals } from "./attacks/false-refusals.ts";
 import { firstCopy } from "./attacks/first-copy.ts";
@@ -33,6 +34,8 @@ import { fullStrength } from "./attacks/full-strength.ts";
 /** Every attack, in the order in which they run. */
 export const attacks: readonly Attack[] = [
   cancelledAnswers,
+  crowdedFixedLimit,
+  crowdedAdaptiveLimit,
   crowdedSignIns,
   falseRefusals,
   firstCopy,

@@ -37,7 +37,6 @@ async function hold(organizationId: string): Promise<string> {
     budgetMs: 60_000,
     plan,
     key: undefined,
-    closed: false,
   };
   expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
   return requestId;

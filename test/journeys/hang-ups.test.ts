@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
+import { readBacklog } from "../harness/assertions/backlog.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
@@ -110,15 +111,15 @@ test("beyond the budget of unpaid calls searches without a key get a 429 with it
 });
 
 test("a search that still waits in the queue is removed when its caller hangs up, and does not count", async () => {
-  const [busy, organization] = [await service.organization(), await service.organization()];
+  const organization = await service.organization();
   const release = stub.hold();
-  const running = Array.from({ length: slots }, (_, n) => service.search(busy.token, { keyword: `busy ${n}` }));
+  const running = Array.from({ length: slots }, (_, n) => service.search(organization.token, { keyword: `busy ${n}` }));
   await service.untilRunning(slots);
   const waiting = caller(organization, deep("waiting"));
-  await service.until(async () => (await service.redis.llen(queueKeys.waiting)) === 1);
+  await service.until(async () => (await readBacklog(service.redis)).waiting === 1);
   await waiting.hangUp();
-  await hasHolds(organization, { open: 0, heldMils: 0 });
-  expect(await service.redis.llen(queueKeys.waiting)).toBe(0);
+  await hasHolds(organization, { open: slots, heldMils: slots * 5 });
+  expect((await readBacklog(service.redis)).waiting).toBe(0);
   release();
   for (const { status } of await Promise.all(running)) expect(status).toBe(200);
   expect([callsFor("waiting"), await unpaidCalls()]).toEqual([0, 0]);

@@ -175,7 +175,6 @@ test.concurrent("the sweeper ends a search whose job was never enqueued, and fre
       budgetMs: 100,
       plan,
       key,
-      closed: false,
     };
     expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
 
@@ -198,7 +197,6 @@ test.concurrent("a worker that starts ends holds that were left open, also by pr
       budgetMs: 0,
       plan,
       key,
-      closed: false,
     };
     expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
     expect(await service.redis.zrem(holdIndexKey, `${organizationId}|req_old|${key.hash}`)).toBe(1);

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../shared/context.ts";
 import { throttledWarning } from "../../shared/log.ts";
+import type { SlotClaim } from "../../shared/providers/policies/attempt.ts";
 import { type CallRecorder, newTrace } from "../../shared/providers/policies/trace.ts";
 import type { Query } from "../../shared/query/query.ts";
 import { hasCacheHeadroom } from "./redis-headroom.ts";
@@ -28,6 +29,8 @@ export type FlightRequest = {
   hasWaiters: boolean;
   /** Aborted when no search of this process waits for it any more. */
   abandoned: AbortSignal;
+  /** Of the search that started the flight, whichever other searches wait for it. */
+  claim: SlotClaim | undefined;
   /** Of the search that started the flight; absent unless raw answers are kept. */
   recorder: CallRecorder | undefined;
 };
@@ -73,8 +76,8 @@ export function openDistributedSingleFlight(
   };
 
   const fly = async (request: FlightRequest, flight: string): Promise<FlightResult> => {
-    const { query, deadlineAtMs, abandoned, recorder } = request;
-    const answer = await google.search(query, deadlineAtMs - performance.now(), abandoned, recorder);
+    const { query, deadlineAtMs, abandoned, recorder, claim } = request;
+    const answer = await google.search(query, deadlineAtMs - performance.now(), { abandoned, recorder, claim });
     const outOfTime = !answer.ok && (answer.outOfTime === true || abandoned.aborted);
     return { answer, flight, atMs: clock.nowMs(), isOwn: true, outOfTime };
   };

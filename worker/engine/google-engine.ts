@@ -1,6 +1,7 @@
 import type { Config } from "../../shared/config.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
+import type { SlotClaim } from "../../shared/providers/policies/attempt.ts";
 import { type FailoverFailure, fetchWithFailover } from "../../shared/providers/policies/failover.ts";
 import { openProviderHttp } from "../../shared/providers/policies/http.ts";
 import { type Availability, ProviderClient } from "../../shared/providers/policies/provider-client.ts";
@@ -19,15 +20,10 @@ export type GoogleEngine = {
   /**
    * All results of a query, whatever its target domain. Never throws. Returns within `remainingMs`, give or take a few
    * milliseconds.
-   * @param abandoned aborted when no caller waits any more: no further call is sent, and those that were sent end normally.
-   * @param recorder gets every call with its raw answer.
+   * @param options.abandoned aborted when no caller waits any more: no further call is sent, and those that were sent end normally.
+   * @param options.recorder gets every call with its raw answer. @param options.claim decides when its calls get a slot.
    */
-  search: (
-    query: Query,
-    remainingMs: number,
-    abandoned?: AbortSignal,
-    recorder?: CallRecorder,
-  ) => Promise<EngineAnswer>;
+  search: (query: Query, remainingMs: number, options?: SearchOptions) => Promise<EngineAnswer>;
   /** Calls that wait for a slot at a provider. While there are any, more searches at once would only wait longer. */
   callsWaiting: () => number;
   /** Calls that may run at once at all providers whose circuit is not open. */
@@ -35,12 +31,16 @@ export type GoogleEngine = {
   close: () => Promise<void>;
 };
 
-type Search = {
+type SearchOptions = {
+  abandoned?: AbortSignal | undefined;
+  recorder?: CallRecorder | undefined;
+  claim?: SlotClaim | undefined;
+};
+
+type Search = SearchOptions & {
   query: Query;
   deadlineAtMs: number;
   hedgeAfterMs: number;
-  abandoned: AbortSignal | undefined;
-  recorder: CallRecorder | undefined;
   locate: Locate;
 };
 
@@ -65,9 +65,9 @@ export function openGoogleEngine(options: {
   const clients = providers.map((provider) => new ProviderClient(provider, { http, metrics, log }));
   const hedgeAfterMs = config.SERP_HEDGE_AFTER_MS;
   return {
-    search: (query, remainingMs, abandoned, recorder) => {
+    search: (query, remainingMs, asked) => {
       const deadlineAtMs = performance.now() + remainingMs;
-      return search(clients, { query, deadlineAtMs, hedgeAfterMs, abandoned, recorder, locate });
+      return search(clients, { query, deadlineAtMs, hedgeAfterMs, locate, ...asked });
     },
     callsWaiting: () => clients.reduce((sum, client) => sum + client.callsWaiting, 0),
     callsMax: () => clients.reduce((sum, client) => sum + client.callsMax, 0),

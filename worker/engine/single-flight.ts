@@ -2,6 +2,7 @@ import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import type { Context } from "../../shared/context.ts";
 import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
+import type { SlotClaim } from "../../shared/providers/policies/attempt.ts";
 import type { CallRecorder, Trace } from "../../shared/providers/policies/trace.ts";
 import { pagesOf } from "../../shared/query/depth.ts";
 import { type Query, queryFingerprint, searchedPart } from "../../shared/query/query.ts";
@@ -20,6 +21,8 @@ export type EngineSearch = {
   remainingMs: number;
   /** By Redis' clock. */
   enqueuedAtMs: number;
+  /** Decides when its calls get a slot; absent: as for an organization without any other search. */
+  claim?: SlotClaim | undefined;
   /** Aborted when its caller has hung up: no further call is sent for it alone, and those that were sent end normally. */
   abandoned?: AbortSignal | undefined;
   /** Gets the calls that are made for this search; absent unless raw answers are kept. */
@@ -78,7 +81,7 @@ export function openSingleFlight(
   };
 
   const search = async (request: EngineSearch): Promise<SourcedAnswer> => {
-    const { remainingMs, enqueuedAtMs, abandoned, recorder } = request;
+    const { remainingMs, enqueuedAtMs, claim, abandoned, recorder } = request;
     const deadlineAtMs = performance.now() + remainingMs;
     const sinceMs = enqueuedAtMs - config.SEARCH_CACHE_SECONDS * 1_000;
     const sourceByAge = ({ atMs }: FlightResult) => (atMs >= enqueuedAtMs ? "shared" : "cache");
@@ -88,7 +91,8 @@ export function openSingleFlight(
       if (abandoned?.aborted) return { ...timedOutWaiting, from: "shared" };
       const other = inFlight.get(fingerprint);
       if (!other) {
-        const started = startFlight(fly, inFlight, { query, fingerprint, deadlineAtMs, sinceMs, recorder });
+        const flight = { query, fingerprint, deadlineAtMs, sinceMs, claim, recorder };
+        const started = startFlight(fly, inFlight, flight);
         abandoned?.addEventListener("abort", started.leave, { once: true });
         const own = await started.result;
         abandoned?.removeEventListener("abort", started.leave);

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { readOldestWaitMs } from "../../queue/search-queue.ts";
+import { readOldestWaitMs } from "../../queue/backlog.ts";
 import { readWorkerCapacity } from "../../queue/worker-heartbeats.ts";
 import type { Clock } from "../../redis/clock.ts";
 import { failure, type Finding, ok, warning } from "./finding.ts";

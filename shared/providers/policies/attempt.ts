@@ -4,6 +4,11 @@ import type { CallRecorder, Trace } from "./trace.ts";
 /** No call is sent with less time left than this: the provider would bill it, and its answer would come too late. */
 export const minCallMs = 50;
 
+/** By which the calls of a search get a bulkhead slot: its organization, and the open searches of that when it was admitted. */
+export type SlotClaim = { organizationId: string; openSearches: number };
+
+const onlySearch: SlotClaim = { organizationId: "", openSearches: 1 };
+
 /** One search at one provider: all its pages and retries, and the waits for a bulkhead slot. */
 export type Attempt = {
   query: ProviderQuery;
@@ -15,6 +20,7 @@ export type Attempt = {
   hasFirstPage: boolean;
   /** Aborted when no caller waits any more: no further call is sent, and those that were sent end normally. */
   abandoned: AbortSignal | undefined;
+  claim: SlotClaim;
   /** Collects the calls and the cost, whether or not the attempt succeeds. */
   trace: Trace;
   /** Absent unless raw answers are kept. */
@@ -22,12 +28,14 @@ export type Attempt = {
 };
 
 export function openAttempt(
-  options: Pick<Attempt, "query" | "deadlineAtMs" | "trace"> & Partial<Pick<Attempt, "abandoned" | "recorder">>,
+  options: Pick<Attempt, "query" | "deadlineAtMs" | "trace"> &
+    Partial<Pick<Attempt, "abandoned" | "recorder"> & { claim: SlotClaim | undefined }>,
 ): Attempt {
   return {
     abandoned: undefined,
     recorder: undefined,
     ...options,
+    claim: options.claim ?? onlySearch,
     cancellation: new AbortController(),
     hasFirstPage: false,
   };

@@ -1,6 +1,6 @@
 import type { Query } from "../../query/query.ts";
 import type { Failure, Page, ProviderQuery } from "../provider.ts";
-import { type Attempt, minCallMs, openAttempt } from "./attempt.ts";
+import { type Attempt, minCallMs, openAttempt, type SlotClaim } from "./attempt.ts";
 import { cancelLosers, mayHedge, resultOrHedgeDue } from "./hedge.ts";
 import type { ProviderClient } from "./provider-client.ts";
 import type { CallRecorder, Trace } from "./trace.ts";
@@ -25,6 +25,8 @@ export type FailoverRequest = {
   hedgeAfterMs: number;
   /** Aborted when no caller waits any more: no further attempt starts, and the calls that were sent end normally. */
   abandoned?: AbortSignal | undefined;
+  /** By default that of an organization without any other search. */
+  claim?: SlotClaim | undefined;
   trace: Trace;
   /** Absent unless raw answers are kept. */
   recorder?: CallRecorder | undefined;
@@ -56,7 +58,7 @@ type Running = Map<Attempt, Promise<Ended>>;
  * @returns all pages of one provider, or why there are none. Never throws.
  */
 export async function fetchWithFailover(request: FailoverRequest): Promise<{ pages: Page[] } | FailoverFailure> {
-  const { trace, hedgeAfterMs, abandoned, recorder } = request;
+  const { trace, hedgeAfterMs, abandoned, claim, recorder } = request;
   const failures: Failure[] = [];
   const running: Running = new Map();
   const untried = [...request.providers];
@@ -67,7 +69,7 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
     const deadlineAtMs = attemptDeadline(request, untried.length === 0);
     trace.provider = next.provider.name;
     const query = queryFor(request, next.provider.name);
-    startAttempt(next, openAttempt({ query, deadlineAtMs, abandoned, trace, recorder }), running);
+    startAttempt(next, openAttempt({ query, deadlineAtMs, abandoned, claim, trace, recorder }), running);
     return true;
   };
 

@@ -64,6 +64,7 @@ export class ProviderClient {
     const limits = {
       budget: this.#retryBudget,
       deadlineAtMs: attempt.deadlineAtMs,
+      claim: attempt.claim,
       signal: noFurtherCall(attempt),
     };
     const fetchPage = async (pageNumber: number): Promise<PageOutcome> => {

@@ -1,6 +1,9 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { queueKeys } from "../../../shared/queue/search-queue.ts";
+import { openOrganizationsKey } from "../../../shared/credits/redis-keys.ts";
+import { readWaitingWithinShare, readBacklog, readOldestWaitMs } from "../../../shared/queue/backlog.ts";
+import { queueKeys, scorePerTurn } from "../../../shared/queue/search-queue.ts";
+import { withinShareMax } from "../../../shared/queue/turns.ts";
 import { removeHeartbeat, type WorkerCapacity, writeHeartbeat } from "../../../shared/queue/worker-heartbeats.ts";
 import { openShedding, Shedding } from "../../../api/search/shedding.ts";
 import { openLog } from "../../../shared/log.ts";
@@ -48,6 +51,12 @@ function admitAll(shedding: Shedding, timeoutMs = remainingMs): number {
 }
 
 const enqueue = (jobs: number) => redis.lpush(queueKeys.waiting, ...Array.from({ length: jobs }, (_, n) => `req_${n}`));
+
+const openOrganizations = (count: number) =>
+  redis.zadd(
+    openOrganizationsKey,
+    ...Array.from({ length: count }, (_, n) => [Date.now() + 60_000, `org_${n}`]).flat(),
+  );
 
 test("searches are admitted until their wait would be half of their remaining time", () => {
   expect(admitAll(sheddingWith(fastWorkforce))).toBe(admittedMax);
@@ -115,11 +124,50 @@ test("the refusal says when the queue will be short enough, at least a second", 
   const shedding = sheddingWith({ workers: 1, slots: 1, ratePerMs: 1 / 400 });
   for (let admitted = 0; admitted < 10; admitted += 1) shedding.countAdmitted();
   // The wait is 10 × 400 ms; a search may wait for half of its remaining time.
-  expect(shedding.refusal(remainingMs)?.details).toEqual({
+  expect(shedding.refusal(remainingMs)?.error.details).toEqual({
     reason: "queue_too_long",
     retryAfterMs: 4_000 - remainingMs / 2,
   });
-  expect(shedding.refusal(6_500)?.details).toEqual({ reason: "queue_too_long", retryAfterMs: 1_000 });
+  expect(shedding.refusal(6_500)?.error.details).toEqual({ reason: "queue_too_long", retryAfterMs: 1_000 });
+});
+
+test("an organization is refused for its own searches and not for those of others", async () => {
+  // A search starts every 100 ms and takes 3.2 s. With four organizations each has 8 slots, and a round takes 400 ms.
+  const shedding = sheddingWith({ workers: 1, slots: 32, ratePerMs: 1 / 100 });
+  await enqueue(500);
+  await openOrganizations(4);
+  await shedding.refresh();
+  expect(shedding.refusal(3_000)).toMatchObject({ openMax: 8, error: { details: { reason: "queue_too_long" } } });
+  // It may wait for 16 s.
+  expect(shedding.refusal(32_000)).toMatchObject({ openMax: 8 + 40 });
+  const turns = [8, 9, 10].map((openSearches) => shedding.turnOf({ openSearches, organizations: 4 }));
+  expect(turns).toEqual([7, withinShareMax + 1, withinShareMax + 2]);
+});
+
+test("where more organizations than slots have open searches, also the first of each is refused in time", async () => {
+  const shedding = sheddingWith(fastWorkforce);
+  await enqueue(200);
+  await openOrganizations(100);
+  await shedding.refresh();
+  expect(shedding.refusal(remainingMs)).toMatchObject({ openMax: 0 });
+});
+
+test("searches with a turn count in the queue, and turns beyond shares go on from the one that has come", async () => {
+  const turn = withinShareMax + 7;
+  await redis.zadd(queueKeys.waitingByTurn, 4 * scorePerTurn + 1, "req_b", turn * scorePerTurn + 2, "req_a");
+  await enqueue(1);
+  expect(await readBacklog(redis)).toEqual({ waiting: 3, running: 0, turn });
+  expect(await readWaitingWithinShare(redis)).toEqual({ withinShare: 2, only: 1 });
+  const nowMs = Date.now();
+  for (const id of ["req_0", "req_b"]) await redis.hset(queueKeys.job(id), "timestamp", nowMs);
+  await redis.hset(queueKeys.job("req_0"), "timestamp", nowMs - 1_000);
+  expect(await readOldestWaitMs(redis, nowMs)).toBe(1_000);
+  await redis.del(queueKeys.waiting);
+  await redis.hset(queueKeys.job("req_a"), "timestamp", nowMs - 500);
+  expect(await readOldestWaitMs(redis, nowMs)).toBe(500);
+  const shedding = sheddingWith(fastWorkforce);
+  await shedding.refresh();
+  expect(shedding.turnOf({ openSearches: 3, organizations: 1 })).toBe(turn + 1);
 });
 
 test("an API that is asked to stop refuses a search as soon as the last worker leaves, and one that serves does not", async () => {
@@ -134,7 +182,9 @@ test("an API that is asked to stop refuses a search as soon as the last worker l
   draining.abort();
   expect(asked.refusal(remainingMs)).toBeUndefined();
   await removeHeartbeat(redis, "worker");
-  await expect.poll(() => asked.refusal(remainingMs)?.details).toEqual({ reason: "no_workers", retryAfterMs: 1_000 });
+  await expect
+    .poll(() => asked.refusal(remainingMs)?.error.details)
+    .toEqual({ reason: "no_workers", retryAfterMs: 1_000 });
   await spared.refresh();
   expect(spared.refusal(remainingMs)).toBeUndefined();
   stopping.abort();

@@ -1,4 +1,4 @@
-import { holdIndexKey } from "../../../shared/credits/redis-keys.ts";
+import { holdIndexKey, openOrganizationsKey } from "../../../shared/credits/redis-keys.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { readBacklog } from "../../harness/assertions/backlog.ts";
 import type { Service } from "../../harness/processes/service.ts";
@@ -15,7 +15,7 @@ export async function untilAtRest(service: Service, organizationIds: readonly st
   const isIdle = async () => {
     const { waiting, running } = await readBacklog(service.redis);
     if (waiting + running > 0) return false;
-    if ((await service.redis.zcard(holdIndexKey)) > 0) return false;
+    if ((await service.redis.exists(holdIndexKey, openOrganizationsKey)) > 0) return false;
     const holds = await Promise.all(organizationIds.map((organizationId) => service.holdsOf(organizationId)));
     return holds.every(({ open, heldMils }) => open === 0 && heldMils === 0);
   };

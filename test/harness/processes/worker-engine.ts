@@ -61,7 +61,7 @@ export class FakeGoogle {
   /** Set to undefined to hold further searches. */
   otherwise: EngineAnswer | undefined = answerOf();
 
-  readonly search: GoogleEngine["search"] = (_query, _remainingMs, abandoned) => {
+  readonly search: GoogleEngine["search"] = (_query, _remainingMs, { abandoned } = {}) => {
     const { promise, resolve } = Promise.withResolvers<EngineAnswer>();
     this.searches.push({ answer: resolve, abandoned });
     if (this.otherwise) resolve(this.otherwise);

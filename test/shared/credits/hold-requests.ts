@@ -29,6 +29,5 @@ export const request = (organizationId: string, given: Partial<AdmissionRequest>
   budgetMs: 30_000,
   plan,
   key: undefined,
-  closed: false,
   ...given,
 });

@@ -4,11 +4,12 @@ import {
   defineHoldIndexScripts,
   findOverdueHolds,
   indexHolds,
+  countOpenOrganizations,
   readOpenHolds,
 } from "../../../shared/credits/hold-deadlines.ts";
 import { admit } from "../../../shared/credits/admit.ts";
 import { defineHoldScripts, readUsage, settleHolds } from "../../../shared/credits/holds.ts";
-import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
+import { holdIndexKey, keysOf, openOrganizationsKey } from "../../../shared/credits/redis-keys.ts";
 import { isLeft } from "../../../shared/credits/unpaid-calls.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
@@ -131,5 +132,40 @@ describe("the index of open holds", () => {
     expect(await indexHolds(redis, [one, other, newId("org")])).toBe(1);
     expect(await indexHolds(redis, [one, other])).toBe(0);
     expect(await find(nowMs)).toEqual([{ organizationId: one, requestId: late.requestId, keyHash: "abc" }]);
+  });
+});
+
+describe("the open searches of an organization", () => {
+  beforeEach(() => redis.flushall());
+  const openNow = () => countOpenOrganizations(redis, Date.now());
+
+  test("each search learns how many there are with it, and none is admitted from a bound on", async () => {
+    const organizationId = await seeded(100);
+    const first = request(organizationId);
+    expect(await admit(redis, { ...first, openMax: 0 })).toMatchObject({ outcome: "closed", window: { used: 0 } });
+    expect(await admit(redis, { ...first, openMax: 1 })).toMatchObject({ outcome: "held", openSearches: 1 });
+    expect(await admit(redis, first)).toMatchObject({ outcome: "held", openSearches: 1 });
+    expect(await admit(redis, request(organizationId, { openMax: 1 }))).toMatchObject({ outcome: "closed" });
+    expect(await admit(redis, request(organizationId, { openMax: 2 }))).toMatchObject({ openSearches: 2 });
+  });
+
+  test("an organization counts as open from its first search to the end of its last", async () => {
+    const organizationId = await seeded(100);
+    const searches = [request(organizationId), request(organizationId)];
+    for (const search of searches) await admit(redis, search);
+    await admit(redis, request(await seeded(100)));
+    expect(await openNow()).toBe(2);
+    for (const [at, search] of searches.entries()) {
+      expect(await openNow()).toBe(2);
+      await settleHolds(redis, organizationId, { balanceMils: 100, version: 2 + at }, [search]);
+    }
+    expect(await openNow()).toBe(1);
+  });
+
+  test("an organization whose searches a process without the count has ended counts until their deadline", async () => {
+    await admit(redis, request(await seeded(100), { budgetMs: 0 }));
+    expect(await countOpenOrganizations(redis, Date.now() + 1_000)).toBe(0);
+    await findOverdueHolds(redis, { graceMs: -1_000, limit: 10 });
+    expect(await redis.exists(openOrganizationsKey)).toBe(0);
   });
 });

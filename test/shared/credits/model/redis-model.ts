@@ -106,7 +106,7 @@ export function admitInModel(
     redis.tokenHolds.set(requestId, { mils: priceMils, tokenId: token.tokenId });
   if (!redis.holds.has(requestId)) redis.holds.set(requestId, { mils: priceMils, keyHash: key?.hash ?? "", late });
   if (key) redis.records.set(key.hash, { requestId, fingerprint: key.fingerprint });
-  return { outcome: "held", remainingMils: Math.max(0, availableMils - priceMils) };
+  return { outcome: "held", remainingMils: Math.max(0, availableMils - priceMils), openSearches: redis.holds.size };
 }
 
 /** The expected effect of settle.lua. */

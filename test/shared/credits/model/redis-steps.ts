@@ -68,11 +68,19 @@ export const admission = steps(
     const predicted = admitInModel(redisModel, search, { ...given, priceMils, remembered, limits });
     noteLimits(model, organizationId, isDeepStrictEqual(limits, payerLimitsOf(model.postgres, search)));
     const budget = given.late ? 0 : budgetMs;
-    const request = { ...search, priceMils, limits, budgetMs: budget, closed: given.closed, remembered };
+    const request = {
+      ...search,
+      priceMils,
+      limits,
+      budgetMs: budget,
+      openMax: given.closed ? 0 : undefined,
+      remembered,
+    };
     const { window, ...answer } = await admit(real.redis, request);
     model.history.push(`admit ${requestId} for ${priceMils} mils: ${answer.outcome}`);
     real.met(`admit: ${answer.outcome}${priceMils === 0 ? " at no price" : ""}`);
     if ("deadlineAtMs" in answer) Reflect.deleteProperty(answer, "deadlineAtMs"); // The model does not predict Redis' clock.
+    if ("organizations" in answer) Reflect.deleteProperty(answer, "organizations"); // Nor other organizations.
     if ("retryAfterMs" in answer) Reflect.deleteProperty(answer, "retryAfterMs");
     deepStrictEqual({ ...answer, used: window.used }, { ...predicted, used: redisModel.used });
   },

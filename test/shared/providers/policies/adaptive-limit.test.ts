@@ -23,7 +23,8 @@ function openBulkhead() {
   const settled = () => vi.advanceTimersByTimeAsync(0);
   /** Starts calls, as far as the limit allows. */
   const start = async (count: number) => {
-    const wait = { deadlineAtMs: performance.now() + farMs, signal: new AbortController().signal };
+    const claim = { organizationId: "one", openSearches: 1 };
+    const wait = { deadlineAtMs: performance.now() + farMs, signal: new AbortController().signal, claim };
     for (let started = 0; started < count; started += 1) void bulkhead.run(call, wait);
     await settled();
   };

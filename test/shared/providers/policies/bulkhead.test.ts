@@ -10,10 +10,11 @@ const open = (concurrentCallsMax: number, metrics: Metrics = openMetrics()) =>
 const limits = (remainingMs = farMs, stop = new AbortController()) => ({
   deadlineAtMs: performance.now() + remainingMs,
   signal: stop.signal,
+  claim: { organizationId: "one", openSearches: 1 },
 });
 const busy = { failure: "busy", outOfTime: true };
 
-test("no more calls run at once than the limit allows; further calls wait, first come, first served", async () => {
+test("no more calls run at once than the limit allows; further calls of an organization wait, first come, first served", async () => {
   const bulkhead = open(2);
   let running = 0;
   let most = 0;

@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type CallerAnswer, keepInFlight } from "../../faults/scenarios/callers.ts";
+import { quantile, tally } from "../../faults/scenarios/statistics.ts";
+import { tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import type { Attack, Finding, Strength } from "../attack.ts";
+import type { AttackStack } from "../attack-stack.ts";
+
+const p99TimesMax = 3;
+const creditMils = 10_000_000;
+const callersPerAttacker = 30;
+const callersMin = 60;
+// A program that does not read its errors, on a machine that also runs the service.
+const pauseAfterRefusalMs = 100;
+const startsMs = 1_000;
+
+/** What is tried on one limit of calls. */
+interface Force {
+  providerMs: number;
+  attackers: readonly number[];
+  depths: readonly number[];
+  searches: number;
+}
+
+const crowded = (
+  name: string,
+  limit: string,
+  settings: Record<string, string>,
+  force: Record<Strength, Force>,
+): Attack => ({
+  name,
+  tried: `1, 3 and 10 organizations with ${callersPerAttacker} callers each, at least ${callersMin}, beside one with one caller: two workers, ${limit}`,
+  stack: { workers: 2, settings },
+  run: async (stack, strength) => {
+    const { providerMs, attackers, depths, searches } = force[strength];
+    stack.provider.otherwise = (request, response) => setTimeout(tenOrganic, providerMs, request, response);
+    const findings: Finding[] = [];
+    for (const depth of depths)
+      for (const count of attackers) findings.push(await crowd(stack, { attackers: count, depth, searches }));
+    return findings;
+  },
+});
+
+/** Searchers of many organizations take all slots of a provider with few. */
+export const crowdedFixedLimit = crowded(
+  "crowded-fixed-limit",
+  "4 calls at once each",
+  { SERPER_CONCURRENCY: "4" },
+  {
+    quick: { providerMs: 200, attackers: [3], depths: [100], searches: 4 },
+    full: { providerMs: 400, attackers: [1, 3, 10], depths: [10, 100], searches: 12 },
+  },
+);
+
+/** The same where each worker finds out how many calls the provider takes. */
+export const crowdedAdaptiveLimit = crowded(
+  "crowded-adaptive-limit",
+  "which find the limit of calls themselves",
+  {},
+  {
+    quick: { providerMs: 500, attackers: [10], depths: [10], searches: 8 },
+    full: { providerMs: 2_000, attackers: [1, 3, 10], depths: [10, 100], searches: 8 },
+  },
+);
+
+async function crowd(
+  stack: AttackStack,
+  { attackers, depth, searches }: { attackers: number; depth: number; searches: number },
+): Promise<Finding> {
+  const { service } = stack;
+  const honest = await service.organization({ creditMils, terms: {} });
+  const search = searcher(stack, depth);
+  const inTurn = async () => {
+    const answers: CallerAnswer[] = [];
+    await keepInFlight(1, async () => answers.push(await search(honest.token)) < searches);
+    return answers;
+  };
+  await search(honest.token); // Warms up.
+  const quiet = await inTurn();
+  const tokens: string[] = [];
+  for (let made = 0; made < attackers; made += 1)
+    tokens.push((await service.organization({ creditMils, terms: {} })).token);
+  let isOver = false;
+  const theirs: number[] = [];
+  const attack = keepInFlight(Math.max(callersMin, attackers * callersPerAttacker), async (caller) => {
+    const { status } = await search(tokens[caller % attackers] ?? "");
+    if (!isOver) theirs.push(status);
+    if (status !== 200) await sleep(pauseAfterRefusalMs);
+    return !isOver;
+  });
+  await sleep(startsMs);
+  const beside = await inTurn();
+  isOver = true;
+  await attack;
+  stack.say(`  the attackers: ${tally(theirs.map(String))}`);
+  return judge({ attackers, depth }, quiet, beside);
+}
+
+/** Searches of which no two are equal. */
+function searcher({ callers, apiUrl }: AttackStack, depth: number) {
+  let count = 0;
+  return (token: string) => {
+    count += 1;
+    return callers.search(apiUrl, token, { keyword: `crowd ${depth} ${count} ${performance.now()}`, depth });
+  };
+}
+
+function judge(
+  { attackers, depth }: { attackers: number; depth: number },
+  quiet: readonly CallerAnswer[],
+  beside: readonly CallerAnswer[],
+): Finding {
+  const refused = [...quiet, ...beside].filter(({ status }) => status !== 200);
+  const p99 = (answers: readonly CallerAnswer[]) =>
+    quantile(
+      answers.map(({ ms }) => ms),
+      0.99,
+    );
+  const times = p99(beside) / p99(quiet);
+  return {
+    promised: `beside ${attackers}, at depth ${depth}: every search of the one caller is answered, 99 of 100 in at most ${p99TimesMax} times as long as without them`,
+    seen: [
+      `${beside.length - refused.length} of ${beside.length}`,
+      `${p99(quiet).toFixed(0)} → ${p99(beside).toFixed(0)} ms, ${times.toFixed(1)} times`,
+      ...(refused.length > 0 ? [tally(refused.map(({ status }) => String(status)))] : []),
+    ].join(", "),
+    held: refused.length === 0 && times <= p99TimesMax,
+  };
+}
