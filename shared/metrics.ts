@@ -193,6 +193,11 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
       "Rows of providers' answers that could not be read and were left out.",
       ["provider"],
     ),
+    truncatedAnswers: counter(
+      "provider_truncated_answers_total",
+      "Answers from which results were left out, because they would have been larger than 2 MiB.",
+      ["provider"],
+    ),
     providerBreakerOpen: gauge("provider_breaker_open", "1 while the provider's circuit breaker is open.", [
       "provider",
     ]),

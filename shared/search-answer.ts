@@ -3,6 +3,9 @@ import { requestId } from "./ids.ts";
 import { querySchema } from "./query/query.ts";
 import { result } from "./results.ts";
 
+/** The most bytes of a body: API, Redis and Postgres keep each for a while. */
+export const answerBytesMax = 2 * 1024 * 1024;
+
 /** The bodies of a successful search. The request's `format` chooses one of them. Keys are in the contract's order. */
 
 const searchedKeyword = z
@@ -35,6 +38,15 @@ const creditsRemaining = z.int().min(0).meta({
     "Mils available right after this search was admitted: the balance without its price and without the holds of other searches.",
 });
 
+const truncated = z
+  .literal(true)
+  .exactOptional()
+  .meta({
+    description:
+      "Present if results at the end of the page were left out, because the answer would have more than 2 MiB. The results that " +
+      "are there keep their ranks.",
+  });
+
 export const searchResponseBody = z
   .strictObject({
     requestId,
@@ -42,6 +54,7 @@ export const searchResponseBody = z
     creditsCharged,
     creditsRemaining,
     totalResultsCount: z.int().min(0).meta({ description: "The engine's own estimate, or 0 if it gives none." }),
+    truncated,
     results: z
       .array(result)
       .meta({ description: "In rank order. An empty list is a successful answer and is charged." }),
@@ -60,6 +73,7 @@ export const compactResponseBody = z
     query: compactQuery.meta({ description: aboutQuery }),
     creditsCharged,
     creditsRemaining,
+    truncated,
     results: z.array(compactResult).meta({
       description: "The organic results in rank order. An empty list is a successful answer and is charged.",
     }),

@@ -11,16 +11,18 @@ const compactTypes: readonly ResultType[] = ["organic"];
 /** The body of a charged search, in the format that its caller ordered, as the bytes that the caller gets. */
 export function writeAnswerBody(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>): Buffer {
   const { format, ...rest } = job.query;
-  const { searchedKeyword, totalResultsCount } = answer;
+  const { searchedKeyword, totalResultsCount, truncated } = answer;
   const results = orderedResults(answer.results, job.query);
   const corrected = searchedKeyword === undefined ? undefined : { searchedKeyword };
   const credits = { creditsCharged: job.priceMils, creditsRemaining: job.remainingMils };
+  const cut = truncated && { truncated };
   const { requestId } = job;
   if (format === undefined) {
-    return serializeAnswer({ requestId, query: { ...rest, ...corrected }, ...credits, totalResultsCount, results });
+    const query = { ...rest, ...corrected };
+    return serializeAnswer({ requestId, query, ...credits, totalResultsCount, ...cut, results });
   }
   const query = { ...rest, format, ...corrected };
-  return serializeAnswer({ requestId, query, ...credits, results: results.map(shorten) });
+  return serializeAnswer({ requestId, query, ...credits, ...cut, results: results.map(shorten) });
 }
 
 /** The body that {@link writeAnswerBody} wrote, of a search that is not charged after all. */

@@ -39,7 +39,8 @@ export async function runSearchJob(context: RunningSearches, job: SearchJob, isR
   const { clock, settlement } = context;
   const { ending, trace, payable, isAbandoned } = await search(context, job, isRepeated);
   const body = job.key && ending.ok ? await compressAnswer(ending.body) : undefined;
-  const line = { requestId: job.requestId, outcome: outcomeOf(ending, isAbandoned), ...trace };
+  const truncated = ending.ok && ending.truncated && { truncated: true };
+  const line = { requestId: job.requestId, outcome: outcomeOf(ending, isAbandoned), ...truncated, ...trace };
   try {
     const settled = await settlement.settle({
       request: isAbandoned ? abandonment(job) : settlementRequest(job, ending, body),
@@ -70,7 +71,9 @@ export function logSearch({ searchLog }: Pick<RunningSearches, "searchLog">, job
  * How the engine ended a search: the body of its answer, as it is if the search is charged, or the error. The body is
  * serialized before the search waits for its decision, so that its results are garbage by then.
  */
-type Ending = { ok: true; body: Buffer } | (Failed & { reason: Failed["code"] | "deadline_passed" });
+type Ending =
+  | { ok: true; body: Buffer; truncated: boolean }
+  | (Failed & { reason: Failed["code"] | "deadline_passed" });
 type Failed = Pick<Extract<EngineAnswer, { ok: false }>, "ok" | "code" | "details">;
 
 /** Undefined where the calls have no budget. */
@@ -110,7 +113,7 @@ async function search(
 }
 
 function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
-  if (answer.ok) return { ok: true, body: writeAnswerBody(job, answer) };
+  if (answer.ok) return { ok: true, body: writeAnswerBody(job, answer), truncated: answer.truncated === true };
   const { code, details, trace } = answer;
   return { ok: false, code, details, reason: trace === notSearched ? "deadline_passed" : code };
 }

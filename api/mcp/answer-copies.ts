@@ -23,10 +23,11 @@ export class AnswerCopies {
   }
 
   /**
-   * The bytes of a message that the SDK wrote: up to the end of its first copy of the answer, and the rest.
+   * The bytes of a message that the SDK wrote: up to the end of its first copy of the answer, and the rest in parts, of which
+   * one is the answer itself: another copy of it would take as much memory again until the caller has read it.
    * @returns undefined for a message without an answer, such as a progress notification.
    */
-  split(message: Buffer): { first: Buffer; rest: Buffer } | undefined {
+  split(message: Buffer): { first: Buffer; rest: Buffer[] } | undefined {
     const text = JSON.stringify(this.#mark);
     const at = message.indexOf(text);
     if (at < 0) return undefined;
@@ -35,11 +36,7 @@ export class AnswerCopies {
     if (secondAt < 0) throw new Error("the SDK wrote a result without structured content");
     return {
       first: Buffer.concat([message.subarray(0, at), shortText(this.#body)]),
-      rest: Buffer.concat([
-        message.subarray(at + text.length, secondAt),
-        this.#body,
-        message.subarray(secondAt + structured.length),
-      ]),
+      rest: [message.subarray(at + text.length, secondAt), this.#body, message.subarray(secondAt + structured.length)],
     };
   }
 }

@@ -21,7 +21,8 @@ export async function writeAnswer(answer: Response, mcpRequest: McpRequest, unse
     countUnsent(length);
     setJsonHeaders(request, response, length);
     await handOverFirstCopy(socket, first, mcpRequest);
-    return void response.end(rest);
+    void socket.handOver(...rest);
+    return void response.end();
   }
   if (requestScopeOf(response).draining.aborted) response.setHeader("Connection", "close");
   response.setHeader("Content-Type", "text/event-stream");
@@ -31,16 +32,16 @@ export async function writeAnswer(answer: Response, mcpRequest: McpRequest, unse
     const { first, rest, length } = splitMessage(Buffer.from(chunk), mcpRequest);
     countUnsent(length);
     await handOverFirstCopy(socket, first, mcpRequest);
-    if (!(await socket.handOver(rest))) return;
+    if (!(await socket.handOver(...rest))) return;
   }
   response.end();
 }
 
 /** The bytes of a message in two parts, of which the first ends with the first copy of an answer. */
-function splitMessage(bytes: Buffer, { delivery }: McpRequest): { first?: Buffer; rest: Buffer; length: number } {
+function splitMessage(bytes: Buffer, { delivery }: McpRequest): { first?: Buffer; rest: Buffer[]; length: number } {
   const split = delivery?.copies.split(bytes);
-  if (!split) return { rest: bytes, length: bytes.length };
-  return { ...split, length: split.first.length + split.rest.length };
+  if (!split) return { rest: [bytes], length: bytes.length };
+  return { ...split, length: split.rest.reduce((sum, { length }) => sum + length, split.first.length) };
 }
 
 async function handOverFirstCopy(socket: SocketWriter, first: Buffer | undefined, { delivery }: McpRequest) {
@@ -58,10 +59,14 @@ class SocketWriter {
   }
 
   /** @returns whether the operating system took all bytes; false if the connection ended before. */
-  handOver(bytes: Buffer): Promise<boolean> {
+  handOver(...parts: readonly Buffer[]): Promise<boolean> {
+    const last = parts.at(-1);
+    this.#response.cork();
+    for (const part of parts.slice(0, -1)) this.#response.write(part);
     const written = new Promise<boolean>((resolve) => {
-      this.#response.write(bytes, (error) => resolve(!error));
+      this.#response.write(last, (error) => resolve(!error));
     });
+    this.#response.uncork();
     return Promise.race([written, this.#closed]);
   }
 }

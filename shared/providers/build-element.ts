@@ -27,10 +27,15 @@ const groupTypes: ReadonlySet<ResultType> = new Set([
   "discussions",
 ]);
 
-/** Builds an element with all its keys: plain texts, checked URLs, no duplicate links. */
+/** Five times as many as an element with long texts and a hundred links has. */
+const elementCharactersMax = 100_000;
+/** What JSON adds to an entry of a list: names of fields and punctuation. */
+const entryCharacters = 50;
+
+/** Builds an element with all its keys: plain texts, checked URLs, no duplicate links, bounded size. */
 export function buildElement(type: ResultType, raw: RawElement): Element {
   const url = plainUrl(raw.url ?? "");
-  return {
+  const element = {
     type,
     title: plainText(raw.title ?? ""),
     url,
@@ -40,7 +45,35 @@ export function buildElement(type: ResultType, raw: RawElement): Element {
     richSnippet: { top: plainTexts(raw.top ?? []), bottom: plainTexts(raw.bottom ?? []) },
     siteLinks: uniqueLinks(raw.siteLinks ?? [], groupTypes.has(type)),
   };
+  shortenLists(element);
+  return element;
 }
+
+/** Takes entries from the ends of an oversized element's lists. What is left without them fits. */
+function shortenLists(element: Element): void {
+  const { siteLinks, richSnippet } = element;
+  let excess = charactersOf(element) - elementCharactersMax;
+  while (excess > 0) {
+    const link = siteLinks.pop();
+    const line = link ? undefined : (richSnippet.bottom.pop() ?? richSnippet.top.pop());
+    if (!link && line === undefined) return;
+    excess -= link ? linkCharacters(link) : lineCharacters(line ?? "");
+  }
+}
+
+/** How many characters a result has as JSON, about. */
+export function charactersOf({ title, url, domain, breadcrumb, description, richSnippet, siteLinks }: Element): number {
+  let characters = title.length + url.length + domain.length + breadcrumb.length + description.length;
+  characters += 4 * entryCharacters;
+  for (const line of richSnippet.top) characters += lineCharacters(line);
+  for (const line of richSnippet.bottom) characters += lineCharacters(line);
+  for (const link of siteLinks) characters += linkCharacters(link);
+  return characters;
+}
+
+const lineCharacters = (line: string) => line.length + entryCharacters;
+const linkCharacters = ({ title, url, description }: SiteLink) =>
+  title.length + url.length + description.length + entryCharacters;
 
 /** `4.8 (1,234)`, as shown above a snippet; `(1,234)` for a count without a rating; "" without both. */
 export function ratingText(rating = "", ratingCount = ""): string {

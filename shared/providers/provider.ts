@@ -79,6 +79,8 @@ export type Page = {
   totalResultsCount: number;
   /** What the engine searched instead of the keyword, if it corrected the spelling. */
   searchedKeyword?: string;
+  /** Whether elements at its end were left out, because they cannot be in the answer. */
+  truncated?: true;
   /** Rows that held something but could not be read, and are left out. Absent: none. */
   unreadableRows?: number;
   /** Whether further pages are worth fetching. */

@@ -1,5 +1,6 @@
 import { decodeHTML } from "entities";
 import { withoutWww } from "../query/domains.ts";
+import { truncate } from "../query/truncate.ts";
 import { isGoogleHost } from "./google-hosts.ts";
 
 /** A part in angle brackets. Most of them belong to the text: `<div>: the element`, `List<T>`, `a<b and c>d`. */
@@ -25,15 +26,28 @@ const lineBreak = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 /** Spaces, and line breaks and tabs between them. */
 const gaps = /[\p{Cc}\p{Zl}\p{Zp} ]+/gu;
 
+/** The most characters of a text or a URL of a result. */
+export const textCharactersMax = 10_000;
+/** How much of a text is read: tags and entities make it shorter. To read megabytes would block the worker's other searches. */
+const readCharactersMax = 4 * textCharactersMax;
+
 /**
  * A text as a person reads it: formatting and active tags removed, entities decoded, line breaks, tabs and NBSP replaced by
- * spaces, trimmed. Other angle brackets and escaped tags stay in the text, so a client that renders it as HTML must escape it.
+ * spaces, trimmed; of more than {@link textCharactersMax} characters the first ones with an ellipsis. Other angle brackets and escaped tags stay in the text, so a client that renders it as HTML must escape it.
  */
 export function plainText(text: string): string {
-  const untagged = text.includes("<") ? withoutTags(text) : text;
+  const read = text.length > readCharactersMax ? text.slice(0, readCharactersMax) : text;
+  const untagged = read.includes("<") ? withoutTags(read) : read;
   const decoded = untagged.includes("&") ? decodeHTML(untagged) : untagged;
   const visible = invisible.test(decoded) ? withoutInvisible(decoded) : decoded;
-  return visible.toWellFormed().trim();
+  return shortened(visible.toWellFormed().trim());
+}
+
+function shortened(text: string): string {
+  if (text.length <= textCharactersMax) return text;
+  const kept = truncate(text, textCharactersMax - 1);
+  // A copy: a slice would keep the provider's whole text in memory.
+  return Buffer.from(`${kept}…`).toString();
 }
 
 function withoutInvisible(text: string): string {
@@ -54,9 +68,17 @@ function withoutTags(text: string): string {
   });
 }
 
-/** The URL of a result as the engine gives it, without Google's redirect; "" if it is not http or https. */
+/**
+ * The URL of a result as the engine gives it, without Google's redirect; "" if it is not http or https, or longer than
+ * {@link textCharactersMax}: a part of it would lead elsewhere.
+ */
 export function plainUrl(text: string): string {
-  const given = unwrapRedirect(text.trim());
+  const url = text.length > textCharactersMax ? "" : checkedUrl(text.trim());
+  return url.length > textCharactersMax ? "" : url;
+}
+
+function checkedUrl(text: string): string {
+  const given = unwrapRedirect(text);
   const url = /^https?:\/\//i.test(given) ? URL.parse(given) : null;
   if (!url) return "";
   // Spaces, line breaks and lone surrogates are encoded here, as a browser would silently do.

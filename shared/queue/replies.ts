@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import pLimit from "p-limit";
 import { z } from "zod";
 import type { PayableCalls } from "../credits/unpaid-calls.ts";
 import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
@@ -75,6 +76,11 @@ const entryHead = z.object({
   payable: z.object({ calls: z.number(), flight: z.string() }).optional(),
 });
 
+/** Larger answers leave a few at a time, because each needs as much memory again while Redis takes it. */
+const usualAnswerBytes = 256 * 1024;
+const largeRepliesMax = 4;
+const largeReplies = pLimit(largeRepliesMax);
+
 const replyScript = Script.endingWork("reply", new URL("reply.lua", import.meta.url));
 
 export const defineReplyScript = (redis: Redis) => replyScript.define(redis);
@@ -102,7 +108,9 @@ export async function sendReply(
   if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
   else if (outcome.charged) head.charged = true;
   const payload = outcome.kind === "answer" ? outcome.body : serializeFailure(outcome.code, outcome.details);
-  await replyScript.run(redis, [inbox], [inboxLengthMax, protocolTimes.replyInboxMs, JSON.stringify(head), payload]);
+  const args = [inboxLengthMax, protocolTimes.replyInboxMs, JSON.stringify(head), payload];
+  const send = () => replyScript.run(redis, [inbox], args);
+  await (payload.length > usualAnswerBytes ? largeReplies(send) : send());
 }
 
 /** Reads one entry of an inbox: field names and values in turn. @throws if it is not an entry of {@link sendReply}. */

@@ -14,6 +14,7 @@ import { floodOfRefusals } from "./attacks/flood-of-refusals.ts";
 import { foreignCheckout } from "./attacks/foreign-checkout.ts";
 import { fullRedis } from "./attacks/full-redis.ts";
 import { hammeredLimits } from "./attacks/hammered-limits.ts";
+import { hugePages } from "./attacks/huge-pages.ts";
 import { hungUpSearches } from "./attacks/hung-up-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { lastKilobyte } from "./attacks/last-kilobyte.ts";
@@ -59,6 +60,7 @@ const onOwnService: readonly Attack[] = [
   falseRefusals,
   slowCallers,
   fullRedis,
+  hugePages,
   keyedAnswers,
   stolenLogins,
   unreadAnswers,

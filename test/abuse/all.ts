@@ -9,6 +9,7 @@ import { foreignCheckout } from "./attacks/foreign-checkout.ts";
 import { fullRedis } from "./attacks/full-redis.ts";
 import { halfOpenInbox } from "./attacks/half-open-inbox.ts";
 import { hammeredLimits } from "./attacks/hammered-limits.ts";
+import { hugePages } from "./attacks/huge-pages.ts";
 import { hungUpSearches } from "./attacks/hung-up-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { keyedWithoutCredit } from "./attacks/keyed-without-credit.ts";
@@ -44,6 +45,7 @@ export const attacks: readonly Attack[] = [
   fullRedis,
   halfOpenInbox,
   hammeredLimits,
+  hugePages,
   hungUpSearches,
   keyedAnswers,
   keyedWithoutCredit,

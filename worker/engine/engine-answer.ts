@@ -9,11 +9,13 @@ export const engineErrors = ["engine_error", "engine_timeout", "query_rejected"]
 export type EngineAnswer =
   | {
       ok: true;
-      results: Result[];
+      results: readonly Result[];
       totalResultsCount: number;
       trace: Trace;
       /** What was searched instead of the keyword, if the spelling was corrected. */
       searchedKeyword?: string;
+      /** Whether results at the end were left out, because an answer with them would be too large. */
+      truncated?: true;
     }
   | {
       ok: false;

@@ -50,6 +50,7 @@ const publishedAnswer = z.discriminatedUnion("ok", [
     totalResultsCount: z.number(),
     trace,
     searchedKeyword: z.string().exactOptional(),
+    truncated: z.literal(true).exactOptional(),
   }),
   z.object({ ok: z.literal(false), code: z.enum(engineErrors), details: z.record(z.string(), z.unknown()), trace }),
 ]);

@@ -11,6 +11,7 @@ import { openProviders } from "../../shared/providers/registry.ts";
 import { languageCodeOf } from "../../shared/query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../shared/query/locations.ts";
 import type { Query } from "../../shared/query/query.ts";
+import { boundResults } from "./bound-results.ts";
 import type { EngineAnswer } from "./engine-answer.ts";
 import type { ListedLocations } from "./listed-locations.ts";
 import { type Locate, openLocate } from "./locate.ts";
@@ -65,9 +66,11 @@ export function openGoogleEngine(options: {
   const clients = providers.map((provider) => new ProviderClient(provider, { http, metrics, log }));
   const hedgeAfterMs = config.SERP_HEDGE_AFTER_MS;
   return {
-    search: (query, remainingMs, asked) => {
+    search: async (query, remainingMs, asked) => {
       const deadlineAtMs = performance.now() + remainingMs;
-      return search(clients, { query, deadlineAtMs, hedgeAfterMs, locate, ...asked });
+      const answer = await search(clients, { query, deadlineAtMs, hedgeAfterMs, locate, ...asked });
+      if (answer.ok && answer.truncated) metrics.truncatedAnswers.inc({ provider: answer.trace.provider });
+      return answer;
     },
     callsWaiting: () => clients.reduce((sum, client) => sum + client.callsWaiting, 0),
     callsMax: () => clients.reduce((sum, client) => sum + client.callsMax, 0),
@@ -138,8 +141,15 @@ function toError({ failures, isCutShort }: FailoverFailure, trace: Trace): Engin
 }
 
 function toAnswer(query: Query, pages: readonly Page[], trace: Trace): EngineAnswer {
-  const results = mergePages(pages, query.depth);
+  const { results, truncated: isCut } = boundResults(mergePages(pages, query.depth));
+  const truncated = isCut || pages.some((page) => page.truncated);
   const searchedKeyword = searchedKeywordOf(pages, query.keyword);
-  const answer = { ok: true, results, totalResultsCount: pages[0]?.totalResultsCount ?? 0, trace } as const;
-  return searchedKeyword === undefined ? answer : { ...answer, searchedKeyword };
+  return {
+    ok: true,
+    results,
+    totalResultsCount: pages[0]?.totalResultsCount ?? 0,
+    trace,
+    ...(searchedKeyword !== undefined && { searchedKeyword }),
+    ...(truncated && { truncated }),
+  };
 }

@@ -1,9 +1,13 @@
+import pLimit, { type LimitFunction } from "p-limit";
 import { Agent, request as send } from "undici";
 import type { Failure, PageAnswer, PageRequest, Provider, Transport } from "../provider.ts";
 
 const connectTimeoutMs = 5_000;
 /** A page of results has some ten kilobytes, a hundred results with all their details half a megabyte. */
 const pageBytesMax = 4 * 1024 * 1024;
+/** Larger bodies are read a few at a time: as many of them as there may be calls would not fit into memory. */
+const usualBodyBytes = 128 * 1024;
+const largeBodiesMax = 8;
 const idleConnectionMsMax = 30_000;
 
 /** Error codes of undici that mean an unusable answer, and not an unreachable provider. */
@@ -41,6 +45,7 @@ export function openProviderHttp({ bodyBytesMax = pageBytesMax } = {}): Provider
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+  const largeBodies = pLimit(largeBodiesMax);
   const overHttp: Transport = async ({ url, method, headers, body }, signal) => {
     const answer = await send(url, {
       dispatcher: agent,
@@ -49,12 +54,29 @@ export function openProviderHttp({ bodyBytesMax = pageBytesMax } = {}): Provider
       body: method === "GET" ? null : body,
       signal,
     });
-    return { status: answer.statusCode, headers: answer.headers, body: await answer.body.text() };
+    return { status: answer.statusCode, headers: answer.headers, body: await readText(answer.body, largeBodies) };
   };
   return {
     send: (provider, request, limits) => sendWithTimeout(provider.transport ?? overHttp, request, limits),
     close: () => agent.destroy(),
   };
+}
+
+/** Reads a body. A large one waits until it may be read on, within the time of its call; the provider waits with it. */
+async function readText(body: AsyncIterable<Buffer>, largeBodies: LimitFunction): Promise<string> {
+  const chunks: Buffer[] = [];
+  const iterator = body[Symbol.asyncIterator]();
+  const readOn = async (bytesMax: number) => {
+    for (let bytes = 0; bytes <= bytesMax; ) {
+      const next = await iterator.next();
+      if (next.done) return new TextDecoder().decode(Buffer.concat(chunks.splice(0)));
+      chunks.push(next.value);
+      bytes += next.value.length;
+    }
+    return undefined;
+  };
+  const whole = (await readOn(usualBodyBytes)) ?? (await largeBodies(() => readOn(Number.POSITIVE_INFINITY)));
+  return whole ?? "";
 }
 
 async function sendWithTimeout(

@@ -1,4 +1,5 @@
 import { pagesOf } from "../../query/depth.ts";
+import { boundPages } from "../bound-pages.ts";
 import type { Failure, Page, PageOutcome } from "../provider.ts";
 import { type Attempt, cancelAttempt, cancellationFailure } from "./attempt.ts";
 
@@ -21,11 +22,13 @@ export async function fetchPages(
   onFirstPage();
   const pageCount = first.hasMore ? pagesOf(attempt.query.depth) : 1;
   const pages: Page[] = [first];
+  boundPages(pages);
   let failure: Failure | undefined;
   const fetchInto = async (index: number) => {
     const page = await fetchPage(index + 1);
     if (!("failure" in page)) {
       pages[index] = page;
+      boundPages(pages);
       return;
     }
     failure ??= page;

@@ -2,7 +2,7 @@ import { newId } from "../../../shared/ids.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { Attack, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
-import { beyondBuffers } from "../callers/answer-sizes.ts";
+import { largestAnswer } from "../callers/answer-sizes.ts";
 import { Connection } from "../callers/connection.ts";
 import { cancelBytes, toolCallBytes } from "../callers/requests.ts";
 import { responsesIn } from "../callers/responses.ts";
@@ -18,7 +18,7 @@ export const cancelledAnswers: Attack = {
   tried: "MCP searches whose agent lets the answer begin, sends notifications/cancelled, then reads the rest",
   run: async (stack, strength) => {
     const attacker = await stack.service.organization();
-    stack.provider.otherwise = beyondBuffers;
+    stack.provider.otherwise = largestAnswer;
     const copies = new Set<string>();
     for (const progress of [false, true]) {
       for (let n = 0; n < rounds[strength]; n += 1) {

@@ -1,5 +1,5 @@
 import type { Attack, Strength } from "../attack.ts";
-import { beyondBuffers } from "../callers/answer-sizes.ts";
+import { largestAnswer } from "../callers/answer-sizes.ts";
 import { Connection } from "../callers/connection.ts";
 import { type Credential, toolCallBytes } from "../callers/requests.ts";
 import { responsesIn } from "../callers/responses.ts";
@@ -16,7 +16,7 @@ export const firstCopy: Attack = {
   run: async (stack, strength) => {
     const { token, ...organization } = await stack.service.organization();
     const by = { url: stack.apiUrl, token };
-    stack.provider.otherwise = beyondBuffers;
+    stack.provider.otherwise = largestAnswer;
     const bytes = await bytesOfOneCopy(by);
     const copies = new Set<string>();
     for (let n = 0; n < rounds[strength]; n += 1) {

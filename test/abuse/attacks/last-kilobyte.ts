@@ -6,7 +6,7 @@ import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Organization, Service } from "../../harness/processes/service.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
-import { beyondBuffers } from "../callers/answer-sizes.ts";
+import { largestAnswer } from "../callers/answer-sizes.ts";
 import { Connection } from "../callers/connection.ts";
 import { searchBytes } from "../callers/requests.ts";
 import { outcomeOf, responsesIn } from "../callers/responses.ts";
@@ -37,9 +37,9 @@ const searches: Record<Strength, number> = { quick: 10, full: 40 };
 /** A caller that takes nearly all of an answer over REST and resets, so that its charge is given back. */
 export const lastKilobyte: Attack = {
   name: "last-kilobyte",
-  tried: `answers of 6 MB, reset after all but the last kilobyte, or the first tenth, has been read, ${heldMax} at once, on a plan with ${inFlightMax} searches in flight`,
+  tried: `answers of 2 MB, reset after all but the last kilobyte, or the first tenth, has been read, ${heldMax} at once, on a plan with ${inFlightMax} searches in flight`,
   run: async (stack, strength) => {
-    stack.provider.otherwise = beyondBuffers;
+    stack.provider.otherwise = largestAnswer;
     const findings: Finding[] = [];
     for (const [what, partOf] of Object.entries(takenParts)) {
       const attacker = await stack.service.organization({

@@ -3,7 +3,7 @@ import { tally } from "../../faults/scenarios/statistics.ts";
 import { tenOrganic } from "../../harness/stubs/serper-stub.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
-import { beyondBuffers } from "../callers/answer-sizes.ts";
+import { largestAnswer } from "../callers/answer-sizes.ts";
 import { Connection } from "../callers/connection.ts";
 import { getBytes, largestFile, searchBytes } from "../callers/requests.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
@@ -30,12 +30,12 @@ const shapes: Record<Strength, readonly (readonly [connections: number, requests
 /** Answers that cost the caller nothing, by the thousand, none of them read. */
 export const unreadAnswers: Attack = {
   name: "unread-answers",
-  tried: `replays of one answer of 6 MB, then ${largestFile}, pipelined on up to 200 connections, unread`,
+  tried: `replays of one answer of 2 MB, then ${largestFile}, pipelined on up to 200 connections, unread`,
   run: async (stack, strength) => {
     const { service, provider, apiUrl } = stack;
     const attacker = await service.organization();
     const by = { url: apiUrl, token: attacker.token };
-    provider.otherwise = beyondBuffers;
+    provider.otherwise = largestAnswer;
     await service.search(by.token, query, { key });
     provider.otherwise = tenOrganic;
     const requests = {

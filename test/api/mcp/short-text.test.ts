@@ -71,3 +71,11 @@ test("an answer whose texts consist of quotes and backslashes is shortened, howe
   const breadcrumb = `${"\\".repeat(length)}${'"'.repeat(length)}`;
   expect(textOf({ results: [{ rank: 1, breadcrumb, url: "u" }] })).toEqual({ results: [{ rank: 1, url: "u" }] });
 });
+
+test("of an answer above 512 KiB it has the first results and the mark, so it stays JSON and models can read it", () => {
+  const results = Array.from({ length: 100 }, (_, row) => ({ rank: row + 1, title: '"'.repeat(5_000) }));
+  const answer = { requestId: "req_1", creditsCharged: 5, results };
+  const short = shortText(Buffer.from(JSON.stringify(answer)));
+  expect(short.length).toBeLessThan(2.1 * 512 * 1024);
+  expect(textOf(answer)).toEqual({ ...answer, truncated: true, results: results.slice(0, 52) });
+});

@@ -58,8 +58,8 @@ describe("a hostile answer of DataForSEO", () => {
       type: "new",
       items: [{ title: "x".repeat(1e5), description: "y".repeat(1e5), links }],
     });
-    expect(found?.siteLinks).toHaveLength(400);
-    expect(JSON.stringify(found).length).toBeLessThan(4e5);
+    expect(found?.siteLinks.length).toBeGreaterThan(100);
+    expect(JSON.stringify(found).length).toBeLessThan(2e5);
   });
 
   test("with very deep nesting or very long texts is read in linear time", () => {

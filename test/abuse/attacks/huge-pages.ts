@@ -1,0 +1,150 @@
+import { isStanding, readAccounts } from "../../faults/audit/accounts.ts";
+import { tally } from "../../faults/scenarios/statistics.ts";
+import { currentMessage } from "../../harness/clients/agent.ts";
+import type { Reply } from "../../harness/stubs/serper-stub.ts";
+import type { Attack, Finding, Strength } from "../attack.ts";
+import type { AttackStack } from "../attack-stack.ts";
+import { Connection } from "../callers/connection.ts";
+import { toolCallBytes } from "../callers/requests.ts";
+import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
+import { inMb, MemoryWatch } from "../judges/memory.ts";
+
+const mib = 1_048_576;
+/** `mem_limit` of docker compose, for the API and for the worker. */
+const containerBytes = 512 * mib;
+const answerBytesMax = 2 * mib;
+/** The text copy of an MCP answer has half a megabyte, in which each quote and backslash is escaped once more. */
+const copyBytesMax = 1 * mib;
+const answerMsMax = 60_000;
+const pageBytes = 3.9 * mib;
+const inFlight: Record<Strength, number> = { quick: 4, full: 16 };
+const leftUnread: Record<Strength, number> = { quick: 20, full: 100 };
+
+type Over = "REST" | "MCP";
+
+/** Pages just below the size at which they are refused, most of it in texts that no page of a search has. */
+export const hugePages: Attack = {
+  name: "huge-pages",
+  tried:
+    "searches of depth 100 over REST and MCP at once, with pages of 3.9 MB from the provider; then 100 answers over MCP unread",
+  run: async (stack, strength) => {
+    const { service } = stack;
+    const [[api], [worker]] = [service.apis, service.workers];
+    if (!api || !worker) throw new Error("there is no API or no worker");
+    const payer = await service.organization({ creditMils: 1_000_000 });
+    const memory = { api: new MemoryWatch(api), worker: new MemoryWatch(worker) };
+    const honest = { organizations: await honestOrganizations(stack, 2), perSecond: 2 };
+    stack.provider.otherwise = onlyFor("huge", stack.provider.otherwise);
+    const answers: HugeAnswer[] = [];
+    const honestAnswers = await honestBeside(stack, honest, async () => {
+      for (const over of ["REST", "MCP"] as const) {
+        const asked = Array.from({ length: inFlight[strength] }, (_, n) =>
+          search(stack, payer.token, { over, keyword: `huge ${over} ${n}` }),
+        );
+        answers.push(...(await Promise.all(asked)));
+      }
+      await leaveUnread(stack, leftUnread[strength]);
+    });
+    await service.rest();
+    const { byRequest } = await readAccounts(service.database, [payer.organizationId]);
+    const paid = [...byRequest.values()].filter(isStanding).length;
+    return [
+      judgeAnswers(answers, paid),
+      judgeMemory("API", memory.api.stop()),
+      judgeMemory("worker", memory.worker.stop()),
+      judgeHonest(honestAnswers),
+    ];
+  },
+};
+
+/** Equal searches of one organization, so many as its plan may allow, whose callers read nothing. */
+async function leaveUnread({ service, apiUrl: url }: AttackStack, count: number): Promise<void> {
+  const { organizationId, token } = await service.organization({
+    creditMils: 1_000_000,
+    terms: { concurrency: count },
+  });
+  const connections = await Promise.all(Array.from({ length: count }, () => Connection.open(url)));
+  const query = { keyword: "huge and unread", depth: 100 };
+  for (const connection of connections)
+    connection.send(toolCallBytes({ url, token }, { id: 1, session: "none", query }));
+  const charges = async () => (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge");
+  await service.until(async () => (await charges()).length === count);
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
+  for (const connection of connections) connection.reset();
+}
+
+/** Long texts in ten results, each with as long links, for the searches of the attacker; the usual page for others. */
+function onlyFor(word: string, usual: Reply): Reply {
+  const pages = new Map<number, Buffer>();
+  const pageOf = (page: number): Buffer => {
+    const known = pages.get(page);
+    if (known !== undefined) return known;
+    const text = '"quoted" '.repeat(pageBytes / 10 / 2 / '\\"quoted\\" '.length);
+    const link = text.slice(0, text.length / 30);
+    const organic = Array.from({ length: 10 }, (_, row) => {
+      const at = `https://pumps.example/${page}/${row}`;
+      const sitelinks = Array.from({ length: 30 }, (__, n) => ({ title: link, link: `${at}/${n}` }));
+      return { title: `Pump ${page}.${row}`, link: at, snippet: text, sitelinks, position: row + 1 };
+    });
+    const body = Buffer.from(JSON.stringify({ organic, credits: 1 }));
+    pages.set(page, body);
+    return body;
+  };
+  return (request, response) => {
+    if (!String(request.body["q"]).startsWith(word)) return usual(request, response);
+    response.writeHead(200, { "content-type": "application/json" }).end(pageOf(Number(request.body["page"])));
+  };
+}
+
+interface HugeAnswer {
+  over: Over;
+  status: number;
+  bytes: number;
+  results: number;
+}
+
+/** @returns what arrived, parsed as its caller does. */
+async function search(
+  { apiUrl }: AttackStack,
+  token: string,
+  { over, keyword }: { over: Over; keyword: string },
+): Promise<HugeAnswer> {
+  const query = { keyword, depth: 100 };
+  const { headers, body } =
+    over === "MCP"
+      ? currentMessage("tools/call", { name: "serp_search", arguments: query })
+      : { headers: { "content-type": "application/json" }, body: JSON.stringify(query) };
+  const response = await fetch(new URL(over === "MCP" ? "/mcp" : "/v1/serp/search", apiUrl), {
+    method: "POST",
+    headers: { ...headers, authorization: `Bearer ${token}` },
+    body,
+    signal: AbortSignal.timeout(answerMsMax),
+  });
+  const bytes = Buffer.from(await response.arrayBuffer());
+  const whole = JSON.parse(bytes.toString());
+  const answer = over === "MCP" ? whole.result?.structuredContent : whole;
+  return { over, status: response.status, bytes: bytes.length, results: answer?.results?.length ?? 0 };
+}
+
+function judgeAnswers(answers: readonly HugeAnswer[], paid: number): Finding {
+  const bytesOf = (over: Over) => Math.max(0, ...answers.filter((one) => one.over === over).map(({ bytes }) => bytes));
+  const isWhole = ({ status, results }: HugeAnswer) => status === 200 && results > 0;
+  return {
+    promised: `each is answered with results and paid, in at most ${inMb(answerBytesMax)} MB, over MCP ${inMb(answerBytesMax + copyBytesMax)} MB`,
+    seen: [
+      `${tally(answers.map(({ over, status }) => `${over} ${status}`))}; ${paid} paid`,
+      `REST ${inMb(bytesOf("REST"))} MB, MCP ${inMb(bytesOf("MCP"))} MB`,
+    ].join("; "),
+    held:
+      answers.every(isWhole) &&
+      paid === answers.length &&
+      bytesOf("REST") <= answerBytesMax &&
+      bytesOf("MCP") <= answerBytesMax + copyBytesMax,
+  };
+}
+
+const judgeMemory = (process: string, watch: MemoryWatch): Finding => ({
+  promised: `the ${process} stays within the ${inMb(containerBytes)} MB of its container`,
+  seen: watch.toString(),
+  held: watch.mostBytes <= containerBytes,
+});
