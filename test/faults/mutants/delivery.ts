@@ -62,7 +62,7 @@ export const deliveryMutants: readonly Mutant[] = [
     edits: [
       inCode(
         "splitMessage",
-        replace("...split,", "first: Buffer.concat([split.first, split.rest]), rest: Buffer.alloc(0),"),
+        replace("...split,", "first: Buffer.concat([split.first, ...split.rest]), rest: [Buffer.alloc(0)],"),
       ),
     ],
   },
