@@ -27,10 +27,21 @@ export function timeOfId(id: string): Date {
   return new Date(Number.parseInt(high + low, 16));
 }
 
+/** Whether a text is an id that `newId` may have made: not all texts of its form stand for a UUID. */
+function isId(text: string): boolean {
+  try {
+    TypeID.fromString(text).toUUID();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** The id of a request, as callers see it. */
 export const requestId = z
   .string()
   .regex(/^req_[0-7][0-9a-hjkmnp-tv-z]{25}$/)
+  .refine(isId)
   .meta({
     description: "The id of the request, equal to `X-Request-Id`. Name it when you report a problem.",
     minLength: 30,

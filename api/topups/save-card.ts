@@ -89,7 +89,7 @@ const setupSession = z.object({
   mode: z.literal("setup"),
   status: z.literal("complete"),
   customer: z.string(),
-  setup_intent: z.string(),
+  setup_intent: z.string().regex(/^seti_\w{1,250}$/),
 });
 const setupIntent = z.object({
   status: z.literal("succeeded"),

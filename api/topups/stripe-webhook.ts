@@ -20,8 +20,9 @@ const eventBytesMax = 64 * 1024;
 const retryAfterMs = 60_000;
 const acknowledgement = JSON.stringify({ received: true });
 
+// The id is stored: it has no character for which Postgres has no text.
 const stripeEvent = z.object({
-  id: z.string(),
+  id: z.string().regex(/^evt_\w{1,250}$/),
   type: z.string(),
   livemode: z.boolean(),
   data: z.object({ object: z.unknown() }),
@@ -60,7 +61,11 @@ function readEvent(context: WebhookContext, topups: Topups, body: Buffer, signat
   } catch {
     throw unsigned(context);
   }
-  return stripeEvent.parse(event);
+  const read = stripeEvent.safeParse(event);
+  if (read.success) return read.data;
+  const paths = read.error.issues.map(({ path }) => path.join("."));
+  const message = "Expected an event with the id evt_…, a type, livemode and data.object, as Stripe sends it.";
+  throw new CallerError("bad_request", { issues: paths.map((path) => ({ path, message })) });
 }
 
 function unsigned({ metrics }: WebhookContext): CallerError {

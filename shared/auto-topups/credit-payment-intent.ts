@@ -34,7 +34,8 @@ const paidIntent = z.object({
   object: z.literal("payment_intent"),
   currency: z.literal("usd"),
   amount_received: z.int().min(1).max(99_999_999),
-  created: z.int(),
+  // Seconds since 1970, before the year 10000.
+  created: z.int().min(0).max(253_402_300_799),
 });
 // Events carry the id of the charge alone.
 const refundedIntent = z.object({ latest_charge: z.object({ refunded: z.literal(true) }) });

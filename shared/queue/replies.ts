@@ -57,7 +57,7 @@ export function serializeFailure(code: ErrorCode, details: ErrorDetails): string
 }
 
 const failure = z.object({
-  code: z.custom<ErrorCode>((code) => typeof code === "string" && code in errors),
+  code: z.custom<ErrorCode>((code) => typeof code === "string" && Object.hasOwn(errors, code)),
   details: z.record(z.string(), z.unknown()),
 });
 

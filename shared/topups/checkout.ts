@@ -20,7 +20,7 @@ export function checkoutMetadata(organizationId: string, mils: number): Record<s
   return { ...ownerMetadata(organizationId), [milsKey]: String(mils) };
 }
 
-const ownObject = z.object({ metadata: z.object({ [organizationKey]: z.string() }) });
+const ownObject = z.object({ metadata: z.object({ [organizationKey]: z.string().regex(/^org_[0-7][0-9a-z]{25}$/) }) });
 
 /** The organization in the metadata of an object from Stripe, or undefined if the object is not ours. */
 export function organizationOf(object: unknown): string | undefined {

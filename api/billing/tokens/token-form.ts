@@ -57,20 +57,26 @@ ${limitFields(sent, { dayLimitMils: null, monthLimitMils: null })}
 
 const tokenFields = z.object({
   id: tokenId,
-  name: z.string().trim().min(1).max(nameLengthMax),
+  // Postgres has no text for NUL.
+  name: z
+    .string()
+    .trim()
+    .min(1)
+    .max(nameLengthMax)
+    .regex(/^\P{Cc}*$/u),
   scope: z
     .array(z.enum(scopes))
     .min(1)
     .transform((chosen) => scopes.filter((scope) => chosen.includes(scope))),
   expires: z
     .string()
-    .refine((days) => days in lifetimes)
+    .refine((days) => Object.hasOwn(lifetimes, days))
     .transform((days) => (days === "" ? undefined : Number(days))),
 });
 
 const expected: Record<string, string> = {
   id: "The form is incomplete. Reload the page and try again.",
-  name: `Expected a name of 1 to ${nameLengthMax} characters.`,
+  name: `Expected a name of 1 to ${nameLengthMax} characters, none of them a control character.`,
   scope: "Choose at least one thing that it may do.",
   expires: "Choose one of the times.",
 };

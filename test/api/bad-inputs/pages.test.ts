@@ -1,0 +1,194 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { topUpPath } from "../../../api/billing/frame/send-error-page.ts";
+import { autoTopupPaths } from "../../../api/billing/payments/auto-topup-section.ts";
+import { newId } from "../../../shared/ids.ts";
+import { forgetPageViews, forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { sendEvent } from "../../harness/clients/topups.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
+import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+
+/** Inputs to every page of the account, the playground and Stripe's webhook that no form of ours and no Stripe sends. */
+
+let stub: StripeStub;
+let service: Service;
+beforeAll(async () => {
+  stub = await StripeStub.start();
+  service = await Service.start({ environment: stub.environment });
+});
+afterAll(async () => {
+  await service.stop();
+  await stub.close();
+});
+
+const last = "zzzzzzzzzzzzzzzzzzzzzzzzz";
+const badTexts = ["constructor", "__proto__", "a\0b", "-1", "1e400", "%", "../..", "2026-13", `tok_7${last}`].concat([
+  `req_01m7xxzmpj${last.slice(0, 16)}`,
+  "\u{1f600}".repeat(101),
+  "x".repeat(3_000),
+  "9".repeat(400),
+]);
+const queryFields =
+  "show find token before measure range topup done saved revoked month keyword location language device depth code".split(
+    " ",
+  );
+
+/** Every route of the account as it is declared, so that a new one is among them. */
+const declared = readFileSync(new URL("../../../api/billing/billing.ts", import.meta.url), "utf8").matchAll(
+  /\b(get|post)\(\s*"(\/[^"]+)"/g,
+);
+const routes = [...declared].map(([, method = "", path = ""]) => ({ method, path }));
+const pages = routes.filter(({ method }) => method === "get").map(({ path }) => path);
+const forms = [...routes.filter(({ method }) => method === "post").map(({ path }) => path), topUpPath].concat(
+  Object.values(autoTopupPaths),
+);
+
+/** What makes the rest of a form right, so that its bad field is looked at. */
+const formOf = ({ organizationId, tokenId }: Organization): Record<string, string> => ({
+  ...Object.fromEntries(new URLSearchParams(usualFields)),
+  organization: organizationId,
+  token: tokenId,
+  id: newId("tok"),
+  event: newId("evt"),
+});
+const usualFields =
+  "name=a&scope=search&expires=&day=&month=&children=&dollars=5&threshold=5&ceiling=100&mils=10000&key=k&keyword=tea" +
+  "&url=https%3A%2F%2Fexample.com&location=&language=&device=&depth=&targetDomain=&format=&types=&code=&next=%2Fbilling";
+const formFields = [...new URLSearchParams(usualFields).keys(), "organization", "token", "id", "event"];
+
+async function signedIn(): Promise<{ organization: Organization; cookie: string }> {
+  const organization = await service.organization({ creditMils: 1_000_000 });
+  const visitor = new PageVisitor(service, { "x-forwarded-proto": "https" });
+  await forgetSignIns(service);
+  await visitor.signIn(organization.token);
+  return { organization, cookie: visitor.cookie ?? "" };
+}
+
+/** The status of an answer; the rest of it is not read, because some never end. What was asked too often is asked again. */
+async function statusOf(path: string, init: RequestInit): Promise<number> {
+  const ask = async () => {
+    const leaving = new AbortController();
+    const whole = { ...init, redirect: "manual", signal: leaving.signal } as const;
+    const { status } = await fetch(`${service.apis[0]?.url}${path}`, whole);
+    leaving.abort();
+    return status;
+  };
+  const status = await ask();
+  if (status !== 429) return status;
+  await forgetPageViews(service);
+  return ask();
+}
+
+const atOnce = 8;
+async function inParallel<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  const left = [...items];
+  const next = async () => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: atOnce }, next));
+}
+
+const defects = () => service.apis.flatMap(({ errors }) => errors.map(({ msg, err }) => ({ msg, err })));
+const timeout = 240_000;
+
+test("no query or address of a page is a defect of the service", { timeout }, async () => {
+  const { cookie } = await signedIn();
+  const asked = pages.flatMap((page) => {
+    const parameter = /:\w+/.exec(page)?.[0];
+    if (parameter !== undefined) return badTexts.map((text) => page.replace(parameter, encodeURIComponent(text)));
+    const others = page.includes("searches") ? [{}, { find: "a" }] : [{}];
+    const queries = queryFields.flatMap((field) =>
+      badTexts.flatMap((text) => others.map((other) => ({ ...other, [field]: text }))),
+    );
+    const texts = queries.map((query) => new URLSearchParams(query).toString());
+    return [...texts, "find=%E0%A4%A", "token=a&token=b", "before[a]=1", "__proto__=1"].map(
+      (text) => `${page}?${text}`,
+    );
+  });
+  const statuses = new Set<string>();
+  await inParallel(asked, async (path) => {
+    const status = await statusOf(path, { headers: { cookie } });
+    statuses.add(status === 500 ? `500 ${path}` : String(status));
+  });
+  expect([...statuses].toSorted()).toEqual(expect.arrayContaining(["200", "404"]));
+  expect([...statuses].filter((status) => status.startsWith("500"))).toEqual([]);
+  expect(defects()).toEqual([]);
+});
+
+test.each([
+  { field: "before", query: `find=a&before=req_01m7xxzmpj${last.slice(0, 16)}` },
+  { field: "before", query: `find=a&before=req_7${last}` },
+])("an id that no request had is no page: $query", async ({ query }) => {
+  const { cookie } = await signedIn();
+  const status = await statusOf(`/billing/searches?${query}`, { headers: { cookie } });
+  expect(status).toBe(query.includes("req_7") ? 200 : 404);
+});
+
+test("no field of a form is a defect of the service", { timeout }, async () => {
+  const wrong: string[] = [];
+  await inParallel(
+    forms.flatMap((path) => formFields.map((field) => ({ path, field }))),
+    async ({ path, field }) => {
+      // One account for each: it makes few changes.
+      const { organization, cookie } = await signedIn();
+      for (const text of badTexts) {
+        const body = new URLSearchParams({ ...formOf(organization), token: newId("tok"), [field]: text });
+        const status = await statusOf(path, { method: "POST", headers: { cookie, ...ownForm }, body });
+        if (status === 500) wrong.push(`${path} ${field}=${text.slice(0, 40)}`);
+      }
+    },
+  );
+  expect(wrong).toEqual([]);
+  expect(defects()).toEqual([]);
+});
+
+test("the form of a token names the field that has an unknown or unreadable value", async () => {
+  const { organization, cookie } = await signedIn();
+  for (const [field, text] of [
+    ["expires", "constructor"],
+    ["name", "a\0b"],
+  ] as const) {
+    const body = new URLSearchParams({ ...formOf(organization), [field]: text });
+    const init = { method: "POST", headers: { cookie, ...ownForm }, body };
+    const answer = await fetch(`${service.apis[0]?.url}/billing/tokens/create`, init);
+    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining(`id="${field}-problem"`)]);
+  }
+});
+
+/** Every object that differs from one in one place, where it has something of another kind. */
+function* distorted(value: unknown): Generator {
+  yield* [null, 1, -1, 1e300, true, "", "\0", "constructor", "__proto__", [], {}];
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, part] of Object.entries(value))
+    for (const other of distorted(part)) yield { ...value, [key]: other };
+}
+
+test("a signed event of another shape is a bad request that names the field, and none is a defect", {
+  timeout,
+}, async () => {
+  const { organizationId } = await service.organization();
+  const metadata = { serpmill_organization: organizationId, serpmill_mils: "10", serpmill_auto_topup: newId("pay") };
+  const intent = { id: "pi_1", object: "payment_intent", status: "succeeded", currency: "usd", metadata };
+  const setup = { id: "cs_1", mode: "setup", status: "complete", customer: "cus_1", setup_intent: "seti_1", metadata };
+  const events = [
+    eventOf(stub.paid(organizationId, 1_000)),
+    eventOf({ ...intent, amount_received: 1, created: 1, latest_charge: "ch_1" }, "payment_intent.succeeded"),
+    eventOf(setup),
+    eventOf({ id: "ch_1", payment_intent: "pi_1", metadata }, "charge.refunded"),
+  ];
+  const wrong: unknown[] = [];
+  await inParallel(
+    events.flatMap((event) => [...distorted(event)]),
+    async (event) => {
+      const { status } = await sendEvent(service, event);
+      if (![200, 400, 503].includes(status)) wrong.push({ status, event });
+    },
+  );
+  expect(wrong).toEqual([]);
+  const shapeless = await sendEvent(service, { id: "evt_1", object: "event" });
+  expect([shapeless.status, shapeless.body.error.code]).toEqual([400, "bad_request"]);
+  const named = shapeless.body.error.details.issues.map(({ path }: { path: string }) => path);
+  expect(named).toEqual(["type", "livemode", "data"]);
+  const unhandled = defects().filter(({ msg }) => msg === "unhandled error");
+  expect(unhandled).toEqual([]);
+});
