@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ConfigError, readSettings } from "./config/read-settings.ts";
-import { origin, stripeSecret, url, wholeNumber } from "./config/setting-forms.ts";
+import { hostNames, origin, stripeSecret, url, wholeNumber } from "./config/setting-forms.ts";
 import { addressSecrets, fileSettingOf } from "./config/secret-settings.ts";
 import { protocolTimes } from "./protocol-times.ts";
 
@@ -121,12 +121,9 @@ const settings = z.object({
   /** Where webhooks of payers may lead: to public https addresses, to any address, or nowhere, which turns webhooks off. */
   WEBHOOK_TARGETS: z.enum(["public", "any", "none"], "expected public, any or none").default("public"),
   /** Host names besides PUBLIC_URL's under which /mcp may be called. Pages of other origins cannot call it. */
-  MCP_ALLOWED_HOSTS: z
-    .string()
-    .default("")
-    .transform((text) => text.split(",").map((name) => name.trim()))
-    .pipe(z.array(z.string().regex(/^[\w.-]*$/, "expected a comma list of host names, without ports")))
-    .transform((names) => names.filter((name) => name !== "").map((name) => name.toLowerCase())),
+  MCP_ALLOWED_HOSTS: hostNames,
+  /** Host names with a dot under which the ops ports may be addressed. Any other may be that of a page of another site. */
+  OPS_ALLOWED_HOSTS: hostNames,
   /** The name of the operator in the audit trail; by default the user of the operating system who runs the command. */
   OPERATOR_NAME: z
     .string()

@@ -36,6 +36,14 @@ export function origin(...protocols: string[]) {
     .transform((text) => new URL(text).origin);
 }
 
+/** Names of hosts without ports, in lower case. */
+export const hostNames = z
+  .string()
+  .default("")
+  .transform((text) => text.split(",").map((name) => name.trim()))
+  .pipe(z.array(z.string().regex(/^[\w.-]*$/, "expected a comma list of host names, without ports")))
+  .transform((names) => names.filter((name) => name !== "").map((name) => name.toLowerCase()));
+
 /** A secret of Stripe. Its prefix names its kind, so that two kinds are not confused. */
 export function stripeSecret(...prefixes: string[]) {
   return z

@@ -1,5 +1,6 @@
 import type { AddressInfo } from "node:net";
 import { createServer, type RequestListener } from "node:http";
+import { isIP } from "node:net";
 import { withTimeout } from "../concurrency/with-timeout.ts";
 import type { Context } from "../context.ts";
 import type { Metrics } from "../metrics.ts";
@@ -8,6 +9,8 @@ import { securityHeaders } from "./security-headers.ts";
 const checkTimeoutMs = 500;
 // Well below the two seconds for which a stopping API still serves, so that a probe sees it stop in time.
 const checkIntervalMs = 200;
+
+const otherName = "use an IP address, localhost, a host name without dots, or one of OPS_ALLOWED_HOSTS\n";
 
 const answerHeaders = { "cache-control": "no-store", ...securityHeaders };
 
@@ -31,7 +34,8 @@ export async function startOpsServer(
   ];
   const server = createServer((request, response) => {
     const answer = (status: number, type: string, body: string) => {
-      response.writeHead(status, { ...answerHeaders, "content-type": type }).end(body);
+      const headers = { ...answerHeaders, "content-type": type, "content-length": Buffer.byteLength(body) };
+      response.writeHead(status, headers).end(body);
     };
     const path = request.url?.split("?")[0] ?? "";
     if (request.method !== "GET" && request.method !== "HEAD") {
@@ -48,6 +52,8 @@ export async function startOpsServer(
         );
       });
     }
+    // Probes of proxies send any Host, or none, and learn nothing from which a page of another site would profit.
+    if (!isOwnName(request.headers.host, config.OPS_ALLOWED_HOSTS)) return answer(421, "text/plain", otherName);
     if (path === "/metrics") {
       return void readMetrics(metrics, readiness).then(
         (text) => answer(200, metrics.registry.contentType, text),
@@ -69,6 +75,15 @@ export async function startOpsServer(
   const { port } = server.address() as AddressInfo;
   log.info({ port }, "ops port open");
   return port;
+}
+
+/**
+ * Against DNS rebinding: a web page that points its own host name at this port, from the operator's browser, sends that name.
+ * It has a dot, other than the names inside a container network.
+ */
+function isOwnName(host: string | undefined, allowed: readonly string[]): boolean {
+  const hostname = URL.parse(`http://${host ?? ""}`)?.hostname;
+  return hostname !== undefined && (!hostname.includes(".") || isIP(hostname) !== 0 || allowed.includes(hostname));
 }
 
 /** The checks run for each scrape too, so that an alert knows what a process lacks without a probe of its own. */

@@ -5,6 +5,8 @@ import type { Metrics } from "../../../shared/metrics.ts";
 const sessionStreamsMax = 5;
 const organizationStreamsMax = 20;
 const processStreamsMax = 100;
+/** The other streams of a process are for organizations that have none, so that five with 20 each leave some to others. */
+const furtherStreamsMax = 50;
 const retryAfterMs = 30_000;
 
 const processKey = "process";
@@ -26,10 +28,11 @@ export class LiveStreams {
 
   /** Counts a stream as open. @returns what ends it. @throws {CallerError} `rate_limited` at one of the limits. */
   enter(sessionIdHash: string, organizationId: string): () => void {
+    const isFirst = !this.#open.has(organizationId);
     const limits = new Map([
       [sessionIdHash, sessionStreamsMax],
       [organizationId, organizationStreamsMax],
-      [processKey, processStreamsMax],
+      [processKey, isFirst ? processStreamsMax : furtherStreamsMax],
     ]);
     for (const [key, limit] of limits) {
       if ((this.#open.get(key) ?? 0) >= limit)
