@@ -48,17 +48,13 @@ export async function readAudit(database: Database, filter: AuditFilter): Promis
   return rows.map(readEntry);
 }
 
-/** Of the newest entries of an organization: far more than it may cause in 24 hours, sign-ins included. */
-const entriesCounted = 2_000;
-
-/** How many changes an organization's accounts made in the last 24 hours; sign-ins and sign-outs are none. */
+/** How many changes an organization's accounts made in the last 24 hours, by an index of its own; sign-ins and sign-outs are none. */
 export async function countChanges(database: Querying, organizationId: string): Promise<number> {
   const { rows } = await database.query(
-    `select count(*) as changes from (
-       select at, actor_kind, action from audit_entries where organization_id = $1 order by id desc limit $2
-     ) newest
-     where actor_kind = 'account' and action not in ('session.opened', 'session.closed') and at > now() - interval '24 hours'`,
-    [organizationId, entriesCounted],
+    `select count(*) as changes from audit_entries
+     where organization_id = $1 and actor_kind = 'account' and action not in ('session.opened', 'session.closed')
+       and at > now() - interval '24 hours'`,
+    [organizationId],
   );
   return z.object({ changes: z.number() }).parse(rows[0]).changes;
 }

@@ -129,6 +129,10 @@ export async function eraseFromRedis(
   for await (const requestId of listRecentSearches(database, organizationId))
     await redis.del(rawAnswersKeyOf(requestId));
   const tokens = await listTokens(database, organizationId);
-  const counts = [`pages:${organizationId}`, ...tokens.map(({ tokenId }) => `sign-ins:${tokenId}`)];
+  const counts = [
+    `pages:${organizationId}`,
+    `sign-ins:${organizationId}`,
+    ...tokens.map(({ tokenId }) => `sign-ins:${tokenId}`),
+  ];
   await redis.del(...own, sessionListOf(organizationId), ...counts);
 }

@@ -156,6 +156,11 @@ export async function isErased(transaction: Querying, organizationId: string): P
   return rows[0] !== undefined && erasureRow.parse(rows[0]).is_erased;
 }
 
+/** Lets changes of an account, and of its tokens, come one after the other until the end of the transaction. */
+export async function lockAccount(transaction: Querying, organizationId: string): Promise<void> {
+  await transaction.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [organizationId]);
+}
+
 const suspensionRow = z.object({ was_suspended: z.boolean() });
 
 /**

@@ -86,10 +86,14 @@ export class Sessions {
     this.#setCookie(request, response, id);
   }
 
-  /** Signs a browser out. The id is invalid from then on, for everyone who has a copy of the cookie. */
-  async close(request: Request, response: Response): Promise<void> {
-    await this.#delete(request);
+  /**
+   * Signs a browser out. The id is invalid from then on, for everyone who has a copy of the cookie.
+   * @returns whether this call ended a session: of several at once only one does.
+   */
+  async close(request: Request, response: Response): Promise<boolean> {
+    const ended = await this.#delete(request);
     this.#setCookie(request, response, undefined);
+    return ended > 0;
   }
 
   /** The session of a request. With `active` presence its idle timeout starts again. */
@@ -121,9 +125,9 @@ export class Sessions {
     return this.#readIds(request).length;
   }
 
-  async #delete(request: Request): Promise<void> {
+  async #delete(request: Request): Promise<number> {
     const keys = this.#readIds(request).map((id) => keyOf(hashId(id)));
-    if (keys.length > 0) await orRedisUnavailable(this.#redis.del(...keys));
+    return keys.length > 0 ? orRedisUnavailable(this.#redis.del(...keys)) : 0;
   }
 
   #readId(request: Request): string | undefined {

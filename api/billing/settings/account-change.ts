@@ -2,6 +2,7 @@ import { countChanges } from "../../../shared/audit/read-audit.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { inTransaction, type Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";
+import { lockAccount } from "../../../shared/organizations/organizations.ts";
 import type { Changer } from "../../../shared/webhooks/recorded-changes.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
@@ -22,6 +23,8 @@ export async function changeAccount<Result>(
 ): Promise<Result> {
   const { requestId, address } = requestScopeOf(response);
   const work = inTransaction(database, async (transaction) => {
+    // Changes at once are counted one after the other.
+    await lockAccount(transaction, organizationId);
     if ((await countChanges(transaction, organizationId)) >= changesPerDayMax)
       throw new CallerError("rate_limited", { reason: "changes", limit: changesPerDayMax, retryAfterMs });
     return change(transaction, { actor: { kind: "account", tokenId, address }, organizationId, requestId });

@@ -58,11 +58,11 @@ export function handleSignIn(parts: {
     }
     // Bounds the sessions that one organization keeps in Redis, from however many networks.
     await pageWindow.take(caller);
-    const retryAfterMs = await attempts.takeOfToken(caller.tokenId);
-    if (retryAfterMs !== undefined) {
+    const refused = await attempts.takeOfCaller(caller);
+    if (refused) {
       metrics.signIns.inc({ outcome: "limited" });
-      response.setHeader("Retry-After", Math.ceil(retryAfterMs / 1_000));
-      return sendForm(429, "This token has signed in too often today. Use another token, or try again tomorrow.", next);
+      response.setHeader("Retry-After", Math.ceil(refused.retryAfterMs / 1_000));
+      return sendForm(429, tooManyToday[refused.of], next);
     }
     // First the entry: if the process dies in between, an entry stands for a session that was never used.
     await orPostgresUnavailable(recordSession(database, response, { action: "session.opened", caller }));
@@ -72,6 +72,10 @@ export function handleSignIn(parts: {
   };
 }
 
+const tooManyToday = {
+  token: "This token has signed in too often today. Use another token, or try again tomorrow.",
+  organization: "Your organization has signed in too often today. Try again tomorrow.",
+};
 const overviewPath = "/billing";
 // A path of ours, with characters that mean nothing else: no other host, no line break.
 const ownAddress = /^\/(?:billing|playground)(?:\/\w[\w.-]*)*(?:\?[\w.=&%+-]*)?$/;
@@ -93,8 +97,9 @@ export function handleSignOut(parts: {
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, publicUrl);
     const signedIn = await readSignedIn(sessions, request, response, "idle").catch(() => undefined);
-    await sessions.close(request, response);
-    if (signedIn && !(signedIn instanceof CallerError)) {
+    const isEnded = await sessions.close(request, response);
+    // A session has one entry of its end, however many requests end it.
+    if (isEnded && signedIn && !(signedIn instanceof CallerError)) {
       await recordSession(database, response, { action: "session.closed", caller: signedIn.caller }).catch(
         (error: unknown) => log.warn({ err: error }, "a sign-out is missing in the audit trail"),
       );

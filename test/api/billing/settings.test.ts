@@ -158,13 +158,21 @@ test("forms of another site, and of a page of another organization, change nothi
   expect(await settings()).not.toContain('value="9.00"');
 });
 
-test("after 200 changes in a day an account changes nothing more", async () => {
+test("after 200 changes in a day an account changes nothing more, however many sign-ins came since or forms at once", async () => {
   const { organizationId, tokenId, send, settings } = await signedIn();
   await service.database.query(
     `insert into audit_entries (actor_kind, actor, action, organization_id)
-     select 'account', $2, 'low_balance.set', $1 from generate_series(1, 200)`,
+     select 'account', $2, 'low_balance.set', $1 from generate_series(1, 199)`,
     [organizationId, tokenId],
   );
+  await service.database.query(
+    `insert into audit_entries (actor_kind, actor, action, organization_id)
+     select 'account', $2, 'session.opened', $1 from generate_series(1, 2000)`,
+    [organizationId, tokenId],
+  );
+  const forms = ["1", "2", "3", "5"].map((dollars) => send("low-balance", { dollars }));
+  const statuses = (await Promise.all(forms)).map((answer) => answer.status);
+  expect(statuses.toSorted((one, other) => one - other)).toEqual([303, 429, 429, 429]);
   const { status, text } = await send("low-balance", { dollars: "4" });
   expect([status, text]).toEqual([429, expect.stringContaining("Nothing was changed")]);
   expect(await settings()).not.toContain('value="4.00"');

@@ -196,6 +196,31 @@ test("beyond 200 sign-ins in a day a token is refused and leaves no entry, while
   expect(await entries("--org", organizationId)).toHaveLength(1);
 });
 
+test("beyond 1,000 sign-ins in a day an organization is refused with any of its tokens, and leaves no entry", async () => {
+  const { organizationId, token } = await service.organization();
+  await service.redis.set(`sign-ins:${organizationId}`, "1000", "EX", 86_400);
+  const visitor = new PageVisitor(service, { "x-forwarded-for": "203.0.113.11" });
+  const refused = await visitor.signIn(token);
+  expect([refused.status, refused.text]).toEqual([
+    429,
+    expect.stringContaining("Your organization has signed in too often"),
+  ]);
+  expect(await entries("--org", organizationId)).toEqual([]);
+});
+
+test("a session that many requests end at once has one entry of its end", async () => {
+  const { organizationId, token } = await service.organization();
+  const visitor = new PageVisitor(service, { "x-forwarded-for": "203.0.113.12" });
+  await visitor.signIn(token);
+  const copies = Array.from(
+    { length: 8 },
+    () => new PageVisitor(service, { ...visitor.headers, cookie: visitor.cookie ?? "" }),
+  );
+  await Promise.all(copies.map((copy) => copy.post("/billing/sign-out", {}, ownForm)));
+  const actions = (await entries("--org", organizationId)).map(({ action }: { action: string }) => action);
+  expect(actions).toEqual(["session.opened", "session.closed"]);
+});
+
 test("a payment that Stripe reports is recorded once, with the id of its event", async () => {
   const { organizationId } = await service.organization({ plan: "free", creditMils: 0 });
   const event = eventOf(stripe.paid(organizationId, 1_000));
