@@ -3,7 +3,6 @@ import { clearOldSignIns } from "../shared/audit/audit.ts";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
 import { defineHoldIndexScripts, readOpenHolds } from "../shared/credits/hold-deadlines.ts";
-import { deleteExpiredKeys } from "../shared/credits/paid-keys.ts";
 import { clearOldAnswers } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { openThrottles } from "../shared/process/log-trouble.ts";
@@ -18,7 +17,6 @@ import { continueResync } from "./resync.ts";
 import { sweepHolds } from "./sweep-holds.ts";
 
 const slowStepsEvery = 5; // runs
-const expiredKeysPerRunMax = 5_000;
 const oldSignInsPerRunMax = 1_000;
 const oldEventsPerRunMax = 1_000;
 const thresholdsPerRun = 5_000;
@@ -100,7 +98,7 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
   const { config, database, redis, clock, log } = context;
   let thresholdsAfter = "";
   const clearAnswers = async () => {
-    if (await clearOldAnswers(database)) log.info("emptied the table of the answers that have expired");
+    if (await clearOldAnswers(database)) log.info("emptied the table of the answers and keys that have expired");
   };
   const clearSearchLog = async () => {
     const days = await keepSearchLog(database, config.SEARCH_LOG_DAYS);
@@ -113,7 +111,6 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
   return [
     { name: "heartbeats", work: () => removeStaleHeartbeats(redis, clock.nowMs()) },
     { name: "undelivered", work: () => reverseUndelivered(context) },
-    { name: "keys", work: () => deleteExpiredKeys(database, expiredKeysPerRunMax) },
     { name: "answers", work: clearAnswers },
     { name: "sign_ins", work: () => clearOldSignIns(database, oldSignInsPerRunMax) },
     { name: "search_log", work: clearSearchLog },

@@ -4,7 +4,7 @@ import { protocolTimes } from "../protocol-times.ts";
 
 /**
  * Idempotency-Keys that have paid: `decide_searches()` inserts one with its charge and makes no second charge under it for 24
- * hours. This is what a repeat is owed, whatever Redis has lost. The answer itself is in stored-answers.ts.
+ * hours. This is what a repeat is owed, whatever Redis has lost. It is in the row of its answer, see stored-answers.ts.
  */
 
 /** A key of an organization; `hash` as in an IdempotencyKey. */
@@ -45,7 +45,7 @@ export async function readPaidKeys(database: Database, keys: readonly OwnedKey[]
            cross join lateral (
              select k.organization_id, k.key_hash, k.request_id, k.fingerprint,
                k.expires_at > now() + make_interval(secs => $3) as covers_repeat
-             from paid_keys k
+             from key_payments k
              where k.organization_id = a.organization_id and k.key_hash = a.key_hash and k.expires_at > now()
              limit 1) p`,
     values: [
@@ -61,14 +61,5 @@ export async function readPaidKeys(database: Database, keys: readonly OwnedKey[]
         nameOfKey({ organizationId: row.organization_id, hash: row.key_hash }),
         { requestId: row.request_id, fingerprint: row.fingerprint, coversRepeat: row.covers_repeat },
       ]),
-  );
-}
-
-/** Deletes keys whose 24 hours are over, oldest first. */
-export async function deleteExpiredKeys(database: Database, limit: number): Promise<void> {
-  await database.query(
-    `delete from paid_keys where (organization_id, key_hash) in (
-       select organization_id, key_hash from paid_keys where expires_at < now() order by expires_at limit $1)`,
-    [limit],
   );
 }

@@ -60,10 +60,10 @@ export async function readStoredAnswers(
            from unnest($1::text[], $2::text[]) as a (organization_id, key_hash)
            cross join lateral (
              select r.organization_id, r.key_hash, r.request_id, r.body
-             from paid_keys p
-             join answers r on r.slot = answer_slot(p.expires_at - interval '24 hours')
-               and r.organization_id = p.organization_id and r.key_hash = p.key_hash
+             from key_payments p
+             join answers r on r.slot = p.slot and r.organization_id = p.organization_id and r.key_hash = p.key_hash
              where p.organization_id = a.organization_id and p.key_hash = a.key_hash and p.expires_at > now()
+               and r.body is not null
              limit 1) s`,
     values: [keys.map(({ organizationId }) => organizationId), keys.map(({ hash }) => hash)],
   });
@@ -94,7 +94,7 @@ export async function readAnswersPage(
 ): Promise<(StoredAnswer & { slot: number; keyHash: string })[]> {
   const { rows } = await database.query(
     `select slot, key_hash, request_id, body from answers
-     where slot in (0, 1, 2, 3) and organization_id = $1 and (slot, key_hash) > ($2, $3)
+     where slot in (0, 1, 2, 3) and organization_id = $1 and (slot, key_hash) > ($2, $3) and body is not null
      order by slot, key_hash limit $4`,
     [organizationId, after.slot, after.keyHash, limit],
   );
@@ -105,7 +105,7 @@ export async function readAnswersPage(
   return Promise.all(read);
 }
 
-/** Empties the table of the day before yesterday, whose answers have all expired. @returns whether there was one to empty. */
+/** Empties the table of the day before yesterday, whose answers and keys have all expired. @returns whether there was one to empty. */
 export async function clearOldAnswers(database: Database): Promise<boolean> {
   const { rows } = await database.query("select clear_old_answers() as cleared");
   return z.object({ cleared: z.boolean() }).parse(rows[0]).cleared;

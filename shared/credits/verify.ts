@@ -45,7 +45,7 @@ const rules: Record<string, string> = {
     select r.request_id as subject, format('reversed %s, charged %s', r.amount_mils, c.amount_mils) as found
     from ledger_entries r
     left join ledger_entries c on c.request_id = r.request_id and c.kind = 'charge' and c.organization_id = r.organization_id
-    left join paid_keys k on k.request_id = r.request_id
+    left join key_payments k on k.request_id = r.request_id
     where r.kind = 'reversal' and (c.request_id is null or c.amount_mils + r.amount_mils <> 0 or k.request_id is not null)`,
   "only a charge or a correction lowers a balance": `
     select organization_id as subject, format('version %s: %s of %s', version, kind, amount_mils) as found
@@ -60,7 +60,7 @@ const rules: Record<string, string> = {
       or u.charged_at < now() - make_interval(secs => ${protocolTimes.undeliveredViolationAfterMs / 1_000})`,
   "a key has paid with a charge that stands": `
     select k.request_id as subject, 'no charge under the key' as found
-    from paid_keys k left join ledger_entries c on c.request_id = k.request_id and c.kind = 'charge'
+    from key_payments k left join ledger_entries c on c.request_id = k.request_id and c.kind = 'charge'
     where c.request_id is null or c.organization_id <> k.organization_id`,
   "what counts against an organization's limits is what its ledger says": `
     select id as subject, format('counted %s and %s, the ledger has %s and %s', day, month, ledger_day, ledger_month) as found

@@ -49,8 +49,9 @@ to serpmill;
 -- So that the operator's doctor can see whether a migration is pending.
 grant select on migrations to serpmill;
 
--- The ledger is read, never written. Confirming a delivery deletes its row from `undelivered`.
-grant select on organizations, tokens, plans, ledger_entries, answers, paid_keys, undelivered to serpmill;
+-- The ledger is read, never written. Confirming a delivery deletes its row from `undelivered`. The last release deletes expired
+-- keys, which has no effect any more.
+grant select on organizations, tokens, plans, ledger_entries, answers, key_payments, paid_keys, undelivered to serpmill;
 grant select on organization_spending, token_spending to serpmill;
 grant delete on undelivered, paid_keys to serpmill;
 
@@ -85,17 +86,3 @@ grant select, insert, update, delete on stripe_deletions to serpmill;
 grant select, insert, update, delete on location_lists to serpmill;
 grant select, insert, delete on locations to serpmill;
 grant select, insert, delete on place_names to serpmill;
-
--- Keys are deleted only once their 24 hours are over. A policy names the role, so a restore without the role lacks it.
-do $$
-begin
-  if not (select relrowsecurity from pg_class where oid = 'paid_keys'::regclass) then
-    alter table paid_keys enable row level security;
-  end if;
-  if not exists (select from pg_policy where polrelid = 'paid_keys'::regclass and polname = 'keys_are_read') then
-    create policy keys_are_read on paid_keys for select to serpmill using (true);
-  end if;
-  if not exists (select from pg_policy where polrelid = 'paid_keys'::regclass and polname = 'expired_keys_are_deleted') then
-    create policy expired_keys_are_deleted on paid_keys for delete to serpmill using (expires_at < now());
-  end if;
-end $$;

@@ -126,14 +126,14 @@ async function serveAgain(ownerUrl: string): Promise<Record<keyof typeof served,
 }
 
 /**
- * Everything that the role of the processes, and everyone, may do in the schema; and which rows of `paid_keys`. The days of the
+ * Everything that the role of the processes, and everyone, may do in the schema. The days of the
  * search log are left out: maintenance makes them, and processes reach them through the whole table alone.
  */
 async function privilegesOf(ownerUrl: string): Promise<unknown[]> {
   const { rows } = await asOwner(ownerUrl, (client) =>
     client.query(
       `select 'table' as of, relname as name, coalesce(relacl::text, '') as granted, relrowsecurity::text as detail
-         from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname !~ '^search_log_\\d{8}$'
+         from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v') and relname !~ '^search_log_\\d{8}$'
        union all
        select 'column', attrelid::regclass || '.' || attname, attacl::text, ''
          from pg_attribute where attacl is not null and attrelid >= 16384
@@ -142,8 +142,6 @@ async function privilegesOf(ownerUrl: string): Promise<unknown[]> {
          from pg_proc where pronamespace = 'public'::regnamespace
        union all
        select 'schema', nspname, nspacl::text, '' from pg_namespace where nspname = 'public'
-       union all
-       select 'policy', policyname, roles::text || cmd, qual from pg_policies
        order by 1, 2`,
     ),
   );

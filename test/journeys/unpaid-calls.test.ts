@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { beyondBuffers } from "../abuse/callers/answer-sizes.ts";
+import { largestAnswer } from "../abuse/callers/answer-sizes.ts";
 import { Connection } from "../abuse/callers/connection.ts";
 import { searchBytes } from "../abuse/callers/requests.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
@@ -38,7 +38,7 @@ async function readLittle({ token }: Organization, keyword: string): Promise<() 
 test("an answer that its caller did not take leaves its calls unpaid, and one that was taken does not", async () => {
   const organization = await service.organization();
   expect((await service.search(organization.token, { keyword: "taken", depth: 100 })).status).toBe(200);
-  stub.otherwise = beyondBuffers;
+  stub.otherwise = largestAnswer;
   const reset = await readLittle(organization, "left");
   reset();
   await service.until(async () => (await unpaidCalls()) === 10);
@@ -46,7 +46,7 @@ test("an answer that its caller did not take leaves its calls unpaid, and one th
 
 test("equal searches that share an answer leave its calls unpaid once, when none of them takes it", async () => {
   const organization = await service.organization();
-  const release = stub.hold(beyondBuffers);
+  const release = stub.hold(largestAnswer);
   const searches = ["same", "same"].map((keyword) => readLittle(organization, keyword));
   await service.untilRunning(2);
   release();

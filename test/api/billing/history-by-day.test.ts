@@ -100,7 +100,7 @@ test("the page of a repeat that was not charged leads to the search that paid, w
   for (const id of [paid, plain]) expect(await page(id)).not.toContain("The search that paid");
 
   // The key paid anew a day later: for another search, which this repeat did not follow.
-  await asOwner(service.databaseUrl, (client) => client.query("update paid_keys set expires_at = now()"));
+  await asOwner(service.databaseUrl, (client) => client.query("update answers set expires_at = now()"));
   expect(await page(repeat)).not.toContain("The search that paid");
   const [anew] = await decide(organization, [{ key }]);
   expect(await page(anew)).toContain("Charged");

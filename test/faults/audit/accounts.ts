@@ -37,7 +37,7 @@ export async function readAccounts(database: Database, organizationIds: readonly
      where request_id is not null and organization_id = any ($1)`,
     [organizationIds],
   );
-  const paid = await database.query("select request_id, key_hash from paid_keys where organization_id = any ($1)", [
+  const paid = await database.query("select request_id, key_hash from key_payments where organization_id = any ($1)", [
     organizationIds,
   ]);
   const paidKeys = paid.rows.map((row) => paidRow.parse(row));

@@ -12,12 +12,9 @@ export const answerMutants: readonly Mutant[] = [
     edits: [
       inSql(
         "decide_searches",
-        replace(
-          "from decided d where d.kind = 'charge' and d.key_hash is not null and d.body",
-          "from decided d where false and d.body",
-        ),
+        replace("d.request_id, d.body, d.fingerprint", "d.request_id, null::bytea, d.fingerprint"),
       ),
-      inSql("charge_alone", replace(/insert into answers [^;]*;/, "")),
+      inSql("charge_alone", replace("request, sent_body, used_fingerprint", "request, null, used_fingerprint")),
     ],
   },
   {

@@ -20,7 +20,7 @@ export const deliveryMutants: readonly Mutant[] = [
     caughtBy: testFile("test/journeys/give-back.test.ts"),
     edits: [
       inSql("decide_searches", replace(owed, owed.replace(" and d.key_hash is null", ""))),
-      inSql("charge_alone", replace("insert into paid_keys", `${insertOwed} insert into paid_keys`)),
+      inSql("charge_alone", replace("insert into answers", `${insertOwed} insert into answers`)),
     ],
   },
   {

@@ -218,7 +218,7 @@ test("a paid key that expires before a repeat would settle does not make it free
   expect(await read()).toEqual({ requestId, fingerprint: "f", coversRepeat: true });
   const expireIn = (time: string) =>
     asOwner(url, (client) =>
-      client.query("update paid_keys set expires_at = now() + $2::interval where organization_id = $1", [
+      client.query("update answers set expires_at = now() + $2::interval where organization_id = $1", [
         organizationId,
         time,
       ]),

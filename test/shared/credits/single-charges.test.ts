@@ -90,7 +90,7 @@ async function decideKeyedInTurn({ database, url }: { database: Database; url: s
   };
   const expireKeys = () =>
     asOwner(url, (client) =>
-      client.query("update paid_keys set expires_at = now() where organization_id = $1", [organizationId]),
+      client.query("update answers set expires_at = now() where organization_id = $1", [organizationId]),
     );
   const requestId = newId("req");
   const decisions = {

@@ -6,7 +6,7 @@ import {
   grantCredit,
   type SettlementRequest,
 } from "../../../shared/credits/ledger.ts";
-import { nameOfKey, type OwnedKey } from "../../../shared/credits/paid-keys.ts";
+import { nameOfKey, type OwnedKey, readPaidKeys } from "../../../shared/credits/paid-keys.ts";
 import {
   clearOldAnswers,
   compressAnswer,
@@ -136,7 +136,7 @@ test("payment and answer under a key end at the same moment, and the next charge
   const organizationId = await organization();
   await decide(await charge(organizationId, "first"));
   await asOwner(url, (client) =>
-    client.query("update paid_keys set expires_at = now() where organization_id = $1", [organizationId]),
+    client.query("update answers set expires_at = now() where organization_id = $1", [organizationId]),
   );
   expect(await answerUnder(organizationId)).toBeUndefined();
   expect(await decide(await charge(organizationId, "next"))).toMatchObject([{ kind: "charge" }]);
@@ -162,7 +162,7 @@ test("a charge by a worker of the version before, without an answer, is decided 
   expect(followed).not.toHaveProperty("stored");
 });
 
-test("answers are emptied by the day, two days after their charge and no day earlier", async () => {
+test("answers and keys are emptied by the day, two days after their charge and no day earlier", async () => {
   const organizationId = await organization();
   for (const hash of ["a", "b", "c"]) await decide(await charge(organizationId, hash, hash));
   // Moves what was stored today to the slots of yesterday and of the day before.
@@ -175,7 +175,30 @@ test("answers are emptied by the day, two days after their charge and no day ear
     organizationId,
   ]);
   expect(rows).toEqual([{ key_hash: "a" }, { key_hash: "b" }]);
+  const owned = ["a", "b", "c"].map((hash) => ({ organizationId, hash }));
+  expect([...(await readPaidKeys(database, owned)).keys()].toSorted()).toEqual(owned.slice(0, 2).map(nameOfKey));
   expect(await clearOldAnswers(database)).toBe(false);
+});
+
+test("a key that paid before this version counts until it expires, and all of them are removed at once after that", async () => {
+  const organizationId = await organization();
+  const text = `with paid as (insert into earlier_paid_keys values ($1, 'k', 'q', 'req_1', now() + interval '1 hour'))
+    insert into answers (slot, organization_id, key_hash, request_id, body) values
+      (answer_slot(now() - interval '23 hours'), $1, 'k', 'req_1', $2)`;
+  const body = await compressAnswer(Buffer.from("earlier"));
+  await asOwner(url, (client) => client.query(text, [organizationId, body]));
+  expect(await decide(await charge(organizationId, "again"))).toMatchObject([
+    { reason: "already_paid", stored: { requestId: "req_1", body: Buffer.from("earlier") } },
+  ]);
+  await database.query("delete from paid_keys"); // As the version before does.
+  await clearOldAnswers(database);
+  expect(await answerUnder(organizationId)).toMatchObject({ text: "earlier" });
+  await asOwner(url, (client) => client.query("update earlier_paid_keys set expires_at = now()"));
+  expect(await decide(await charge(organizationId, "next"))).toMatchObject([{ kind: "charge" }]);
+  await clearOldAnswers(database);
+  const { rows } = await asOwner(url, (client) => client.query("select count(*)::int as keys from earlier_paid_keys"));
+  expect(rows).toEqual([{ keys: 0 }]);
+  expect(await answerUnder(organizationId)).toMatchObject({ text: "next" });
 });
 
 test("emptying does not wait for a transaction that reads", async () => {

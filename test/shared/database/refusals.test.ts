@@ -43,8 +43,7 @@ test.each([
   ["update organizations set first_topup_at = null", /permission denied/],
   ["insert into organizations (id, name, plan_code, balance_mils) values ('o', 'o', 'free', 1)", /permission denied/],
   ["insert into undelivered (request_id, organization_id) values ('r', 'ORG')", /permission denied/],
-  ["update paid_keys set expires_at = now()", /permission denied/],
-  ["insert into paid_keys values ('ORG', 'h', 'f', 'r', now())", /permission denied/],
+  ["delete from answers", /permission denied/],
   ["insert into answers values (0, 'ORG', 'h', 'r', 'x')", /permission denied/],
   ["update answers set body = 'x'", /permission denied/],
   ["truncate answers_0", /permission denied/],
@@ -67,18 +66,6 @@ test.each([
   ["alter table ledger_entries disable trigger all", /must be owner/],
 ])("the role serpmill is not allowed to: %s", async (statement, refusal) => {
   await expect(database.query(statement.replace("ORG", organizationId))).rejects.toThrow(refusal);
-});
-
-test("the role serpmill deletes keys whose 24 hours are over, and no others", async () => {
-  await asOwner(url, (client) =>
-    client.query(
-      `insert into paid_keys values ($1, 'over', 'f', 'r', now() - interval '1 s'), ($1, 'owed', 'f', 's', now() + interval '1 h')`,
-      [organizationId],
-    ),
-  );
-  await database.query("delete from paid_keys");
-  const { rows } = await database.query("select key_hash from paid_keys");
-  expect(rows).toEqual([{ key_hash: "owed" }]);
 });
 
 test("every function that the role serpmill may call runs as its owner, with a fixed search path", async () => {

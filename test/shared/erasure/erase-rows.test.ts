@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => opened.close());
 
-const tables = ["tokens", "answers", "paid_keys", "search_log"];
+const tables = ["tokens", "answers", "earlier_paid_keys", "search_log"];
 
 /** An organization with rows of each kind: several searches in the same millisecond, today, tomorrow and long ago. */
 async function customer(): Promise<string> {
@@ -25,7 +25,7 @@ async function customer(): Promise<string> {
   const inserts = [
     `insert into answers (slot, organization_id, key_hash, request_id, body)
      select slot, $1, 'key' || n, 'r', 'body' from generate_series(0, 3) slot, generate_series(1, 5) n`,
-    `insert into paid_keys select $1, 'key' || n, 'f', 'r', now() from generate_series(1, 11) n`,
+    `insert into earlier_paid_keys select $1, 'key' || n, 'f', 'r', now() from generate_series(1, 11) n`,
     `insert into search_log (at, request_id, organization_id, keyword, location, language, device, depth, duration_ms)
      select date_trunc('day', now()) + (n / 8 - 1) * interval '1 day' - ago, 'req' || n, $1, 'k', 'l', 'l', 'd', 10, 1
      from generate_series(1, 24) n, (values (interval '0'), ('90 days')) t (ago)`,

@@ -43,7 +43,7 @@ const text = `
       from undelivered u where u.request_id = any ($2)),
     'paid', (select coalesce(json_agg(json_build_array(p.organization_id || ' ' || p.key_hash, p.fingerprint)
         order by p.organization_id, p.key_hash), '[]')
-      from paid_keys p where p.organization_id = any ($1)),
+      from key_payments p where p.organization_id = any ($1)),
     'answers', (select coalesce(json_agg(json_build_array(a.organization_id || ' ' || a.key_hash, a.request_id,
         encode(a.body, 'hex')) order by a.organization_id, a.key_hash), '[]')
       from answers a where a.organization_id = any ($1)),

@@ -32,7 +32,7 @@ create function erase_page(organization text, what text, since text, rows_max in
 language plpgsql security definer set search_path = public, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
-  rows constant text := case what when 'keys' then 'paid_keys r where true' when 'searches' then 'search_log r where true'
+  rows constant text := case what when 'keys' then 'earlier_paid_keys r where true' when 'searches' then 'search_log r where true'
     else format('answers r where r.slot = %s', right(what, 1)) end;
   place constant text := case what when 'searches' then 'at' else 'key_hash' end;
   kind constant text := case what when 'searches' then 'timestamptz' else 'text' end;

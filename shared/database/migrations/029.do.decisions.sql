@@ -77,7 +77,7 @@ begin
     from asked a
     join organization_spending o on o.organization_id = a.organization_id
     left join token_spending t on t.token_id = a.token_id
-    left join paid_keys p on p.organization_id = a.organization_id and p.key_hash = a.key_hash and p.expires_at > now()
+    left join key_payments p on p.organization_id = a.organization_id and p.key_hash = a.key_hash and p.expires_at > now()
     where not exists (select 1 from known k where k.request_id = a.request_id)
     window same_key as (partition by a.organization_id, a.key_hash, a.wanted order by a.place)
   ), paying as (
@@ -125,18 +125,12 @@ begin
   ), owed as (
     insert into undelivered (request_id, organization_id)
     select d.request_id, d.organization_id from decided d where d.kind = 'charge' and d.key_hash is null
-  ), paid as (
-    insert into paid_keys as p (organization_id, key_hash, fingerprint, request_id, expires_at)
-    select d.organization_id, d.key_hash, d.fingerprint, d.request_id, now() + interval '24 hours'
-    from decided d where d.kind = 'charge' and d.key_hash is not null
-    on conflict on constraint one_payment_per_key do update
-      set fingerprint = excluded.fingerprint, request_id = excluded.request_id, expires_at = excluded.expires_at
   ), stored as (
-    insert into answers as a (slot, organization_id, key_hash, request_id, body)
-    select answer_slot(now()), d.organization_id, d.key_hash, d.request_id, d.body
-    from decided d where d.kind = 'charge' and d.key_hash is not null and d.body is not null
+    insert into answers as a (slot, organization_id, key_hash, request_id, body, fingerprint, expires_at)
+    select answer_slot(now()), d.organization_id, d.key_hash, d.request_id, d.body, d.fingerprint, now() + interval '24 hours'
+    from decided d where d.kind = 'charge' and d.key_hash is not null
     on conflict on constraint one_answer_per_key do update
-      set request_id = excluded.request_id, body = excluded.body
+      set request_id = excluded.request_id, body = excluded.body, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at
     returning a.organization_id, a.key_hash, a.request_id, a.body
   ), pairs as (
     update organizations o set balance_mils = o.balance_mils + s.amount_mils, version = o.version + s.entries
@@ -172,11 +166,10 @@ begin
   left join counted c on c.id = r.token_id
   -- The answer of its key, paid by this very call, or by an earlier one.
   left join stored s on s.organization_id = r.organization_id and s.key_hash = r.key_hash and r.reason = 'already_paid'
-  left join paid_keys p on p.organization_id = r.organization_id and p.key_hash = r.key_hash
+  left join key_payments p on p.organization_id = r.organization_id and p.key_hash = r.key_hash
     and p.fingerprint = r.fingerprint and p.expires_at > now()
     and (r.reason = 'already_paid' or r.kind = 'charge' and not r.fresh and p.request_id = r.request_id)
-  left join answers e on e.slot = answer_slot(p.expires_at - interval '24 hours')
-    and e.organization_id = p.organization_id and e.key_hash = p.key_hash;
+  left join answers e on e.slot = p.slot and e.organization_id = p.organization_id and e.key_hash = p.key_hash;
 end $$;
 
 -- Charges one search, the usual end while there is little load. decide_searches() takes twice as long for one search as these
@@ -199,7 +192,7 @@ begin
   if not found or owner.balance_mils < 0 or owner.spending_day is not null
     or exists (select from ledger_entries l where l.request_id = request and l.kind in ('charge', 'refund'))
     or used_key is not null and exists (
-      select from paid_keys p where p.organization_id = organization and p.key_hash = used_key)
+      select from key_payments p where p.organization_id = organization and p.key_hash = used_key and p.expires_at > now())
     or exists (select from tokens t where t.id = token and t.spending_day is not null)
   then
     return query select d.* from decide_searches(array[request], array[organization], array['charge'], array[price_mils],
@@ -212,12 +205,10 @@ begin
   if used_key is null then
     insert into undelivered (request_id, organization_id) values (request, organization);
   else
-    insert into paid_keys (organization_id, key_hash, fingerprint, request_id, expires_at)
-    values (organization, used_key, used_fingerprint, request, now() + interval '24 hours');
-    insert into answers (slot, organization_id, key_hash, request_id, body)
-    values (answer_slot(now()), organization, used_key, request, sent_body)
+    insert into answers (slot, organization_id, key_hash, request_id, body, fingerprint, expires_at)
+    values (answer_slot(now()), organization, used_key, request, sent_body, used_fingerprint, now() + interval '24 hours')
     on conflict on constraint one_answer_per_key do update
-      set request_id = excluded.request_id, body = excluded.body;
+      set request_id = excluded.request_id, body = excluded.body, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at;
   end if;
   update organizations o set balance_mils = owner.balance_mils, version = owner.version where o.id = organization;
   return query select request, organization, 'charge', -price_mils, null::text, true, false, owner.balance_mils, owner.version,
