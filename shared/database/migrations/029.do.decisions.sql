@@ -38,7 +38,8 @@ $$;
 -- key had paid, the stored answer comes back, with the request that paid for it: of all answers under a key only the first counts.
 -- The first statement takes the locks; the second sees a snapshot younger than them, so that known requests, versions and
 -- balances are exact. In one statement the snapshot would be older than the wait for the lock, and versions would get gaps.
--- The plan is made once per connection, and looks each search up by an index.
+-- The plan is made once per connection, perhaps while the tables are small. Lateral with a limit makes it look each search and key
+-- up by an index; a join would read all of them.
 -- Returns one row per request: its deciding entry, whether this call made it, the organization's newest pair, and what the
 -- organization and the token spent by now, if they have limits (see spending_text).
 create function decide_searches(
@@ -64,7 +65,9 @@ begin
   ), known as (
     -- Only who wants to charge has a use for the answer of the key.
     select l.*, case a.wanted when 'charge' then a.key_hash end as key_hash, a.fingerprint
-    from asked a join ledger_entries l on l.request_id = a.request_id and l.kind in ('charge', 'refund')
+    from asked a
+    cross join lateral (
+      select * from ledger_entries l where l.request_id = a.request_id and l.kind in ('charge', 'refund') limit 1) l
   ), open as (
     select a.*, o.balance_mils, o.version, left_of(o.day_limit_mils, a.day_limit, o.spent_day_mils) as day_left_mils,
       left_of(o.month_limit_mils, a.month_limit, o.spent_month_mils) as month_left_mils,
@@ -77,7 +80,10 @@ begin
     from asked a
     join organization_spending o on o.organization_id = a.organization_id
     left join token_spending t on t.token_id = a.token_id
-    left join key_payments p on p.organization_id = a.organization_id and p.key_hash = a.key_hash and p.expires_at > now()
+    left join lateral (
+      select p.fingerprint from key_payments p
+      where p.organization_id = a.organization_id and p.key_hash = a.key_hash and p.expires_at > now() limit 1
+    ) p on a.key_hash is not null
     where not exists (select 1 from known k where k.request_id = a.request_id)
     window same_key as (partition by a.organization_id, a.key_hash, a.wanted order by a.place)
   ), paying as (
@@ -166,8 +172,10 @@ begin
   left join counted c on c.id = r.token_id
   -- The answer of its key, paid by this very call, or by an earlier one.
   left join stored s on s.organization_id = r.organization_id and s.key_hash = r.key_hash and r.reason = 'already_paid'
-  left join key_payments p on p.organization_id = r.organization_id and p.key_hash = r.key_hash
-    and p.fingerprint = r.fingerprint and p.expires_at > now()
+  left join lateral (
+    select p.* from key_payments p
+    where p.organization_id = r.organization_id and p.key_hash = r.key_hash and p.expires_at > now() limit 1
+  ) p on p.fingerprint = r.fingerprint
     and (r.reason = 'already_paid' or r.kind = 'charge' and not r.fresh and p.request_id = r.request_id)
   left join answers e on e.slot = p.slot and e.organization_id = p.organization_id and e.key_hash = p.key_hash;
 end $$;
