@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { inTransaction } from "../database/transaction.ts";
 import { type changeLimits, type LimitChange, readOwnLimits } from "../organizations/limits.ts";
 import { changeLimitsRecorded } from "../organizations/recorded-changes.ts";
+import { type Excess, LimitsTooHigh } from "../organizations/token-family.ts";
 import { parseId, parseWholeNumberOrNone } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
@@ -40,9 +41,14 @@ async function apply(context: CommandContext, owner: Owner, id: string, { day, m
 async function change(context: CommandContext, owner: Owner, id: string, wanted: LimitChange) {
   const changed = await inTransaction(context.database, (transaction) =>
     changeLimitsRecorded(transaction, { actor: context.actor }, { owner, id }, wanted),
-  );
+  ).catch((error: unknown) => {
+    throw error instanceof LimitsTooHigh ? new CommandRefused(error.excesses.map(tooHigh).join(" ")) : error;
+  });
   if (changed) await announceIdentityChange(context);
   return changed;
 }
+
+const tooHigh = ({ field, boundMils, tokenId }: Excess) =>
+  `--${field}: expected at most ${boundMils} mils, the limit of ${tokenId}, which made this token.`;
 
 const milsOf = (limit: Limit | undefined) => (limit === "none" ? null : limit);

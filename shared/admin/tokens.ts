@@ -4,6 +4,7 @@ import { inTransaction, type Querying } from "../database/transaction.ts";
 import { showOrganization } from "../organizations/organizations.ts";
 import {
   issueRecorded as issueWithEntry,
+  revokeFamilyRecorded,
   revokeRecorded as revokeWithEntry,
 } from "../organizations/recorded-changes.ts";
 import { type Scope, scopes } from "../organizations/scopes.ts";
@@ -33,7 +34,10 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
     .description("issue a token, which is shown only now")
     .argument("<org>", "the organization's id", parseId("org"))
     .option("--name <name>", "what people know it by, for lists", parseText(nameLengthMax))
-    .option("--scopes <list>", `comma list of ${scopes.join(", ")}: all that it may do`, parseList(scopes), [...scopes])
+    .option("--scopes <list>", `comma list of ${scopes.join(", ")}: all that it may do`, parseList(scopes), [
+      "search",
+      "usage",
+    ])
     .option("--expires <days>", "days until it expires; without it, never", parseWholeNumber(1, daysMax))
     .action((orgId: string, { expires: expiresInDays, ...terms }: IssueOptions) =>
       run((context) => issue(context, orgId, { ...terms, expiresInDays })),
@@ -55,9 +59,14 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
     .action((given: string) => run((context) => find(context, given === "-" ? terminal.readLine : given)));
   token
     .command("revoke")
-    .description("revoke a token permanently; every API refuses it within two seconds")
+    .description(
+      "revoke a token permanently, and list the valid tokens that it made on the billing page; every API refuses it within two seconds",
+    )
     .argument("<tokenId>", "the token's id, not the token", parseId("tok"))
-    .action((tokenId: string) => run((context) => revoke(context, tokenId)));
+    .option("--children", "revoke the tokens that it made too, those that these made, and so on")
+    .action((tokenId: string, { children = false }: { children?: boolean }) =>
+      run((context) => revoke(context, tokenId, children)),
+    );
 }
 
 async function issue({ database, actor }: CommandContext, orgId: string, terms: TokenTerms) {
@@ -103,10 +112,17 @@ function toText({ tokens }: Awaited<ReturnType<typeof list>>, columns: number): 
   return formatResult({ tokens: shown }, columns);
 }
 
-async function revoke(context: CommandContext, tokenId: string) {
-  await inTransaction(context.database, (transaction) => revokeRecorded(transaction, context.actor, tokenId));
+async function revoke(context: CommandContext, tokenId: string, withDescendants: boolean) {
+  const { database, actor } = context;
+  const descendants = await inTransaction(database, (transaction) =>
+    revokeFamilyRecorded(transaction, { actor }, { tokenId, withDescendants }),
+  );
+  if (!descendants) throw new CommandRefused(`There is no token ${tokenId}.`);
   await announceIdentityChange(context);
-  return { tokenId, revoked: true };
+  const children = descendants.map(({ tokenId: id, parentId, name, last4, expiresAt }) => {
+    return { tokenId: id, parentId, name, last4, expiresAt, revoked: withDescendants };
+  });
+  return { tokenId, revoked: true, children };
 }
 
 /** Revokes a token with its entry in the audit trail. @throws {CommandRefused} if there is no such token. */

@@ -58,7 +58,7 @@ grant delete on undelivered, paid_keys to serpmill;
 -- The operator's commands, column by column: never a balance, a version, or the hash, the owner
 -- and the scopes of a token that exists.
 grant insert (id, name, plan_code), update (name, plan_code, suspended_at) on organizations to serpmill;
-grant insert (id, organization_id, hash, last4, expires_at, name, scopes), update (last_used_at, revoked_at) on tokens to serpmill;
+grant insert (id, organization_id, hash, last4, expires_at, name, scopes, parent_id), update (last_used_at, revoked_at) on tokens to serpmill;
 grant
   insert (code, price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations,
     unpaid_calls_per_hour),

@@ -15,6 +15,8 @@ export interface AccountToken {
   tokenId: string;
   name: string | null;
   scopes: string[];
+  /** The token that made it; null for one of the operator. */
+  parentId: string | null;
   last4: string;
   createdAt: Date;
   expiresAt: Date | null;
@@ -35,7 +37,7 @@ const accountRow = tokenRow.extend({
 const isValid = "revoked_at is null and (expires_at is null or expires_at > now())";
 
 const statement = (condition: string) =>
-  `select id, name, scopes, last4, created_at, expires_at, revoked_at, last_used_at, ${isValid} as is_valid,
+  `select id, name, scopes, parent_id, last4, created_at, expires_at, revoked_at, last_used_at, ${isValid} as is_valid,
      day_limit_mils, month_limit_mils
    from tokens where organization_id = $1 and ${condition}`;
 

@@ -40,6 +40,8 @@ export interface TokenTerms {
   name?: string | undefined;
   scopes?: readonly Scope[] | undefined;
   expiresInDays?: number | undefined;
+  /** The token that makes it. Without a time of its own, the new token expires with it. */
+  parentId?: string | undefined;
 }
 
 /** A new token, and its terms. */
@@ -60,14 +62,15 @@ const issuedRow = z.object({ id: z.string(), expires_at: z.date().nullable() });
 export async function issueToken(
   database: Querying,
   organizationId: string,
-  { tokenId = newId("tok"), name, scopes = allScopes, expiresInDays }: TokenTerms = {},
+  { tokenId = newId("tok"), name, scopes = allScopes, expiresInDays, parentId }: TokenTerms = {},
 ): Promise<IssuedToken | undefined> {
   const token = newToken();
   const { rows } = await database.query(
-    `insert into tokens (id, organization_id, hash, last4, expires_at, name, scopes)
-     select $1, o.id, $3, $4, now() + make_interval(hours => 24 * $5), $6, $7 from organizations o where o.id = $2
+    `insert into tokens (id, organization_id, hash, last4, expires_at, name, scopes, parent_id)
+     select $1, o.id, $3, $4, coalesce(now() + make_interval(hours => 24 * $5), p.expires_at), $6, $7, $8
+     from organizations o left join tokens p on p.id = $8 where o.id = $2
      returning id, expires_at`,
-    [tokenId, organizationId, hashToken(token), token.slice(-4), expiresInDays ?? null, name ?? null, scopes],
+    [tokenId, organizationId, hashToken(token), token.slice(-4), expiresInDays, name, scopes, parentId],
   );
   if (!rows[0]) return undefined;
   const row = issuedRow.parse(rows[0]);
@@ -79,6 +82,7 @@ export const tokenRow = z.object({
   id: z.string(),
   name: z.string().nullable(),
   scopes: z.array(z.string()),
+  parent_id: z.string().nullable(),
   last4: z.string(),
   created_at: z.date(),
   expires_at: z.date().nullable(),
@@ -88,7 +92,7 @@ export const tokenRow = z.object({
 
 export async function listTokens(database: Database, organizationId: string) {
   const { rows } = await database.query(
-    `select id, name, scopes, last4, created_at, expires_at, revoked_at, last_used_at from tokens where organization_id = $1
+    `select id, name, scopes, parent_id, last4, created_at, expires_at, revoked_at, last_used_at from tokens where organization_id = $1
      order by id`,
     [organizationId],
   );
@@ -102,6 +106,7 @@ export function readToken(found: unknown) {
     tokenId: row.id,
     name: row.name,
     scopes: row.scopes,
+    parentId: row.parent_id,
     last4: row.last4,
     createdAt: row.created_at,
     expiresAt: row.expires_at,
@@ -115,7 +120,7 @@ const foundRow = z.object({ organization_id: z.string(), organization_name: z.st
 /** Finds a token that was issued, also if it has expired or was revoked. @returns undefined if there is none. */
 export async function findToken(database: Querying, token: string) {
   const { rows } = await database.query(
-    `select t.id, t.name, t.scopes, t.last4, t.created_at, t.expires_at, t.revoked_at, t.last_used_at,
+    `select t.id, t.name, t.scopes, t.parent_id, t.last4, t.created_at, t.expires_at, t.revoked_at, t.last_used_at,
        o.id as organization_id, o.name as organization_name
      from tokens t join organizations o on o.id = t.organization_id where t.hash = $1`,
     [hashToken(token)],

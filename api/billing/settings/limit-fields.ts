@@ -1,3 +1,4 @@
+import type { Excess } from "../../../shared/organizations/token-family.ts";
 import { type SentForm, textField } from "../../pages/form-fields.ts";
 import { dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -23,6 +24,15 @@ export function limitFields(sent: SentForm, { dayLimitMils, monthLimitMils }: Li
     });
   return html`<div class="fields">${field("day", "At most a day (UTC)", dayLimitMils)}
 ${field("month", "At most a calendar month (UTC)", monthLimitMils)}</div>`;
+}
+
+/** What is said about limits that are too high, by field. @param ownTokenId the token of the session. */
+export function limitProblems(excesses: readonly Excess[], ownTokenId: string): Record<string, string> {
+  const problems = excesses.map(({ field, boundMils, tokenId }): [string, string] => {
+    const whose = tokenId === ownTokenId ? "that you are signed in with" : "that made this one";
+    return [field, `Expected at most ${dollars(boundMils).slice(1)}, the limit of the token ${whose}.`];
+  });
+  return Object.fromEntries(problems);
 }
 
 /** Reads the fields of {@link limitFields}. A form without one of them changes neither. */

@@ -1,10 +1,14 @@
 import { z } from "zod";
 import { newId } from "../../../shared/ids.ts";
 import { type Scope, scopes } from "../../../shared/organizations/scopes.ts";
+import type { LimitChange } from "../../../shared/organizations/limits.ts";
+import { excessesOf, type FamilyMember } from "../../../shared/organizations/token-family.ts";
+import type { TokenTerms } from "../../../shared/organizations/tokens.ts";
+import { dateOf } from "../../pages/format.ts";
 import { problemOf, type SentForm, textField } from "../../pages/form-fields.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { organizationField } from "../frame/organization-field.ts";
-import { limitFields } from "../settings/limit-fields.ts";
+import { limitFields, limitProblems } from "../settings/limit-fields.ts";
 
 /** The form by which an account makes a token. */
 
@@ -22,7 +26,7 @@ const scopeLabels: Record<Scope, [name: string, rights: string]> = {
 };
 
 /** The form; its id is that of the token to be made, so that the same form makes one token however often it is sent. */
-export function tokenForm(organizationId: string, sent: SentForm): Html {
+export function tokenForm(organizationId: string, sent: SentForm, session: FamilyMember | undefined): Html {
   const { values, problems } = sent;
   const isNew = !values.has("id");
   const chosen = values.getAll("scope");
@@ -43,16 +47,41 @@ ${scopes.map(
 <div>
 <div class="field"><label for="expires">Expires</label>
 <select id="expires" name="expires"${problems.expires !== undefined && html` aria-invalid="true" aria-describedby="expires-problem"`}>
-${Object.entries(lifetimes)
+${lifetimesOf(session)
   .toSorted(([first], [second]) => Number(first) - Number(second))
   .map(
     ([days, label]) => html`<option value="${days}"${days === lifetime && html` selected`}>${label}</option>\n`,
   )}</select>
 ${problemOf(problems, "expires")}</div>
-${limitFields(sent, { dayLimitMils: null, monthLimitMils: null })}
+${limitFields(sent, session ?? { dayLimitMils: null, monthLimitMils: null })}
 </div>
 <button>Create token</button>
 </form>`;
+}
+
+/** The lifetimes that end no later than the token of the session, with which a token expires that has none of its own. */
+function lifetimesOf(session: FamilyMember | undefined): [days: string, label: string][] {
+  const { expiresAt = null } = session ?? {};
+  if (!expiresAt) return Object.entries(lifetimes);
+  const others = Object.entries(lifetimes).filter(([days]) => days !== "" && endOfDays(Number(days)) <= expiresAt);
+  return [["", `With the token of this session, on ${dateOf(expiresAt)}`], ...others];
+}
+
+const endOfDays = (days: number) => new Date(Date.now() + days * 86_400_000);
+
+/** What is wrong with the terms of a token that the token of a session makes, by field; nothing if they are within its own. */
+export function problemsOfTerms(
+  { expiresInDays }: TokenTerms,
+  limits: LimitChange,
+  session: FamilyMember,
+): Record<string, string> {
+  const { expiresAt } = session;
+  const problems: Record<string, string> = {};
+  if (expiresAt && expiresInDays !== undefined && endOfDays(expiresInDays) > expiresAt)
+    problems["expires"] =
+      `Expected a time until ${dateOf(expiresAt)}, when the token expires that you are signed in with.`;
+  const excesses = excessesOf({ dayLimitMils: 0, monthLimitMils: 0 }, limits, session);
+  return { ...problems, ...limitProblems(excesses, session.tokenId) };
 }
 
 const tokenFields = z.object({

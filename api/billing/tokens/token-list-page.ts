@@ -1,4 +1,5 @@
 import type { AccountToken, TokenUse } from "../../../shared/organizations/account-tokens.ts";
+import type { FamilyMember } from "../../../shared/organizations/token-family.ts";
 import type { SentForm } from "../../pages/form-fields.ts";
 import { count, dateOf, amount, searches } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -9,6 +10,8 @@ export interface TokenList {
   organizationId: string;
   /** The token of the session. */
   ownTokenId: string;
+  /** What bounds the tokens that it makes; undefined if it was removed just now. */
+  own: FamilyMember | undefined;
   tokens: readonly AccountToken[];
   use: TokenUse;
 }
@@ -24,7 +27,7 @@ export function tokenListPage(list: TokenList, sent: SentForm, notice: Html | fa
 <section>${table("Valid tokens", valid, list, period)}
 ${!use.isWhole && html`<p class="aside">The use is counted from the newest 20,000 entries of the history.</p>`}</section>
 <section aria-labelledby="new-title"><div class="head"><h2 id="new-title">New token</h2></div>
-${tokenForm(list.organizationId, sent)}</section>
+${tokenForm(list.organizationId, sent, list.own)}</section>
 ${ended.length > 0 && html`<details><summary>Revoked and expired tokens (${count(ended.length)})</summary>${table("Revoked and expired tokens", ended, list, period)}</details>`}`;
 }
 

@@ -1,5 +1,6 @@
 import type { AccountToken, TokenUse } from "../../../shared/organizations/account-tokens.ts";
 import type { OwnLimits } from "../../../shared/organizations/limits.ts";
+import type { FamilyMember } from "../../../shared/organizations/token-family.ts";
 import type { SentForm } from "../../pages/form-fields.ts";
 import { count, amount } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -14,6 +15,8 @@ export interface TokenDetails {
   isOwn: boolean;
   token: AccountToken;
   limits: OwnLimits;
+  /** The valid tokens that it made, that these made, and so on. */
+  descendants: readonly FamilyMember[];
   use: TokenUse;
 }
 
@@ -31,11 +34,12 @@ export function tokenPage(details: TokenDetails, sent: SentForm, notice: Html | 
 <div><dt>Last used</dt><dd>${token.lastUsedAt ? time(token.lastUsedAt) : "Never"}</dd></div>
 <div><dt>Expires</dt><dd>${endOf(token)}</dd></div>
 <div><dt>Created</dt><dd>${time(token.createdAt)}</dd></div>
+${token.parentId !== null && html`<div><dt>Made by</dt><dd><a href="/billing/tokens/${token.parentId}">another token</a></dd></div>`}
 <div><dt>Token</dt><dd><code>smk_…${token.last4}</code>${isOwn && html` <span class="tag">this session</span>`}</dd></div>
 <div class="wide"><dt>ID</dt><dd><code>${token.tokenId}</code></dd></div>
 </dl></section>
 ${token.isValid && limitsSection(details, sent)}
-${token.isValid && revocation(details)}`;
+${(token.isValid || details.descendants.length > 0) && revocation(details)}`;
 }
 
 const chargedSearches = (charges: number) => `${count(charges)} charged ${charges === 1 ? "search" : "searches"}`;
@@ -51,13 +55,25 @@ ${limitFields(sent, limits)}
 </form></section>`;
 }
 
-function revocation({ organizationId, token, isOwn }: TokenDetails): Html {
+function revocation({ organizationId, token, isOwn, descendants }: TokenDetails): Html {
   return html`<section class="setting" aria-labelledby="revoke-title"><div class="intro"><h2 id="revoke-title">Revoke</h2>
 <p class="aside">For a token that leaked, or that is no longer used.</p></div>
 <details><summary class="danger">Revoke “${nameOf(token)}”</summary>
 <form method="post" action="/billing/tokens/revoke">
 ${organizationField(organizationId)}<input type="hidden" name="token" value="${token.tokenId}">
 <p>Every API refuses it within two seconds. This cannot be undone.${isOwn && " You are signed in with this token: your session ends too."}</p>
-<button class="danger">Revoke for ever</button>
+${descendants.length > 0 && familyChoice(descendants)}<button class="danger">Revoke for ever</button>
 </form></details></section>`;
+}
+
+/** Tokens that outlive the one that made them: whoever had it may have them too. */
+function familyChoice(descendants: readonly FamilyMember[]): Html {
+  const links = descendants.map(
+    ({ tokenId, name, last4 }) =>
+      html`<li><a href="/billing/tokens/${tokenId}">${name ?? "Without a name"}</a> <code>smk_…${last4}</code></li>`,
+  );
+  return html`<p>With it these valid tokens were made:</p>
+<ul>${links}</ul>
+<p><label><input type="checkbox" name="children" value="revoke"> Revoke them too</label></p>
+`;
 }

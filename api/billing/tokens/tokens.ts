@@ -15,8 +15,9 @@ import {
   type Change,
   changeLimitsRecorded,
   issueRecorded,
-  revokeRecorded,
+  revokeFamilyRecorded,
 } from "../../../shared/organizations/recorded-changes.ts";
+import { LimitsTooHigh, readDescendants, readFamilyMember } from "../../../shared/organizations/token-family.ts";
 import type { Changer } from "../../../shared/webhooks/recorded-changes.ts";
 import type { IssuedToken, TokenTerms } from "../../../shared/organizations/tokens.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
@@ -27,8 +28,8 @@ import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account
 import { CountedWindow } from "../session/counted-window.ts";
 import type { Sessions } from "../session/sessions.ts";
 import { changeAccount } from "../settings/account-change.ts";
-import { readLimitFields } from "../settings/limit-fields.ts";
-import { readTokenForm, tokenId } from "./token-form.ts";
+import { limitProblems, readLimitFields } from "../settings/limit-fields.ts";
+import { problemsOfTerms, readTokenForm, tokenId } from "./token-form.ts";
 import { nameOf, tokenListPage } from "./token-list-page.ts";
 import { tokenPage } from "./token-page.ts";
 import { newTokenPage } from "./new-token-page.ts";
@@ -86,9 +87,11 @@ export class AccountTokens {
     const retryAfterMs = await this.#window.take(asked.caller.organizationId);
     if (retryAfterMs !== undefined)
       return refuse(429, { form: `An account makes at most ${newTokensMax} tokens a day. Try again tomorrow.` });
+    const { tokenId: parentId } = asked.caller;
     const made = await changeAccount(this.#parts.database, asked, (transaction, changer) =>
-      issue(transaction, changer, terms, limits.change),
+      issue(transaction, changer, { ...terms, parentId }, limits.change),
     );
+    if ("problems" in made) return refuse(400, made.problems);
     if ("refused" in made) return refuse(409, { form: made.refused });
     account.send(asked, 200, newTokenPage(made));
   };
@@ -97,44 +100,59 @@ export class AccountTokens {
   readonly limit = async (asked: FormRequest): Promise<void> => {
     const id = asked.form.get("token") ?? "";
     const { change, problems } = readLimitFields(asked.form);
-    if (Object.keys(problems).length > 0) {
-      const view = await this.#tokenView(asked, id, { values: asked.form, problems });
-      return this.#parts.account.send(asked, 400, view);
+    const refuse = async (found: Record<string, string>) => {
+      const view = await this.#tokenView(asked, id, { values: asked.form, problems: found });
+      this.#parts.account.send(asked, 400, view);
+    };
+    if (Object.keys(problems).length > 0) return refuse(problems);
+    try {
+      await this.#change(asked, id, (transaction, changer) =>
+        changeLimitsRecorded(transaction, changer, { owner: "token", id }, change),
+      );
+    } catch (error) {
+      if (!(error instanceof LimitsTooHigh)) throw error;
+      return refuse(limitProblems(error.excesses, asked.caller.tokenId));
     }
-    await this.#change(asked, id, (transaction, changer) =>
-      changeLimitsRecorded(transaction, changer, { owner: "token", id }, change),
-    );
     asked.response.writeHead(303, { Location: `/billing/tokens/${id}?saved` }).end();
   };
 
   /** POST /billing/tokens/revoke. A person who revokes the token of their session is signed out. */
   readonly revoke = async (asked: FormRequest): Promise<void> => {
     const id = asked.form.get("token") ?? "";
-    await this.#change(asked, id, (transaction, changer) => revokeRecorded(transaction, changer, id));
-    const isOwn = id === asked.caller.tokenId;
+    const withDescendants = asked.form.get("children") === "revoke";
+    const family = await this.#change(asked, id, (transaction, changer) =>
+      revokeFamilyRecorded(transaction, changer, { tokenId: id, withDescendants }),
+    );
+    const revoked = [id, ...(withDescendants ? (family ?? []).map(({ tokenId: revokedId }) => revokedId) : [])];
+    const isOwn = revoked.includes(asked.caller.tokenId);
     if (isOwn) await this.#parts.sessions.close(asked.request, asked.response);
     asked.response.writeHead(303, { Location: isOwn ? "/billing" : "/billing/tokens?revoked" }).end();
   };
 
   /** Changes one token of the caller's organization. @throws {CallerError} `not_found` for any other token. */
-  async #change(
+  async #change<Result>(
     asked: FormRequest,
     id: string,
-    change: (transaction: Querying, changer: Change) => Promise<unknown>,
-  ): Promise<void> {
-    await changeAccount(this.#parts.database, asked, async (transaction, changer) => {
+    change: (transaction: Querying, changer: Change) => Promise<Result>,
+  ): Promise<Result> {
+    const result = await changeAccount(this.#parts.database, asked, async (transaction, changer) => {
       await findToken(transaction, asked, id);
-      await change(transaction, changer);
+      return change(transaction, changer);
     });
     await this.#parts.announce();
+    return result;
   }
 
   async #listView({ caller }: PageRequest, sent: SentForm, notice: Html | false = false): Promise<AccountView> {
     const { organizationId, tokenId: ownTokenId } = caller;
     const { database } = this.#parts;
-    const read = Promise.all([readAccountTokens(database, organizationId), readTokenUse(database, organizationId)]);
-    const [tokens, use] = await orPostgresUnavailable(read);
-    const body = tokenListPage({ organizationId, ownTokenId, tokens, use }, sent, notice);
+    const read = Promise.all([
+      readAccountTokens(database, organizationId),
+      readTokenUse(database, organizationId),
+      readFamilyMember(database, ownTokenId),
+    ]);
+    const [tokens, use, own] = await orPostgresUnavailable(read);
+    const body = tokenListPage({ organizationId, ownTokenId, own, tokens, use }, sent, notice);
     return { path: "/billing/tokens", title: "Tokens", body };
   }
 
@@ -142,10 +160,14 @@ export class AccountTokens {
     const { organizationId, tokenId: ownTokenId } = asked.caller;
     const { database } = this.#parts;
     const token = await orPostgresUnavailable(findToken(database, asked, id));
-    const read = Promise.all([readOwnLimits(database, "token", token.tokenId), readTokenUse(database, organizationId)]);
-    const [limits, use] = await orPostgresUnavailable(read);
+    const read = Promise.all([
+      readOwnLimits(database, "token", token.tokenId),
+      readTokenUse(database, organizationId),
+      readDescendants(database, token.tokenId),
+    ]);
+    const [limits, use, descendants] = await orPostgresUnavailable(read);
     if (!limits) throw new CallerError("not_found");
-    const details = { organizationId, isOwn: token.tokenId === ownTokenId, token, limits, use };
+    const details = { organizationId, isOwn: token.tokenId === ownTokenId, token, limits, use, descendants };
     const above = { path: "/billing/tokens", label: "All tokens" };
     return { path: "/billing/tokens", title: nameOf(token), above, body: tokenPage(details, sent, notice) };
   }
@@ -159,13 +181,13 @@ async function findToken(database: Querying, { caller }: PageRequest, id: unknow
   return token;
 }
 
-/** Issues a token with its limits, or says why not. The row of the organization stays locked, so that two forms never count at once. */
+/** Issues a token with its limits, within those of its parent, or says why not. The row of the organization stays locked, so that two forms never count at once. */
 async function issue(
   transaction: Querying,
   changer: Changer,
-  terms: TokenTerms & { tokenId: string },
+  terms: TokenTerms & { tokenId: string; parentId: string },
   limits: { dayMils: number | null; monthMils: number | null },
-): Promise<IssuedToken | { refused: string }> {
+): Promise<IssuedToken | { refused: string } | { problems: Record<string, string> }> {
   const { organizationId } = changer;
   if (await isErased(transaction, organizationId)) throw new CallerError("unauthenticated");
   if (await readAccountToken(transaction, organizationId, terms.tokenId))
@@ -175,6 +197,11 @@ async function issue(
     };
   if ((await countValidTokens(transaction, organizationId)) >= validTokensMax)
     return { refused: `An organization has at most ${validTokensMax} valid tokens. Revoke one first.` };
+  // It may have been revoked since the request began.
+  const parent = await readFamilyMember(transaction, terms.parentId);
+  if (!parent) throw new CallerError("unauthenticated");
+  const problems = problemsOfTerms(terms, limits, parent);
+  if (Object.keys(problems).length > 0) return { problems };
   const issued = await issueRecorded(transaction, changer, organizationId, terms);
   if (!issued) throw new CallerError("unauthenticated");
   const { tokenId: id } = issued;

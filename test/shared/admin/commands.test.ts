@@ -103,7 +103,7 @@ test("a grant beyond the largest balance is refused and adds nothing", async () 
   expect(await operator.run("org", "show", orgId)).toMatchObject({ balanceMils: 1, ledgerEntries: 1 });
 });
 
-const unlimited = { name: null, scopes: ["search", "usage", "billing"] };
+const unlimited = { name: null, parentId: null, scopes: ["search", "usage", "billing"] };
 
 test("a token has the name, the scopes and the end that it was issued with, also in the list", async () => {
   const { orgId } = await operator.create("free");
@@ -125,11 +125,11 @@ test("a token is shown only when it is issued, and a repeated revocation keeps t
     tokenId: expect.stringMatching(/^tok_[0-7][0-9a-z]{25}$/),
     token: expect.stringMatching(/^smk_[a-z0-9]{39}$/),
     name: null,
-    scopes: ["search", "usage", "billing"],
+    scopes: ["search", "usage"],
     expiresAt: isoTime,
   });
 
-  expect(await operator.run("token", "revoke", tokenId)).toEqual({ tokenId, revoked: true });
+  expect(await operator.run("token", "revoke", tokenId)).toEqual({ tokenId, revoked: true, children: [] });
   const list = await operator.run("token", "list", orgId);
   const times = { createdAt: isoTime, expiresAt: null, revokedAt: isoTime, lastUsedAt: null };
   expect(list).toEqual({
@@ -139,6 +139,7 @@ test("a token is shown only when it is issued, and a repeated revocation keeps t
       {
         tokenId: expect.any(String),
         ...unlimited,
+        scopes: ["search", "usage"],
         last4: expect.any(String),
         ...times,
         expiresAt: isoTime,
