@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { largestAnswer } from "../abuse/callers/answer-sizes.ts";
 import { Connection } from "../abuse/callers/connection.ts";
 import { searchBytes } from "../abuse/callers/requests.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
@@ -26,36 +25,43 @@ async function unpaidCalls(): Promise<number> {
   return seen.reduce((sum, exposition) => sum + (exposition.value("unpaid_provider_calls_total") ?? 0), 0);
 }
 
-/** Sends a search whose answer is larger than what is read of it. @returns what resets the connection. */
-async function readLittle({ token }: Organization, keyword: string): Promise<() => void> {
-  const url = service.apis[0]?.url ?? "";
-  const connection = await Connection.open(url);
-  connection.send(searchBytes({ url, token }, { keyword, depth: 100 }));
-  await connection.readBytes(1, 60_000);
-  return () => connection.reset();
+/** Sends equal searches at once, and resets their connections when all of them are charged and no answer has been taken. */
+async function takeNone({ organizationId, token }: Organization, count: number): Promise<void> {
+  const [api] = service.apis;
+  const release = stub.hold();
+  const connections = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const connection = await Connection.open(api?.url ?? "");
+      connection.send(searchBytes({ url: api?.url ?? "", token }, { keyword: "not taken", depth: 100 }));
+      return connection;
+    }),
+  );
+  await service.untilRunning(count);
+  const entriesOf = async (kind: string) =>
+    (await service.ledgerOf(organizationId)).filter((entry) => entry.kind === kind).length;
+  // The API sees the replies and the resets only after both have happened.
+  api?.kill("SIGSTOP");
+  try {
+    release();
+    await service.until(async () => (await entriesOf("charge")) === count);
+    for (const connection of connections) connection.reset();
+  } finally {
+    api?.kill("SIGCONT");
+  }
+  await service.until(async () => (await entriesOf("reversal")) === count);
+  await service.until(async () => (await unpaidCalls()) === 10);
 }
 
 test("an answer that its caller did not take leaves its calls unpaid, and one that was taken does not", async () => {
-  const organization = await service.organization();
-  expect((await service.search(organization.token, { keyword: "taken", depth: 100 })).status).toBe(200);
-  stub.otherwise = largestAnswer;
-  const reset = await readLittle(organization, "left");
-  reset();
-  await service.until(async () => (await unpaidCalls()) === 10);
+  await takeNone(await service.organization(), 1);
+  const other = await service.organization();
+  expect((await service.search(other.token, { keyword: "taken", depth: 100 })).status).toBe(200);
+  expect(await unpaidCalls()).toBe(10);
 });
 
 test("equal searches that share an answer leave its calls unpaid once, when none of them takes it", async () => {
-  const organization = await service.organization();
-  const release = stub.hold(largestAnswer);
-  const searches = ["same", "same"].map((keyword) => readLittle(organization, keyword));
-  await service.untilRunning(2);
-  release();
-  const [first, second] = await Promise.all(searches);
-  first?.();
-  await service.until(async () => (await service.ledgerOf(organization.organizationId)).length === 4);
-  second?.();
-  await service.until(async () => (await unpaidCalls()) === 10);
-  expect(stub.requests).toHaveLength(10);
+  await takeNone(await service.organization(), 2);
+  expect([stub.requests.length, await unpaidCalls()]).toEqual([10, 10]);
 });
 
 test("callers that wait for a provider that hangs, or hang up meanwhile, are not refused once it answers again", async () => {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => opened.close());
 
-const tables = ["tokens", "answers", "earlier_paid_keys", "search_log"];
+const tables = ["tokens", "answers", "paid_keys", "search_log"];
 
 /** An organization with rows of each kind: several searches in the same millisecond, today, tomorrow and long ago. */
 async function customer(): Promise<string> {
