@@ -5,7 +5,7 @@ import { lockAccount } from "./organizations.ts";
 
 /**
  * A token that was made on the billing page has a parent: the token of the session that made it. It expires with its parent at
- * the latest, and no limit of it is above that of its parent, whoever changes either. Tokens of operators, and of earlier
+ * the latest, and no limit of it is above that of its parent, also when either is changed. Tokens of operators, and of earlier
  * releases, have no parent.
  */
 

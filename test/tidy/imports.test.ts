@@ -52,6 +52,8 @@ test("only the private servers of one machine start programs, and nothing runs t
 test("statements take values as parameters: only these constants of ours are put into their text", () => {
   const constants = new Set([
     "planColumns",
+    "columns",
+    "isValid",
     "waitingBriefly",
     "condition",
     "conditions[filter]",

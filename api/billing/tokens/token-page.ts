@@ -66,7 +66,7 @@ ${descendants.length > 0 && familyChoice(descendants)}<button class="danger">Rev
 </form></details></section>`;
 }
 
-/** Tokens that outlive the one that made them: whoever had it may have them too. */
+/** Tokens that outlive the one that made them: a thief of it may have them too. */
 function familyChoice(descendants: readonly FamilyMember[]): Html {
   const links = descendants.map(
     ({ tokenId, name, last4 }) =>
