@@ -28,7 +28,7 @@ test("a search that takes the balance below the threshold leads to one payment b
   await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
 
   expect(await topupsOf(service, organizationId)).toEqual([10_000]);
-  expect((await service.usage(token)).body.creditBalanceMils).toBe(14_999);
+  await expect.poll(async () => (await service.usage(token)).body.creditBalanceMils).toBe(14_999);
   const [payment] = await paymentsOf(service, organizationId);
   const intent = stub.cards.intents.find((made) => made.customer === customer);
   expect(payment).toMatchObject({ state: "paid", mils: 10_000, intent: intent?.id });

@@ -85,7 +85,7 @@ test("an erased organization has no trace of names, keywords, answers or session
   for (const trace of traces) expect(await textInPostgres()).toContain(trace);
   const ledger = await service.ledgerOf(orgId);
 
-  const erased = { orgId, erased: true, balanceMils: 90, tokens: 2, answers: 1, keys: 1, searches: 2 };
+  const erased = { orgId, erased: true, balanceMils: 90, tokens: 2, answers: 1, keys: 0, searches: 2 };
   expect(await operator.run("org", "erase", orgId, "--yes")).toEqual(erased);
   expect(await service.redis.keys(`{${orgId}}*`)).toEqual([]);
   expect(await service.redis.exists(...rawKeys)).toBe(0);

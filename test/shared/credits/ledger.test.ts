@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { retryWhile } from "../../../shared/concurrency/retry.ts";
 import { decideSettlements, type SettlementRequest, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
 import { nameOfKey, readPaidKeys } from "../../../shared/credits/paid-keys.ts";
 import { listUndelivered } from "../../../shared/credits/deliveries.ts";
@@ -8,11 +7,11 @@ import { confirmDelivered } from "../../../shared/credits/deliveries.ts";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { verifyLedger } from "../../../shared/credits/verify.ts";
 import type { Database } from "../../../shared/database/pool.ts";
-import { isLockTimeout } from "../../../shared/database/transient-errors.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { decidePatiently } from "./decide-patiently.ts";
 
 const priceMils = 5;
 let database: Database;
@@ -98,12 +97,9 @@ test("batches that race over the same searches and organizations charge each onc
     racing
       .flatMap((order) => [order.slice(0, 45), order.slice(45)])
       .map((half) =>
-        // On a busy machine one of them may wait for longer than a settlement does.
-        retryWhile({ pauseMs: 10, mayRetry: isLockTimeout }, () =>
-          decideSettlements(
-            database,
-            half.map(({ search }) => search),
-          ),
+        decidePatiently(
+          database,
+          half.map(({ search }) => search),
         ),
       ),
   );

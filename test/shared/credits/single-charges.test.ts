@@ -1,5 +1,3 @@
-import { retryWhile } from "../../../shared/concurrency/retry.ts";
-import { isLockTimeout } from "../../../shared/database/transient-errors.ts";
 import { expect, test } from "vitest";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
@@ -12,6 +10,7 @@ import { createOrganization } from "../../../shared/organizations/organizations.
 import { issueToken } from "../../../shared/organizations/tokens.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { decidePatiently } from "./decide-patiently.ts";
 
 /** The decisions on searches of a new organization, one after the other: each alone, or beside a search of no organization. */
 async function decideInTurn(database: Database, isAlone: boolean) {
@@ -66,7 +65,7 @@ test("searches that end alone at the same time charge each once, without gap or 
   const searches = Array.from({ length: 12 }, () => newId("req")).flatMap((requestId) => [requestId, requestId]);
   const decided = await Promise.all(
     searches.map((requestId) =>
-      decideSettlements(database, [{ requestId, organizationId, wanted: "charge", priceMils: 5 }]),
+      decidePatiently(database, [{ requestId, organizationId, wanted: "charge", priceMils: 5 }]),
     ),
   );
   const decisions = decided.flatMap((batch) => [...batch.values()]);
@@ -138,10 +137,7 @@ test("of searches under one key that end alone at the same time one pays, and al
       const key = { hash: `key ${at % 6}`, fingerprint: "q" };
       const requestId = newId("req");
       const search = { requestId, organizationId, key, wanted: "charge" as const, priceMils: 5, answer };
-      // On a busy machine one of them may wait for longer than a settlement does.
-      const decided = await retryWhile({ pauseMs: 10, mayRetry: isLockTimeout }, () =>
-        decideSettlements(database, [search]),
-      );
+      const decided = await decidePatiently(database, [search]);
       const decision = decided.get(requestId);
       return {
         hash: key.hash,

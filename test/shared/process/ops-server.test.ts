@@ -68,26 +68,6 @@ test("the ops port answers only GET and HEAD, serves no API path, and forbids ca
   }
 });
 
-test("a page of another site cannot read it by pointing its own host name at the port, and any probe is answered", async () => {
-  const ask = async (opsUrl: string, path: string, host: string) => {
-    const head = `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
-    return { path, host, status: (await sendRaw(opsUrl, head)).answers[0]?.status };
-  };
-  const metrics = both().map(({ opsUrl }) => ({ opsUrl, path: "/metrics" }));
-  const known = [...metrics, { opsUrl: api.opsUrl, path: "/queues" }];
-  for (const { opsUrl, path } of [...known, { opsUrl: api.opsUrl, path: "/other" }])
-    for (const host of ["attacker.example", "10.0.0.1.attacker.example:3001", "localhost.attacker.example", "a b", "."])
-      expect(await ask(opsUrl, path, host)).toEqual({ path, host, status: 421 });
-  for (const { opsUrl, path } of known)
-    for (const host of ["localhost:3001", "api:3001", "10.0.0.1", "[::1]:3001", "API.corp.example:3001"])
-      expect(await ask(opsUrl, path, host)).toEqual({ path, host, status: 200 });
-  for (const path of ["/livez", "/readyz"])
-    expect(await ask(api.opsUrl, path, "balancer.example")).toEqual({ path, host: "balancer.example", status: 200 });
-  // As HAProxy asks.
-  const { answers } = await sendRaw(api.opsUrl, "GET /readyz HTTP/1.0\r\n\r\n");
-  expect(answers[0]?.status).toBe(200);
-});
-
 test("no path of the ops port is on the public port", async () => {
   for (const path of ["/livez", "/readyz", "/metrics", "/queues"]) {
     const answer = await service.send(path);
@@ -140,6 +120,27 @@ test("a frozen Redis counts as missing, and does not delay a probe", async () =>
     service.redisServer.kill("SIGCONT");
   }
   await expect.poll(readinessOfBoth, patience).toEqual([ready, ready]);
+});
+
+// From here on the API has the connection of the queue's dashboard, too.
+test("a page of another site cannot read it by pointing its own host name at the port, and any probe is answered", async () => {
+  const ask = async (opsUrl: string, path: string, host: string) => {
+    const head = `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+    return { path, host, status: (await sendRaw(opsUrl, head)).answers[0]?.status };
+  };
+  const metrics = both().map(({ opsUrl }) => ({ opsUrl, path: "/metrics" }));
+  const known = [...metrics, { opsUrl: api.opsUrl, path: "/queues" }];
+  for (const { opsUrl, path } of [...known, { opsUrl: api.opsUrl, path: "/other" }])
+    for (const host of ["attacker.example", "10.0.0.1.attacker.example:3001", "localhost.attacker.example", "a b", "."])
+      expect(await ask(opsUrl, path, host)).toEqual({ path, host, status: 421 });
+  for (const { opsUrl, path } of known)
+    for (const host of ["localhost:3001", "api:3001", "10.0.0.1", "[::1]:3001", "API.corp.example:3001"])
+      expect(await ask(opsUrl, path, host)).toEqual({ path, host, status: 200 });
+  for (const path of ["/livez", "/readyz"])
+    expect(await ask(api.opsUrl, path, "balancer.example")).toEqual({ path, host: "balancer.example", status: 200 });
+  // As HAProxy asks.
+  const { answers } = await sendRaw(api.opsUrl, "GET /readyz HTTP/1.0\r\n\r\n");
+  expect(answers[0]?.status).toBe(200);
 });
 
 test("a stopping process is not ready any more while it still serves", async () => {
