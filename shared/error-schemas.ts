@@ -90,7 +90,7 @@ export const errorDefinitions = {
         reason: z.enum(["unsupported", "refused_by_provider", "location_unknown", "location_ambiguous"]).meta({
           description:
             "`unsupported`: no configured provider supports the field. `refused_by_provider`: a provider rejected it. " +
-            "`location_unknown`: no provider lists the city or region. `location_ambiguous`: there are several of that name.",
+            "`location_unknown`: no provider lists the city or region, or it is not known. `location_ambiguous`: there are several of that name.",
         }),
         field: z.enum(["keyword", "location", "language", "device"]).meta({ description: "The field to change." }),
         candidates: z

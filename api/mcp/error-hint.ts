@@ -13,7 +13,7 @@ export function errorHint(error: CallerError, topupUrl: string): string {
       if (details.reason === "location_ambiguous")
         return "Set `location` to the one of `error.details.candidates` that is meant, then retry. If you cannot tell, ask the user.";
       if (details.reason === "location_unknown")
-        return "Set `location` to one of `error.details.candidates`, if one is meant, or to the place's English name, or to its country, then retry.";
+        return "Set `location` to one of `error.details.candidates`, if one is meant, or to the place's English name, or add its region, or use its country, then retry.";
       return typeof details.field === "string"
         ? `Omit or change the field \`${details.field}\`, then retry.`
         : "Do not retry. Providers reject this query; use a different one.";

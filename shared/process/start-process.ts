@@ -2,7 +2,9 @@ import { setTimeout } from "node:timers/promises";
 import { type Config, readConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
 import { refuseUnconfined } from "../database/pool.ts";
+import { loadGazetteer } from "../gazetteer/gazetteer.ts";
 import { type Log, openLog } from "../log.ts";
+import { loadSubdivisions } from "../query/subdivisions.ts";
 import { awaitSingleRedis } from "../redis/refuse-cluster.ts";
 import { logTrouble } from "./log-trouble.ts";
 import { StartRefused } from "./start-refused.ts";
@@ -22,6 +24,9 @@ export async function startProcess(options: {
   const config = configOrExit(options.name);
   const log = openLog({ name: options.name, level: config.LOG_LEVEL });
   logTrouble(log);
+  // Here, and not in the first search that needs them, which would hold up all others.
+  loadGazetteer();
+  loadSubdivisions();
   const context = openContext({ ...options, config, log });
   const { shutdown, redis, database } = context;
   shutdown.onSignals(log);

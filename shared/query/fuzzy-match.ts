@@ -5,22 +5,22 @@ export const suggestionsMax = 3;
 const lettersComparedMax = 30;
 /** With more typos it is a different word. The limit also keeps a refusal cheap, which no rate limit does. */
 const typosMax = 3;
-const lettersPerTypo = 6;
-/** With a wrong first letter, at most one typo is allowed: `Noland` may mean `Poland`, but `Xoyland` does not. */
-const typosWithOtherInitialMax = 1;
-/** A word with at least this many letters matches every name that contains it (`Korea`, `Congo`). */
+/** A word with at least this many letters matches every name in which a word begins with it (`Korea`, `Congo`). */
 const lettersContainedMin = 4;
 
-/** Up to three names that a folded word may be a misspelling of, closest first. `names` maps folded to displayed names. */
-export function closestNames(word: string, names: ReadonlyMap<string, string>): string[] {
+/**
+ * Up to three names that a folded word may be a misspelling of, closest first. They have the same first letter, which is seldom
+ * mistyped, and differ by one typo in `lettersPerTypo` letters at most. `names` maps folded to displayed names.
+ */
+export function closestNames(word: string, names: ReadonlyMap<string, string>, lettersPerTypo = 4): string[] {
   if (word === "" || word.length > lettersComparedMax) return [];
-  const distanceMax = Math.min(typosMax, 1 + Math.floor(word.length / lettersPerTypo));
+  const typosAllowed = Math.min(typosMax, Math.floor(word.length / lettersPerTypo));
   const distances = new Map<string, number>();
   for (const [folded, name] of names) {
-    const isContained = word.length >= lettersContainedMin && folded.includes(word);
-    const typosAllowed = word[0] === folded[0] ? distanceMax : typosWithOtherInitialMax;
+    const isContained = word.length >= lettersContainedMin && ` ${folded}`.includes(` ${word}`);
     // The distance is at least the difference in length. This check skips most names.
-    if (!isContained && Math.abs(word.length - folded.length) > typosAllowed) continue;
+    const isComparable = word[0] === folded[0] && Math.abs(word.length - folded.length) <= typosAllowed;
+    if (!isContained && !isComparable) continue;
     const typos = isContained ? 1 : distance(word, folded);
     if (typos <= typosAllowed) distances.set(name, Math.min(typos, distances.get(name) ?? typos));
   }

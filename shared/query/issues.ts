@@ -2,6 +2,9 @@ import type { z } from "zod";
 import { closestNames, didYouMean } from "./fuzzy-match.ts";
 import { truncate } from "./truncate.ts";
 
+// Two letters in the wrong order are two typos: `keywrod`.
+const lettersPerTypo = 3;
+
 /** The most issues of one request that an answer lists. */
 export const issuesMax = 20;
 
@@ -25,7 +28,9 @@ export function issuesOf(error: z.ZodError, fieldNames: readonly string[]): Issu
 
 function unknownField(name: string, fieldNames: readonly string[]): Issue {
   const path = truncate(name);
-  const suggestion = didYouMean(closestNames(foldField(path), new Map(fieldNames.map((one) => [foldField(one), one]))));
+  const suggestion = didYouMean(
+    closestNames(foldField(path), new Map(fieldNames.map((one) => [foldField(one), one])), lettersPerTypo),
+  );
   return { path, message: `Unknown field. Expected one of ${fieldNames.join(", ")}.${suggestion}` };
 }
 

@@ -1,16 +1,16 @@
 import {
-  countryCodeByName,
   countryCodeByCanonicalName,
-  countryCodeByFoldedName,
   countryCodeByCommaParts,
   countryName,
   countryNamesByAlias,
   stripStateForm,
 } from "./countries.ts";
+import { citiesNamed } from "../gazetteer/gazetteer.ts";
 import { closestNames, didYouMean, suggestionsMax } from "./fuzzy-match.ts";
 import { truncate } from "./truncate.ts";
-import { foldName } from "./fold-name.ts";
-import { subdivisionNamesWithInitial, subdivisionsByName, subdivisionsByCode } from "./subdivisions.ts";
+import { foldName, removeSpaces } from "./fold-name.ts";
+import { regionsMeant, whereKnown } from "./regions-meant.ts";
+import { hasSubdivision, subdivisionNamesWithInitial, subdivisionsByName, subdivisionsByCode } from "./subdivisions.ts";
 
 /** The most words of a country or region at the end of a text without commas. */
 const regionWordsMax = 6;
@@ -21,7 +21,8 @@ export type Location = { location: string; countryCode: string };
 
 /**
  * Reads a location as a person writes it: `austin, Texas, usa` → `{location: "austin,Texas,United States", countryCode: "US"}`.
- * Only the country is checked, and replaced by its canonical name. City and region stay as typed.
+ * Only the country is checked, and replaced by its canonical name. City and region stay as typed. A last part that is the code
+ * of a state of the United States is completed: `Boise, ID` → `Boise,Idaho,United States`.
  * For an unreadable location, returns a sentence for the caller that says what was expected, with suggestions.
  */
 export function readLocation(text: string): Location | { problem: string } {
@@ -35,10 +36,16 @@ export function readLocation(text: string): Location | { problem: string } {
     };
   }
   const withComma = countryCodeByCommaParts(folded.at(-2) ?? "", folded.at(-1) ?? "");
-  const countryCode = withComma ?? countryCodeByName(parts.at(-1) ?? "");
-  if (countryCode === undefined) return { problem: unknownCountry(parts) };
-  const cityAndRegion = parts.slice(0, withComma === undefined ? -1 : -2);
-  return { location: [...cityAndRegion, countryName(countryCode) ?? ""].join(","), countryCode };
+  if (withComma !== undefined) return inRegion(parts.slice(0, -2), countryName(withComma) ?? "");
+  const [within, last = ""] = [parts.slice(0, -1), parts.at(-1)];
+  const [region, other] = regionsMeant(within, last);
+  if (region === undefined) return { problem: unknownCountry(parts) };
+  return other === undefined ? inRegion(within, region) : { problem: ambiguousRegion(within, last) };
+}
+
+function inRegion(within: readonly string[], region: string): Location {
+  const location = [...within, ...region.split(", ")].join(",");
+  return { location, countryCode: countryOf(location) };
 }
 
 /** The ISO 3166-1 alpha-2 code of a canonical location's country, in upper case. */
@@ -54,6 +61,11 @@ export function isFinerThanCountry(location: string): boolean {
   return location.includes(",");
 }
 
+function ambiguousRegion(within: readonly string[], last: string): string {
+  const suggestion = didYouMean(completeLocations(within, regionsMeant(within, last)));
+  return `"${truncate(last)}" is the code of several regions, and the place before it does not tell which.${suggestion}`;
+}
+
 function unknownCountry(parts: readonly string[]): string {
   const last = parts.at(-1) ?? "";
   const isSuggestable = truncate(last) === last && stripStateForm(foldName(last)) !== "";
@@ -62,15 +74,20 @@ function unknownCountry(parts: readonly string[]): string {
 }
 
 /**
- * Up to three complete locations, each of which would be accepted. Most often the country is missing (`Austin, TX`), or a comma
+ * Complete locations, each of which would be accepted. Most often the country is missing (`Munich`; `Austin, Texas`), or a comma
  * (`London UK`); a postcode after them is ignored. Only if neither applies is the text compared as a misspelling.
  */
 function suggestLocations(typedParts: readonly string[], last: string): string[] {
   const words = last.split(/[\s/;|]+/);
   while (words.length > 1 && /\d/.test(words.at(-1) ?? "")) words.pop();
+  const bare = typedParts.length === 0 ? placesNamed(words.join(" ")) : [];
+  if (bare.length > 0) return bare;
   for (let start = Math.max(0, words.length - regionWordsMax); start < words.length; start += 1) {
-    const regions = regionsNamed(foldName(words.slice(start).join(" ")), start === 0);
-    if (regions.length > 0) return completeLocations([...typedParts, words.slice(0, start).join(" ")], regions);
+    const within = [...typedParts, words.slice(0, start).join(" ")].filter(
+      (part) => stripStateForm(foldName(part)) !== "",
+    );
+    const regions = regionsNamed(within, words.slice(start).join(" "), start === 0);
+    if (regions.length > 0) return completeLocations(within, regions);
   }
   const word = stripStateForm(foldName(words.join(" ")));
   const countries = closestNames(word, countryNamesByAlias());
@@ -78,12 +95,44 @@ function suggestLocations(typedParts: readonly string[], last: string): string[]
   return completeLocations(typedParts, similar);
 }
 
-/** The country with a folded name and the regions with that name, or else the regions with that code. */
-function regionsNamed(folded: string, isWholeText: boolean): string[] {
-  const country = countryName(countryCodeByFoldedName(folded) ?? "");
-  const named = [...(country === undefined ? [] : [country]), ...subdivisionsByName(folded)];
+/**
+ * Whether the country of a canonical location is known to have the place, or the area that the location says it is in. A text
+ * with a digit counts as a postcode, of which none is known.
+ */
+export function isKnown(location: string): boolean {
+  const countryCode = countryOf(location);
+  const isInCountry = (part: string) =>
+    hasSubdivision(countryCode, foldName(part)) || citiesNamed(part).some((city) => city.countryCode === countryCode);
+  const parts = location.split(",").slice(0, -1);
+  return parts.some((part) => /\d/.test(part) || isInCountry(part));
+}
+
+/** The places in the world that bear a name: states of the United States, cities, the largest first, and other regions. */
+export function placesNamed(typed: string): string[] {
+  const named = subdivisionsByName(foldName(typed));
+  const isState = (region: string) => region.endsWith(", United States");
+  const cities = citiesNamed(typed);
+  const large = cities.filter(({ isLarge }) => isLarge);
+  const inRegions = (large.length > 0 ? large : cities).map((city) => `${typed}, ${whereKnown(city)}`);
+  const places = [...named.filter(isState), ...inRegions, ...named.filter((region) => !isState(region))];
+  // Of two spellings of one place, the region's own counts.
+  return [...new Map(places.map((place) => [foldName(place), place])).values()].slice(0, candidatesMax);
+}
+
+/** What a text after these parts may mean; or else the regions with that name, or with that code, in whose country the place is. */
+function regionsNamed(within: readonly string[], text: string, isWholeText: boolean): string[] {
+  const folded = foldName(text);
+  const named = [...new Set([...regionsMeant(within, text), ...subdivisionsByName(folded)])];
   // After other words, three letters are more often a word (`Hong Kong SAR`) than a code.
-  return named.length === 0 && (isWholeText || folded.length === 2) ? subdivisionsByCode(folded) : named;
+  const isCode = named.length === 0 && (isWholeText || removeSpaces(folded).length === 2);
+  const regions = isCode ? subdivisionsByCode(folded) : named;
+  const where = new Set(citiesNamed(within[0] ?? "").map(whereKnown));
+  const known = regions.filter((region) => where.has(region) || where.has(countryPart(region)));
+  return known.length > 0 ? known : regions;
+}
+
+function countryPart(region: string): string {
+  return region.slice(region.lastIndexOf(",") + 1).trim();
 }
 
 /** Puts the typed parts before each region, unless they are longer than a message may repeat. */

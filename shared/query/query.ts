@@ -101,7 +101,9 @@ const requestFields = z.strictObject({
   location: location.default("United States").meta({
     description:
       "Where the search is made from: a country, or a city or region in it. The last part is the country: its English name, " +
-      "a usual short form, a name in one of its official languages, or its ISO 3166-1 code. The country is never guessed. " +
+      "a usual short form, a name in one of its official languages, or its ISO 3166-1 code; or the code of a state of the " +
+      "United States. A code that is both means the one that has the city (`Wilmington, DE`); if both have it, or neither, " +
+      "it is refused with both. A bare city is refused with the places of that name. " +
       "A city or region that the providers do not list, or a name that several have, may be refused with " +
       "`query_rejected` and candidates.",
     default: "United States",

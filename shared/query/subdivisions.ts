@@ -13,7 +13,15 @@ type Subdivisions = {
   byCode: Map<string, Map<string, string>>;
   /** By first letter: folded names and their subdivisions. */
   byInitial: Map<string, Map<string, string>>;
+  /** By folded code, and by folded name without spaces. */
+  usStates: Map<string, UsState>;
 };
+
+/** `{ code: "TX", name: "Texas" }` */
+export type UsState = { code: string; name: string };
+
+/** Where Google's list has another name than CLDR. */
+const googleNames: Readonly<Record<string, string>> = { usdc: "District of Columbia" };
 
 /** Loads a package when it is called. */
 const load = createRequire(import.meta.url);
@@ -36,7 +44,23 @@ export function subdivisionNamesWithInitial(text: string): ReadonlyMap<string, s
   return subdivisions().byInitial.get(text.charAt(0)) ?? new Map();
 }
 
-/** Read when a location needs it for the first time, which most processes never do: the lists take 13 MB. */
+/** A state of the United States, or its capital's district, by its folded postal code or name. */
+export function usState(text: string): UsState | undefined {
+  return subdivisions().usStates.get(removeSpaces(text));
+}
+
+/** Whether a country has a subdivision with this folded name or code. */
+export function hasSubdivision(countryCode: string, text: string): boolean {
+  const { byName, byCode } = subdivisions();
+  const key = removeSpaces(text);
+  return byName.get(key)?.has(countryCode) === true || byCode.has(`${countryCode.toLowerCase()} ${key}`);
+}
+
+/** Reads the lists, if they have not been read yet. They take 13 MB and 0.1 s, so a process calls it when it starts. */
+export function loadSubdivisions(): void {
+  subdivisions();
+}
+
 function subdivisions(): Subdivisions {
   cached ??= readSubdivisions();
   return cached;
@@ -48,9 +72,14 @@ function readSubdivisions(): Subdivisions {
   const { iso31662 } = load("iso-3166/2.js") as typeof iso3166;
   const english = load("cldr-subdivisions-full/subdivisions/en/en.json") as typeof cldr;
   const ownNames = new Map(iso31662.map(({ code, name }) => [code.replace("-", "").toLowerCase(), name]));
-  const subdivisionIndex: Subdivisions = { byName: new Map(), byCode: new Map(), byInitial: new Map() };
+  const subdivisionIndex: Subdivisions = {
+    byName: new Map(),
+    byCode: new Map(),
+    byInitial: new Map(),
+    usStates: new Map(),
+  };
   const largestFirst = Object.entries(english.subdivisions.localeDisplayNames.subdivisions)
-    .map(([id, name]) => ({ id, name, countryCode: id.slice(0, 2).toUpperCase() }))
+    .map(([id, name]) => ({ id, name: googleNames[id] ?? name, countryCode: id.slice(0, 2).toUpperCase() }))
     .map((subdivision) => ({ ...subdivision, usd: gdpUsd(subdivision.countryCode) }))
     .toSorted((a, b) => b.usd - a.usd);
   for (const { id, name, countryCode } of largestFirst) {
@@ -65,6 +94,11 @@ function readSubdivisions(): Subdivisions {
     const location = `${spellings(name)[0] ?? name}, ${country}`;
     const code = id.slice(2);
     add(subdivisionIndex.byCode, `${id.slice(0, 2)} ${code}`, countryCode, location);
+    if (countryCode === "US") {
+      for (const key of [code, removeSpaces(foldName(name))]) {
+        subdivisionIndex.usStates.set(key, { code: code.toUpperCase(), name });
+      }
+    }
     // A number or a single letter is ambiguous without the country.
     if (/^[a-z]{2,}$/.test(code)) add(subdivisionIndex.byCode, code, countryCode, location);
   }

@@ -38,6 +38,16 @@ test("after a refresh, cities are searched by their names in the provider's list
   expect(await locationOf("munich, Germany")).toBe("munich,Germany");
   expect(stub.searched.splice(0)).toEqual(["dataforseo munich,Germany"]);
 
+  // Without a list, the service's own cities decide.
+  expect(await locationOf("Wilmington, DE")).toBe("Wilmington,Delaware,United States");
+  expect(stub.searched.splice(0)).toEqual(["dataforseo Wilmington,Delaware,United States"]);
+  const unheardOf = await search("Boston, Germany");
+  expect(errorBodySchemas[400].parse(unheardOf.body).error).toMatchObject({
+    code: "query_rejected",
+    details: { reason: "location_unknown", candidates: { 0: "Boston,Massachusetts,United States" } },
+  });
+  expect(stub.searched).toEqual([]);
+
   await refresh();
   // The answer says what was asked for, and the provider gets its own name for it.
   expect(await locationOf("munich, Germany")).toBe("munich,Germany");
@@ -78,8 +88,8 @@ test("after a refresh, cities are searched by their names in the provider's list
 
   await service.rest();
   const charges = (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge");
-  expect(charges).toHaveLength(4);
-  expect((await service.usage(token)).body.creditBalanceMils).toBe(980);
+  expect(charges).toHaveLength(5);
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(975);
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
 });
 

@@ -1,6 +1,7 @@
 import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
 import type { ProviderClient } from "../../shared/providers/policies/provider-client.ts";
+import { isKnown, placesNamed } from "../../shared/query/locations.ts";
 import type { Query } from "../../shared/query/query.ts";
 import type { FoundLocation } from "../../shared/locations/find-location.ts";
 import type { EngineAnswer } from "./engine-answer.ts";
@@ -17,13 +18,13 @@ export type Locate = (
   deadlineAtMs: number,
 ) => Promise<Located | Refused>;
 
-/** @param locations the stored lists; without them, every provider gets the location as it is. */
+/** @param locations the stored lists; without them, every provider gets a location that is known, as it is. */
 export function openLocate(locations: Pick<ListedLocations, "find"> | undefined, log: Log): Locate {
   const warn = throttledWarning(log, "a location was not looked up in the providers' lists");
   return async (eligible, { location }, deadlineAtMs) => {
     try {
       const found = await withTimeout(deadlineAtMs - performance.now(), Promise.resolve(locations?.find(location)));
-      if (found === undefined) return { eligible };
+      if (found === undefined) return isKnown(location) ? { eligible } : unknown(location);
       if (found.isAmbiguous) return refusal("location_ambiguous", found.candidates);
       return withNames(eligible, found) ?? refusal("location_unknown", found.candidates ?? []);
     } catch (error) {
@@ -32,6 +33,13 @@ export function openLocate(locations: Pick<ListedLocations, "find"> | undefined,
       return { code: "engine_error", details: { reason: "provider_unavailable" } };
     }
   };
+}
+
+/** Providers search from the country if they do not know a place, and charge. */
+function unknown(location: string): Refused {
+  const [place = ""] = location.split(",");
+  const elsewhere = placesNamed(place).map((candidate) => candidate.replaceAll(", ", ","));
+  return refusal("location_unknown", elsewhere);
 }
 
 function refusal(reason: "location_ambiguous" | "location_unknown", candidates: readonly string[]): Refused {

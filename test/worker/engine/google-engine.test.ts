@@ -56,6 +56,28 @@ describe("a search over HTTP", () => {
     ]);
   });
 
+  test("without a stored list, a place that its country is not known to have is refused before any call", async () => {
+    for (const location of ["Blah, Germany", "Blah, Nonsense, Germany", "Boston, Germany"]) {
+      const answer = await searchSerper({ location });
+      expect(answer).toMatchObject({
+        code: "query_rejected",
+        details: { reason: "location_unknown", field: "location" },
+      });
+    }
+    expect(await searchSerper({ location: "Toronto, Germany" })).toMatchObject({
+      details: { candidates: ["Toronto,Canada", "Toronto,Ohio,United States"] },
+    });
+    expect(stub.requests).toEqual([]);
+  });
+
+  test.each(["Oberammergau, Germany", "Blah, Bavaria, Germany", "80331, Germany", "Bayern, Germany", "東京, Japan"])(
+    "without a stored list, %s is sent: the place or its area is known, or it is a postcode",
+    async (location) => {
+      expect(await searchSerper({ location })).toMatchObject({ ok: true });
+      expect(stub.requests).toMatchObject([{ body: { location: location.replaceAll(", ", ",") } }]);
+    },
+  );
+
   test("a deeper search fetches more pages, and ranks run on over all of them", async () => {
     const answer = await searchSerper({ depth: 35 });
     expect(

@@ -143,12 +143,12 @@ test("a provider without a list gets the name from another list, or the location
   expect(engine.sent).toEqual(["serper Munich,Bavaria,Germany", "serper Moscow,Russia"]);
 });
 
-test("without a stored list, locations are sent as they were written and nothing is looked up", async () => {
+test("without a stored list, known locations are sent as they were written and nothing is looked up", async () => {
   await store("dataforseo");
   const engine = openEngine("serper");
   await engine.search("Springfield, United States");
-  await engine.search("Nowhere, Germany");
-  expect(engine.sent).toEqual(["serper Springfield,United States", "serper Nowhere,Germany"]);
+  await engine.search("munich, Germany");
+  expect(engine.sent).toEqual(["serper Springfield,United States", "serper munich,Germany"]);
   expect(engine.lookups()).toBe(1);
 });
 

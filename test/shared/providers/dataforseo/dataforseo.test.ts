@@ -91,7 +91,7 @@ describe("a search", () => {
   });
 
   test("from a location that DataForSEO does not know is refused with the name of the field", async () => {
-    const answer = await searchOver(failedTask(40501, "Invalid Field: 'location_name'."), { location: "Astin, USA" });
+    const answer = await searchOver(failedTask(40501, "Invalid Field: 'location_name'."), { location: "Austin, USA" });
     const details = { reason: "refused_by_provider", field: "location" };
     expect(answer).toMatchObject({ code: "query_rejected", details, trace: { calls: [{ outcome: "query_refused" }] } });
   });
