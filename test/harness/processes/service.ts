@@ -195,9 +195,9 @@ export class Service {
     return { open: Object.keys(holds).length, heldMils: Number(held) };
   }
 
-  /** Waits until workers run this many searches at once. */
+  /** Waits until workers run at least this many searches at once: those within shares are taken on top of the slots. */
   async untilRunning(count: number): Promise<void> {
-    await this.until(async () => (await readBacklog(this.redis)).running === count);
+    await this.until(async () => (await readBacklog(this.redis)).running >= count);
   }
 
   /** The organization's ledger, oldest first. */
