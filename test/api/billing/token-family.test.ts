@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newId } from "../../../shared/ids.ts";
-import { issueToken, type TokenTerms } from "../../../shared/organizations/tokens.ts";
 import { readFamilyMember } from "../../../shared/organizations/token-family.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { Operator } from "../../harness/processes/operator.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { filled, issue, secretOf, signIn } from "./token-forms.ts";
 
 /** Tokens that a token makes on the account page: their bounds, and their end with it. */
 
@@ -16,39 +14,12 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-async function signIn(organization: Organization): Promise<PageVisitor> {
-  await forgetSignIns(service);
-  const visitor = new PageVisitor(service);
-  expect(await visitor.signIn(organization.token)).toMatchObject({ status: 303 });
-  return visitor;
-}
-
-/** What a person fills in; the id is new, as in a page that was just opened. */
-const filled = (organization: Organization, fields: Record<string, string> = {}) => ({
-  organization: organization.organizationId,
-  id: newId("tok"),
-  name: "crawler",
-  scope: "search",
-  expires: "30",
-  day: "",
-  month: "",
-  ...fields,
-});
-
-async function issue(organizationId: string, terms?: TokenTerms) {
-  const issued = await issueToken(service.database, organizationId, terms);
-  if (!issued) throw new Error("there is no organization");
-  return issued;
-}
-
-const secretOf = (text: string) => />(smk_[a-z0-9]{39})</.exec(text)?.[1] ?? "";
-
 /** A session of a token that expires in 10 days and may spend $5 a day. */
 async function boundedSession() {
   const organization = await service.organization();
-  const bounded = await issue(organization.organizationId, { scopes: ["billing"], expiresInDays: 10 });
+  const bounded = await issue(service, organization.organizationId, { scopes: ["billing"], expiresInDays: 10 });
   await operator.run("limit", "token", bounded.tokenId, "--day", "5000");
-  return { organization, bounded, visitor: await signIn({ ...organization, token: bounded.token }) };
+  return { organization, bounded, visitor: await signIn(service, { ...organization, token: bounded.token }) };
 }
 
 test("a token that a token makes expires no later, and neither it nor its own maker gets a higher limit", async () => {
@@ -81,7 +52,7 @@ test("a person who revokes a token sees the valid ones that it made, and may rev
   const child = filled(organization, { expires: "", day: "5", scope: "billing", name: "child" });
   const childToken = secretOf((await visitor.post("/billing/tokens/create", child)).text);
   const grandchild = filled(organization, { expires: "", day: "5", name: "grandchild" });
-  const childVisitor = await signIn({ ...organization, token: childToken });
+  const childVisitor = await signIn(service, { ...organization, token: childToken });
   const grandchildToken = secretOf((await childVisitor.post("/billing/tokens/create", grandchild)).text);
   expect(await operator.run("token", "revoke", bounded.tokenId)).toMatchObject({
     children: [
@@ -89,7 +60,7 @@ test("a person who revokes a token sees the valid ones that it made, and may rev
       { tokenId: grandchild.id, parentId: child.id, revoked: false },
     ],
   });
-  const owner = await signIn(organization);
+  const owner = await signIn(service, organization);
   const link = `<a href="/billing/tokens/${grandchild.id}">grandchild</a>`;
   expect((await owner.get(`/billing/tokens/${child.id}`)).text).toContain(link);
   const form = { organization: organization.organizationId, token: child.id, children: "revoke" };

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newId } from "../../../shared/ids.ts";
-import { hashToken, issueToken, type TokenTerms } from "../../../shared/organizations/tokens.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { hashToken } from "../../../shared/organizations/tokens.ts";
 import { Operator } from "../../harness/processes/operator.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
+import { Service } from "../../harness/processes/service.ts";
+import { filled, issue, secretOf, signIn } from "./token-forms.ts";
 
 /** The tokens and limits of an organization, as its account makes and changes them. */
 
@@ -15,36 +14,9 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-async function signIn(organization: Organization): Promise<PageVisitor> {
-  await forgetSignIns(service);
-  const visitor = new PageVisitor(service);
-  expect(await visitor.signIn(organization.token)).toMatchObject({ status: 303 });
-  return visitor;
-}
-
-/** What a person fills in; the id is new, as in a page that was just opened. */
-const filled = (organization: Organization, fields: Record<string, string> = {}) => ({
-  organization: organization.organizationId,
-  id: newId("tok"),
-  name: "crawler",
-  scope: "search",
-  expires: "30",
-  day: "",
-  month: "",
-  ...fields,
-});
-
-async function issue(organizationId: string, terms?: TokenTerms) {
-  const issued = await issueToken(service.database, organizationId, terms);
-  if (!issued) throw new Error("there is no organization");
-  return issued;
-}
-
-const secretOf = (text: string) => />(smk_[a-z0-9]{39})</.exec(text)?.[1] ?? "";
-
 test("a token is shown once, may do what was chosen, and is in the list with its name, scopes, expiry, limits and use", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const form = filled(organization, { day: "1.50", month: "$20" });
   const made = await visitor.post("/billing/tokens/create", form);
   expect(made.status).toBe(200);
@@ -70,7 +42,7 @@ test("a token is shown once, may do what was chosen, and is in the list with its
 
 test("a form that was sent twice makes one token, and says that the token cannot be shown again", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const form = filled(organization);
   const answers = await Promise.all([1, 2, 3].map(() => visitor.post("/billing/tokens/create", form)));
   expect(answers.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([200, 409, 409]);
@@ -81,7 +53,7 @@ test("a form that was sent twice makes one token, and says that the token cannot
 
 test("each field that is wrong is named, and the others keep what was filled in", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const wrong = {
     name: { name: " " },
     scope: { scope: "everything" },
@@ -103,7 +75,7 @@ test("each field that is wrong is named, and the others keep what was filled in"
 
 test("a revoked token is refused everywhere; revoking the session's own token signs out", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const form = filled(organization);
   const token = secretOf((await visitor.post("/billing/tokens/create", form)).text);
   expect((await service.search(token, { keyword: "coffee" }, { api: 1 })).status).toBe(200);
@@ -120,7 +92,7 @@ test("a revoked token is refused everywhere; revoking the session's own token si
 
 test("an account neither sees nor changes the tokens of another organization", async () => {
   const [mine, other] = [await service.organization(), await service.organization()];
-  const visitor = await signIn(mine);
+  const visitor = await signIn(service, mine);
   const named = { organization: mine.organizationId, token: other.tokenId, day: "1", month: "" };
   expect((await visitor.get(`/billing/tokens/${other.tokenId}`)).status).toBe(404);
   expect((await visitor.post("/billing/tokens/revoke", named)).status).toBe(404);
@@ -135,8 +107,8 @@ test("an account neither sees nor changes the tokens of another organization", a
 test("limits hold for searches, are shown with what was spent, and are removed by an empty field", async () => {
   const organization = await service.organization();
   const { organizationId } = organization;
-  const { tokenId, token } = await issue(organizationId);
-  const visitor = await signIn(organization);
+  const { tokenId, token } = await issue(service, organizationId);
+  const visitor = await signIn(service, organization);
   expect((await service.search(token, { keyword: "coffee" })).status).toBe(200);
   const doors = [
     { path: "/billing/settings/limits", page: "/billing/settings", saved: "done=limits", fields: {} },
@@ -159,7 +131,7 @@ test("limits hold for searches, are shown with what was spent, and are removed b
 test("every change by an account is in the audit trail, with its token, and without the new token", async () => {
   const organization = await service.organization();
   const { organizationId, tokenId } = organization;
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const form = filled(organization, { day: "1" });
   const token = secretOf((await visitor.post("/billing/tokens/create", form)).text);
   const named = { organization: organizationId, token: form.id };
@@ -183,7 +155,7 @@ test("every change by an account is in the audit trail, with its token, and with
 
 test("an organization makes at most fifty tokens a day, and has at most a hundred that are valid", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const key = `pages:tokens:${organization.organizationId}`;
   const create = () => visitor.post("/billing/tokens/create", filled(organization));
   await service.redis.set(key, 50, "EX", 600);
