@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { readBacklog } from "../harness/assertions/backlog.ts";
-import { Exposition } from "../harness/assertions/metrics.ts";
+import { Exposition, unpaidCalls } from "../harness/assertions/metrics.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import { type Reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
@@ -25,11 +25,6 @@ afterEach(async () => {
 const deep = (keyword: string) => ({ keyword, depth: 100 });
 const callsFor = (keyword: string) => stub.requests.filter(({ body }) => body.q === keyword).length;
 const isAsked = (keyword: string, calls = 1) => service.until(async () => callsFor(keyword) >= calls);
-/** The provider calls that all processes counted as unpaid. */
-async function unpaidCalls(): Promise<number> {
-  const seen = await Promise.all([...service.apis, ...service.workers].map((process) => Exposition.of(process)));
-  return seen.reduce((sum, exposition) => sum + (exposition.value("unpaid_provider_calls_total") ?? 0), 0);
-}
 const hasHolds = ({ organizationId }: Organization, holds: { open: number; heldMils: number }) =>
   service.until(async () => {
     const seen = await service.holdsOf(organizationId);
@@ -67,7 +62,7 @@ test("a search whose caller hangs up asks no further page, and keeps its place w
 
   release();
   await hasHolds(organization, { open: 0, heldMils: 0 });
-  expect([callsFor("deep"), await unpaidCalls()]).toEqual([1, 1]);
+  expect([callsFor("deep"), await unpaidCalls(service)]).toEqual([1, 1]);
 });
 
 test("an agent that cancels keeps its place in the same way", async () => {
@@ -83,7 +78,7 @@ test("an agent that cancels keeps its place in the same way", async () => {
   await workersKnow();
   release();
   await hasHolds(organization, { open: 0, heldMils: 0 });
-  expect([callsFor("agent"), await unpaidCalls()]).toEqual([1, 1]);
+  expect([callsFor("agent"), await unpaidCalls(service)]).toEqual([1, 1]);
   await agent.close();
 });
 
@@ -95,7 +90,7 @@ test("beyond the budget of unpaid calls searches without a key get a 429 with it
   await workersKnow();
   release();
   await hasHolds(organization, { open: 0, heldMils: 0 });
-  expect(await unpaidCalls()).toBeGreaterThanOrEqual(2);
+  expect(await unpaidCalls(service)).toBeGreaterThanOrEqual(2);
   const refused = await service.search(organization.token, { keyword: "three" });
   expect(refused).toMatchObject({ status: 429, body: { error: { code: "rate_limited" } } });
   const { reason, limit, windowSeconds, retryAfterMs } = refused.body.error.details;
@@ -122,7 +117,7 @@ test("a search that still waits in the queue is removed when its caller hangs up
   expect((await readBacklog(service.redis)).waiting).toBe(0);
   release();
   for (const { status } of await Promise.all(running)) expect(status).toBe(200);
-  expect([callsFor("waiting"), await unpaidCalls()]).toEqual([0, 0]);
+  expect([callsFor("waiting"), await unpaidCalls(service)]).toEqual([0, 0]);
 });
 
 test("an organization that hangs up again and again has no more searches at the workers than its plan allows, and others are answered", async () => {
@@ -173,7 +168,7 @@ test("a search that waits for the same answer gets it, although the caller that 
   await workersKnow();
   release();
   expect(await shared).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
-  expect([callsFor("same"), await unpaidCalls()]).toEqual([10, 0]);
+  expect([callsFor("same"), await unpaidCalls(service)]).toEqual([10, 0]);
 });
 
 test("a search that was abandoned before its worker died is not asked again by the next one", async () => {

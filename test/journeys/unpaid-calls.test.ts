@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Connection } from "../abuse/callers/connection.ts";
 import { searchBytes } from "../abuse/callers/requests.ts";
-import { Exposition } from "../harness/assertions/metrics.ts";
+import { unpaidCalls } from "../harness/assertions/metrics.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import { hang, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
@@ -19,11 +19,6 @@ afterEach(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await Promise.all([service.stop(), stub.close()]);
 });
-
-async function unpaidCalls(): Promise<number> {
-  const seen = await Promise.all([...service.apis, ...service.workers].map((process) => Exposition.of(process)));
-  return seen.reduce((sum, exposition) => sum + (exposition.value("unpaid_provider_calls_total") ?? 0), 0);
-}
 
 /** Sends equal searches at once, and resets their connections when all of them are charged and no answer has been taken. */
 async function takeNone({ organizationId, token }: Organization, count: number): Promise<void> {
@@ -49,19 +44,19 @@ async function takeNone({ organizationId, token }: Organization, count: number):
     api?.kill("SIGCONT");
   }
   await service.until(async () => (await entriesOf("reversal")) === count);
-  await service.until(async () => (await unpaidCalls()) === 10);
+  await service.until(async () => (await unpaidCalls(service)) === 10);
 }
 
 test("an answer that its caller did not take leaves its calls unpaid, and one that was taken does not", async () => {
   await takeNone(await service.organization(), 1);
   const other = await service.organization();
   expect((await service.search(other.token, { keyword: "taken", depth: 100 })).status).toBe(200);
-  expect(await unpaidCalls()).toBe(10);
+  expect(await unpaidCalls(service)).toBe(10);
 });
 
 test("equal searches that share an answer leave its calls unpaid once, when none of them takes it", async () => {
   await takeNone(await service.organization(), 2);
-  expect([stub.requests.length, await unpaidCalls()]).toEqual([10, 10]);
+  expect([stub.requests.length, await unpaidCalls(service)]).toEqual([10, 10]);
 });
 
 test("callers that wait for a provider that hangs, or hang up meanwhile, are not refused once it answers again", async () => {
@@ -74,7 +69,7 @@ test("callers that wait for a provider that hangs, or hang up meanwhile, are not
   });
   await Promise.all(searches);
   await service.rest();
-  expect(await unpaidCalls()).toBe(0);
+  expect(await unpaidCalls(service)).toBe(0);
   stub.otherwise = tenOrganic;
   const refused = await service.search(organization.token, { keyword: "again" });
   expect(refused.body.error?.details.reason).not.toBe("unpaid_calls");

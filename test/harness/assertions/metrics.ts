@@ -44,6 +44,14 @@ export async function seesWorkers(api: { opsUrl: string }): Promise<boolean> {
   return ((await Exposition.of(api)).value("workers_reporting") ?? 0) > 0;
 }
 
+type Process = { opsUrl: string };
+
+/** The provider calls that all processes counted as unpaid. */
+export async function unpaidCalls({ apis, workers }: { apis: Process[]; workers: Process[] }): Promise<number> {
+  const seen = await Promise.all([...apis, ...workers].map((process) => Exposition.of(process)));
+  return seen.reduce((sum, exposition) => sum + (exposition.value("unpaid_provider_calls_total") ?? 0), 0);
+}
+
 function seriesOf(name: string, labels: string): string {
   const sorted = (labels.match(/[a-z_]+="(?:\\.|[^"\\])*"/gi) ?? []).toSorted();
   return sorted.length > 0 ? `${name}{${sorted.join(",")}}` : name;
