@@ -1,9 +1,6 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { type Declare, declareIn, startAtZero } from "./metrics/declare.ts";
-import { answerSources } from "./queue/replies.ts";
-import { refundReasons } from "./credits/ledger.ts";
-import { reversalReasons } from "./credits/deliveries.ts";
-import { deliveryOutcomes } from "./webhooks/event-attempts.ts";
+import { answerSources, deliveryOutcomes, refundReasons, reversalReasons } from "./outcomes.ts";
 
 const admissionOutcomes = [
   "held",

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { Batcher } from "../../shared/concurrency/batcher.ts";
 import { retryUntil } from "../../shared/concurrency/retry.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
-import type { ReversalReason } from "../../shared/credits/deliveries.ts";
+import type { ReversalReason } from "../../shared/outcomes.ts";
 import { confirmDelivered } from "../../shared/credits/deliveries.ts";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
 import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";

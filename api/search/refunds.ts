@@ -1,4 +1,5 @@
-import type { Decision, RefundReason } from "../../shared/credits/ledger.ts";
+import type { Decision } from "../../shared/credits/ledger.ts";
+import type { RefundReason } from "../../shared/outcomes.ts";
 import type { Settlement } from "../../shared/credits/settlement.ts";
 import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
 import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Gauge } from "prom-client";
+import type { Counter, Gauge } from "prom-client";
 import { type Log, throttledWarning } from "../log.ts";
-import type { Metrics } from "../metrics.ts";
 import type { Shutdown } from "../process/shutdown.ts";
 
 /** Each pause is longer or shorter by up to this share, so that processes which start together do not act in step. */
@@ -22,7 +21,7 @@ export function runPeriodically(options: {
   /** Gauges that a run sets. They are absent after a run that failed: an old value would look like a current one. */
   measured?: readonly Gauge[];
   log: Log;
-  metrics: Metrics;
+  metrics: { backgroundErrors: Counter<"where"> };
   shutdown: Shutdown;
 }): void {
   const stop = new AbortController();

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import type { ReversalReason } from "../outcomes.ts";
 import type { VersionedBalance } from "./versioned-balance.ts";
 
 /**
@@ -15,10 +16,6 @@ import type { VersionedBalance } from "./versioned-balance.ts";
  * Delivery and reversal need the same row, so they exclude each other. If the API dies between the last byte and the
  * delete, the reconciler reverses a delivered answer: in doubt, the caller keeps the mils.
  */
-
-/** Why a charge was reversed. For `undelivered` it is unknown whether the answer arrived. */
-export const reversalReasons = ["caller_gone", "engine_timeout", "undelivered"] as const;
-export type ReversalReason = (typeof reversalReasons)[number];
 
 const reversalRow = z.object({
   organization_id: z.string(),

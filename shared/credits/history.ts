@@ -1,8 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import { type RefundReason, refundReasons } from "./ledger.ts";
-import type { ReversalReason } from "./deliveries.ts";
-import { reversalReasons } from "./deliveries.ts";
+import { type RefundReason, type ReversalReason, refundReasons, reversalReasons } from "../outcomes.ts";
 
 /**
  * The ledger as people read it: one row for each search, with its end and a later reversal, and one for each grant or

@@ -6,7 +6,8 @@ import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
 import { expandAnswer, type StoredAnswer } from "./stored-answers.ts";
-import { limitReasons, type PayerLimits } from "./limits.ts";
+import { type RefundReason, refundReasons } from "../outcomes.ts";
+import type { PayerLimits } from "./limits.ts";
 import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 
 /**
@@ -14,24 +15,6 @@ import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
  * a charge or a refund. The first process that inserts it decides, and all others follow. Only the functions of the
  * database write (`decide_searches`, `charge_alone`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
  */
-
-/** Why a search was not charged. `decide_searches()` finds those down to the limits; the others come from the process that settles. */
-export const refundReasons = [
-  "out_of_credits",
-  "already_paid",
-  "idempotency_key_reused",
-  ...limitReasons,
-  "engine_error",
-  "engine_timeout",
-  "query_rejected",
-  "deadline_passed",
-  "caller_gone",
-  "not_enqueued",
-  "admission_unknown",
-  "worker_failed",
-  "abandoned",
-] as const;
-export type RefundReason = (typeof refundReasons)[number];
 
 /** How a process wants a search to end. */
 export type SettlementRequest = {

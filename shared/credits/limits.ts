@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type LimitReason, limitReasons } from "../outcomes.ts";
 
 /**
  * Limits that a payer sets: mils a UTC day and a calendar month, for an organization and for a token. Postgres counts what was
@@ -66,10 +67,6 @@ export function describeLimits(limits: PayerLimits, spent: PayerSpending, nowMs:
 
 const limitMilsOf = (limits: PayerLimits | undefined, { scope, period }: LimitName) =>
   limits?.[scope]?.[period === "day" ? "dayMils" : "monthMils"];
-
-/** Why Postgres refused a charge, by the limit. */
-export const limitReasons = ["daily_limit", "monthly_limit", "token_daily_limit", "token_monthly_limit"] as const;
-export type LimitReason = (typeof limitReasons)[number];
 
 const limitOf: Record<LimitReason, LimitName> = {
   daily_limit: { scope: "organization", period: "day" },

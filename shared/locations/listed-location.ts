@@ -1,4 +1,4 @@
-import { foldName } from "../query/fold-name.ts";
+import { foldLocationPart } from "../query/fold-name.ts";
 
 /** One row of a provider's list, as the provider tells it. */
 export type LocationRow = { name: string; countryCode: string; type: string };
@@ -18,19 +18,6 @@ export type ListedLocation = {
 const nameCharactersMax = 255;
 const marketTypes = new Set(["DMA Region", "TV Region"]);
 const countryType = "Country";
-/** Letters that have no accent to remove, but a usual spelling without them. */
-const spelledOut: Readonly<Record<string, string>> = {
-  ß: "ss",
-  æ: "ae",
-  œ: "oe",
-  ø: "o",
-  ł: "l",
-  đ: "d",
-  ð: "d",
-  þ: "th",
-  ı: "i",
-};
-const withSpelling = new RegExp(`[${Object.keys(spelledOut).join("")}]`, "g");
 /** These have no place in a name, and could change what an operator or a caller sees around it. */
 const unprintable = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u2028\u2029]/u;
 /** Google separates the parts of a name by a comma alone. A comma within a part is followed by a space: `Austin, TX,Texas`. */
@@ -50,11 +37,4 @@ export function toListedLocation({ name, countryCode, type }: LocationRow): List
 /** The parts of a name before its country: `Munich,Bavaria`; "" for a name of one part. */
 export function withoutCountry(name: string): string {
   return lastPart.test(name) ? name.replace(lastPart, "") : "";
-}
-
-/** Folds one part of a location: `Łódź` → `lodz`, `Saint-Étienne` → `st etienne`. */
-export function foldLocationPart(part: string): string {
-  return foldName(part)
-    .replace(withSpelling, (letter) => spelledOut[letter] ?? letter)
-    .replace(/\bsaint(?=e?\b)/g, "st");
 }

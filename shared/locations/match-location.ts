@@ -1,5 +1,6 @@
+import { foldLocationPart } from "../query/fold-name.ts";
 import { subdivisionsByCode } from "../query/subdivisions.ts";
-import { foldLocationPart, type ListedLocation } from "./listed-location.ts";
+import type { ListedLocation } from "./listed-location.ts";
 
 /** A location of a query, split for the comparison with a list. */
 export type TypedLocation = {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import { foldLocationPart } from "./listed-location.ts";
+import { foldLocationPart } from "../query/fold-name.ts";
 import { insertInBatches, type RecordList, replaceList, type StoredList } from "./stored-lists.ts";
 
 /** The names of cities in all languages, from GeoNames: table `place_names`. */

@@ -3,6 +3,7 @@ import pLimit from "p-limit";
 import { z } from "zod";
 import type { PayableCalls } from "../credits/unpaid-calls.ts";
 import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
+import { answerSources } from "../outcomes.ts";
 import { protocolTimes } from "../protocol-times.ts";
 import { Script } from "../redis/script.ts";
 import type { CompactResponseBody, SearchResponseBody } from "../search-answer.ts";
@@ -18,15 +19,11 @@ const inboxLengthMax = 10_000;
 
 export const replyInboxKey = (apiId: string) => `inbox:${apiId}`;
 
-export const answerSources = ["provider", "shared", "cache"] as const;
-export type AnswerSource = (typeof answerSources)[number];
-
 /** How long the search took and what it cost, for the API's log line. */
 export const searchTrace = z.object({
   /** The worker that had the search. Absent in replies of an earlier version. */
   worker: z.string().optional(),
   provider: z.string(),
-  /** A provider, a concurrent identical search, or the cache. */
   from: z.enum(answerSources).default("provider"),
   calls: z.array(
     z.object({ provider: z.string(), outcome: z.string(), ms: z.number(), costMicroUsd: z.number().default(0) }),

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { compressAnswer, expandAnswer } from "../credits/stored-answers.ts";
-import { answerSources } from "../queue/replies.ts";
+import { answerSources } from "../outcomes.ts";
 import { execPipeline } from "../redis/pipeline.ts";
 
 /**

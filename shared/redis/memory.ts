@@ -1,6 +1,8 @@
 import type { Redis } from "ioredis";
 import { runPeriodically } from "../concurrency/run-periodically.ts";
-import type { Context } from "../context.ts";
+import type { Log } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import type { Shutdown } from "../process/shutdown.ts";
 
 const measuringPauseMs = 5_000;
 
@@ -12,8 +14,9 @@ export async function readMemory(redis: Redis): Promise<{ usedBytes: number; lim
 }
 
 /** Reports the memory of Redis as metrics. It only reads, so it also sees a Redis that is full. */
-export function startMeasuringMemory({ redis, metrics, log, shutdown }: Context): void {
-  const { redisMemoryUsed, redisMemoryLimit } = metrics;
+export function startMeasuringMemory(parts: { redis: Redis; metrics: Metrics; log: Log; shutdown: Shutdown }): void {
+  const { redis, ...background } = parts;
+  const { redisMemoryUsed, redisMemoryLimit } = background.metrics;
   const run = async () => {
     const { usedBytes, limitBytes } = await readMemory(redis);
     redisMemoryUsed.set(usedBytes);
@@ -21,5 +24,5 @@ export function startMeasuringMemory({ redis, metrics, log, shutdown }: Context)
     else redisMemoryLimit.remove();
   };
   const measured = [redisMemoryUsed, redisMemoryLimit];
-  runPeriodically({ name: "memory", pauseMs: measuringPauseMs, run, measured, log, metrics, shutdown });
+  runPeriodically({ name: "memory", pauseMs: measuringPauseMs, run, measured, ...background });
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type Query, querySchema } from "../query/query.ts";
-import { answerSources, type SearchTrace } from "../queue/replies.ts";
+import { answerSources } from "../outcomes.ts";
+import type { SearchTrace } from "../queue/replies.ts";
 
 /** What a process knows of a search that it ended. */
 export interface SearchRecord {

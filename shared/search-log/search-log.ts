@@ -1,10 +1,11 @@
 import { Batcher } from "../concurrency/batcher.ts";
 import { retryWhile } from "../concurrency/retry.ts";
-import type { Context } from "../context.ts";
+import type { Config } from "../config.ts";
 import { type Database, openDatabase } from "../database/pool.ts";
 import { isTransient } from "../database/transient-errors.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
+import type { Shutdown } from "../process/shutdown.ts";
 import type { SearchRecord } from "./logged-search.ts";
 import { insertSearches } from "./insert-searches.ts";
 
@@ -72,8 +73,11 @@ export class SearchLog {
 }
 
 /** @returns undefined if SEARCH_LOG_DAYS is 0. */
-export function openSearchLog(context: Context, processName: "api" | "worker"): SearchLog | undefined {
-  const { config, metrics, log, shutdown } = context;
+export function openSearchLog(
+  parts: { config: Config; metrics: Metrics; log: Log; shutdown: Shutdown },
+  processName: "api" | "worker",
+): SearchLog | undefined {
+  const { config, metrics, log, shutdown } = parts;
   if (config.SEARCH_LOG_DAYS === 0) return undefined;
   const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
   const isPooled = pooler === "transaction";

@@ -1,14 +1,8 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import type { DeliveryOutcome } from "../outcomes.ts";
 
 /** The attempts to send an event: which are due, and how each ended. */
-
-/**
- * How an attempt ends. `refused`: with another status than 2xx; `unreachable`: no connection, or none that answered;
- * `address_refused`: the name leads to a private network.
- */
-export const deliveryOutcomes = ["delivered", "refused", "timeout", "unreachable", "address_refused"] as const;
-export type DeliveryOutcome = (typeof deliveryOutcomes)[number];
 
 /** After the first attempt come ten more: 10 s after it, then each after three times as long, 6 h at most; 21 h in all. */
 export const attemptsMax = 11;

@@ -6,7 +6,7 @@ import type { SlotClaim } from "../../shared/providers/policies/attempt.ts";
 import type { CallRecorder, Trace } from "../../shared/providers/policies/trace.ts";
 import { pagesOf } from "../../shared/query/depth.ts";
 import { type Query, queryFingerprint, searchedPart } from "../../shared/query/query.ts";
-import type { AnswerSource } from "../../shared/queue/replies.ts";
+import type { AnswerSource } from "../../shared/outcomes.ts";
 import {
   type FlightRequest,
   type FlightResult,

@@ -1,6 +1,5 @@
 import type { HistoryFilter } from "../../../shared/credits/history.ts";
-import type { RefundReason } from "../../../shared/credits/ledger.ts";
-import type { ReversalReason } from "../../../shared/credits/deliveries.ts";
+import type { RefundReason, ReversalReason } from "../../../shared/outcomes.ts";
 
 /** The ledger's reasons and filters in words for the people who pay. */
 

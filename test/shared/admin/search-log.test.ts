@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
-import { decideSettlements, type RefundReason } from "../../../shared/credits/ledger.ts";
+import { decideSettlements } from "../../../shared/credits/ledger.ts";
+import type { RefundReason } from "../../../shared/outcomes.ts";
 import { newId } from "../../../shared/ids.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";

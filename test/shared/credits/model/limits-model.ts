@@ -1,4 +1,5 @@
-import type { RefundReason, SettlementRequest } from "../../../../shared/credits/ledger.ts";
+import type { SettlementRequest } from "../../../../shared/credits/ledger.ts";
+import type { RefundReason } from "../../../../shared/outcomes.ts";
 import type { Limits, PayerLimits } from "../../../../shared/credits/limits.ts";
 import type { TokenSpending } from "../../../../shared/credits/versioned-balance.ts";
 import type { Search } from "./participants.ts";

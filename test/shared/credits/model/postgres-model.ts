@@ -1,5 +1,6 @@
 import { gunzipSync } from "node:zlib";
-import type { Decision, SettlementRequest, RefundReason } from "../../../../shared/credits/ledger.ts";
+import type { Decision, SettlementRequest } from "../../../../shared/credits/ledger.ts";
+import type { RefundReason } from "../../../../shared/outcomes.ts";
 import type { Reversal } from "../../../../shared/credits/deliveries.ts";
 import type { Correction } from "../../../../shared/credits/corrections.ts";
 import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";

@@ -1,0 +1,38 @@
+/** How searches, charges and events end. The ledger and the search log store these words, and metrics have them as labels. */
+
+/** Why Postgres refused a charge, by the limit. */
+export const limitReasons = ["daily_limit", "monthly_limit", "token_daily_limit", "token_monthly_limit"] as const;
+export type LimitReason = (typeof limitReasons)[number];
+
+/** Why a search was not charged. `decide_searches()` finds those down to the limits; the others come from the process that settles. */
+export const refundReasons = [
+  "out_of_credits",
+  "already_paid",
+  "idempotency_key_reused",
+  ...limitReasons,
+  "engine_error",
+  "engine_timeout",
+  "query_rejected",
+  "deadline_passed",
+  "caller_gone",
+  "not_enqueued",
+  "admission_unknown",
+  "worker_failed",
+  "abandoned",
+] as const;
+export type RefundReason = (typeof refundReasons)[number];
+
+/** Why a charge was reversed. For `undelivered` it is unknown whether the answer arrived. */
+export const reversalReasons = ["caller_gone", "engine_timeout", "undelivered"] as const;
+export type ReversalReason = (typeof reversalReasons)[number];
+
+/** Where an answer came from: a provider, a concurrent identical search, or the cache. */
+export const answerSources = ["provider", "shared", "cache"] as const;
+export type AnswerSource = (typeof answerSources)[number];
+
+/**
+ * How an attempt to send an event ends. `refused`: with another status than 2xx; `unreachable`: no connection, or none that
+ * answered; `address_refused`: the name leads to a private network.
+ */
+export const deliveryOutcomes = ["delivered", "refused", "timeout", "unreachable", "address_refused"] as const;
+export type DeliveryOutcome = (typeof deliveryOutcomes)[number];
