@@ -1,15 +1,32 @@
-import { html as template } from "hono/html";
-import type { HtmlEscapedString } from "hono/utils/html";
+import { escapeUTF8 } from "entities";
 
-/** A piece of a page that is safe to send. */
-export type Html = HtmlEscapedString;
+/** A piece of a page that is safe to send, made by {@link html} alone. Its text is `String(piece)`. */
+export class Html {
+  readonly #text: string;
+
+  private constructor(text: string) {
+    this.#text = text;
+  }
+
+  static build(strings: TemplateStringsArray, parts: readonly Part[]): Html {
+    return new Html(strings.reduce((text, next, at) => `${text}${written(parts[at - 1])}${next}`));
+  }
+
+  toString(): string {
+    return this.#text;
+  }
+}
 
 /** A value in a template. `undefined` and `false` add nothing. Strings are escaped, in quoted attributes too. */
 export type Part = Html | string | number | false | undefined | readonly Part[];
 
 /** Builds a piece of a page. Every value is escaped, unless this function built it. */
 export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
-  const built = template(strings, ...parts);
-  if (built instanceof Promise) throw new Error("a template never awaits: all data is read before a page is written");
-  return built;
+  return Html.build(strings, parts);
+}
+
+function written(part: Part): string {
+  if (part === undefined || part === false) return "";
+  if (typeof part === "string") return escapeUTF8(part);
+  return Array.isArray(part) ? part.map(written).join("") : String(part);
 }
