@@ -15,7 +15,7 @@ import {
 
 /** The rules of the house. Each failure names file and line; an exception stands here with its reason, or not at all. */
 
-const fileLinesMax = 250;
+const fileLinesMax = 400;
 const functionLinesMax = 70;
 
 const entries = [
