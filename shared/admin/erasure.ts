@@ -105,10 +105,10 @@ async function erase(context: CommandContext, terminal: Terminal, { orgId, yes }
 
 function sayProgress({ warn }: CommandContext): (erased: ErasedRows) => void {
   let saidAtMs = performance.now();
-  return ({ tokens, answers, keys, searches }) => {
+  return ({ tokens, answers, searches }) => {
     if (performance.now() - saidAtMs < progressMs) return;
     saidAtMs = performance.now();
-    warn(`Erased so far: ${tokens} tokens, ${answers} answers, ${keys} keys, ${searches} searches.`);
+    warn(`Erased so far: ${tokens} tokens, ${answers} answers, ${searches} searches.`);
   };
 }
 

@@ -27,7 +27,7 @@ export type SettlementRequest = {
   | {
       wanted: "charge";
       priceMils: number;
-      /** Under a key: the answer as it is if this search is charged, compressed. It is stored with the charge. */
+      /** Under a key, where it is required: the answer as it is if this search is charged, compressed. It is stored with the charge. */
       answer?: Buffer | undefined;
       /** The limits that admitted the search: empty without one, undefined if the process does not know. */
       limits?: PayerLimits | undefined;
@@ -102,7 +102,7 @@ export async function decideSettlements(
 
 function statementFor(requests: readonly SettlementRequest[]): QueryConfig {
   const [only] = requests;
-  if (only?.wanted === "charge" && requests.length === 1 && (!only.key || only.answer)) {
+  if (only?.wanted === "charge" && requests.length === 1) {
     const { organizationId, requestId, priceMils, tokenId, key, answer } = only;
     const values = [organizationId, requestId, priceMils, tokenId, key?.hash, key?.fingerprint, key && answer];
     return { ...chargeStatement, values: [...values, ...admittedLimits(only)] };

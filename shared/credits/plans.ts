@@ -44,14 +44,14 @@ const planRow = z.object({
 
 /** The columns that {@link readPlan} reads, for statements that join the table as `p`. */
 export const planColumns =
-  "p.code, p.price_mils, p.price_per_page_mils, p.max_depth, p.window_limit, p.window_seconds, p.concurrency, " +
+  "p.code, coalesce(p.price_mils, p.price_per_page_mils) as price_mils, p.price_per_page_mils, p.max_depth, p.window_limit, p.window_seconds, p.concurrency, " +
   "p.unpaid_calls_per_hour, p.starting_grant_mils, p.operations";
 
 export function readPlan(row: unknown): Plan {
   const read = planRow.parse(row);
   return {
     code: read.code,
-    priceMils: read.price_per_page_mils ?? read.price_mils,
+    priceMils: read.price_mils,
     ...(read.price_per_page_mils !== null && { pricePerPageMils: read.price_per_page_mils }),
     ...(read.max_depth !== null && { maxDepth: read.max_depth }),
     windowLimit: read.window_limit,
@@ -103,7 +103,7 @@ export async function setPlan(database: Querying, plan: PlanTerms): Promise<Plan
      returning ${planColumns}`,
     [
       plan.code,
-      plan.pricePerPageMils ?? plan.priceMils,
+      plan.pricePerPageMils === undefined ? plan.priceMils : null,
       plan.windowLimit,
       plan.windowSeconds,
       plan.concurrency,

@@ -63,7 +63,6 @@ export async function readStoredAnswers(
              from key_payments p
              join answers r on r.slot = p.slot and r.organization_id = p.organization_id and r.key_hash = p.key_hash
              where p.organization_id = a.organization_id and p.key_hash = a.key_hash and p.expires_at > now()
-               and r.body is not null
              limit 1) s`,
     values: [keys.map(({ organizationId }) => organizationId), keys.map(({ hash }) => hash)],
   });
@@ -94,7 +93,7 @@ export async function readAnswersPage(
 ): Promise<(StoredAnswer & { slot: number; keyHash: string })[]> {
   const { rows } = await database.query(
     `select slot, key_hash, request_id, body from answers
-     where slot in (0, 1, 2, 3) and organization_id = $1 and (slot, key_hash) > ($2, $3) and body is not null
+     where slot in (0, 1, 2, 3) and organization_id = $1 and (slot, key_hash) > ($2, $3)
      order by slot, key_hash limit $4`,
     [organizationId, after.slot, after.keyHash, limit],
   );

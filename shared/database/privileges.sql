@@ -31,29 +31,27 @@ revoke all on all functions in schema public from serpmill;
 
 -- Processes move money only by calling these functions, which run as their owner.
 revoke execute on function
-  refuse_change, refuse_audit_change, answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, settle_searches,
-  settle_keyed_searches, charge_search, charge_keyed_search, decide_searches, charge_alone, left_of, reverse_charges, grant_credit, correct_credit,
-  topup, clear_old_answers, begin_erasure, erase_page, limit_organization, limit_token, begin_spending_day, begin_token_spending_day, utc_today,
-  month_of, spending_text, first_version_since, token_spent, is_counted_since, given_back_late, refuse_another_day, keep_search_log,
-  erase_search_log, begin_auto_topup, claim_auto_topups, postpone_auto_topup, token_spent_by_sums, sum_chunks, sum_complete_chunks, credit_added,
-  balance_before, fail_auto_topup, pay_auto_topup, erase_auto_topup
+  refuse_change, refuse_audit_change, refuse_another_day, begin_spending_day, begin_token_spending_day, is_counted_since, given_back_late,
+  token_spent, token_spent_by_sums, sum_chunks, sum_complete_chunks, credit_added, balance_before, left_of,
+  utc_today, month_of, spending_text, answer_slot, first_version_since,
+  decide_searches, charge_alone, reverse_charges, grant_credit, correct_credit, topup,
+  limit_organization, limit_token, clear_old_answers, keep_search_log, clear_old_sign_ins, begin_erasure, erase_page,
+  begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup
 from public;
 grant execute on function
-  answer_slot, clear_old_sign_ins, erase_organization, settle, settle_with_answers, settle_searches, settle_keyed_searches, charge_search,
-  charge_keyed_search, decide_searches, charge_alone, reverse_charges, grant_credit, correct_credit, topup, clear_old_answers, limit_organization,
-  limit_token, utc_today, month_of, spending_text, first_version_since, begin_erasure, erase_page,
-  keep_search_log, erase_search_log, begin_auto_topup, claim_auto_topups, postpone_auto_topup,
-  fail_auto_topup, pay_auto_topup, erase_auto_topup
+  utc_today, month_of, spending_text, answer_slot, first_version_since,
+  decide_searches, charge_alone, reverse_charges, grant_credit, correct_credit, topup,
+  limit_organization, limit_token, clear_old_answers, keep_search_log, clear_old_sign_ins, begin_erasure, erase_page,
+  begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup
 to serpmill;
 
 -- So that the operator's doctor can see whether a migration is pending.
 grant select on migrations to serpmill;
 
--- The ledger is read, never written. Confirming a delivery deletes its row from `undelivered`. The last release deletes expired
--- keys, which has no effect any more.
-grant select on organizations, tokens, plans, ledger_entries, answers, key_payments, paid_keys, undelivered to serpmill;
+-- The ledger is read, never written. Confirming a delivery deletes its row from `undelivered`.
+grant select on organizations, tokens, plans, ledger_entries, answers, key_payments, undelivered to serpmill;
 grant select on organization_spending, token_spending to serpmill;
-grant delete on undelivered, paid_keys to serpmill;
+grant delete on undelivered to serpmill;
 
 -- The operator's commands, column by column: never a balance, a version, or the hash, the owner
 -- and the scopes of a token that exists.

@@ -19,7 +19,7 @@ import { listRecentSearches } from "./recent-searches.ts";
  * 2. {@link countOpen} is zero: no search runs and no charge waits for its confirmation.
  * 3. {@link beginErasure}: name, the webhook and its events, automatic top-ups with the saved card, in one transaction with the
  *    entry of the erasure. From here on the organization is marked as erased. An API has Stripe delete the customer later.
- * 4. {@link eraseRows}: names and hashes of tokens, answers, keys and the search log, a page at a time.
+ * 4. {@link eraseRows}: names and hashes of tokens, answers with their keys, and the search log, a page at a time.
  * 5. {@link eraseFromRedis}: sessions, raw answers, failed jobs, and the keys of the organization.
  *
  * Postgres refuses step 3 before step 1, and step 4 before step 3. What step 5 deletes expires by itself if it is never run.
@@ -79,7 +79,6 @@ const rowsPerPage = 1_000;
 export interface ErasedRows {
   tokens: number;
   answers: number;
-  keys: number;
   searches: number;
 }
 
@@ -87,7 +86,6 @@ export interface ErasedRows {
 const kinds: [string, keyof ErasedRows][] = [
   ["tokens", "tokens"],
   ...[0, 1, 2, 3].map((slot): [string, "answers"] => [`answers_${slot}`, "answers"]),
-  ["keys", "keys"],
   ["searches", "searches"],
 ];
 
@@ -105,7 +103,7 @@ export async function eraseRows(
   options: { rowsMax?: number; onPage?: (erased: ErasedRows) => void } = {},
 ): Promise<ErasedRows> {
   const { rowsMax = rowsPerPage, onPage } = options;
-  const erased: ErasedRows = { tokens: 0, answers: 0, keys: 0, searches: 0 };
+  const erased: ErasedRows = { tokens: 0, answers: 0, searches: 0 };
   for (const [what, kind] of kinds)
     for (let since: string | null | undefined; since !== null; ) {
       const page = { name: "erase_page", text: "select * from erase_page($1, $2, $3, $4)" };

@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { newId } from "../../shared/ids.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { type Scope, scopes } from "../../shared/organizations/scopes.ts";
-import { hashToken, newToken } from "../../shared/organizations/tokens.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { forgetSignIns, type LiveEvent, PageVisitor } from "../harness/clients/page-visitor.ts";
 import { challenges, endlessWindow, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
@@ -136,16 +134,6 @@ test.each(scopes)("the scope %s alone opens its own doors", async (scope) => {
   const { token } = await service.organization({ scopes: [scope] });
   const doors = await openDoors(token);
   expect(doors).toEqual({ search: scope === "search", usage: scope === "usage", billing: scope === "billing" });
-});
-
-test("a token of the last release, which knows no scopes, may do everything", async () => {
-  const { organizationId } = await service.organization();
-  const token = newToken();
-  await service.database.query(
-    "insert into tokens (id, organization_id, hash, last4, expires_at) values ($1, $2, $3, $4, null)",
-    [newId("tok"), organizationId, hashToken(token), token.slice(-4)],
-  );
-  expect(await openDoors(token)).toEqual({ search: true, usage: true, billing: true });
 });
 
 /** Without a worker, 503 is the furthest that a search can get. */

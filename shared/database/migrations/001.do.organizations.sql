@@ -1,54 +1,117 @@
--- Who may search, on which terms, and with which token.
+-- Who may search, on which terms, and with which token. Amounts are in mils: 1,000 mils are 1 USD.
 
+-- Migrations run as the owner of the database. The API, the workers and the commands are confined to the role `serpmill`.
+do $$
+begin
+  if current_user = 'serpmill' then
+    raise exception 'connect as another user: serpmill is the role that the processes are confined to';
+  end if;
+end $$;
+
+-- The terms that organizations share.
 create table plans (
   code text primary key,
-  price_mils bigint not null,
+  -- Of a search of any depth, or of each page of 10 results that a search asks for. Ten pages stay below 2^53 mils.
+  price_mils bigint,
+  price_per_page_mils bigint,
+  -- The largest `depth` that a search may ask for; null: that of the API.
+  max_depth integer,
+  -- A token bucket admits `window_limit` requests in `window_seconds`.
   window_limit integer not null,
   window_seconds integer not null,
+  -- Searches in flight at once.
   concurrency integer not null,
+  -- Provider calls that callers may leave unpaid in an hour, as when they disconnect while a search runs.
+  unpaid_calls_per_hour integer not null,
+  -- Credit of a new organization. Only the owner of the database sets it.
   starting_grant_mils bigint not null default 0,
+  -- Operations of the API, such as `serp.search`.
   operations text[] not null,
   constraint plan_code_is_a_short_word check (code ~ '^[a-z][a-z0-9_-]{0,31}$'),
+  constraint plan_has_one_price check (num_nulls(price_mils, price_per_page_mils) = 1),
   constraint price_is_never_negative check (price_mils between 0 and 9007199254740991),
+  constraint price_per_page_is_never_negative check (price_per_page_mils between 0 and 900719925474099),
+  constraint max_depth_is_a_depth check (max_depth between 1 and 100),
   constraint window_admits_at_least_one check (window_limit > 0 and window_seconds > 0),
   constraint concurrency_admits_at_least_one check (concurrency > 0),
+  constraint some_calls_may_stay_unpaid check (unpaid_calls_per_hour > 0),
   constraint starting_grant_is_never_negative check (starting_grant_mils between 0 and 9007199254740991)
 );
 
-insert into plans (code, price_mils, window_limit, window_seconds, concurrency, starting_grant_mils, operations) values
-  ('free', 5, 60, 60, 5, 1000, '{serp.search,usage.get}'),
-  ('payg', 5, 600, 60, 100, 0, '{serp.search,usage.get}');
+insert into plans (code, price_mils, window_limit, window_seconds, concurrency, unpaid_calls_per_hour, starting_grant_mils, operations) values
+  ('free', 5, 60, 60, 5, 50, 1000, '{serp.search,usage.get}'),
+  ('payg', 5, 600, 60, 100, 1000, 0, '{serp.search,usage.get}');
 
--- Amounts stay below 2^53, so that JavaScript reads every one of them exactly.
+-- A payer. The row has the newest balance of its ledger, so a lock on the row puts all entries of the organization in order.
+-- Amounts stay below 2^53, so that JavaScript reads each of them exactly.
 create table organizations (
+  -- A TypeID, ordered by its bytes: the collation of ids is "C".
   id text collate "C" primary key,
   name text not null,
   plan_code text not null references plans (code),
-  suspended_at timestamptz,
   balance_mils bigint not null default 0,
+  -- How many entries the ledger has. It orders the copies of the balance in Redis.
   version bigint not null default 0,
+  -- The limits that the payer set: mils in a UTC day and in a calendar month in UTC. Null: no limit.
+  day_limit_mils bigint,
+  month_limit_mils bigint,
+  -- There is no counter of spending. It is the balance with which the day and the month began, plus the credit added and the
+  -- corrections made since, minus the present balance. All three are null until a limit is set for the first time.
+  spending_day date,
+  day_began_with_mils bigint,
+  month_began_with_mils bigint,
+  -- The first payment. A grant of an operator is none.
+  first_topup_at timestamptz,
   created_at timestamptz not null default now(),
+  suspended_at timestamptz,
+  -- The row of an erased organization stays, because the ledger refers to it.
+  erased_at timestamptz,
   constraint organization_id_is_a_typeid check (id ~ '^org_[0-7][0-9a-z]{25}$'),
   constraint organization_has_a_name check (length(trim(name)) between 1 and 200),
   constraint balance_is_never_below_zero check (balance_mils between 0 and 9007199254740991),
-  constraint version_counts_up_from_zero check (version >= 0)
-) with (fillfactor = 50); -- Every settlement updates the row; room in its page keeps those updates off the indexes.
+  constraint version_counts_up_from_zero check (version >= 0),
+  constraint limits_are_never_negative check (
+    day_limit_mils between 0 and 9007199254740991 and month_limit_mils between 0 and 9007199254740991),
+  constraint a_limited_organization_counts_its_spending check (
+    day_limit_mils is null and month_limit_mils is null
+    or num_nulls(spending_day, day_began_with_mils, month_began_with_mils) = 0)
+) with (fillfactor = 50); -- Every settlement updates the row. Room in its page keeps those updates off the indexes.
 
--- A token is stored as its SHA-256 only: it has 165 random bits, so a slow hash would add nothing.
+-- A token of an organization. Its secret is stored as SHA-256 only: it has 165 random bits, so a slow hash would add nothing.
 create table tokens (
   id text collate "C" primary key,
   organization_id text collate "C" not null references organizations (id),
+  -- The token that made this one: it bounds the expiry and the limits, and its revocation can include this one. Null: an
+  -- operator made it.
+  parent_id text collate "C",
   hash bytea not null,
   last4 text not null,
+  -- By which people know the token.
+  name text,
+  -- What the token may do.
+  scopes text[] not null,
+  -- The limits that the payer set. Null: no limit.
+  day_limit_mils bigint,
+  month_limit_mils bigint,
+  -- The spending of a token is counted, from its first limit on: mils on this day, and in its month.
+  spending_day date,
+  spent_day_mils bigint,
+  spent_month_mils bigint,
   created_at timestamptz not null default now(),
   expires_at timestamptz,
   revoked_at timestamptz,
   last_used_at timestamptz,
   constraint token_id_is_a_typeid check (id ~ '^tok_[0-7][0-9a-z]{25}$'),
   constraint token_hash_is_a_sha256 check (length(hash) = 32),
-  constraint token_hashes_are_unique unique (hash)
+  constraint token_hashes_are_unique unique (hash),
+  constraint token_name_is_not_blank check (length(trim(name)) between 1 and 100),
+  constraint token_has_known_scopes check (cardinality(scopes) > 0 and scopes <@ array['search', 'usage', 'billing']),
+  constraint token_limits_are_never_negative check (
+    day_limit_mils between 0 and 9007199254740991 and month_limit_mils between 0 and 9007199254740991),
+  constraint a_limited_token_counts_its_spending check (
+    day_limit_mils is null and month_limit_mils is null
+    or num_nulls(spending_day, spent_day_mils, spent_month_mils) = 0)
 );
-
 create index tokens_by_organization on tokens (organization_id);
--- The sweeper's list: only an organization whose token was lately used can have a hold.
+-- The list of the sweeper: an organization has a hold only if one of its tokens was used lately.
 create index tokens_by_last_use on tokens (last_used_at);

@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decideSettlements, type SettlementRequest } from "../../../shared/credits/ledger.ts";
 import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
@@ -115,7 +116,16 @@ async function decide(
   const ids = [];
   for (const { keyword = "coffee", key } of searches) {
     const requestId = requestIdAt(Date.now());
-    const wanted: SettlementRequest = { requestId, organizationId, tokenId, key, wanted: "charge", priceMils: 5 };
+    const answer = key && gzipSync('{"results":[]}');
+    const wanted: SettlementRequest = {
+      requestId,
+      organizationId,
+      tokenId,
+      key,
+      wanted: "charge",
+      priceMils: 5,
+      answer,
+    };
     await decideSettlements(service.database, [wanted]);
     const asked = { requestId, organizationId, tokenId, keyHash: key?.hash, query: query({ keyword }) };
     await insertSearches(service.database, [{ ...asked, durationMs: 1, trace: undefined }]);

@@ -48,8 +48,8 @@ async function insert(client: Client, planCode: string, organizations: readonly 
     [ids, planCode],
   );
   await client.query(
-    `insert into tokens (id, organization_id, hash, last4)
-     select t.id, t.organization_id, t.hash, t.last4
+    `insert into tokens (id, organization_id, hash, last4, scopes)
+     select t.id, t.organization_id, t.hash, t.last4, '{search,usage,billing}'
      from unnest($1::text[], $2::text[], $3::bytea[], $4::text[]) as t (id, organization_id, hash, last4)`,
     [
       ids.map(() => newId("tok")),

@@ -85,7 +85,7 @@ test("an erased organization has no trace of names, keywords, answers or session
   for (const trace of traces) expect(await textInPostgres()).toContain(trace);
   const ledger = await service.ledgerOf(orgId);
 
-  const erased = { orgId, erased: true, balanceMils: 90, tokens: 2, answers: 1, keys: 0, searches: 2 };
+  const erased = { orgId, erased: true, balanceMils: 90, tokens: 2, answers: 1, searches: 2 };
   expect(await operator.run("org", "erase", orgId, "--yes")).toEqual(erased);
   expect(await service.redis.keys(`{${orgId}}*`)).toEqual([]);
   expect(await service.redis.exists(...rawKeys)).toBe(0);
@@ -105,7 +105,7 @@ test("an erased organization has no trace of names, keywords, answers or session
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   expect(await operator.run("org", "show", orgId)).toMatchObject({ name: "erased", balanceMils: 90 });
 
-  const nothing = { tokens: 0, answers: 0, keys: 0, searches: 0 };
+  const nothing = { tokens: 0, answers: 0, searches: 0 };
   expect(await operator.run("org", "erase", orgId, "--yes")).toEqual({ ...erased, ...nothing });
   const audit = JSON.stringify(await operator.run("audit", "list", "--org", orgId));
   expect(audit.match(/organization\.erased/g)).toHaveLength(1);
@@ -145,7 +145,7 @@ const deaths = [
   { before: "publish", isErased: false },
   { before: "begin_erasure", isErased: false },
   { before: '"tokens"', isErased: true },
-  { before: '"keys"', isErased: true },
+  { before: '"searches"', isErased: true },
   { before: ":sessions", isErased: true },
   { before: ":pair", isErased: true },
   { before: "hgetall", isErased: true },
@@ -182,7 +182,7 @@ test("an erasure that fails halfway says so, and the next run goes on", async ()
     expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining("erased in part. Run the") });
     await client.query("rollback");
   });
-  const done = { orgId, erased: true, balanceMils: 90, tokens: 0, answers: 0, keys: 0, searches: 2 };
+  const done = { orgId, erased: true, balanceMils: 90, tokens: 0, answers: 0, searches: 2 };
   expect(await operator.run("org", "erase", orgId, "--yes")).toEqual(done);
 });
 

@@ -123,8 +123,8 @@ const damages: Damage[] = [
     rule: keyPaid,
     title: "a key that is said to have paid, without a charge",
     statements: [
-      `insert into answers (slot, organization_id, key_hash, fingerprint, request_id, expires_at)
-       values (answer_slot(now()), $1, 'hash', 'fingerprint', $2 || '0', now() + interval '1 hour')`,
+      `insert into answers (slot, organization_id, key_hash, fingerprint, request_id, body, expires_at)
+       values (answer_slot(now()), $1, 'hash', 'fingerprint', $2 || '0', '', now() + interval '1 hour')`,
     ],
     subject: "request",
   },

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decideSettlements, type SettlementRequest, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
 import { nameOfKey, readPaidKeys } from "../../../shared/credits/paid-keys.ts";
@@ -14,6 +15,7 @@ import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { decidePatiently } from "./decide-patiently.ts";
 
 const priceMils = 5;
+const answer = gzipSync("an answer");
 let database: Database;
 let url: string;
 let close: () => Promise<void>;
@@ -43,6 +45,7 @@ const charge = (
   wanted: "charge",
   priceMils,
   key,
+  answer: key && answer,
 });
 const refund = (organizationId: string, requestId: string): SettlementRequest => ({
   organizationId,

@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { defineHoldScripts } from "../../../shared/credits/holds.ts";
@@ -24,6 +25,7 @@ import { freshRedis } from "../../harness/servers/servers.ts";
 const retryForMs = 60_000;
 const trace = { provider: "none", from: "provider" as const, calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };
 const key = { hash: "a".repeat(64), fingerprint: "query" };
+const answer = gzipSync("an answer");
 
 let server: LocalServer;
 let redis: Redis;
@@ -59,7 +61,15 @@ const settle = (
 ) => {
   const { requestId = newId("req"), tokenId } = given;
   return settlement.settle({
-    request: { organizationId, requestId, wanted: "charge", priceMils: 5, key: given.key, tokenId },
+    request: {
+      organizationId,
+      requestId,
+      wanted: "charge",
+      priceMils: 5,
+      key: given.key,
+      answer: given.key && answer,
+      tokenId,
+    },
     retryForMs: given.retryForMs ?? retryForMs,
     toOutcome: ({ chargedMils }) => ({ kind: "answer", requestId, body: Buffer.from("{}"), chargedMils }),
     reply: { inbox: replyInboxKey(organizationId), trace },

@@ -44,7 +44,7 @@ test.each([
   ["insert into organizations (id, name, plan_code, balance_mils) values ('o', 'o', 'free', 1)", /permission denied/],
   ["insert into undelivered (request_id, organization_id) values ('r', 'ORG')", /permission denied/],
   ["delete from answers", /permission denied/],
-  ["insert into answers values (0, 'ORG', 'h', 'r', 'x')", /permission denied/],
+  ["insert into answers (slot, organization_id, key_hash) values (0, 'ORG', 'h')", /permission denied/],
   ["update answers set body = 'x'", /permission denied/],
   ["truncate answers_0", /permission denied/],
   ["update tokens set hash = 'x'", /permission denied/],
@@ -61,7 +61,7 @@ test.each([
     "insert into audit_entries (id, actor_kind, action) overriding system value values (1, 'stripe', 'x')",
     /permission denied/,
   ],
-  ["create function settle() returns int language sql return 1", /permission denied/],
+  ["create function decide() returns int language sql return 1", /permission denied/],
   ["alter function grant_credit reset all", /must be owner/],
   ["alter table ledger_entries disable trigger all", /must be owner/],
 ])("the role serpmill is not allowed to: %s", async (statement, refusal) => {
@@ -75,7 +75,7 @@ test("every function that the role serpmill may call runs as its owner, with a f
   );
   const computing = new Set(["answer_slot", "month_of", "spending_text", "utc_today"]); // Those that use no table need no rights.
   expect(rows.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(["grant_credit", "reverse_charges", "settle", "topup"]),
+    expect.arrayContaining(["grant_credit", "reverse_charges", "decide_searches", "topup"]),
   );
   expect(rows.filter(({ name, definer, fixed }) => !computing.has(name) && !(definer && fixed))).toEqual([]);
 });
@@ -145,10 +145,15 @@ test.each([
   ["token_has_known_scopes", `${token}, scopes) values (${tokenId}, 'ORG', ${tokenHash}, 'last', '{}')`],
   ["token_has_known_scopes", `${token}, scopes) values (${tokenId}, 'ORG', ${tokenHash}, 'last', '{search,fly}')`],
   ["token_has_known_scopes", `${token}, scopes) values (${tokenId}, 'ORG', ${tokenHash}, 'last', '{search,null}')`],
-  ["token_name_is_not_blank", `${token}, name) values (${tokenId}, 'ORG', ${tokenHash}, 'last', ' ')`],
+  [
+    "token_name_is_not_blank",
+    `${token}, scopes, name) values (${tokenId}, 'ORG', ${tokenHash}, 'last', '{search}', ' ')`,
+  ],
   ["window_admits_at_least_one", "update plans set window_limit = 0"],
   ["price_is_never_negative", "update plans set price_mils = -1"],
-  ["price_per_page_is_never_negative", "update plans set price_per_page_mils = -1"],
+  ["price_per_page_is_never_negative", "update plans set price_mils = null, price_per_page_mils = -1"],
+  ["plan_has_one_price", "update plans set price_per_page_mils = 1"],
+  ["plan_has_one_price", "update plans set price_mils = null"],
   ["max_depth_is_a_depth", "update plans set max_depth = 0"],
 ])("the database enforces the constraint %s (%s)", async (constraint, statement) => {
   const broken = asOwner(url, (client) => client.query(statement.replace("ORG", organizationId)));

@@ -1,9 +1,9 @@
--- Automatic top-ups: what a payer set, each payment in a row that is written before Stripe is asked, and what Stripe has to delete.
+-- Automatic top-ups: the settings of payers, each payment in a row that is written before Stripe is asked, and what Stripe has to delete.
 
--- What a payer set. No money moves by it alone: begin_auto_topup() decides.
+-- The settings of a payer. They move no money by themselves: begin_auto_topup() decides whether a payment is due.
 create table auto_topups (
   organization_id text collate "C" primary key references organizations (id),
-  -- The ids of the customer and of the card at Stripe. The number of the card is there alone.
+  -- The ids of the customer and of the card at Stripe, which alone has the number of the card.
   customer_id text not null,
   payment_method_id text,
   card_brand text,
@@ -11,12 +11,13 @@ create table auto_topups (
   -- Such as 4/2030.
   card_expires text,
   is_on boolean not null default false,
+  -- Below this balance the card is charged `amount_mils`, and at most `ceiling_mils` in a calendar month in UTC.
   threshold_mils bigint,
   amount_mils bigint,
-  -- At most so much is asked for in a calendar month in UTC.
   ceiling_mils bigint,
   -- Payments that failed since one was paid, or since the payer changed something.
   failures integer not null default 0,
+  -- No payment is asked for before this time.
   next_payment_at timestamptz not null default now(),
   paused_at timestamptz,
   pause_reason text,
@@ -29,7 +30,7 @@ create table auto_topups (
   constraint pause_has_a_reason check ((paused_at is null) = (pause_reason is null))
 );
 
--- A payment. It is `open` until Stripe has said whether it was paid. Its id is the Idempotency-Key at Stripe.
+-- A payment. It is `open` until Stripe says whether it was paid. Its id is the Idempotency-Key at Stripe.
 create table auto_topup_payments (
   id text collate "C" primary key,
   organization_id text collate "C" not null references organizations (id),
@@ -40,7 +41,7 @@ create table auto_topup_payments (
   asked_at timestamptz not null default now(),
   state text not null default 'open',
   attempts integer not null default 1,
-  -- Until then one process has it; null once it has ended.
+  -- Until then one process has claimed it. Null: it has ended.
   next_attempt_at timestamptz,
   payment_intent_id text,
   failure text,
@@ -56,19 +57,20 @@ create unique index one_open_payment_per_organization on auto_topup_payments (or
 create index auto_topup_payments_by_organization on auto_topup_payments (organization_id, asked_at);
 create index auto_topup_payments_by_next_attempt on auto_topup_payments (next_attempt_at) where state = 'open';
 
--- Cards and customers that Stripe has to delete. The row goes when Stripe has. It names no organization, which may be erased.
+-- Cards and customers that Stripe has to delete. The row is deleted once Stripe has done so. It names no organization, which may
+-- be erased by then.
 create table stripe_deletions (
   stripe_id text collate "C" primary key,
   asked_at timestamptz not null default now(),
   attempts integer not null default 0,
-  -- Null once it was given up.
+  -- Null: it was given up.
   next_attempt_at timestamptz default now(),
   constraint stripe_id_is_of_a_card_or_customer check (stripe_id ~ '^(pm|cus)_\w{1,250}$')
 );
 create index stripe_deletions_by_next_attempt on stripe_deletions (next_attempt_at);
 
--- Writes the row of a payment, if one is due: the balance is below the threshold, no other payment is open, and the month has room.
--- The lock on the settings makes all of this one decision. No row comes back if none is due.
+-- Writes the row of a payment if one is due: the balance is below the threshold, no other payment is open, and the month has room.
+-- The lock on the settings makes all of this one decision. Returns no row if no payment is due.
 create function begin_auto_topup(organization text, payment_id text, claim_seconds integer) returns table (
   customer_id text, payment_method_id text, mils bigint, asked_at timestamptz
 ) language plpgsql security definer set search_path = public, pg_temp as $$
@@ -96,7 +98,7 @@ begin
     update auto_topups a set next_payment_at = now() + interval '1 hour' where a.organization_id = organization;
     return;
   end if;
-  -- What failed was not charged, so it leaves room.
+  -- A failed payment was not charged, so it does not count.
   if (select coalesce(sum(p.mils), 0) from auto_topup_payments p
       where p.organization_id = organization and p.state <> 'failed' and p.asked_at >= month_begins)
     + known.amount_mils > known.ceiling_mils then
@@ -129,7 +131,7 @@ create function claim_auto_topups(payments_max integer, claim_seconds integer) r
         and a.payment_method_id = p.payment_method_id)
 $$;
 
--- Sets when a payment that has no answer yet is looked at again, unless another process has claimed it meanwhile.
+-- Sets when an open payment is next tried, unless another process has claimed it meanwhile.
 create function postpone_auto_topup(payment_id text, attempt integer, pause_seconds integer) returns void
 language sql security definer set search_path = public, pg_temp as $$
   update auto_topup_payments p set next_attempt_at = now() + make_interval(secs => pause_seconds)
@@ -148,7 +150,8 @@ language sql security definer set search_path = public, pg_temp as $$
 $$;
 
 -- Ends a payment that Stripe says is paid, whatever was believed before, in the transaction that adds its credit. Its month then
--- counts it, also if its row is missing, as after a restore from a backup.
+-- counts it, also if its row is missing, as after a restore from a backup. A repeat changes nothing: it must not end the pause that
+-- a declined card has begun since.
 create function pay_auto_topup(organization text, payment_id text, intent text, paid_mils bigint, created_at timestamptz)
 returns void language plpgsql security definer set search_path = public, pg_temp as $$
 #variable_conflict use_column
@@ -160,6 +163,7 @@ begin
   on conflict (id) do update
     set state = 'paid', payment_intent_id = intent, failure = null, next_attempt_at = null, ended_at = now()
     where p.organization_id = organization and p.state <> 'paid';
+  if not found then return; end if;
   update auto_topups a set failures = 0, next_payment_at = now() where a.organization_id = organization;
 end $$;
 
@@ -172,8 +176,3 @@ begin
   delete from auto_topups a where a.organization_id = organization;
   delete from auto_topup_payments p where p.organization_id = organization;
 end $$;
-
--- A payment that failed has no person and no event of Stripe behind it. Validated by the next migration.
-alter table audit_entries
-  drop constraint actor_kind_is_known,
-  add constraint actor_kind_is_known check (actor_kind in ('operator', 'account', 'stripe', 'service')) not valid;

@@ -1,30 +1,4 @@
--- A search is charged by the larger of the limit that admitted it and the present one: lowering a limit refuses no search that runs.
-
-create or replace view organization_spending as
-select o.id as organization_id, o.balance_mils, o.version, d.day, s.spent_day_mils, s.spent_month_mils,
-  case when o.day_limit_mils is not null then greatest(o.day_limit_mils - s.spent_day_mils, 0) end as day_left_mils,
-  case when o.month_limit_mils is not null then greatest(o.month_limit_mils - s.spent_month_mils, 0) end as month_left_mils,
-  o.day_limit_mils, o.month_limit_mils
-from organizations o
-cross join lateral (select greatest(o.spending_day, utc_today()) as day) d
-cross join lateral (
-  select case when o.spending_day = d.day then o.day_began_with_mils - o.balance_mils when o.spending_day is not null then 0 end,
-    case when month_of(o.spending_day) = month_of(d.day) then o.month_began_with_mils - o.balance_mils
-      when o.spending_day is not null then 0 end
-) s (spent_day_mils, spent_month_mils);
-
-create or replace view token_spending as
-select t.id as token_id, t.organization_id, d.day, s.spent_day_mils, s.spent_month_mils,
-  case when t.day_limit_mils is not null then greatest(t.day_limit_mils - s.spent_day_mils, 0) end as day_left_mils,
-  case when t.month_limit_mils is not null then greatest(t.month_limit_mils - s.spent_month_mils, 0) end as month_left_mils,
-  t.day_limit_mils, t.month_limit_mils
-from tokens t
-cross join lateral (select greatest(t.spending_day, utc_today()) as day) d
-cross join lateral (
-  select case when t.spending_day = d.day then t.spent_day_mils else 0 end,
-    case when month_of(t.spending_day) = month_of(d.day) then t.spent_month_mils else 0 end
-) s (spent_day_mils, spent_month_mils)
-where t.spending_day is not null;
+-- The end of a search: what decides whether it is charged, and what gives a charge back that was not delivered.
 
 -- What the larger of two limits leaves. Without a present limit there is none (null); an admitted one of null is not known.
 create function left_of(present_mils bigint, admitted_mils bigint, spent_mils bigint) returns bigint language sql immutable as $$
@@ -223,60 +197,67 @@ begin
     null::text, token, null::text, null::text, null::bytea;
 end $$;
 
--- For the processes of the last release, which carry no limits here: the same decisions by the same statements. settle() calls the first.
-create or replace function settle_searches(
-  request_ids text[], organization_ids text[], wanted text[], prices bigint[], reasons text[],
-  key_hashes text[], fingerprints text[], token_ids text[]
-) returns table (
-  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
-  balance_mils bigint, version bigint, spending text, token_id text, token_spending text
-) language sql security definer set search_path = public, pg_temp as $$
-  select d.request_id, d.organization_id, d.kind, d.amount_mils, d.reason, d.fresh, d.reversed, d.balance_mils, d.version,
-    d.spending, d.token_id, d.token_spending
-  from decide_searches(request_ids, organization_ids, wanted, prices, reasons, token_ids, key_hashes, fingerprints, null,
-    null, null, null, null) d
-$$;
-
-create or replace function settle_keyed_searches(
-  request_ids text[], organization_ids text[], wanted text[], prices bigint[], reasons text[],
-  key_hashes text[], fingerprints text[], token_ids text[], bodies bytea[]
-) returns table (
-  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
-  balance_mils bigint, version bigint, spending text, token_id text, token_spending text, answer_of text, answer bytea
-) language sql security definer set search_path = public, pg_temp as $$
-  select d.* from decide_searches(request_ids, organization_ids, wanted, prices, reasons, token_ids, key_hashes, fingerprints, bodies,
-    null, null, null, null) d
-$$;
-
-create or replace function settle_with_answers(
-  request_ids text[], organization_ids text[], wanted text[], prices bigint[], reasons text[],
-  key_hashes text[], fingerprints text[], bodies bytea[]
-) returns table (
-  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
-  balance_mils bigint, version bigint, answer_of text, answer bytea
-) language sql security definer set search_path = public, pg_temp as $$
-  select d.request_id, d.organization_id, d.kind, d.amount_mils,
-    -- Its processes read only the reasons that they know.
-    case when d.reason in ('daily_limit', 'monthly_limit') then 'out_of_credits' else d.reason end,
-    d.fresh, d.reversed, d.balance_mils, d.version, d.answer_of, d.answer
-  from decide_searches(request_ids, organization_ids, wanted, prices, reasons, null, key_hashes, fingerprints, bodies,
-    null, null, null, null) d
-$$;
-
-create or replace function charge_search(organization text, request text, price_mils bigint, token text) returns table (
-  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
-  balance_mils bigint, version bigint, spending text, token_id text, token_spending text
-) language sql security definer set search_path = public, pg_temp as $$
-  select d.request_id, d.organization_id, d.kind, d.amount_mils, d.reason, d.fresh, d.reversed, d.balance_mils, d.version,
-    d.spending, d.token_id, d.token_spending
-  from charge_alone(organization, request, price_mils, token, null, null, null, null, null, null, null) d
-$$;
-
-create or replace function charge_keyed_search(
-  organization text, request text, price_mils bigint, token text, used_key text, used_fingerprint text, sent_body bytea
-) returns table (
-  request_id text, organization_id text, kind text, amount_mils bigint, reason text, fresh boolean, reversed boolean,
-  balance_mils bigint, version bigint, spending text, token_id text, token_spending text, answer_of text, answer bytea
-) language sql security definer set search_path = public, pg_temp as $$
-  select d.* from charge_alone(organization, request, price_mils, token, used_key, used_fingerprint, sent_body, null, null, null, null) d
-$$;
+-- Gives back charges whose answers were not delivered. Only those that are still in `undelivered` are reversed: taking that row away
+-- makes a reversal happen once. A reversal counts for the day and the month of its charge.
+-- Returns the newest balance and version of each organization that is named, and which of the requests this call reversed.
+create function reverse_charges(organization_ids text[], request_ids text[], why text) returns table (
+  organization_id text, reversed text[], balance_mils bigint, version bigint
+) language plpgsql security definer set search_path = public, pg_temp set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_column
+begin
+  perform 1 from organizations o where o.id = any (organization_ids) order by o.id for no key update;
+  return query
+  with claimed as (
+    delete from undelivered u where u.request_id = any (request_ids) and u.organization_id = any (organization_ids)
+    returning u.request_id
+  ), charges as (
+    select l.*,
+      o.spending_day is null or is_counted_since(l.organization_id, greatest(o.spending_day, utc_today()), l.version, l.created_at)
+        as of_day,
+      o.spending_day is null
+        or is_counted_since(l.organization_id, month_of(greatest(o.spending_day, utc_today())), l.version, l.created_at) as of_month,
+      t.spending_day is not null
+        and is_counted_since(l.organization_id, greatest(t.spending_day, utc_today()), l.version, l.created_at) as of_token_day,
+      t.spending_day is not null
+        and is_counted_since(l.organization_id, month_of(greatest(t.spending_day, utc_today())), l.version, l.created_at)
+        as of_token_month
+    from claimed c
+    join ledger_entries l on l.request_id = c.request_id and l.kind = 'charge'
+    join organizations o on o.id = l.organization_id
+    left join tokens t on t.id = l.token_id
+  ), entries as (
+    insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, reason, token_id)
+    select o.id, o.version + row_number() over in_order, 'reversal', -l.amount_mils,
+      o.balance_mils - sum(l.amount_mils) over in_order, l.request_id, why, l.token_id
+    from charges l
+    join organizations o on o.id = l.organization_id
+    window in_order as (partition by o.id order by l.version)
+    returning *
+  ), late as (
+    insert into late_reversals (organization_id, version, charge_version, token_id, mils)
+    select e.organization_id, e.version, l.version, e.token_id, e.amount_mils
+    from entries e join charges l on l.request_id = e.request_id
+    where not is_counted_since(l.organization_id, utc_today(), l.version, l.created_at)
+  ), pairs as (
+    -- What the day did not spend is not given back to it: it begins with these mils, as with credit.
+    update organizations o set balance_mils = o.balance_mils + s.mils, version = o.version + s.entries,
+      day_began_with_mils = o.day_began_with_mils + s.mils - s.day_mils,
+      month_began_with_mils = o.month_began_with_mils + s.mils - s.month_mils
+    from (select l.organization_id, -sum(l.amount_mils) as mils, count(*) as entries,
+            coalesce(-sum(l.amount_mils) filter (where l.of_day), 0) as day_mils,
+            coalesce(-sum(l.amount_mils) filter (where l.of_month), 0) as month_mils
+          from charges l group by 1) s
+    where o.id = s.organization_id
+    returning o.id, o.balance_mils, o.version
+  ), counted as (
+    update tokens t set spent_day_mils = t.spent_day_mils - s.day_mils, spent_month_mils = t.spent_month_mils - s.month_mils
+    from (select l.token_id, coalesce(-sum(l.amount_mils) filter (where l.of_token_day), 0) as day_mils,
+            coalesce(-sum(l.amount_mils) filter (where l.of_token_month), 0) as month_mils
+          from charges l group by 1) s
+    where t.id = s.token_id and t.spending_day is not null
+  )
+  select o.id, array(select e.request_id from entries e where e.organization_id = o.id),
+    coalesce(n.balance_mils, o.balance_mils), coalesce(n.version, o.version)
+  from organizations o left join pairs n on n.id = o.id
+  where o.id = any (organization_ids);
+end $$;

@@ -1,13 +1,13 @@
--- What was searched, for the people who pay: a row for each search beside the ledger, for as many days as the operator keeps them. The ledger
--- decides what a search cost. A row that is missing changes nothing: the search is then shown without its keyword.
+-- What was searched, for the people who pay: a row for each search beside the ledger, for as many days as the operator keeps them.
 
+-- The ledger decides what a search cost. A row that is missing changes nothing: the search is then shown without its keyword.
 create table search_log (
-  -- The time in the request id, so that every process that writes about a search means the same row, and finds its day.
+  -- The time in the request id, so that each process that writes about a search finds the same row and its day.
   at timestamptz not null,
   request_id text collate "C" not null,
   organization_id text collate "C" not null,
   token_id text collate "C",
-  -- Of the Idempotency-Key: the answer is found by it while it is stored.
+  -- Of the Idempotency-Key, by which the answer is found while it is stored.
   key_hash text collate "C",
   keyword text not null,
   location text not null,
@@ -18,19 +18,19 @@ create table search_log (
   types text[],
   format text,
   duration_ms integer not null,
-  -- These three come from the worker. They are null if the API ended the search and no worker had it.
+  -- These three come from the worker: null if the API ended the search before a worker had it.
   source text,
   provider text,
   calls jsonb,
   constraint one_row_per_search primary key (organization_id, at, request_id)
 ) partition by range (at);
 
--- For rows of a day without a partition: no batch fails for lack of one, nor for the wrong clock of one machine.
+-- For rows of a day without a partition: no batch fails because a partition is missing, or because the clock of a machine is wrong.
 create table search_log_rest partition of search_log default;
 
--- Makes the partitions of today and of the next seven days, and drops those whose rows are older than so many days; with 0
--- it makes none and removes all rows. Returns how many partitions it dropped. Called as the owner, since processes may not create
--- and drop tables. It does not wait for readers and writers: the next call, seconds later, tries again.
+-- Makes the partitions of today and of the next seven days, and drops those whose rows are older than so many days. With 0 days
+-- it makes none and removes all rows. It runs as the owner, since processes may not create and drop tables. It does not wait
+-- for readers and writers: the next call, seconds later, tries again. Returns how many partitions it dropped.
 create function keep_search_log(days integer) returns integer language plpgsql security definer
 set search_path = public, pg_temp set lock_timeout = '100ms' as $$
 declare
@@ -72,20 +72,3 @@ begin
 exception when lock_not_available then
   return 0;
 end $$;
-
--- Deletes the rows of an organization that was erased. Returns how many.
-create function erase_search_log(organization text) returns bigint language plpgsql security definer
-set search_path = public, pg_temp as $$
-declare
-  deleted bigint;
-begin
-  if not exists (select from organizations o where o.id = organization and o.erased_at is not null) then
-    raise exception 'the organization was not erased' using errcode = 'object_not_in_prerequisite_state';
-  end if;
-  delete from search_log l where l.organization_id = organization;
-  get diagnostics deleted = row_count;
-  return deleted;
-end $$;
-
--- The operator's commands call it to count since a time.
-alter function first_version_since(text, timestamptz) security definer set search_path = public, pg_temp;

@@ -1,7 +1,7 @@
--- An organization with millions of logged searches is erased page by page: in one statement that took longer than a statement may.
+-- Erasure of an organization: its names, tokens, answers and searches. The ledger and the audit trail stay.
 
--- Begins to erase an organization that is suspended and has no valid token: its name is gone, and it is marked, so that nothing of
--- it comes back. Its rows follow with erase_page(). The ledger and the audit trail stay. A repeat changes nothing.
+-- Begins to erase an organization that is suspended and has no valid token: removes its name and marks it as erased. Its rows follow
+-- with erase_page(). A repeat changes nothing.
 -- Returns `erased` with the credit that is left and whether this call did it; or `unknown`, `active` (not suspended, or
 -- with a token), `open` (a charge waits for the confirmation of its delivery), without a change.
 create function begin_erasure(organization text) returns table (outcome text, fresh boolean, balance_mils bigint)
@@ -25,14 +25,15 @@ begin
   end if;
 end $$;
 
--- Erases one page of an organization whose erasure has begun: so many of its tokens (names and hashes), answers of one slot, keys,
--- or logged searches, from the place `since` in their order (null: the first). Returns how many, and the place from which the
--- next page goes on, null after the last one. Without it, each page would pass the remains of all pages before it.
+-- Erases one page of an organization whose erasure has begun: so many of its `tokens` (names and hashes), of its answers in one slot
+-- (`answers_0` to `answers_3`), or of its logged `searches`, from the place `since` in their order (null: the first). Millions of rows
+-- in one statement would take longer than a statement may. Returns how many rows it erased, and the place from which the next page
+-- goes on, null after the last one. Without that place, each page would pass the remains of all pages before it.
 create function erase_page(organization text, what text, since text, rows_max integer) returns table (erased bigint, next text)
 language plpgsql security definer set search_path = public, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
-  rows constant text := case what when 'keys' then 'earlier_paid_keys r where true' when 'searches' then 'search_log r where true'
+  rows constant text := case what when 'searches' then 'search_log r where true'
     else format('answers r where r.slot = %s', right(what, 1)) end;
   place constant text := case what when 'searches' then 'at' else 'key_hash' end;
   kind constant text := case what when 'searches' then 'timestamptz' else 'text' end;

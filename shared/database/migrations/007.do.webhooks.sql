@@ -1,20 +1,21 @@
 -- How payers are notified: a threshold of their balance, the address of their webhook, and the events on their way to it.
 
+-- The balance below which a payer is notified.
 create table low_balance_thresholds (
   organization_id text collate "C" primary key references organizations (id),
   threshold_mils bigint not null,
-  -- When maintenance saw the balance below the threshold; null while the threshold is armed.
+  -- When maintenance saw the balance below the threshold. Null: the next such balance is an event.
   below_since timestamptz,
   constraint threshold_is_above_zero check (threshold_mils between 1 and 9007199254740991)
 );
 
--- The secrets are stored as they are: each delivery is signed with them.
+-- Where an organization gets its events. The secrets are stored as they are, because each delivery is signed with them.
 create table webhooks (
   organization_id text collate "C" primary key references organizations (id),
   id text collate "C" not null,
   url text not null,
   secret text not null,
-  -- Deliveries are signed with both until then, so that a receiver can change to the new secret.
+  -- Until its end each delivery is signed with both secrets, so that a receiver can change to the new one.
   old_secret text,
   old_secret_ends_at timestamptz,
   created_at timestamptz not null default now(),
@@ -23,7 +24,7 @@ create table webhooks (
   constraint old_secret_has_an_end check ((old_secret is null) = (old_secret_ends_at is null))
 );
 
--- The outbox: an event is recorded in the transaction that makes it true, and sent later, once or more.
+-- The outbox: an event is recorded in the transaction that causes it, and sent later, once or more. It is kept for a month.
 create table webhook_events (
   id text collate "C" primary key,
   organization_id text collate "C" not null references organizations (id),
@@ -31,9 +32,11 @@ create table webhook_events (
   -- The bytes that are signed and sent.
   body text not null,
   created_at timestamptz not null default now(),
-  -- When it is sent next; null once it was delivered or given up.
+  -- When it is sent next. Null: it was delivered or given up.
   next_attempt_at timestamptz default now(),
+  -- Since the payer last asked to send the event again, and before that.
   attempts integer not null default 0,
+  earlier_attempts integer not null default 0,
   last_attempt_at timestamptz,
   last_outcome text,
   last_status integer,

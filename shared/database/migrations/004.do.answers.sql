@@ -1,0 +1,56 @@
+-- Answers that were paid under an Idempotency-Key, owed for 24 hours whatever Redis loses, with the payments of the keys.
+
+-- The slot of an answer: the UTC day of its charge, in a ring of four. The ring needs no statement that makes or drops a
+-- table while the service runs, so no settlement fails for lack of one.
+create function answer_slot(charged_at timestamptz) returns smallint language sql stable as $$
+  select (floor(extract(epoch from charged_at) / 86400)::bigint % 4)::smallint
+$$;
+
+-- A key pays once in 24 hours, and the row of its answer is that payment. So keys go with their day, which is truncated as a whole:
+-- deleting them one by one did not keep up with 1,000 searches a second, and left as many dead rows to the vacuum.
+create table answers (
+  slot smallint not null,
+  organization_id text collate "C" not null,
+  key_hash text collate "C" not null,
+  -- The search that paid, and the fingerprint of its query.
+  request_id text collate "C" not null,
+  fingerprint text collate "C" not null,
+  -- The worker compresses it.
+  body bytea not null,
+  expires_at timestamptz not null,
+  constraint one_answer_per_key primary key (slot, organization_id, key_hash)
+) partition by list (slot);
+alter table answers alter column body set storage external;
+
+-- An answer of the usual size stays in its row. Compressed it has about 2,000 bytes, just enough for Postgres to move it out of line
+-- by default: two rows of the TOAST table and two entries of its index more for each search under a key. The bound lets two rows
+-- fit into a page of 8 kB.
+create table answers_0 partition of answers for values in (0) with (toast_tuple_target = 4064);
+create table answers_1 partition of answers for values in (1) with (toast_tuple_target = 4064);
+create table answers_2 partition of answers for values in (2) with (toast_tuple_target = 4064);
+create table answers_3 partition of answers for values in (3) with (toast_tuple_target = 4064);
+
+-- The keys that have paid in this and the last day, some of them expired.
+create view key_payments as
+select organization_id, key_hash, fingerprint, request_id, expires_at, slot
+from answers where slot in (answer_slot(now()), answer_slot(now() - interval '1 day'));
+
+-- Empties the table of the day before yesterday: each answer and each payment in it has expired. The table of tomorrow is left
+-- alone, because a transaction that begins at midnight may write to it by now. It runs as the owner, since processes may not truncate.
+-- It waits for readers no longer than searches may wait behind it: the next call, seconds later, tries again.
+-- Returns whether there was a table to empty.
+create function clear_old_answers() returns boolean language plpgsql security definer
+set search_path = public, pg_temp set lock_timeout = '100ms' as $$
+declare
+  old text := 'answers_' || answer_slot(now() - interval '2 days');
+  has_rows boolean;
+begin
+  execute format('select exists (select from %I)', old) into has_rows;
+  if not has_rows then
+    return false;
+  end if;
+  execute format('truncate %I', old);
+  return true;
+exception when lock_not_available then
+  return false;
+end $$;

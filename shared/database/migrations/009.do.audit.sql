@@ -1,0 +1,58 @@
+-- What operators, accounts and Stripe did: an append-only trail beside the ledger.
+
+-- Entries have ids, numbers and terms, never the name of an organization or a token, a keyword, a token or its hash: they stay
+-- when an organization is erased. So there are no foreign keys either.
+create table audit_entries (
+  id bigint generated always as identity primary key,
+  at timestamptz not null default clock_timestamp(),
+  -- An automatic payment that failed is of the `service`: there is no person and no event of Stripe behind it.
+  actor_kind text not null,
+  -- Of an operator a name, of an account the token's id, of Stripe the event's id.
+  actor text,
+  -- Where the actor was: the host of a command, the address of a caller.
+  origin text,
+  action text not null,
+  organization_id text collate "C",
+  -- The object of the action, unless it is the organization: the id of a token, grant or search, the code of a plan, a provider.
+  subject text,
+  before jsonb,
+  after jsonb,
+  request_id text collate "C",
+  constraint actor_kind_is_known check (actor_kind in ('operator', 'account', 'stripe', 'service')),
+  constraint values_are_short check (length(before::text) < 10000 and length(after::text) < 10000)
+);
+create index audit_entries_by_organization on audit_entries (organization_id, id);
+-- The list of clear_old_sign_ins().
+create index audit_entries_of_accounts on audit_entries (at) where actor_kind = 'account';
+-- The changes of an account in a day are bounded. This index counts them, however many sign-ins are among them.
+create index audit_entries_of_changes on audit_entries (organization_id, at)
+  where actor_kind = 'account' and action not in ('session.opened', 'session.closed');
+
+-- Only sign-ins and sign-outs are deleted, after 90 days: they have the addresses of people.
+create function refuse_audit_change() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'DELETE' and tg_level = 'ROW' then
+    if old.action in ('session.opened', 'session.closed') and old.at < now() - interval '90 days' then
+      return old;
+    end if;
+  end if;
+  raise exception 'the audit trail is append only: % is refused', lower(tg_op) using errcode = 'restrict_violation';
+end $$;
+create trigger audit_entries_are_append_only before update or truncate on audit_entries
+  for each statement execute function refuse_audit_change();
+create trigger audit_entries_stay before delete on audit_entries
+  for each row execute function refuse_audit_change();
+
+-- Deletes sign-ins and sign-outs that are older than 90 days, oldest first. It runs as the owner, since processes may not delete.
+create function clear_old_sign_ins(entries_max integer) returns bigint language sql security definer
+set search_path = public, pg_temp as $$
+  with cleared as (
+    delete from audit_entries where id in (
+      select id from audit_entries
+      where actor_kind = 'account' and action in ('session.opened', 'session.closed') and at < now() - interval '90 days'
+      order by at limit entries_max
+      for update skip locked)
+    returning 1
+  )
+  select count(*) from cleared
+$$;
