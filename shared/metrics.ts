@@ -6,7 +6,6 @@ const admissionOutcomes = [
   "held",
   "remembered",
   "answered",
-  "replayed",
   "waiting",
   "short",
   "key_reused",

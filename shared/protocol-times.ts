@@ -44,8 +44,6 @@ export const protocolTimes = {
   idempotencyEndMs: 5_000,
   /** The longest pause between two polls of a repeat that waits for the first request. */
   idempotencyPollMaxMs: 100,
-  /** A paid key counts as expired this long before it is: a repeat admitted for 0 mils must settle while it is valid. */
-  paidKeyMarginMs: 180_000,
 
   /** A worker holds the lock on a job this long and renews it at half of that. After that the job has stalled. */
   jobLockMs: 4_000,
@@ -106,8 +104,6 @@ export const protocolRelations: Readonly<Record<string, (times: ProtocolTimes) =
   "verify reports a hold only after another leader had time to sweep it": (t) =>
     t.sweepGraceMs + t.undoRetryMs + t.leaderLeaseMs + t.jobLockMs < t.overdueViolationAfterMs,
   "an inbox outlives the searches that wait for it": (t) => t.searchDeadlineMaxMs + t.deliveryFenceMs < t.replyInboxMs,
-  "a repeat admitted for 0 mils settles before its paid key expires": (t) =>
-    t.searchDeadlineMaxMs + t.sweepGraceMs + t.undoRetryMs < t.paidKeyMarginMs,
   "the record of a key outlives its search and the sweep of its hold": (t) =>
     t.searchDeadlineMaxMs + t.overdueViolationAfterMs < t.idempotencyRecordMs,
   "every waiting repeat polls an end several times before it expires": (t) =>

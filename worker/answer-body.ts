@@ -3,7 +3,6 @@ import type { Query } from "../shared/query/query.ts";
 import { serializeAnswer } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import type { Result, ResultType } from "../shared/results.ts";
-import type { CompactResponseBody, SearchResponseBody } from "../shared/search-answer.ts";
 import type { EngineAnswer } from "./engine/engine-answer.ts";
 
 const compactTypes: readonly ResultType[] = ["organic"];
@@ -23,12 +22,6 @@ export function writeAnswerBody(job: SearchJob, answer: Extract<EngineAnswer, { 
   }
   const query = { ...rest, format, ...corrected };
   return serializeAnswer({ requestId, query, ...credits, ...cut, results: results.map(shorten) });
-}
-
-/** The body that {@link writeAnswerBody} wrote, of a search that is not charged after all. */
-export function uncharged(job: SearchJob, body: Buffer): Buffer {
-  const charged: SearchResponseBody | CompactResponseBody = JSON.parse(body.toString());
-  return serializeAnswer({ ...charged, creditsCharged: 0, creditsRemaining: job.remainingMils + job.priceMils });
 }
 
 /** The results that the caller ordered. They keep their ranks on the whole page. */

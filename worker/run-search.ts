@@ -10,7 +10,7 @@ import type { SearchOutcome, SearchTrace } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import type { SearchLog } from "../shared/search-log/search-log.ts";
 import type { AbandonedSearches } from "./abandoned-searches.ts";
-import { uncharged, writeAnswerBody } from "./answer-body.ts";
+import { writeAnswerBody } from "./answer-body.ts";
 import type { RawAnswers } from "./raw-answers.ts";
 import type { Engine, EngineSearch, SourcedAnswer } from "./engine/single-flight.ts";
 import type { EngineAnswer } from "./engine/engine-answer.ts";
@@ -157,11 +157,8 @@ function conclude(context: RunningSearches, job: SearchJob, ending: Ending, deci
     return { kind: "failure", code: ending.code, details, charged: isCharged(decision) };
   }
   if (stored) return { kind: "answer", ...stored, chargedMils };
-  if (isCharged(decision)) return answered(job, ending.body, chargedMils);
+  if (isCharged(decision)) return { kind: "answer", requestId: job.requestId, body: ending.body, chargedMils };
   switch (decision.reason) {
-    case "already_paid":
-      // The payment is of a version that did not store answers, and Redis has lost it.
-      return answered(job, uncharged(job, ending.body), 0);
     case "out_of_credits":
     case "daily_limit":
     case "monthly_limit":
@@ -175,13 +172,6 @@ function conclude(context: RunningSearches, job: SearchJob, ending: Ending, deci
       return { kind: "failure", code: "engine_timeout", details: { timeoutMs } };
   }
 }
-
-const answered = ({ requestId }: SearchJob, body: Buffer, chargedMils: number): SearchOutcome => ({
-  kind: "answer",
-  requestId,
-  body,
-  chargedMils,
-});
 
 function outOfCredits({ config, clock }: RunningSearches, job: SearchJob, { reason, balance, token }: Decision) {
   const { priceMils, limits } = job;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
-import { type Admission, type AdmissionRequest, admit } from "../../shared/credits/admit.ts";
+import { type Admission, type AdmissionRequest, admit, type RateWindow } from "../../shared/credits/admit.ts";
 import type { StoredAnswer } from "../../shared/credits/stored-answers.ts";
 import { searchPriceMils } from "../../shared/credits/plans.ts";
 import type { Database } from "../../shared/database/pool.ts";
@@ -27,7 +27,6 @@ import type { Shedding } from "./shedding.ts";
  *   remembered   the key has paid, and Postgres has the answer; return it
  *   waiting      the key's first request still runs; share its answer or error, or try again if it left neither
  *   answered     the key's first request was answered after the look into Postgres; look again
- *   replayed     the record of the key has an answer, left there by an earlier version; return it
  *   cold         Redis has no balance; copy it from Postgres and try again
  *   short        what Redis has is too low; ask Postgres, since Redis may have missed a top-up or the end of a search, or
  *                have lost the record of a key that has paid meanwhile, and try again if it did; otherwise 402
@@ -47,9 +46,8 @@ export type Held = Extract<Admission, { outcome: "held" }> & {
   /** Whether it waited for the first request under its key until most of its time had passed. */
   hadLittleTime: boolean;
 };
-export type Replayed = Extract<Admission, { outcome: "replayed" }>;
-/** What Postgres has under the key of a search: that it has paid, and the answer unless an earlier version was paid. */
-type Paid = { answer: StoredAnswer | undefined };
+/** The answer that the key of a search has paid for. */
+export type Replayed = { outcome: "replayed"; window: RateWindow } & StoredAnswer;
 
 /** Redis did not answer the admission; whether it placed a hold may be unknown. */
 export class AdmissionFailed extends Error {
@@ -99,13 +97,13 @@ export class AdmissionControl {
 
   async #admit(request: SearchRequest): Promise<Held | Replayed> {
     const { caller, query, deadline } = request;
+    const priceMils = searchPriceMils(caller.plan, query);
     const spentVersion = this.#credit.spentVersion(caller.organizationId);
     let paid = await this.#findPaid(request);
     let hasWaited = false;
     for (;;) {
-      const priceMils = paid ? 0 : searchPriceMils(caller.plan, query);
       const refusal = this.#parts.shedding.refusal(deadline.remainingMs());
-      const state = { priceMils, openMax: refusal?.openMax, remembered: paid?.answer !== undefined };
+      const state = { priceMils, openMax: refusal?.openMax, remembered: paid !== undefined };
       const admission = await this.#askRedis(request, state);
       switch (admission.outcome) {
         case "held":
@@ -116,8 +114,6 @@ export class AdmissionControl {
             turn: this.#parts.shedding.turnOf(admission),
             hadLittleTime: hasWaited && deadline.remainingMs() < deadline.timeoutMs / 2,
           };
-        case "replayed":
-          return admission;
         case "closed":
           throw refusal?.error ?? unavailable("shutting_down");
         case "key_reused":
@@ -136,32 +132,32 @@ export class AdmissionControl {
           paid = await this.#reconsider(request, priceMils, admission, spentVersion);
           break;
         case "remembered":
-          if (paid?.answer) return { ...admission, outcome: "replayed", ...paid.answer };
+          if (paid) return { ...paid, outcome: "replayed", window: admission.window };
           break;
         case "answered":
           await sleep(lookAgainAfterMs);
           paid = await this.#findPaid(request);
           break;
-        case "waiting": {
-          const answer = await this.#awaitFirst(request);
-          if (answer) return { ...admission, outcome: "replayed", ...answer };
+        case "waiting":
+          await this.#awaitFirst(request);
           paid = await this.#findPaid(request);
           hasWaited = true;
-        }
       }
     }
   }
 
-  /** @throws {CallerError} `bad_request` if the key has paid for another query, `unavailable` without Postgres. */
-  async #findPaid(request: SearchRequest): Promise<Paid | undefined> {
+  /**
+   * Finds the answer that the key has paid for.
+   * @throws {CallerError} `bad_request` if that is the answer to another query, `unavailable` without Postgres.
+   */
+  async #findPaid(request: SearchRequest): Promise<StoredAnswer | undefined> {
     const { key, caller } = request;
     if (!key) return undefined;
     const owned = { organizationId: caller.organizationId, hash: key.hash };
     const paid = await fromPostgres(request, this.#paidAnswers.findKey(owned));
     if (!paid) return undefined;
     if (paid.fingerprint !== key.fingerprint) throw keyReused();
-    const answer = await fromPostgres(request, this.#paidAnswers.findAnswer(owned));
-    return answer || paid.coversRepeat ? { answer } : undefined;
+    return fromPostgres(request, this.#paidAnswers.findAnswer(owned));
   }
 
   async #askRedis(
@@ -190,14 +186,14 @@ export class AdmissionControl {
   /**
    * Checks with Postgres before a search is refused for its price.
    * @param spentVersion from before the key was looked up: if the balance is still that one, the key has not paid since.
-   * @returns what the key has paid meanwhile, with the last of the credit. @throws {CallerError} `out_of_credits`
+   * @returns the answer that the key has paid for meanwhile, with the last of the credit. @throws {CallerError} `out_of_credits`
    */
   async #reconsider(
     request: SearchRequest,
     priceMils: number,
     refusal: TooLittle,
     spentVersion: number | undefined,
-  ): Promise<Paid | undefined> {
+  ): Promise<StoredAnswer | undefined> {
     const { caller } = request;
     if (await fromPostgres(request, this.#credit.correct(caller, refusal))) return undefined;
     const paid = refusal.version === spentVersion ? undefined : await this.#findPaid(request);
@@ -205,11 +201,8 @@ export class AdmissionControl {
     throw this.#credit.error(caller, priceMils, refusal);
   }
 
-  /**
-   * Waits for the key's first request. @returns the answer if its record has it, otherwise undefined: then try again.
-   * @throws {CallerError} the first request's error.
-   */
-  async #awaitFirst(request: SearchRequest): Promise<{ requestId: string; body: Buffer } | undefined> {
+  /** Waits until the key's first request has ended, or left no record. @throws {CallerError} the first request's error. */
+  async #awaitFirst(request: SearchRequest): Promise<void> {
     const { caller, key, deadline, disconnected: signal } = request;
     if (!key) throw new Error("only a search with a key can wait for another");
     const timeoutMs = deadline.remainingMs();
@@ -218,13 +211,9 @@ export class AdmissionControl {
     const wait = await waitFor(ended, { timeoutMs, signal });
     if (wait.ended === "timed_out") throw deadline.error();
     if (wait.ended !== "done") throw new CallerDisconnected();
-    const state = wait.value;
-    if (state.outcome === "replayed") return { requestId: state.requestId, body: state.body };
-    if (state.outcome === "failed") {
-      const { code, details } = parseFailure(state.failure);
-      throw new CallerError(code, details);
-    }
-    return undefined;
+    if (wait.value.outcome !== "failed") return;
+    const { code, details } = parseFailure(wait.value.failure);
+    throw new CallerError(code, details);
   }
 }
 

@@ -11,7 +11,6 @@ const failuresMax = 20;
  *
  *   running    the first request holds the key; poll again
  *   answered   the repeat gets the same bytes, from Postgres
- *   replayed   the repeat gets the same bytes, which an earlier version kept in the record
  *   failed     the repeat gets the same error
  *   gone       there is no record (it expired, or was lost with Redis); the repeat looks in Postgres, and otherwise tries to
  *              be admitted itself

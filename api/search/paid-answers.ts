@@ -46,7 +46,7 @@ export class PaidAnswers {
     return keys.find(key);
   }
 
-  /** @returns undefined if it was not stored, by an earlier version. @throws if Postgres does not answer. */
+  /** @returns undefined if the key has not paid, or has expired meanwhile. @throws if Postgres does not answer. */
   findAnswer(key: OwnedKey): Promise<StoredAnswer | undefined> {
     return this.#answers.find(key);
   }

@@ -16,19 +16,17 @@
 --   remembered: the answer is in Postgres                       answered: by now; look for the answer in Postgres
 --   over: organization or token, day or month, spent, held, version of the balance
 --   key_reused, cold, closed, limited, crowded: nothing more    unpaid_calls: ms until a search is admitted again
---   replayed: the first request's id and the bytes of its answer, which an earlier version kept in the record
 local balance, holds, window, record, index, organizationLevel, tokenLevel, tokens, organizations = unpack(KEYS)
 local id, price, fingerprint = ARGV[1], tonumber(ARGV[2]), ARGV[7]
 local limit, windowMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 local used, leftMs = readWindow(window, windowMs)
 
 if ARGV[11] == '1' then return {'remembered', used, leftMs} end
-local first = fingerprint ~= '' and redis.call('HMGET', record, 'request', 'fingerprint', 'body', 'failure', 'answered') or {}
+local first = fingerprint ~= '' and redis.call('HMGET', record, 'request', 'fingerprint', 'failure', 'answered') or {}
 -- A failure is only for the repeats that wait already; for a new request the key is free.
-if first[1] and not first[4] and first[1] ~= id then
+if first[1] and not first[3] and first[1] ~= id then
   if first[2] ~= fingerprint then return {'key_reused', used, leftMs} end
-  if first[3] then return {'replayed', used, leftMs, first[1], first[3]} end
-  if first[5] then return {'answered', used, leftMs} end
+  if first[4] then return {'answered', used, leftMs} end
   if used >= limit then return {'limited', used, leftMs} end
   return {'waiting', takeFromWindow(window, used, leftMs), leftMs, first[1]}
 end

@@ -27,12 +27,10 @@ export interface RateWindow {
 }
 
 const otherOutcomes = ["remembered", "answered", "key_reused", "cold", "closed", "limited", "crowded"] as const;
-const bytes = z.string();
 const count = z.coerce.number();
 const window = [count, count] as const;
 const admissionReply = z.union([
   z.tuple([z.literal("held"), ...window, count, count, count, count]),
-  z.tuple([z.literal("replayed"), ...window, z.string(), bytes]),
   z.tuple([z.literal("waiting"), ...window, z.string()]),
   z.tuple([z.literal("short"), ...window, count, count, count]),
   z.tuple([
@@ -56,7 +54,6 @@ export interface OpenSearches {
 
 export type Admission = { window: RateWindow } & (
   | ({ outcome: "held"; deadlineAtMs: number; remainingMils: number } & OpenSearches)
-  | { outcome: "replayed"; requestId: string; body: Buffer }
   | { outcome: "waiting"; requestId: string }
   | { outcome: "unpaid_calls"; retryAfterMs: number }
   | { outcome: "short"; availableMils: number; heldMils: number; version: number }
@@ -68,7 +65,7 @@ export interface AdmissionRequest {
   organizationId: string;
   tokenId: string;
   requestId: string;
-  /** The mils to hold; 0 for a search whose key has paid already. */
+  /** The mils to hold. */
   priceMils: number;
   budgetMs: number;
   plan: Plan;
@@ -132,8 +129,6 @@ function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
       const open = { openSearches: reply[5], organizations: reply[6] };
       return { ...state, outcome: "held", deadlineAtMs: reply[3], remainingMils: reply[4], ...open };
     }
-    case "replayed":
-      return { ...state, outcome: "replayed", requestId: reply[3], body: Buffer.from(reply[4]) };
     case "waiting":
       return { ...state, outcome: "waiting", requestId: reply[3] };
     case "short":

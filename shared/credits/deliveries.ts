@@ -11,7 +11,7 @@ import type { VersionedBalance } from "./versioned-balance.ts";
  *     └─▶ reversed   `reverse_charges()` deletes the row and inserts the reversal in one transaction. Final. Done by the
  *                    API that waits for the answer, or after five minutes without a confirmation by the reconciler.
  *   owed         entered by a charge under a key, which has no row: it cannot be reversed. The answer stays retrievable
- *                for 24 hours, and a repeat that finds it lost is searched again without a charge (paid-keys.ts).
+ *                for 24 hours (stored-answers.ts).
  *
  * Delivery and reversal need the same row, so they exclude each other. If the API dies between the last byte and the
  * delete, the reconciler reverses a delivered answer: in doubt, the caller keeps the mils.

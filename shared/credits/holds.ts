@@ -87,14 +87,8 @@ function fateOf({ key, answered, failure, isLeft }: HoldEnd): string {
   return isLeft ? "left" : "none";
 }
 
-/**
- * The first request under a key: it runs, was answered (look in Postgres), has failed, or left no record (`gone`). A body
- * was left by an earlier version.
- */
-export type IdempotencyState =
-  | { outcome: "running" | "answered" | "gone" }
-  | { outcome: "replayed"; requestId: string; body: Buffer }
-  | { outcome: "failed"; failure: string };
+/** The first request under a key: it runs, was answered (look in Postgres), has failed, or left no record (`gone`). */
+export type IdempotencyState = { outcome: "running" | "answered" | "gone" } | { outcome: "failed"; failure: string };
 
 export async function readIdempotencyState(
   redis: Redis,
@@ -102,9 +96,8 @@ export async function readIdempotencyState(
   keyHash: string,
 ): Promise<IdempotencyState> {
   const key = keysOf(organizationId).record(keyHash);
-  const [requestId, body, failure, answered] = await redis.hmget(key, "request", "body", "failure", "answered");
+  const [requestId, failure, answered] = await redis.hmget(key, "request", "failure", "answered");
   if (!requestId) return { outcome: "gone" };
-  if (body) return { outcome: "replayed", requestId, body: Buffer.from(body) };
   if (failure) return { outcome: "failed", failure };
   return { outcome: answered === null ? "running" : "answered" };
 }

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import { protocolTimes } from "../protocol-times.ts";
 
 /**
  * Idempotency-Keys that have paid: `decide_searches()` inserts one with its charge and makes no second charge under it for 24
@@ -20,11 +19,6 @@ export interface PaidKey {
   requestId: string;
   /** The fingerprint of the query that it has paid for. */
   fingerprint: string;
-  /**
-   * False if the key expires so soon that a repeat admitted now for 0 mils might settle after that: `decide_searches()` would then
-   * take it for the key's first search, and at a price of 0 it would own the key for a day.
-   */
-  coversRepeat: boolean;
 }
 
 const paidRow = z.object({
@@ -32,7 +26,6 @@ const paidRow = z.object({
   key_hash: z.string(),
   request_id: z.string(),
   fingerprint: z.string(),
-  covers_repeat: z.boolean(),
 });
 
 /** Reads which of these keys have paid, in one round trip. @returns by {@link nameOfKey}. */
@@ -43,23 +36,18 @@ export async function readPaidKeys(database: Database, keys: readonly OwnedKey[]
     text: `select p.*
            from unnest($1::text[], $2::text[]) as a (organization_id, key_hash)
            cross join lateral (
-             select k.organization_id, k.key_hash, k.request_id, k.fingerprint,
-               k.expires_at > now() + make_interval(secs => $3) as covers_repeat
+             select k.organization_id, k.key_hash, k.request_id, k.fingerprint
              from key_payments k
              where k.organization_id = a.organization_id and k.key_hash = a.key_hash and k.expires_at > now()
              limit 1) p`,
-    values: [
-      keys.map(({ organizationId }) => organizationId),
-      keys.map(({ hash }) => hash),
-      protocolTimes.paidKeyMarginMs / 1_000,
-    ],
+    values: [keys.map(({ organizationId }) => organizationId), keys.map(({ hash }) => hash)],
   });
   return new Map(
     rows
       .map((row) => paidRow.parse(row))
       .map((row) => [
         nameOfKey({ organizationId: row.organization_id, hash: row.key_hash }),
-        { requestId: row.request_id, fingerprint: row.fingerprint, coversRepeat: row.covers_repeat },
+        { requestId: row.request_id, fingerprint: row.fingerprint },
       ]),
   );
 }

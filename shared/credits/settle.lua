@@ -49,11 +49,9 @@ local function freeMils(id)
   if hasTokens then dropTokenHold(tokens, id) end
 end
 
--- A record belongs to the request that it names: no other request ends it. A `body` was left by an earlier version, which
--- kept answers here; it stays until it expires.
+-- A record belongs to the request that it names: no other request ends it.
 local function finish(record, id, fate, failure)
-  local first = redis.call('HMGET', record, 'request', 'body')
-  if first[1] ~= id or first[2] then return end
+  if redis.call('HGET', record, 'request') ~= id then return end
   if fate == 'freed' then
     redis.call('DEL', record)
     return

@@ -3,7 +3,6 @@ import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { type Answer, Service } from "../harness/processes/service.ts";
-import { asOwner } from "../harness/servers/as-owner.ts";
 import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 let service: Service;
@@ -171,24 +170,6 @@ test("Redis forgets a key seconds after its search has ended, and never has the 
   await service.until(async () => (await service.redis.keys(pattern)).length === 0);
   expect((await service.search(token, { keyword: "tea" }, { key: "k" })).text).toBe(first.text);
   expect(await service.redis.keys(pattern)).toEqual([]);
-});
-
-test("an answer that an earlier version left in Redis is replayed from there", async () => {
-  const { organizationId, token } = await service.organization();
-  const first = await service.search(token, { keyword: "tea" }, { key: "k" });
-  const pattern = keysOf(organizationId).record("*").replace(/[{}]/g, "\\$&");
-  const [record = ""] = await service.redis.keys(pattern);
-  await service.redis.hset(record, { request: "req_old", body: '{"old":true}' });
-  await asOwner(service.databaseUrl, async (client) => {
-    await client.query("update answers set body = null where organization_id = $1", [organizationId]);
-  });
-  const repeat = await service.search(token, { keyword: "tea" }, { key: "k" });
-  expect(repeat).toMatchObject({ status: 200, text: '{"old":true}' });
-  // When Redis has lost it as well, the search runs again, and the key pays for it.
-  await service.redis.del(record);
-  const again = await service.search(token, { keyword: "tea" }, { key: "k" });
-  expect(again).toMatchObject({ status: 200, body: { creditsCharged: 0 } });
-  expect(again.body.results).toEqual(first.body.results);
 });
 
 test("searches under keys of an organization without credit cost Postgres a few look-ups a second, however many come", async () => {

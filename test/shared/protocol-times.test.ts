@@ -18,7 +18,6 @@ const violations: Record<string, Partial<ProtocolTimes>> = {
   "verify reports a charge only after the reconciler had time to reverse it": { undeliveredViolationAfterMs: 360_000 },
   "verify reports a hold only after another leader had time to sweep it": { overdueViolationAfterMs: 14_000 },
   "an inbox outlives the searches that wait for it": { replyInboxMs: 122_000 },
-  "a repeat admitted for 0 mils settles before its paid key expires": { paidKeyMarginMs: 127_000 },
   "the record of a key outlives its search and the sweep of its hold": { idempotencyRecordMs: 180_000 },
   "every waiting repeat polls an end several times before it expires": { idempotencyEndMs: 999 },
   "a stalled job is found while its lock could still be renewed": { stallCheckIntervalMs: 4_000 },

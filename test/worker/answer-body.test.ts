@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { SearchJob } from "../../shared/queue/search-job.ts";
-import { compactResponseBody, searchResponseBody } from "../../shared/search-answer.ts";
-import { uncharged, writeAnswerBody } from "../../worker/answer-body.ts";
+import { searchResponseBody } from "../../shared/search-answer.ts";
+import { writeAnswerBody } from "../../worker/answer-body.ts";
 import { mergePages } from "../../worker/engine/merge-pages.ts";
 import { query } from "../harness/fixtures/queries.ts";
 import { page, pageTitled } from "../shared/providers/policies/fixtures.ts";
@@ -59,14 +59,4 @@ test("a corrected spelling is named at the end of the query, in both formats", (
     expect(body.query).toEqual({ ...query(fields), searchedKeyword: "garden pumps" });
     expect(Object.keys(body.query).at(-1)).toBe("searchedKeyword");
   }
-});
-
-test("an answer that is not charged after all keeps its format, and its price is available again", () => {
-  const body = (fields: object) => JSON.parse(uncharged(job(fields), writeAnswerBody(job(fields), answer)).toString());
-  const credits = { creditsCharged: 0, creditsRemaining: 1_000 };
-  expect(searchResponseBody.parse(body({}))).toEqual({ ...written(), ...credits });
-  expect(compactResponseBody.parse(body({ format: "compact" }))).toEqual({
-    ...written({ format: "compact" }),
-    ...credits,
-  });
 });

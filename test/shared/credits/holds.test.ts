@@ -66,7 +66,7 @@ test("a settlement that arrives late, twice or out of order has no further effec
   expect(await redis.hgetall(keysOf(organizationId).balance)).toEqual({ balance: "90", version: "3" });
 });
 
-test("a hold of 0 mils, for a key that has paid, is placed and dropped like any other", async () => {
+test("a hold of 0 mils, of a plan that costs nothing, is placed and dropped like any other", async () => {
   const organizationId = await seeded(10);
   const free = request(organizationId, { priceMils: 0 });
   expect(await admit(redis, free)).toMatchObject({ outcome: "held", remainingMils: 10 });

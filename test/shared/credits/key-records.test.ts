@@ -42,18 +42,6 @@ test("a key whose first request was answered refers its repeats to Postgres, and
   });
 });
 
-test("an answer that an earlier version left in Redis is replayed from there, and stays", async () => {
-  const organizationId = await seeded(100);
-  const key = { hash: "k", fingerprint: "q" };
-  await redis.hset(keysOf(organizationId).record("k"), { request: "req_old", fingerprint: "q", body: "{}" });
-  const replayed = { outcome: "replayed", requestId: "req_old", body: Buffer.from("{}") };
-  expect(await admit(redis, request(organizationId, { key }))).toMatchObject(replayed);
-  expect(await readIdempotencyState(redis, organizationId, "k")).toEqual(replayed);
-  const balance = { balanceMils: 100, version: 2 };
-  await settleHolds(redis, organizationId, balance, [{ requestId: "req_old", key }]);
-  expect(await admit(redis, request(organizationId, { key }))).toMatchObject(replayed);
-});
-
 test("a failure frees the key for the next request, and is shared with the repeats that wait", async () => {
   const organizationId = await seeded(100);
   const key = { hash: "k", fingerprint: "q" };

@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decideSettlements, type SettlementRequest, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
-import { nameOfKey, readPaidKeys } from "../../../shared/credits/paid-keys.ts";
 import { listUndelivered } from "../../../shared/credits/deliveries.ts";
 import { confirmDelivered } from "../../../shared/credits/deliveries.ts";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
@@ -10,18 +9,16 @@ import { verifyLedger } from "../../../shared/credits/verify.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
-import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { decidePatiently } from "./decide-patiently.ts";
 
 const priceMils = 5;
 const answer = gzipSync("an answer");
 let database: Database;
-let url: string;
 let close: () => Promise<void>;
 
 beforeAll(async () => {
-  ({ database, url, close } = await openFreshDatabase());
+  ({ database, close } = await openFreshDatabase());
 });
 afterAll(async () => {
   expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
@@ -205,25 +202,4 @@ test("a search of an unknown organization has no decision, and the rest of its b
   const [good, lost] = [charge(organizationId), charge(newId("org"))];
   const decisions = await decideSettlements(database, [lost, good]);
   expect([...decisions.keys()]).toEqual([good.requestId]);
-});
-
-test("a paid key that expires before a repeat would settle does not make it free", async () => {
-  const organizationId = await organizationWith(100);
-  const key = { hash: "h", fingerprint: "f" };
-  const requestId = newId("req");
-  await decideOne(charge(organizationId, requestId, key));
-  const owned = { organizationId, hash: key.hash };
-  const read = async () => (await readPaidKeys(database, [owned])).get(nameOfKey(owned));
-  expect(await read()).toEqual({ requestId, fingerprint: "f", coversRepeat: true });
-  const expireIn = (time: string) =>
-    asOwner(url, (client) =>
-      client.query("update answers set expires_at = now() + $2::interval where organization_id = $1", [
-        organizationId,
-        time,
-      ]),
-    );
-  await expireIn("2 minutes");
-  expect(await read()).toEqual({ requestId, fingerprint: "f", coversRepeat: false });
-  await expireIn("0 minutes");
-  expect(await read()).toBeUndefined();
 });

@@ -68,7 +68,6 @@ function overLimit(redis: RedisModel, limits: PayerLimits | undefined, priceMils
 }
 
 interface AdmissionChoice {
-  priceMils: number;
   closed: boolean;
   late: boolean;
   remembered: boolean;
@@ -78,8 +77,8 @@ interface AdmissionChoice {
 /** The expected reply of admit.lua. The count of the window is in {@link RedisModel.used}. */
 export function admitInModel(
   redis: RedisModel,
-  { requestId, plan, key }: Search,
-  { priceMils, closed, late, remembered, limits }: AdmissionChoice,
+  { requestId, plan, key, priceMils }: Search,
+  { closed, late, remembered, limits }: AdmissionChoice,
 ): object {
   if (remembered) return { outcome: "remembered" };
   const record = key && redis.records.get(key.hash);

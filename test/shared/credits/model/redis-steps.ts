@@ -45,8 +45,6 @@ export const admission = steps(
     closed: fc.nat(7).map((n) => n === 7),
     late: fc.nat(3).map((n) => n === 3),
     checksPaidKey: fc.boolean(),
-    // As if an earlier version had been paid, which did not store answers.
-    findsAnswer: fc.nat(3).map((n) => n > 0),
     staysCold: fc.nat(7).map((n) => n === 7),
     // An API may know the limits as they were before their last change.
     limitsAge: fc.nat(7).map((n) => (n === 7 ? (2 as const) : (1 as const))),
@@ -57,28 +55,25 @@ export const admission = steps(
     const decided = model.postgres.decided.get(requestId);
     // An admission can arrive twice and late, but never after its search was charged.
     if (decided?.kind === "charge" || decided?.reason === "already_paid") return;
-    const isPaid = key !== undefined && given.checksPaidKey && (await lookUp(model, real, organizationId, key));
-    const priceMils = isPaid ? 0 : search.priceMils;
-    const remembered = isPaid && given.findsAnswer;
+    const remembered = key !== undefined && given.checksPaidKey && (await lookUp(model, real, organizationId, key));
     const redisModel = redisModelOf(model, organizationId);
     const limits = payerLimitsOf(model.postgres, search, given.limitsAge);
     if (!knowsSpending(redisModel, limits) && !given.staysCold)
       await deliver(model, real, creditMessage(model, organizationId, tokenId));
     noteLimits(model, organizationId, true);
-    const predicted = admitInModel(redisModel, search, { ...given, priceMils, remembered, limits });
+    const predicted = admitInModel(redisModel, search, { ...given, remembered, limits });
     noteLimits(model, organizationId, isDeepStrictEqual(limits, payerLimitsOf(model.postgres, search)));
     const budget = given.late ? 0 : budgetMs;
     const request = {
       ...search,
-      priceMils,
       limits,
       budgetMs: budget,
       openMax: given.closed ? 0 : undefined,
       remembered,
     };
     const { window, ...answer } = await admit(real.redis, request);
-    model.history.push(`admit ${requestId} for ${priceMils} mils: ${answer.outcome}`);
-    real.met(`admit: ${answer.outcome}${priceMils === 0 ? " at no price" : ""}`);
+    model.history.push(`admit ${requestId}: ${answer.outcome}`);
+    real.met(`admit: ${answer.outcome}`);
     if ("deadlineAtMs" in answer) Reflect.deleteProperty(answer, "deadlineAtMs"); // The model does not predict Redis' clock.
     if ("organizations" in answer) Reflect.deleteProperty(answer, "organizations"); // Nor other organizations.
     if ("retryAfterMs" in answer) Reflect.deleteProperty(answer, "retryAfterMs");
