@@ -143,7 +143,7 @@ test("every Lua script names its keys, arguments and outcomes on top", () => {
     "shared/credits/limits.lua": "no script: functions that are put in front of two",
     "shared/credits/token-hold.lua": "no script: a function that is put in front of two",
     "shared/credits/unpaid-calls.lua": "no script: functions that are put in front of two",
-    "shared/credits/deadline-entry.lua": "no script: a function that is put in front of three",
+    "shared/credits/deadline-entry.lua": "no script: functions that are put in front of two",
   };
   const silent = scripts.flatMap(({ path, text }) => {
     const header = /^(--.*\n)+/.exec(text)?.[0] ?? "";

@@ -2,7 +2,7 @@ import type { Gauge } from "prom-client";
 import { clearOldSignIns } from "../shared/audit/audit.ts";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
-import { defineHoldIndexScripts, readOpenHolds } from "../shared/credits/hold-deadlines.ts";
+import { readOpenHolds } from "../shared/credits/hold-deadlines.ts";
 import { clearOldAnswers } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { openThrottles } from "../shared/process/log-trouble.ts";
@@ -38,7 +38,6 @@ interface Step {
  */
 export function startMaintenance(context: Maintaining, workerId: string): void {
   const { redis, metrics, log, shutdown } = context;
-  defineHoldIndexScripts(redis);
   // Only the leader exports these gauges: an old value of another worker would be added to the leader's.
   const measured = [metrics.holdsOpen, metrics.heldMils, metrics.ledgerDriftMils];
   const leads = async () => {

@@ -1,5 +1,4 @@
 import type { Context } from "../shared/context.ts";
-import { indexHolds } from "../shared/credits/hold-deadlines.ts";
 import { listUndelivered, reverseCharges } from "../shared/credits/deliveries.ts";
 import { type ComparedBalance, listBalances } from "../shared/credits/compared-balances.ts";
 import { deleteStoredBalance, readStoredBalances, storeBalance } from "../shared/credits/stored-balances.ts";
@@ -53,14 +52,12 @@ export interface Rotation {
 
 /**
  * Compares one page of organizations: the ledger with the balance, and the balance with Redis' copy. The drift found in a
- * whole rotation becomes the metric. Holds that the index lacks, for the sweeper to find, are added. What tokens spent that have
- * no limit any more is deleted from Redis.
+ * whole rotation becomes the metric. What tokens spent that have no limit any more is deleted from Redis.
  * @returns where the next page begins.
  */
 export async function reconcileNextPage(context: Repairing, rotation: Rotation): Promise<Rotation> {
   const { database, redis, metrics } = context;
   const ids = await listOrganizationIds(database, rotation.after, organizationsPerPage);
-  await indexHolds(redis, ids);
   await forgetUnlimitedTokens(database, redis, ids);
   // Redis is read before Postgres, so a correct copy can only be older.
   const copies = await readStoredBalances(redis, ids);

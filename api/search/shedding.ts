@@ -76,7 +76,7 @@ export class Shedding {
     const [backlog, capacity, organizations] = await Promise.all([
       readBacklog(this.#redis),
       readWorkerCapacity(this.#redis, nowMs),
-      countOpenOrganizations(this.#redis, nowMs),
+      countOpenOrganizations(this.#redis),
     ]);
     this.#backlog = backlog;
     this.#organizations = organizations;

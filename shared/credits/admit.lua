@@ -1,6 +1,6 @@
 -- Admits one search, or returns why not. A refusal takes nothing from the rate window and leaves no hold.
 -- KEYS: balance (its mils, version and what was spent), holds (request id -> "mils:deadline:key hash", and their sum under "held"), window,
---   record (the first request under an Idempotency-Key), index of all organizations' open holds (see overdue.lua),
+--   record (the first request under an Idempotency-Key), index of all organizations' open holds (see hold-deadlines.ts),
 --   levels of unpaid provider calls of the organization and of the token, limited tokens (token -> what it spent,
 --   "held:" token -> mils, request id -> "mils:token"), organizations with open holds (see holds.ts).
 -- ARGV: 1 request id, 2 price in mils, 3 searches in flight at most, 4 window limit, 5 window ms, 6 ms until the
@@ -64,7 +64,7 @@ local deadline = nowMs + tonumber(ARGV[6])
 if redis.call('HSETNX', holds, id, price .. ':' .. deadline .. ':' .. ARGV[10]) == 1 then
   redis.call('HINCRBY', holds, 'held', price)
   redis.call('ZADD', index, deadline, indexEntry(holds, id, ARGV[10]))
-  redis.call('ZADD', organizations, 'GT', deadline, organizationOf(holds))
+  redis.call('SADD', organizations, organizationOf(holds))
   open = open + 1
   if price > 0 and token and token ~= '' then
     redis.call('HSET', tokens, id, price .. ':' .. token)
@@ -77,4 +77,4 @@ if fingerprint ~= '' then
   redis.call('PEXPIRE', record, ARGV[8])
 end
 return {'held', takeFromWindow(window, used, leftMs), leftMs, deadline, math.max(available - price, 0), open,
-  redis.call('ZCARD', organizations)}
+  redis.call('SCARD', organizations)}

@@ -1,21 +1,12 @@
 import type { Redis } from "ioredis";
-import { z } from "zod";
 import { execPipeline } from "../redis/pipeline.ts";
-import { Script } from "../redis/script.ts";
 import { holdIndexKey, keysOf, openOrganizationsKey } from "./redis-keys.ts";
 
 /**
- * The index of all organizations' open holds, by deadline. admit.lua and settle.lua keep it together with the holds, so
- * what the sweeper and the gauges cost depends on the open holds and not on the number of organizations.
+ * The index of all organizations' open holds: a sorted set of `organization|request id|hash of the Idempotency-Key`, by
+ * deadline. admit.lua and settle.lua keep it together with the holds, so what the sweeper and the gauges cost depends on
+ * the open holds and not on the number of organizations.
  */
-
-const here = (file: string) => new URL(file, import.meta.url);
-const overdueScript = new Script("overdue", here("overdue.lua"));
-const indexHoldsScript = new Script("indexHolds", here("deadline-entry.lua"), here("enter-deadlines.lua"));
-
-export function defineHoldIndexScripts(redis: Redis): void {
-  for (const script of [overdueScript, indexHoldsScript]) script.define(redis);
-}
 
 /** An open hold, as the index names it. */
 export interface IndexedHold {
@@ -37,14 +28,10 @@ export async function findOverdueHolds(
   redis: Redis,
   { graceMs, skip = 0, limit }: { graceMs: number; skip?: number; limit: number },
 ): Promise<IndexedHold[]> {
-  const entries = await overdueScript.run(redis, [holdIndexKey, openOrganizationsKey], [graceMs, skip, limit]);
-  return z.array(z.string()).parse(entries).map(readIndexEntry);
-}
-
-/** Adds what processes of a version without the index hold for these organizations. @returns how many were missing. */
-export async function indexHolds(redis: Redis, organizationIds: readonly string[]): Promise<number> {
-  const holds = organizationIds.map((id) => keysOf(id).holds);
-  return z.int().parse(await indexHoldsScript.run(redis, [holdIndexKey, ...holds], []));
+  const [seconds, microseconds] = await redis.time();
+  const latestMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - graceMs;
+  const entries = await redis.zrange(holdIndexKey, "-inf", `(${latestMs}`, "BYSCORE", "LIMIT", skip, limit);
+  return entries.map(readIndexEntry);
 }
 
 const entriesPerPage = 1_000;
@@ -68,7 +55,7 @@ export async function readOpenHolds(redis: Redis): Promise<{ open: number; heldM
   }
 }
 
-/** The number of organizations with open holds. @param nowMs by Redis' clock. @throws if Redis does not answer. */
-export function countOpenOrganizations(redis: Redis, nowMs: number): Promise<number> {
-  return redis.zcount(openOrganizationsKey, nowMs, "+inf");
+/** The number of organizations with open holds. @throws if Redis does not answer. */
+export function countOpenOrganizations(redis: Redis): Promise<number> {
+  return redis.scard(openOrganizationsKey);
 }

@@ -14,7 +14,7 @@ import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
  * Holds: mils set aside for searches that run. For each organization Redis keeps a copy of the balance in Postgres with
  * its version, the open holds with their sum, the rate window, and a record for each Idempotency-Key. What can be spent
  * is balance − held. Redis never computes a balance of its own. An index has the open holds of all
- * organizations, and a set the organizations that have any, by the latest deadline of these: shedding counts them.
+ * organizations, and a set the organizations that have any: shedding counts them.
  *
  *   open      entered by admit.lua, if the balance, the concurrency limit and the rate window allow the search.
  *     ├─▶ charged   left by settle.lua, after Postgres inserted the charge: the worker had an answer in time.

@@ -3,7 +3,7 @@
 /** The index of all organizations' open holds; hold-deadlines.ts reads it. */
 export const holdIndexKey = "holds:deadlines";
 
-/** The organizations with open holds, by the latest deadline of these. */
+/** The set of organizations with open holds. */
 export const openOrganizationsKey = "holds:organizations";
 
 export const keysOf = (organizationId: string) => ({

@@ -1,4 +1,3 @@
-import { defineHoldIndexScripts } from "../../shared/credits/hold-deadlines.ts";
 import { defineOpenHoldScripts } from "../../shared/credits/open-holds.ts";
 import { checkMoneyModel } from "../shared/credits/model/money-model.ts";
 import { Service } from "../harness/processes/service.ts";
@@ -17,7 +16,6 @@ export async function moneyModel(options: {
   const servers = { database: await freshDatabaseIn(postgresUrl), redis: await startRedis() };
   const service = await Service.start({ apis: 0, workers: 0, servers });
   const { database, redis } = service;
-  defineHoldIndexScripts(redis);
   defineOpenHoldScripts(redis);
   say(`money model: ${runs} runs`);
   const promise = {

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { admit } from "../../shared/credits/admit.ts";
-import { holdIndexKey } from "../../shared/credits/redis-keys.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { Exposition, seesWorkers } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
@@ -183,27 +182,6 @@ test.concurrent("the sweeper ends a search whose job was never enqueued, and fre
     const again = { ...request, requestId: "req_again", budgetMs: 60_000 };
     await service.until(async () => (await admit(service.redis, again)).outcome === "held");
     await service.redis.flushall();
-  }));
-
-test.concurrent("a worker that starts ends holds that were left open, also by processes of a version without the index", () =>
-  withService({ apis: 0, workers: 0 }, async (service) => {
-    const { organizationId } = await service.organization({ creditMils: 100 });
-    await storeBalance(service.redis, organizationId, { balanceMils: 100, version: 1 });
-    const request = {
-      organizationId,
-      tokenId: "tok",
-      requestId: "req_old",
-      priceMils: 5,
-      budgetMs: 0,
-      plan,
-      key,
-    };
-    expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
-    expect(await service.redis.zrem(holdIndexKey, `${organizationId}|req_old|${key.hash}`)).toBe(1);
-
-    await service.startWorker();
-    await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
-    expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "abandoned" });
   }));
 
 test.concurrent("API and worker answer their searches after a SIGTERM, and exit with code 0", () =>

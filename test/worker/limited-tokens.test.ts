@@ -1,7 +1,6 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { admit } from "../../shared/credits/admit.ts";
-import { defineHoldIndexScripts } from "../../shared/credits/hold-deadlines.ts";
 import { decideSettlements, grantCredit, readCredit } from "../../shared/credits/ledger.ts";
 import { defineHoldScripts, settleHolds } from "../../shared/credits/holds.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
@@ -31,7 +30,6 @@ beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
   defineHoldScripts(redis);
-  defineHoldIndexScripts(redis);
   opened = await openFreshDatabase();
   database = opened.database;
   organizationId = (await createOrganization(database, { name: "Test", planCode: "payg" }))?.organizationId ?? "";

@@ -65,9 +65,7 @@ export const settlingMutants: readonly Mutant[] = [
     name: "key-freed-by-another-request",
     what: "A failed search frees its Idempotency-Key although another request owns the key by now.",
     caughtBy: moneyModel,
-    edits: [
-      inScript("settle.lua", replace("if first[1] ~= id or first[2] then return end", "if first[2] then return end")),
-    ],
+    edits: [inScript("settle.lua", replace("if redis.call('HGET', record, 'request') ~= id then return end", ""))],
   },
   {
     name: "lock-and-decision-in-one-snapshot",

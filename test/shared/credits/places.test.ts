@@ -1,17 +1,10 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import {
-  defineHoldIndexScripts,
-  findOverdueHolds,
-  indexHolds,
-  countOpenOrganizations,
-  readOpenHolds,
-} from "../../../shared/credits/hold-deadlines.ts";
+import { findOverdueHolds, countOpenOrganizations, readOpenHolds } from "../../../shared/credits/hold-deadlines.ts";
 import { admit } from "../../../shared/credits/admit.ts";
 import { defineHoldScripts, readUsage, settleHolds } from "../../../shared/credits/holds.ts";
-import { holdIndexKey, keysOf, openOrganizationsKey } from "../../../shared/credits/redis-keys.ts";
+import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
 import { isLeft } from "../../../shared/credits/unpaid-calls.ts";
-import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 import { plan, request, seed } from "./hold-requests.ts";
@@ -24,7 +17,6 @@ beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
   defineHoldScripts(redis);
-  defineHoldIndexScripts(redis);
 });
 afterAll(async () => {
   redis.disconnect();
@@ -112,32 +104,11 @@ describe("the index of open holds", () => {
     expect(await redis.exists(holdIndexKey)).toBe(0);
     expect(await readOpenHolds(redis)).toEqual({ open: 0, heldMils: 0 });
   });
-
-  test("an entry whose hold a process without the index has ended is removed, and no search is refunded for it", async () => {
-    const organizationId = await seeded(100);
-    const gone = request(organizationId, { budgetMs: 0 });
-    await admit(redis, gone);
-    await redis.hdel(keysOf(organizationId).holds, gone.requestId);
-    expect(await find(nowMs)).toEqual([]);
-    expect(await redis.exists(holdIndexKey)).toBe(0);
-  });
-
-  test("the holds of a process without the index are added to it, once", async () => {
-    const [one, other] = [await seeded(100), await seeded(100)];
-    const late = request(one, { budgetMs: 0, key: { hash: "abc", fingerprint: "q" } });
-    await admit(redis, late);
-    await admit(redis, request(other));
-    await redis.zrem(holdIndexKey, `${one}|${late.requestId}|abc`);
-    expect(await find(nowMs)).toEqual([]);
-    expect(await indexHolds(redis, [one, other, newId("org")])).toBe(1);
-    expect(await indexHolds(redis, [one, other])).toBe(0);
-    expect(await find(nowMs)).toEqual([{ organizationId: one, requestId: late.requestId, keyHash: "abc" }]);
-  });
 });
 
 describe("the open searches of an organization", () => {
   beforeEach(() => redis.flushall());
-  const openNow = () => countOpenOrganizations(redis, Date.now());
+  const openNow = () => countOpenOrganizations(redis);
 
   test("each search learns how many there are with it, and none is admitted from a bound on", async () => {
     const organizationId = await seeded(100);
@@ -160,12 +131,5 @@ describe("the open searches of an organization", () => {
       await settleHolds(redis, organizationId, { balanceMils: 100, version: 2 + at }, [search]);
     }
     expect(await openNow()).toBe(1);
-  });
-
-  test("an organization whose searches a process without the count has ended counts until their deadline", async () => {
-    await admit(redis, request(await seeded(100), { budgetMs: 0 }));
-    expect(await countOpenOrganizations(redis, Date.now() + 1_000)).toBe(0);
-    await findOverdueHolds(redis, { graceMs: -1_000, limit: 10 });
-    expect(await redis.exists(openOrganizationsKey)).toBe(0);
   });
 });

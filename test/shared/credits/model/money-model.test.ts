@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Redis } from "ioredis";
 import { Shutdown } from "../../../../shared/process/shutdown.ts";
-import { defineHoldIndexScripts } from "../../../../shared/credits/hold-deadlines.ts";
 import { defineHoldScripts } from "../../../../shared/credits/holds.ts";
 import { defineOpenHoldScripts } from "../../../../shared/credits/open-holds.ts";
 import { verifyLedger } from "../../../../shared/credits/verify.ts";
@@ -27,7 +26,6 @@ beforeAll(async () => {
   redis = new Redis(server.url);
   defineHoldScripts(redis);
   defineOpenHoldScripts(redis);
-  defineHoldIndexScripts(redis);
   database = openDatabase({ url: fresh.url, name: "test", sizeMax: 4, log, shutdown });
 });
 afterAll(async () => {

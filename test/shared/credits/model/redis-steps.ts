@@ -1,11 +1,11 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
-import { findOverdueHolds, indexHolds, readOpenHolds } from "../../../../shared/credits/hold-deadlines.ts";
+import { findOverdueHolds, indexEntryOf, readOpenHolds } from "../../../../shared/credits/hold-deadlines.ts";
 import { admit } from "../../../../shared/credits/admit.ts";
 import { settleHolds } from "../../../../shared/credits/holds.ts";
 import { freeDecidedHolds } from "../../../../shared/credits/open-holds.ts";
-import { keysOf } from "../../../../shared/credits/redis-keys.ts";
+import { holdIndexKey, keysOf } from "../../../../shared/credits/redis-keys.ts";
 import type { IdempotencyKey } from "../../../../shared/credits/idempotency-key.ts";
 import { nameOfKey, readPaidKeys } from "../../../../shared/credits/paid-keys.ts";
 import { readStoredAnswers } from "../../../../shared/credits/stored-answers.ts";
@@ -196,6 +196,15 @@ export const save = steps("save", organization, async (model, real, at) => {
   real.saved.set(id, (await Promise.all(copies)).flat());
 });
 
+/** The index is of all organizations, so the copies of one lack its entries. */
+async function indexRestored({ redis }: Real, organizationId: string): Promise<void> {
+  const { held: _, ...holds } = await redis.hgetall(keysOf(organizationId).holds);
+  for (const [requestId, hold] of Object.entries(holds)) {
+    const [, deadlineMs = "", keyHash = ""] = hold.split(":");
+    await redis.zadd(holdIndexKey, deadlineMs, indexEntryOf({ organizationId, requestId, keyHash }));
+  }
+}
+
 export const restore = steps("restore", organization, async (model, real, at) => {
   const { id } = organizationAt(model, at);
   const redisModel = model.saved.get(id);
@@ -206,7 +215,7 @@ export const restore = steps("restore", organization, async (model, real, at) =>
   await real.redis.del(...redisKeysOf(id));
   for (const { key, bytes, expiresAtMs } of real.saved.get(id) ?? [])
     await real.redis.restore(key, Math.max(0, expiresAtMs), bytes, "ABSTTL");
-  await indexHolds(real.redis, [id]);
+  await indexRestored(real, id);
   model.history.push(`restore ${id}`);
   real.met("restore");
 });
