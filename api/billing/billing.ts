@@ -22,8 +22,7 @@ import { PageSender } from "../pages/page-sender.ts";
 import { openAccountReads } from "./frame/account-reads.ts";
 import { AccountHandlers } from "./frame/account-handlers.ts";
 import { readAssets } from "./frame/assets.ts";
-import { LiveStreams } from "./frame/live-streams.ts";
-import { handleLiveUpdates } from "./frame/live-updates.ts";
+import { handleLiveUpdates, LiveStreams } from "./frame/live-updates.ts";
 import { sendErrorPage, topUpPath } from "./frame/send-error-page.ts";
 import type { AddCredit } from "./overview/add-credit-section.ts";
 import { liveOverview, writeOverview } from "./overview/overview.ts";
@@ -36,9 +35,9 @@ import { writeStatement } from "./payments/statement.ts";
 import { sendCsvExport } from "./searches/export-csv.ts";
 import { writeSearch } from "./searches/search-page.ts";
 import { liveSearches, writeSearches } from "./searches/searches.ts";
-import { PageWindow } from "./session/page-window.ts";
+import { PageWindow } from "./session/counted-window.ts";
 import { Sessions } from "./session/sessions.ts";
-import { SignInAttempts } from "./session/sign-in-attempts.ts";
+import { handleSignIn, handleSignOut, SignInAttempts } from "./session/sign-in.ts";
 import { handleLimitsForm } from "./settings/limits-form.ts";
 import { handleLowBalanceForm } from "./settings/low-balance-form.ts";
 import { writeSettings } from "./settings/settings.ts";
@@ -49,7 +48,6 @@ import {
   handleTestForm,
   handleWebhookForm,
 } from "./settings/webhook-forms.ts";
-import { handleSignIn, handleSignOut } from "./sign-in/sign-in.ts";
 import { AccountTokens } from "./tokens/tokens.ts";
 
 // The pages read long ledgers on connections of their own, so that no search waits for them. Streams take one at a time, and

@@ -7,7 +7,7 @@ import type { Clock } from "../../shared/redis/clock.ts";
 import { execPipeline } from "../../shared/redis/pipeline.ts";
 import type { LoggedSearch } from "../../shared/search-log/logged-search.ts";
 import { readSearches } from "../../shared/search-log/read-search-log.ts";
-import type { SignedIn } from "../billing/session/require-session.ts";
+import type { SignedIn } from "../billing/session/sessions.ts";
 
 /** A search that a session made on the playground. */
 export interface SessionSearch {

@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import { accountPages } from "../../api/billing/frame/navigation.ts";
+import { accountPages } from "../../api/billing/frame/account-frame.ts";
 import { freePort } from "../../shared/local/ports.ts";
 import type { Service } from "../harness/processes/service.ts";
 import type { StripeStub } from "../harness/stubs/stripe-stub.ts";

@@ -1,6 +1,5 @@
 import { type Brand, brandName } from "../../brand/brand.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { type AccountPath, navigation } from "./navigation.ts";
 
 /** One page of an account, without its frame. */
 export interface AccountView {
@@ -15,7 +14,7 @@ export interface AccountView {
 }
 
 /** Whom the page is shown to. */
-export interface AccountHolder {
+interface AccountHolder {
   name: string;
   organizationId: string;
 }
@@ -49,3 +48,32 @@ export function narrowPage(brand: Brand, body: Html): Html {
 ${body}
 </main>`;
 }
+
+/** The pages of an account, in the order in which the frame lists them. */
+export const accountPages = [
+  { path: "/billing", label: "Overview" },
+  { path: "/billing/searches", label: "Searches" },
+  { path: "/playground", label: "Playground" },
+  { path: "/billing/tokens", label: "Tokens" },
+  { path: "/billing/payments", label: "Payments" },
+  { path: "/billing/settings", label: "Settings" },
+] as const;
+
+/** Pages beside the account. */
+const otherPages = [{ path: "/docs", label: "Reference" }] as const;
+
+/** The page of an account that a view belongs to. */
+type AccountPath = (typeof accountPages)[number]["path"];
+
+function navigation(current: AccountPath): Html {
+  const link = ({ path, label }: { path: string; label: string }) =>
+    html`<li><a href="${path}"${path === current && html` aria-current="page"`}>${label}</a></li>`;
+  return html`<nav class="account-nav" aria-label="Account">
+<ul>${accountPages.map(link)}</ul>
+<ul class="others">${otherPages.map(link)}</ul>
+</nav>`;
+}
+
+/** The hidden field of each form of an account: the organization that the person saw. `AccountHandlers.form` checks it. */
+export const organizationField = (organizationId: string): Html =>
+  html`<input type="hidden" name="organization" value="${organizationId}">`;

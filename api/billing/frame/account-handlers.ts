@@ -1,17 +1,16 @@
 import type { Request, Response } from "express";
-import type { Brand } from "../../brand/brand.ts";
 import { CallerError } from "../../../shared/errors.ts";
+import { accountFrame, type AccountView, narrowPage } from "./account-frame.ts";
+import type { AccountReads } from "./account-reads.ts";
+import type { PageWindow } from "../session/counted-window.ts";
+import { isCrossSiteNavigation, rejectCrossOrigin } from "../session/csrf.ts";
+import { readSignedIn, requireSession, type Sessions, type SignedIn } from "../session/sessions.ts";
+import { scopeMissing, signInPage } from "../session/sign-in.ts";
+import type { Brand } from "../../brand/brand.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
+import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import { readForm } from "../../pages/read-form.ts";
-import { isCrossSiteNavigation, rejectCrossOrigin } from "../session/csrf.ts";
-import type { PageWindow } from "../session/page-window.ts";
-import { readSignedIn, requireSession, type SignedIn } from "../session/require-session.ts";
-import type { Sessions } from "../session/sessions.ts";
-import { scopeMissing, signInPage } from "../sign-in/sign-in-page.ts";
-import { accountFrame, type AccountView } from "./account-frame.ts";
-import type { AccountReads } from "./account-reads.ts";
-import { reloadPage } from "./reload-page.ts";
 
 /** A request to a page of an account, by a person who is signed in. It has taken one request of the page window. */
 export interface AccountRequest extends SignedIn {
@@ -130,4 +129,9 @@ function problemOf(cookies: number, { details }: CallerError): string | undefine
   return cookies === 1
     ? "Your session has ended. Sign in again."
     : "Your browser sent more than one session, so none was used. Delete the cookies of this site, then sign in again.";
+}
+
+/** A page that leads on to a page of the account, for a browser that does not reload by itself. */
+function reloadPage(brand: Brand, target: string): Html {
+  return narrowPage(brand, html`<p><a href="${target}">Continue to your account</a></p>`);
 }

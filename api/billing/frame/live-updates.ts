@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Request, Response } from "express";
+import { Turns } from "../../../shared/concurrency/turns.ts";
 import { CallerError } from "../../../shared/errors.ts";
+import type { Metrics } from "../../../shared/metrics.ts";
+import type { AccountReads, Credit } from "./account-reads.ts";
+import type { PageWindow } from "../session/counted-window.ts";
+import { readSignedIn, type Session, type Sessions } from "../session/sessions.ts";
 import type { Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
-import type { PageWindow } from "../session/page-window.ts";
-import { readSignedIn } from "../session/require-session.ts";
-import type { Session, Sessions } from "../session/sessions.ts";
-import type { AccountReads, Credit } from "./account-reads.ts";
-import type { LiveStreams } from "./live-streams.ts";
 
 /**
  * Live updates: a stream of events (text/event-stream) with the sections of the page that changed. Opening a stream takes one
@@ -21,7 +21,7 @@ const reconnectAfterMs = 3_000;
 const sessionOver = "event: over\ndata:\n\n";
 
 /** A section of an open page, by the id of its element. */
-export interface LiveSection {
+interface LiveSection {
   id: string;
   html: Html;
 }
@@ -117,3 +117,53 @@ async function sendUpdates(
 
 const eventOf = ({ id, html }: LiveSection) =>
   `event: part\ndata: ${JSON.stringify({ id, html: html.toString() })}\n\n`;
+
+const sessionStreamsMax = 5;
+const organizationStreamsMax = 20;
+const processStreamsMax = 100;
+/** The other streams of a process are for organizations that have none, so that five with 20 each leave some to others. */
+const furtherStreamsMax = 50;
+const retryAfterMs = 30_000;
+
+const processKey = "process";
+
+/**
+ * Limits live-update streams, per session, per organization and per process, and the load that they put on Postgres. An open
+ * stream costs a read of Redis every second, so without limits a script could open enough of them to slow down searches.
+ */
+export class LiveStreams {
+  readonly #gauge: Metrics["liveStreams"];
+  readonly #open = new Map<string, number>();
+  /** One read of the ledger at a time: however many pages are open, other people's pages find a free connection. */
+  readonly reads = new Turns();
+
+  constructor({ liveStreams }: Pick<Metrics, "liveStreams">) {
+    this.#gauge = liveStreams;
+    liveStreams.set(0);
+  }
+
+  /** Counts a stream as open. @returns what ends it. @throws {CallerError} `rate_limited` at one of the limits. */
+  enter(sessionIdHash: string, organizationId: string): () => void {
+    const isFirst = !this.#open.has(organizationId);
+    const limits = new Map([
+      [sessionIdHash, sessionStreamsMax],
+      [organizationId, organizationStreamsMax],
+      [processKey, isFirst ? processStreamsMax : furtherStreamsMax],
+    ]);
+    for (const [key, limit] of limits) {
+      if ((this.#open.get(key) ?? 0) >= limit)
+        throw new CallerError("rate_limited", { reason: "live_streams", limit, retryAfterMs });
+    }
+    for (const key of limits.keys()) this.#add(key, 1);
+    return () => {
+      for (const key of limits.keys()) this.#add(key, -1);
+    };
+  }
+
+  #add(key: string, change: number): void {
+    const open = (this.#open.get(key) ?? 0) + change;
+    if (open > 0) this.#open.set(key, open);
+    else this.#open.delete(key);
+    if (key === processKey) this.#gauge.set(open);
+  }
+}

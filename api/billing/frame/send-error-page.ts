@@ -1,12 +1,13 @@
 import type { Request, Response } from "express";
 import { type CallerError, type ErrorCode, errors } from "../../../shared/errors.ts";
+import { narrowPage } from "./account-frame.ts";
+import { scopeMissing } from "../session/sign-in.ts";
+import type { Brand } from "../../brand/brand.ts";
 import { recordError } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import { retryAfterSeconds } from "../../http/send-error.ts";
-import type { Brand } from "../../brand/brand.ts";
+import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
-import { scopeMissing } from "../sign-in/sign-in-page.ts";
-import { messagePage } from "./message-page.ts";
 
 /** Where the form of a payment goes. */
 export const topUpPath = "/billing/topup";
@@ -134,5 +135,17 @@ function messageOf({ code, details }: CallerError, isPayment: boolean): Message 
     (isPayment ? paymentMessages : messages)[code] ??
     messages[code] ??
     defectMessage
+  );
+}
+
+/** A page with one message and a link to the account. */
+function messagePage(brand: Brand, message: { title: string; text: string; requestId: string }): Html {
+  const { title, text, requestId } = message;
+  return narrowPage(
+    brand,
+    html`<h1>${title}</h1>
+<p>${text}</p>
+<p><a class="button" href="/billing">Go to your account</a></p>
+<p class="aside">Request <code>${requestId}</code></p>`,
   );
 }

@@ -1,6 +1,6 @@
 import { dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { organizationField } from "../frame/organization-field.ts";
+import { organizationField } from "../frame/account-frame.ts";
 
 /** How credit can be added: by paying one of these amounts, at another address, or by asking the operator. */
 export type AddCredit = { amountsMils: readonly number[] } | { url: string } | "ask_operator";

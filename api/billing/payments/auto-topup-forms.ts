@@ -7,7 +7,7 @@ import { requestScopeOf } from "../../http/request-scope.ts";
 import type { AutoTopups } from "../../topups/auto-topups.ts";
 import type { Topups } from "../../topups/topups.ts";
 import type { FormRequest } from "../frame/account-handlers.ts";
-import { changeAccount } from "../settings/account-change.ts";
+import { changeAccount } from "../frame/account-change.ts";
 import type { Done } from "./auto-topup-messages.ts";
 import { autoTopupPaths, choices } from "./auto-topup-section.ts";
 import { type PaymentParts, paymentsView } from "./payments.ts";

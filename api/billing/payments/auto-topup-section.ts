@@ -2,7 +2,7 @@ import type { AutoTopup, AutoTopupTerms, LastFailure, SavedCard } from "../../..
 import { problemOf, type SentForm, textField } from "../../pages/form-fields.ts";
 import { amount, dollars, momentOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { organizationField } from "../frame/organization-field.ts";
+import { organizationField } from "../frame/account-frame.ts";
 import { amountChoices } from "../overview/add-credit-section.ts";
 import { pauseMessages } from "./auto-topup-messages.ts";
 

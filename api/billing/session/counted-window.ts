@@ -1,4 +1,6 @@
 import type { Redis } from "ioredis";
+import { CallerError } from "../../../shared/errors.ts";
+import type { Caller } from "../../../shared/organizations/organizations.ts";
 import { execPipeline } from "../../../shared/redis/pipeline.ts";
 import { orRedisUnavailable } from "../../datastore-unavailable.ts";
 
@@ -22,5 +24,37 @@ export class CountedWindow {
     const counting = this.#redis.multi().incr(key).expire(key, windowSeconds, "NX").pttl(key);
     const [requests, , leftMs] = await orRedisUnavailable(execPipeline(counting));
     return Number(requests) <= requestsMax ? undefined : Number(leftMs);
+  }
+}
+
+const pageRequestsMax = 60;
+const pageWindowSeconds = 60;
+
+/**
+ * Limits what the billing pages of an organization cost: sign-ins, views, exports, streams that open, and payments that
+ * begin. It is apart from the rate window of REST and MCP, so that a program which uses up its window does not lock out who
+ * pays for it.
+ */
+export class PageWindow {
+  readonly #window: CountedWindow;
+
+  constructor(redis: Redis) {
+    this.#window = new CountedWindow(redis, {
+      keyPrefix: "pages:",
+      requestsMax: pageRequestsMax,
+      windowSeconds: pageWindowSeconds,
+    });
+  }
+
+  /** Counts one request. @throws {CallerError} `rate_limited` beyond the limit, `unavailable` without Redis. */
+  async take({ organizationId }: Caller): Promise<void> {
+    const retryAfterMs = await this.#window.take(organizationId);
+    if (retryAfterMs === undefined) return;
+    throw new CallerError("rate_limited", {
+      reason: "pages",
+      limit: pageRequestsMax,
+      windowSeconds: pageWindowSeconds,
+      retryAfterMs,
+    });
   }
 }

@@ -1,6 +1,6 @@
 import { changeLimitsRecorded } from "../../../shared/organizations/recorded-changes.ts";
 import type { FormRequest } from "../frame/account-handlers.ts";
-import { changeAccount } from "./account-change.ts";
+import { changeAccount } from "../frame/account-change.ts";
 import { readLimitFields } from "./limit-fields.ts";
 import { answerForm, leadBack, type SettingsParts } from "./settings.ts";
 

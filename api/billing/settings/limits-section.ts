@@ -2,7 +2,7 @@ import type { OwnLimits } from "../../../shared/organizations/limits.ts";
 import type { SentForm } from "../../pages/form-fields.ts";
 import { amount } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { organizationField } from "../frame/organization-field.ts";
+import { organizationField } from "../frame/account-frame.ts";
 import { limitFields } from "./limit-fields.ts";
 
 /** The form for the limits of the organization. */

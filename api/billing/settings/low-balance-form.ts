@@ -1,7 +1,7 @@
 import { changeThreshold } from "../../../shared/webhooks/recorded-changes.ts";
 import { parseDollars } from "../../pages/parse-dollars.ts";
 import type { FormRequest } from "../frame/account-handlers.ts";
-import { changeAccount } from "./account-change.ts";
+import { changeAccount } from "../frame/account-change.ts";
 import { answerForm, leadBack, type SettingsParts } from "./settings.ts";
 
 const problem = "Expected an amount above zero with at most three decimals, such as 5 or 7.50, or nothing.";

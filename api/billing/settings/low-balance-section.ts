@@ -1,6 +1,6 @@
 import { amount, dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { organizationField } from "../frame/organization-field.ts";
+import { organizationField } from "../frame/account-frame.ts";
 
 /** A threshold that was not accepted: what the person wrote, and why. */
 export interface LowBalanceField {

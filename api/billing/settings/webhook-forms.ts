@@ -7,7 +7,7 @@ import {
 } from "../../../shared/webhooks/recorded-changes.ts";
 import { targetProblem } from "../../../shared/webhooks/webhook-target.ts";
 import type { FormRequest } from "../frame/account-handlers.ts";
-import { changeAccount } from "./account-change.ts";
+import { changeAccount } from "../frame/account-change.ts";
 import { answerForm, leadBack, type SettingsParts } from "./settings.ts";
 
 const eventIds = /^evt_[0-7][0-9a-z]{25}$/;

@@ -7,7 +7,7 @@ import type { TokenTerms } from "../../../shared/organizations/tokens.ts";
 import { dateOf } from "../../pages/format.ts";
 import { problemOf, type SentForm, textField } from "../../pages/form-fields.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { organizationField } from "../frame/organization-field.ts";
+import { organizationField } from "../frame/account-frame.ts";
 import { limitFields, limitProblems } from "../settings/limit-fields.ts";
 
 /** The form by which an account makes a token. */

@@ -4,7 +4,7 @@ import type { FamilyMember } from "../../../shared/organizations/token-family.ts
 import type { SentForm } from "../../pages/form-fields.ts";
 import { count, amount } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { organizationField } from "../frame/organization-field.ts";
+import { organizationField } from "../frame/account-frame.ts";
 import { limitFields } from "../settings/limit-fields.ts";
 import { spentSoFar } from "../settings/limits-section.ts";
 import { endOf, nameOf, time } from "./token-list-page.ts";

@@ -27,7 +27,7 @@ import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account-handlers.ts";
 import { CountedWindow } from "../session/counted-window.ts";
 import type { Sessions } from "../session/sessions.ts";
-import { changeAccount } from "../settings/account-change.ts";
+import { changeAccount } from "../frame/account-change.ts";
 import { limitProblems, readLimitFields } from "../settings/limit-fields.ts";
 import { problemsOfTerms, readTokenForm, tokenId } from "./token-form.ts";
 import { nameOf, tokenListPage } from "./token-list-page.ts";

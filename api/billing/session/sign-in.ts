@@ -1,4 +1,7 @@
+import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
+import type { Redis } from "ioredis";
+import ipaddr from "ipaddr.js";
 import { recordAudit } from "../../../shared/audit/audit.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
@@ -6,17 +9,16 @@ import type { Log } from "../../../shared/log.ts";
 import type { Metrics } from "../../../shared/metrics.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
 import { hashToken, isTokenShaped } from "../../../shared/organizations/tokens.ts";
+import { narrowPage } from "../frame/account-frame.ts";
+import { CountedWindow, type PageWindow } from "./counted-window.ts";
+import { rejectCrossOrigin } from "./csrf.ts";
+import { readSignedIn, type Sessions } from "./sessions.ts";
+import type { Brand } from "../../brand/brand.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import type { Brand } from "../../brand/brand.ts";
+import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import { readForm } from "../../pages/read-form.ts";
-import { rejectCrossOrigin } from "../session/csrf.ts";
-import type { PageWindow } from "../session/page-window.ts";
-import { readSignedIn } from "../session/require-session.ts";
-import type { Sessions } from "../session/sessions.ts";
-import { attemptsWindowSeconds, type SignInAttempts } from "../session/sign-in-attempts.ts";
-import { scopeMissing, signInPage } from "./sign-in-page.ts";
 
 /** POST /billing/sign-in: exchanges a token for a session. Every invalid token gets the same answer, and a valid one without
  * the scope `billing` one of its own. */
@@ -116,4 +118,86 @@ function recordSession(
   const { requestId, address } = requestScopeOf(response);
   const { organizationId, tokenId } = caller;
   return recordAudit(database, { kind: "account", tokenId, address }, { action, organizationId, requestId });
+}
+
+/** The problem of a valid token without the scope `billing`. */
+export const scopeMissing =
+  "This token may not open the account, because it lacks the scope billing. Use a token that has it.";
+
+/** The sign-in form. @param options.next where the person wanted to go; `problem`: why the form is shown again. */
+export function signInPage(brand: Brand, { next, problem }: { next: string; problem?: string | undefined }): Html {
+  return narrowPage(
+    brand,
+    html`<h1>Sign in</h1>
+<p>Use one of your organization’s API tokens. The operator of this service gives you the first.</p>
+<form class="sign-in" method="post" action="/billing/sign-in">
+${problem !== undefined && html`<p id="problem" class="notice warning" role="alert">${problem}</p>`}
+<input type="hidden" name="next" value="${next}">
+<label for="token">Token</label>
+<input id="token" name="token" type="password" required maxlength="200" autocomplete="current-password" autocapitalize="none" spellcheck="false" placeholder="smk_…" autofocus${
+      problem !== undefined && html` aria-invalid="true" aria-describedby="problem"`
+    }>
+<button>Sign in</button>
+</form>
+<p class="aside">Your token is checked but not stored. The session ends after 30 minutes without activity, and after 12 hours at the latest. Without a token you can read the <a href="/docs">reference</a>.</p>`,
+  );
+}
+
+const keyPrefix = "sign-ins:";
+const attemptsMax = 10;
+/** The window in which they are counted. */
+const attemptsWindowSeconds = 60;
+const tokenSignInsMax = 200;
+/** An organization can have a hundred tokens, and make new ones. */
+const organizationSignInsMax = 1_000;
+const tokenWindowSeconds = 86_400;
+
+/**
+ * Limits sign-in attempts per network, against guessed tokens, and sign-ins per token and organization, each of which the audit trail
+ * keeps for 90 days, with its sign-out.
+ * Successful attempts count too.
+ */
+export class SignInAttempts {
+  readonly #window: CountedWindow;
+  readonly #tokenWindow: CountedWindow;
+  readonly #organizationWindow: CountedWindow;
+
+  constructor(redis: Redis) {
+    const [requestsMax, windowSeconds] = [attemptsMax, attemptsWindowSeconds];
+    this.#window = new CountedWindow(redis, { keyPrefix, requestsMax, windowSeconds });
+    const daily = { keyPrefix, windowSeconds: tokenWindowSeconds };
+    this.#tokenWindow = new CountedWindow(redis, { ...daily, requestsMax: tokenSignInsMax });
+    this.#organizationWindow = new CountedWindow(redis, { ...daily, requestsMax: organizationSignInsMax });
+  }
+
+  /**
+   * Counts one sign-in with a valid token. @returns undefined if it is within the day's limits, otherwise whose limit it exceeds
+   * and the milliseconds until that ends. @throws {CallerError} `unavailable` without Redis.
+   */
+  async takeOfCaller({
+    tokenId,
+    organizationId,
+  }: Pick<Caller, "tokenId" | "organizationId">): Promise<
+    { of: "token" | "organization"; retryAfterMs: number } | undefined
+  > {
+    const ofTokenMs = await this.#tokenWindow.take(tokenId);
+    if (ofTokenMs !== undefined) return { of: "token", retryAfterMs: ofTokenMs };
+    // A token beyond its own limit takes nothing of its organization's.
+    const ofOrganizationMs = await this.#organizationWindow.take(organizationId);
+    return ofOrganizationMs === undefined ? undefined : { of: "organization", retryAfterMs: ofOrganizationMs };
+  }
+
+  /** Counts one attempt. @returns whether it is within the limit. @throws {CallerError} `unavailable` without Redis. */
+  async allow(address: string | undefined): Promise<boolean> {
+    // Redis stores a hash of the network, not the address of a person.
+    const network = createHash("sha256").update(networkOf(address)).digest("base64url");
+    return (await this.#window.take(network)) === undefined;
+  }
+}
+
+/** An IPv4 address, or the /64 network of an IPv6 address: one subscriber has all of it. A proxy may report neither. */
+function networkOf(address = ""): string {
+  if (!ipaddr.isValid(address)) return "unknown";
+  const parsed = ipaddr.process(address);
+  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(":") : parsed.toString();
 }

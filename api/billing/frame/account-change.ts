@@ -4,9 +4,9 @@ import { inTransaction, type Querying } from "../../../shared/database/transacti
 import { CallerError } from "../../../shared/errors.ts";
 import { lockAccount } from "../../../shared/organizations/organizations.ts";
 import type { Changer } from "../../../shared/webhooks/recorded-changes.ts";
+import type { FormRequest } from "./account-handlers.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import type { FormRequest } from "../frame/account-handlers.ts";
 
 /** Each change stays in the audit trail for ever, so an account must not make them without limit. */
 const changesPerDayMax = 200;
