@@ -6,7 +6,7 @@ import { removeHeartbeat, writeHeartbeat } from "../shared/queue/worker-heartbea
 import type { SlotLevel } from "./slot-level.ts";
 import type { AverageRunTime } from "./take-jobs.ts";
 
-type Reporting = Pick<Context, "clock" | "redis" | "shutdown" | "log" | "metrics">;
+type Reporting = Pick<Context, "config" | "clock" | "redis" | "shutdown" | "log" | "metrics">;
 
 export interface Heartbeat {
   /** Writes a heartbeat now. Rejects if Redis did not take it. */
@@ -16,19 +16,24 @@ export interface Heartbeat {
 }
 
 /**
- * Writes every second that this worker takes jobs, and how fast. A worker that stops removes its heartbeat and takes
+ * Writes every second that this worker takes jobs, how fast, and which providers it asks. A worker that stops removes its heartbeat and takes
  * jobs a little longer, until no stopping API counts on its capacity.
  */
 export function startHeartbeat(
-  { clock, redis, shutdown, log, metrics }: Reporting,
+  { config, clock, redis, shutdown, log, metrics }: Reporting,
   workerId: string,
   { level, average }: { level: SlotLevel; average: Pick<AverageRunTime, "runMs"> },
 ): Heartbeat {
   let writtenAtMs = Number.NEGATIVE_INFINITY;
   const report = async () => {
     await clock.read(redis);
-    const own = { concurrency: level.slots, attainable: level.attainable, runMs: average.runMs, atMs: clock.nowMs() };
-    await writeHeartbeat(redis, workerId, own);
+    await writeHeartbeat(redis, workerId, {
+      concurrency: level.slots,
+      attainable: level.attainable,
+      providers: config.SERP_PROVIDERS,
+      runMs: average.runMs,
+      atMs: clock.nowMs(),
+    });
     writtenAtMs = performance.now();
   };
   shutdown.register("heartbeat", async () => {

@@ -31,7 +31,8 @@ import type { Shedding } from "./shedding.ts";
  *   short        what Redis has is too low; ask Postgres, since Redis may have missed a top-up or the end of a search, or
  *                have lost the record of a key that has paid meanwhile, and try again if it did; otherwise 402
  *   over         a limit of the organization or the token would be exceeded; ask Postgres as for `short`; otherwise 402
- *   closed       shedding refuses further searches of the organization: 503 (only replays and waiting repeats pass)
+ *   closed       no worker supports the query: 400; or shedding refuses further searches of the organization: 503. Only
+ *                replays and waiting repeats pass
  *   key_reused   400      limited, crowded, unpaid_calls   429
  *
  * Without a key, Postgres is read for `cold`, `short` and `over` only.
@@ -96,22 +97,23 @@ export class AdmissionControl {
   }
 
   async #admit(request: SearchRequest): Promise<Held | Replayed> {
+    const { shedding } = this.#parts;
     const { caller, query, deadline } = request;
     const priceMils = searchPriceMils(caller.plan, query);
     const spentVersion = this.#credit.spentVersion(caller.organizationId);
     let paid = await this.#findPaid(request);
     let hasWaited = false;
     for (;;) {
-      const refusal = this.#parts.shedding.refusal(deadline.remainingMs());
+      const refusal = shedding.unsupported(query) ?? shedding.refusal(deadline.remainingMs());
       const state = { priceMils, openMax: refusal?.openMax, remembered: paid !== undefined };
       const admission = await this.#askRedis(request, state);
       switch (admission.outcome) {
         case "held":
-          this.#parts.shedding.countAdmitted();
+          shedding.countAdmitted();
           return {
             ...admission,
             priceMils,
-            turn: this.#parts.shedding.turnOf(admission),
+            turn: shedding.turnOf(admission),
             hadLittleTime: hasWaited && deadline.remainingMs() < deadline.timeoutMs / 2,
           };
         case "closed":

@@ -1,12 +1,14 @@
 import type { Redis } from "ioredis";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
-import type { CallerError } from "../../shared/errors.ts";
+import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import type { Shutdown } from "../../shared/process/shutdown.ts";
+import { capabilities, unsupportedField } from "../../shared/providers/capabilities.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import type { OpenSearches } from "../../shared/credits/admit.ts";
 import { countOpenOrganizations } from "../../shared/credits/hold-deadlines.ts";
+import type { Query } from "../../shared/query/query.ts";
 import { type Backlog, readBacklog, readOldestWaitMs } from "../../shared/queue/backlog.ts";
 import { shareOf, turnOf } from "../../shared/queue/turns.ts";
 import { readWorkerCapacity, type WorkerCapacity } from "../../shared/queue/worker-heartbeats.ts";
@@ -94,6 +96,13 @@ export class Shedding {
   turnOf({ openSearches, organizations }: OpenSearches): number {
     const share = shareOf({ slots: this.#capacity?.slots ?? 0, organizations });
     return turnOf(openSearches, { share, comingTurn: this.#backlog.turn });
+  }
+
+  /** The refusal of a query that no worker's providers can honour. A worker with providers that are unknown here can honour any. */
+  unsupported(query: Query): Refusal | undefined {
+    const providers = this.#capacity?.providers?.map((name) => capabilities[name]);
+    const field = providers && unsupportedField(providers, query);
+    return field && { openMax: 0, error: new CallerError("query_rejected", { reason: "unsupported", field }) };
   }
 
   /** Which searches with so much time left are refused; undefined if none is. */

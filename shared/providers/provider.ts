@@ -1,6 +1,7 @@
 import type { LocationRow } from "../locations/listed-location.ts";
 import type { Query } from "../query/query.ts";
 import type { Result } from "../results.ts";
+import type { Capabilities } from "./capabilities.ts";
 
 /**
  * The ways in which a call, and with it an attempt, can fail:
@@ -111,14 +112,7 @@ export type Transport = (request: PageRequest, signal: AbortSignal) => Promise<P
  */
 export type Provider = {
   name: string;
-  /** The queries that it can honour. Others are never sent to it. */
-  can: {
-    mobile: boolean;
-    /** Whether it searches from a place within a country, such as a city. */
-    city: boolean;
-    /** Whether it searches in a language (BCP 47) from a country (ISO 3166-1, upper case). Absent: in all, from everywhere. */
-    language?: (languageCode: string, countryCode: string) => boolean;
-  };
+  can: Capabilities;
   /** Milliseconds after which one call is given up. */
   callTimeoutMs: number;
   /**

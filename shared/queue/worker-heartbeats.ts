@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
+import { type ProviderName, providerNames } from "../config.ts";
 import { protocolTimes } from "../protocol-times.ts";
 
 /**
@@ -13,10 +14,12 @@ const heartbeat = z.object({
   concurrency: z.number(),
   /** The slots that it can raise them to; absent in heartbeats of the last release. */
   attainable: z.number().optional(),
+  /** The providers that it asks. Undefined in heartbeats of the last release, or if one of the next release is among them. */
+  providers: z.array(z.enum(providerNames)).optional().catch(undefined),
   runMs: z.number(),
   atMs: z.number(),
 });
-/** A worker's slots, its average time for a search, and when it wrote this, by Redis' clock. */
+/** A worker's slots and providers, its average time for a search, and when it wrote this, by Redis' clock. */
 type Heartbeat = z.infer<typeof heartbeat>;
 
 export async function writeHeartbeat(redis: Redis, workerId: string, own: Heartbeat): Promise<void> {
@@ -44,6 +47,8 @@ export interface WorkerCapacity {
   attainableSlots: number;
   /** Searches that they can start in one millisecond, by their latest heartbeats. */
   ratePerMs: number;
+  /** The providers that any of them asks. Undefined without workers, or if those of one are unknown. */
+  providers: readonly ProviderName[] | undefined;
 }
 
 /** Sums up the workers with a recent heartbeat. @param nowMs by Redis' clock. @throws if Redis does not answer. */
@@ -56,7 +61,13 @@ export async function readWorkerCapacity(redis: Redis, nowMs: number): Promise<W
     slots: alive.reduce((sum, own) => sum + own.concurrency, 0),
     attainableSlots: alive.reduce((sum, { concurrency, attainable = concurrency }) => sum + attainable, 0),
     ratePerMs: alive.reduce((sum, own) => sum + own.concurrency / Math.max(own.runMs, 1), 0),
+    providers: providersOf(alive),
   };
+}
+
+function providersOf(workers: readonly Heartbeat[]): ProviderName[] | undefined {
+  const known = workers.flatMap(({ providers }) => (providers ? [providers] : []));
+  return known.length === 0 || known.length < workers.length ? undefined : [...new Set(known.flat())];
 }
 
 async function readHeartbeats(redis: Redis): Promise<Map<string, Heartbeat>> {

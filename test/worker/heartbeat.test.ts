@@ -7,31 +7,34 @@ import { readWorkerCapacity } from "../../shared/queue/worker-heartbeats.ts";
 import { Clock } from "../../shared/redis/clock.ts";
 import { startHeartbeat } from "../../worker/heartbeat.ts";
 import { SlotLevel } from "../../worker/slot-level.ts";
+import { engineConfig } from "../harness/fixtures/queries.ts";
 import { freshRedis } from "../harness/servers/servers.ts";
 
 const room = { taken: 0, runMs: 1_000, queued: 0, callsWaiting: 0, callsMax: 50, utilization: 0, heapShare: 0 };
 
-/** A Redis with the heartbeats of workers that have room, by their names, and what they logged. */
-async function reportingWorkers(names: readonly string[]) {
+/** A Redis with the heartbeats of workers that have room, by their names and providers, and what they logged. */
+async function reportingWorkers(providersOf: Record<string, string>) {
   const server = await freshRedis();
   const lines: string[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
-  const start = async (name: string) => {
+  const start = async ([name, SERP_PROVIDERS]: [string, string]) => {
+    const config = engineConfig({ SERP_PROVIDERS });
     const redis = new Redis(server.url, { maxRetriesPerRequest: 0, retryStrategy: () => null });
     const [clock, shutdown] = [new Clock(), new Shutdown()];
     const level = new SlotLevel(1_000);
     level.decide(room);
-    const context = { clock, redis, shutdown, log, metrics: openMetrics() };
+    const context = { config, clock, redis, shutdown, log, metrics: openMetrics() };
     await startHeartbeat(context, name, { level, average: { runMs: 1_000 } }).report();
     return { redis, stop: () => shutdown.run(log) };
   };
-  const workers = await Promise.all(names.map(start));
+  const workers = await Promise.all(Object.entries(providersOf).map(start));
   const reader = new Redis(server.url);
   onTestFinished(async () => {
     for (const { redis } of [...workers, { redis: reader }]) redis.disconnect();
     await server.stop();
   });
   return {
+    reader,
     workers,
     capacity: () => readWorkerCapacity(reader, Date.now()),
     logged: () => lines.map((line) => JSON.parse(line)),
@@ -39,15 +42,27 @@ async function reportingWorkers(names: readonly string[]) {
 }
 
 test("a worker reports its slots and how many it can raise them to, and stops reporting when it stops", async () => {
-  const { workers, capacity, logged } = await reportingWorkers(["one", "other"]);
-  expect(await capacity()).toEqual({ workers: 2, slots: 64, attainableSlots: 100, ratePerMs: 0.064 });
+  const { workers, capacity, logged } = await reportingWorkers({ one: "sandbox", other: "serper,sandbox" });
+  const providers = ["sandbox", "serper"];
+  expect(await capacity()).toEqual({ workers: 2, slots: 64, attainableSlots: 100, ratePerMs: 0.064, providers });
   await workers[0]?.stop();
   expect(await capacity()).toMatchObject({ workers: 1, slots: 32 });
   expect(logged()).toEqual([]);
 });
 
+test("the providers of the workers are unknown if one of them names none, or one that is unknown here", async () => {
+  const { reader, capacity } = await reportingWorkers({ known: "serper" });
+  const other = { concurrency: 1, runMs: 1, atMs: Date.now() };
+  for (const providers of [undefined, ["serper", "next"]]) {
+    await reader.hset("workers", "other", JSON.stringify({ ...other, providers }));
+    expect(await capacity()).toMatchObject({ workers: 2, providers: undefined });
+  }
+  await reader.del("workers");
+  expect(await capacity()).toMatchObject({ workers: 0, providers: undefined });
+});
+
 test("a worker that stops while Redis is unreachable logs a warning and no error", async () => {
-  const { workers, logged } = await reportingWorkers(["unreachable"]);
+  const { workers, logged } = await reportingWorkers({ unreachable: "sandbox" });
   const [worker] = workers;
   worker?.redis.disconnect();
   await worker?.stop();

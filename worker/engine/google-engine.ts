@@ -1,6 +1,7 @@
 import type { Config } from "../../shared/config.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
+import { canHonour, unsupportedField } from "../../shared/providers/capabilities.ts";
 import type { SlotClaim } from "../../shared/providers/policies/attempt.ts";
 import { type FailoverFailure, fetchWithFailover } from "../../shared/providers/policies/failover.ts";
 import { openProviderHttp } from "../../shared/providers/policies/http.ts";
@@ -8,8 +9,7 @@ import { type Availability, ProviderClient } from "../../shared/providers/polici
 import { type CallRecorder, newTrace, type Trace } from "../../shared/providers/policies/trace.ts";
 import { failureKinds, type Page, type Provider } from "../../shared/providers/provider.ts";
 import { openProviders } from "../../shared/providers/registry.ts";
-import { languageCodeOf } from "../../shared/query/languages.ts";
-import { countryOf, isFinerThanCountry } from "../../shared/query/locations.ts";
+import { isFinerThanCountry } from "../../shared/query/locations.ts";
 import type { Query } from "../../shared/query/query.ts";
 import { boundResults } from "./bound-results.ts";
 import type { EngineAnswer } from "./engine-answer.ts";
@@ -80,14 +80,12 @@ export function openGoogleEngine(options: {
 
 async function search(clients: readonly ProviderClient[], { query, locate, ...limits }: Search): Promise<EngineAnswer> {
   const trace = newTrace(limits.recorder);
-  const eligible = clients.filter(({ provider }) => canHonour(provider, query));
-  if (eligible.length === 0) {
-    const field = unsupportedField(
-      clients.map(({ provider }) => provider),
-      query,
-    );
-    return { ok: false, code: "query_rejected", details: { reason: "unsupported", field }, trace };
-  }
+  const field = unsupportedField(
+    clients.map(({ provider }) => provider.can),
+    query,
+  );
+  if (field) return { ok: false, code: "query_rejected", details: { reason: "unsupported", field }, trace };
+  const eligible = clients.filter(({ provider }) => canHonour(provider.can, query));
   // A country is the same for every provider.
   const located = isFinerThanCountry(query.location)
     ? await locate(eligible, query, limits.deadlineAtMs)
@@ -103,27 +101,6 @@ const tryOrder: Record<Availability, number> = { ready: 0, saturated: 1, open: 2
 /** In order of preference, except that saturated providers and open circuits are tried only after the others. */
 function byAvailability(clients: readonly ProviderClient[]): ProviderClient[] {
   return clients.toSorted((one, other) => tryOrder[one.availability()] - tryOrder[other.availability()]);
-}
-
-function canHonour(provider: Provider, query: Query): boolean {
-  const { mobile, city } = provider.can;
-  if (query.device === "mobile" && !mobile) return false;
-  if (isFinerThanCountry(query.location) && !city) return false;
-  return canSearchLanguage(provider, query);
-}
-
-function canSearchLanguage({ can }: Provider, { language, location }: Query): boolean {
-  return can.language?.(languageCodeOf(language), countryOf(location)) ?? true;
-}
-
-/** The field to change in a query that no provider can honour. */
-function unsupportedField(providers: readonly Provider[], query: Query): "device" | "location" | "language" {
-  const isDevice = query.device === "mobile" && !providers.some(({ can }) => can.mobile);
-  const isLocation = isFinerThanCountry(query.location) && !providers.some(({ can }) => can.city);
-  const isLanguage = !providers.some((provider) => canSearchLanguage(provider, query));
-  if (isLanguage && !isDevice && !isLocation) return "language";
-  // If each field alone is supported, but not all of them by one provider, the device is the smallest change.
-  return isLocation && !isDevice ? "location" : "device";
 }
 
 /**

@@ -15,7 +15,8 @@ import { organicPerPage, pagesOf } from "../../query/depth.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
 import { balanceSchema, toAccount } from "../account.ts";
-import { googleLanguageCode, isLanguageListed } from "../google-language.ts";
+import { capabilities } from "../capabilities.ts";
+import { googleLanguageCode } from "../google-language.ts";
 import { googleLocationName } from "../google-location.ts";
 import {
   type Account,
@@ -29,6 +30,7 @@ import {
 import { prices } from "../prices.ts";
 import { parseJson, plainText } from "../sanitize.ts";
 import { readElements } from "./elements.ts";
+import { dataForSeoLanguages } from "./languages.ts";
 import { readLocations } from "./locations.ts";
 import { readableItems } from "./readable-items.ts";
 import { failureOfHttpStatus, failureOfStatus, statusNoResults, statusOk, toMicroUsd } from "./status-codes.ts";
@@ -41,18 +43,6 @@ const itemsMax = 5_000;
 const defaultCostMicroUsd = prices.dataforseo.firstPageMicroUsd;
 /** No answer costs this many USD: a larger number is an error at DataForSEO. */
 const costUsdMax = 100;
-
-/** Accepted values of `language_code`, as of 2025. GET /v3/serp/google/languages returns the current list for free. */
-const languages: ReadonlySet<string> = new Set(
-  `
-  ach af ak am ar az ban be bem bg bn bs ca ceb ckb crs cs da de ee el en es es-419 et eu fa fi fil fo fr fy ga
-  gaa gl gu ha he hi hr ht hu hy id ig is it iw ja ka kg kk km kn ko kri ky lg ln lo loz lt lua lv mfe mg mi mk ml
-  mn mr ms mt my ne nl no nso ny nyn om pa pcm pl ps pt pt-BR pt-PT qu rm rn ro ru rw sd si sk sl sn so sq sr
-  sr-Latn sr-ME st sv sw ta te tg th ti tk tl tn to tr tum uk ur uz vi wo xh yo zh-CN zh-TW zu
-`
-    .trim()
-    .split(/\s+/),
-);
 
 const costSchema = z.number().min(0).max(costUsdMax).optional().catch(undefined);
 const messageSchema = z.string().catch("");
@@ -99,7 +89,7 @@ export function openDataForSeo(config: EngineConfig): Provider {
   const options = config.DATAFORSEO_AI_OVERVIEW === "on" ? { load_async_ai_overview: true } : {};
   return {
     name: "dataforseo",
-    can: { mobile: true, city: true, language: (languageCode) => isLanguageListed(languageCode, languages) },
+    can: capabilities.dataforseo,
     callTimeoutMs,
     concurrentCallsMax: config.DATAFORSEO_CONCURRENCY,
     request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([{ ...toTask(query), ...options }]) }),
@@ -121,7 +111,7 @@ function toTask(query: ProviderQuery): object {
     // DataForSEO percent-decodes the keyword, as if it were part of a URL.
     keyword: query.keyword.replaceAll("%", "%25").replaceAll("+", "%2B"),
     ...toLocationFields(query),
-    language_code: googleLanguageCode(languageCodeOf(query.language), languages),
+    language_code: googleLanguageCode(languageCodeOf(query.language), dataForSeoLanguages),
     device: query.device,
     depth: pages * organicPerPage,
     max_crawl_pages: pages,

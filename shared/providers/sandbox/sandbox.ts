@@ -6,6 +6,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { capabilities } from "../capabilities.ts";
 import type { Failure, Page, PageAnswer, PageRequest, Provider } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
 import { generatePage } from "./generate-page.ts";
@@ -26,7 +27,7 @@ const answerSchema = seedSchema.extend({ isEmpty: z.boolean(), isCorrected: z.bo
 export function openSandbox(): Provider {
   return {
     name: "sandbox",
-    can: { mobile: true, city: true },
+    can: capabilities.sandbox,
     callTimeoutMs,
     concurrentCallsMax: Number.POSITIVE_INFINITY,
     request: ({ keyword, location, language, device }, pageNumber) => ({

@@ -14,9 +14,11 @@ import { type EngineConfig, MissingSettings } from "../../config.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf } from "../../query/locations.ts";
 import type { Query } from "../../query/query.ts";
+import { capabilities } from "../capabilities.ts";
 import type { Failure, FailureKind, Page, PageAnswer, Provider } from "../provider.ts";
 import { readRows } from "../read-rows.ts";
 import { parseJson } from "../sanitize.ts";
+import { baseLanguage } from "./languages.ts";
 import {
   surroundingElements,
   isFromOtherEngine,
@@ -30,21 +32,6 @@ import {
 
 /** An instance waits 3 s for its engines by default. A loaded instance behind a proxy takes longer. */
 const callTimeoutMs = 15_000;
-
-/** The languages that Google can restrict pages to, by SearXNG's codes. For any other, SearXNG silently searches in English. */
-const languages = new Set(
-  "af ar be bg ca cs da de el en eo es et fa fi fil fr he hi hr hu hy id is it ja ko lt lv nb nl pl pt ro ru sk sl sr sv sw th tr uk vi zh".split(
-    " ",
-  ),
-);
-/** The script of a Chinese search follows from the country. SearXNG knows it for these countries. */
-const chineseScripts = new Map([
-  ["CN", "Hans"],
-  ["SG", "Hans"],
-  ["HK", "Hant"],
-  ["MO", "Hant"],
-  ["TW", "Hant"],
-]);
 
 /** Prefixes of a word that SearXNG reads as a command: `!bang`, `!!external`, `:language`, `<timeout`, formerly `?engine`. */
 const commandPrefix = /(?<!\S)[!?:<]+/g;
@@ -68,7 +55,7 @@ export function openSearxng(config: EngineConfig): Provider {
   };
   return {
     name: "searxng",
-    can: { mobile: false, city: false, language: canSearchIn },
+    can: capabilities.searxng,
     callTimeoutMs,
     concurrentCallsMax: config.SEARXNG_CONCURRENCY,
     request: (query, pageNumber) => ({ url, method: "POST", headers, body: toForm(query, pageNumber) }),
@@ -89,24 +76,6 @@ function toForm({ keyword, language, location }: Query, pageNumber: number): str
     // The language in which SearXNG reports why an engine failed: failureOfEngine knows the English texts.
     locale: "en",
   }).toString();
-}
-
-/**
- * Language and country share one parameter (`de-AT`), so it cannot express the dialect of another country, or a script other
- * than the country's.
- */
-function canSearchIn(languageCode: string, countryCode: string): boolean {
-  const { script, region } = new Intl.Locale(languageCode);
-  const base = baseLanguage(languageCode);
-  if (!languages.has(base) || (region !== undefined && region !== countryCode)) return false;
-  if (base !== "zh") return script === undefined;
-  return chineseScripts.get(countryCode) === (script ?? new Intl.Locale(languageCode).maximize().script);
-}
-
-/** SearXNG knows Norwegian only as Bokmål. Google does not distinguish the two written forms. */
-function baseLanguage(languageCode: string): string {
-  const { language } = new Intl.Locale(languageCode);
-  return language === "no" || language === "nn" ? "nb" : language;
 }
 
 function readPage({ status, body }: PageAnswer): Page | Failure {

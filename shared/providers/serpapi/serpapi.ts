@@ -12,7 +12,8 @@ import { organicPerPage } from "../../query/depth.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
 import { balanceSchema, toAccount } from "../account.ts";
-import { googleLanguageCode, googleLanguages, isLanguageListed } from "../google-language.ts";
+import { capabilities } from "../capabilities.ts";
+import { googleLanguageCode, googleLanguages } from "../google-language.ts";
 import { googleLocationName } from "../google-location.ts";
 import {
   type Account,
@@ -53,7 +54,7 @@ export function openSerpapi(config: EngineConfig): Provider {
   const headers = { accept: "application/json" };
   return {
     name: "serpapi",
-    can: { mobile: true, city: true, language: (languageCode) => isLanguageListed(languageCode, googleLanguages) },
+    can: capabilities.serpapi,
     callTimeoutMs,
     concurrentCallsMax: config.SERPAPI_CONCURRENCY ?? "adaptive",
     request: (query, pageNumber) => {

@@ -12,7 +12,8 @@ import { organicPerPage } from "../../query/depth.ts";
 import { languageCodeOf } from "../../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../query/locations.ts";
 import { balanceSchema, toAccount } from "../account.ts";
-import { googleLanguageCode, googleLanguages, isLanguageListed } from "../google-language.ts";
+import { capabilities } from "../capabilities.ts";
+import { googleLanguageCode, googleLanguages } from "../google-language.ts";
 import { googleLocationName } from "../google-location.ts";
 import {
   type Account,
@@ -49,7 +50,7 @@ export function openSerper(config: EngineConfig): Provider {
   const headers = { "content-type": "application/json", accept: "application/json", "x-api-key": key };
   return {
     name: "serper",
-    can: { mobile: false, city: true, language: (languageCode) => isLanguageListed(languageCode, googleLanguages) },
+    can: capabilities.serper,
     callTimeoutMs,
     concurrentCallsMax: config.SERPER_CONCURRENCY ?? "adaptive",
     request: (query, pageNumber) => ({

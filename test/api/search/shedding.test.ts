@@ -35,9 +35,11 @@ const fastWorkforce = { workers: 1, slots: 2, ratePerMs: 2 / 100 };
 // Fills both slots and a wait of 500 ms.
 const admittedMax = 2 + 500 / 50;
 
-function sheddingWith(workforce: Omit<WorkerCapacity, "attainableSlots"> & Partial<WorkerCapacity>): Shedding {
+type Workforce = Omit<WorkerCapacity, "attainableSlots" | "providers"> & Partial<WorkerCapacity>;
+
+function sheddingWith(workforce: Workforce): Shedding {
   const shedding = new Shedding(redis, new Clock(), serving);
-  shedding.updateCapacity({ attainableSlots: workforce.slots, ...workforce });
+  shedding.updateCapacity({ attainableSlots: workforce.slots, providers: undefined, ...workforce });
   return shedding;
 }
 
