@@ -24,30 +24,26 @@ import { AccountHandlers } from "./frame/account-handlers.ts";
 import { readAssets } from "./frame/assets.ts";
 import { handleLiveUpdates, LiveStreams } from "./frame/live-updates.ts";
 import { sendErrorPage, topUpPath } from "./frame/send-error-page.ts";
-import type { AddCredit } from "./overview/add-credit-section.ts";
+import { type AddCredit, beginTopUp } from "./payments/add-credit.ts";
 import { liveOverview, writeOverview } from "./overview/overview.ts";
-import { beginTopUp } from "./overview/top-up.ts";
-import { autoTopupForms } from "./payments/auto-topup-forms.ts";
-import { writePayments } from "./payments/payments.ts";
-import { sendToReceipt } from "./payments/receipt.ts";
-import { sendStatementCsv } from "./payments/statement-csv.ts";
-import { writeStatement } from "./payments/statement.ts";
+import { autoTopupForms, sendToReceipt, writePayments } from "./payments/payments.ts";
+import { sendStatementCsv, writeStatement } from "./payments/statement.ts";
 import { sendCsvExport } from "./searches/export-csv.ts";
 import { writeSearch } from "./searches/search-page.ts";
 import { liveSearches, writeSearches } from "./searches/searches.ts";
 import { PageWindow } from "./session/counted-window.ts";
 import { Sessions } from "./session/sessions.ts";
 import { handleSignIn, handleSignOut, SignInAttempts } from "./session/sign-in.ts";
-import { handleLimitsForm } from "./settings/limits-form.ts";
-import { handleLowBalanceForm } from "./settings/low-balance-form.ts";
-import { writeSettings } from "./settings/settings.ts";
 import {
+  handleLimitsForm,
+  handleLowBalanceForm,
   handleRemoveForm,
   handleReplayForm,
   handleSecretForm,
   handleTestForm,
   handleWebhookForm,
-} from "./settings/webhook-forms.ts";
+  writeSettings,
+} from "./settings/settings.ts";
 import { AccountTokens } from "./tokens/tokens.ts";
 
 // The pages read long ledgers on connections of their own, so that no search waits for them. Streams take one at a time, and

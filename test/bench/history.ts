@@ -1,5 +1,5 @@
 import { formatTable } from "../harness/format-table.ts";
-import { readChart } from "../../api/billing/overview/read-chart.ts";
+import { readChart } from "../../api/billing/overview/usage-view.ts";
 import { readDays, readLedgerDays } from "../../shared/credits/days.ts";
 import { historyFilters, readHistory } from "../../shared/credits/history.ts";
 import { decideSettlements, type SettlementRequest } from "../../shared/credits/ledger.ts";

@@ -13,9 +13,7 @@ import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
 import type { ReadUsage } from "../../read-usage.ts";
 import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
-import { latestShown } from "../overview/latest-section.ts";
-import { type Chart, readChart } from "../overview/read-chart.ts";
-import { isReadOnce, periodsOf, type UsageView } from "../overview/usage-view.ts";
+import { type Chart, isReadOnce, periodsOf, readChart, type UsageView } from "../overview/usage-view.ts";
 import { type HistoryView, isFinding } from "../searches/history-view.ts";
 import { utcDayOf } from "../searches/history-table.ts";
 import { type Entries, readEntries, withSearches } from "../searches/read-entries.ts";
@@ -24,6 +22,8 @@ import { readSearch, type ShownSearch } from "../searches/read-search.ts";
 /** Today and the week before it, from which the pace is known. */
 const paceDays = 8;
 const entriesPerPage = 25;
+/** Entries that the overview shows. */
+export const latestShown = 6;
 
 /** An organization's credit at one moment. The numbers agree with each other, and with REST and MCP. */
 export interface Credit {

@@ -4,7 +4,6 @@ import { organicPerPage } from "../../../shared/query/depth.ts";
 import type { Credit } from "../frame/account-reads.ts";
 import { amount, count, searches, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { type Outlook, outlookOf } from "./outlook.ts";
 
 const daysShownMax = 365;
 
@@ -82,3 +81,40 @@ function warning({ caller, availableMils, state }: Credit): Html | false {
 }
 
 const notice = (text: string) => html`<p class="notice warning">${text}</p>`;
+
+/** The banner of the overview while the balance is below the threshold; empty otherwise. */
+export function lowBalanceBanner(balanceMils: number, thresholdMils: number | null): Html {
+  if (thresholdMils === null || balanceMils >= thresholdMils) return html`<div id="low-balance"></div>`;
+  return html`<div id="low-balance"><p class="notice warning">Your balance of ${amount(balanceMils)} is below your threshold of ${amount(thresholdMils)}. <a href="#add-credit">Add credit</a> or <a href="/billing/settings">change the threshold</a>.</p></div>`;
+}
+
+/** Days with a charge, of the seven before today, from which there is a pace. */
+const busyDaysMin = 3;
+
+/** How long credit lasts. */
+interface Outlook {
+  days: number;
+  searches: number;
+}
+
+/**
+ * How long the available mils last at the pace of the seven full days before today, by the organization's ledger: days = available
+ * mils ÷ (mils charged − mils credited back, a day), searches = available mils ÷ (the same mils, a charged search that stayed).
+ * Both are rounded down. Grants do not count, and neither does today, which is not over. A day without searches counts, so a
+ * program that rests on Sundays is not taken for a faster one; days before the first charge of the week do not.
+ * @param week eight days, the last one today.
+ * @returns undefined with fewer than three days with a charge, or if nothing stayed charged.
+ */
+export function outlookOf(week: readonly DayFigures[], availableMils: number): Outlook | undefined {
+  const before = week.slice(0, -1);
+  if (before.filter(({ charges }) => charges > 0).length < busyDaysMin) return undefined;
+  const counted = before.slice(before.findIndex(({ charges }) => charges > 0));
+  const total = (of: (day: DayFigures) => number) => counted.reduce((sum, day) => sum + of(day), 0);
+  const netMils = total(({ chargedMils, reversedMils }) => chargedMils - reversedMils);
+  const kept = total(({ charges, reversals }) => charges - reversals);
+  if (netMils <= 0 || kept <= 0) return undefined;
+  return {
+    days: Math.floor((availableMils * counted.length) / netMils),
+    searches: Math.floor((availableMils * kept) / netMils),
+  };
+}

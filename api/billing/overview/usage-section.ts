@@ -1,9 +1,9 @@
-import { html, type Html } from "../../pages/html.ts";
-import { barChart, type Drawing } from "./chart.ts";
-import { drawDurations } from "./draw-durations.ts";
-import { drawFigures } from "./draw-figures.ts";
-import type { Chart } from "./read-chart.ts";
+import type { DayFigures } from "../../../shared/credits/days.ts";
+import { entriesMax } from "../../../shared/credits/token-days.ts";
+import type { DurationFigures } from "../../../shared/search-log/durations.ts";
+import { type Bar, barChart, type Drawing, key, labelOf, tokenlessNote } from "./chart.ts";
 import {
+  type Chart,
   isReadOnce,
   type Measure,
   measureLabels,
@@ -12,12 +12,16 @@ import {
   type UsageView,
   usageViewQuery,
 } from "./usage-view.ts";
+import { type FindableToken, tokenOptions } from "../searches/find-form.ts";
+import { duration } from "../searches/history-table.ts";
+import { amount, count, dateOf, dollars, searches, timeOf } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
 
 /** The part of the usage that changes: a chart of the days or hours, links that switch what it shows, and the same numbers as a table. */
 export function usageSection(chart: Chart, view: UsageView): Html {
   return html`<div id="usage">
-<div class="head"><nav class="switch" aria-label="Shown">${keysOf(measureLabels).map((key) => link({ ...view, measure: key }, view, measureLabels[key]))}</nav>
-<nav class="switch" aria-label="Range">${keysOf(rangeLabels).map((key) => link({ ...view, range: key }, view, rangeLabels[key]))}</nav></div>
+<div class="head"><nav class="switch" aria-label="Shown">${keysOf(measureLabels).map((measure) => link({ ...view, measure }, view, measureLabels[measure]))}</nav>
+<nav class="switch" aria-label="Range">${keysOf(rangeLabels).map((range) => link({ ...view, range }, view, rangeLabels[range]))}</nav></div>
 ${chart.kind === "no_log" ? noLog : figure(drawingOf(chart, view), view)}
 </div>`;
 }
@@ -51,4 +55,159 @@ const keysOf = <Key extends Measure | Range>(labels: Record<Key, string>) => Obj
 function link(to: UsageView, view: UsageView, label: string): Html {
   const isCurrent = to.measure === view.measure && to.range === view.range;
   return html`<a href="/billing?${usageViewQuery(to)}#usage"${isCurrent && html` aria-current="true"`}>${label}</a>`;
+}
+
+/** The form that draws the chart for one token, if there are several. It is outside of the section that changes, so that no choice is lost. */
+export function usageForm({ measure, range, tokenId }: UsageView, tokens: readonly FindableToken[]): Html | false {
+  if (tokens.length < 2 && tokenId === undefined) return false;
+  return html`<form class="of-token" action="/billing#usage">
+<input type="hidden" name="measure" value="${measure}"><input type="hidden" name="range" value="${range}">
+<label>Usage of <select name="token"><option value="">All tokens</option>${tokenOptions(tokens, tokenId)}</select></label>
+<button class="plain">Show</button>
+</form>`;
+}
+
+type FiguresMeasure = Exclude<Measure, "latency">;
+
+/** Draws searches, dollars, or searches that were not charged. */
+function drawFigures(
+  chart: Extract<Chart, { figures: DayFigures[] }>,
+  { measure, isHours, hasToken }: { measure: Measure; isHours: boolean; hasToken: boolean },
+): Drawing {
+  const shown = measure === "latency" ? "searches" : measure;
+  const { figures } = chart;
+  return {
+    caption: figuresCaption(figures, shown),
+    bars: figures.map((period) => figuresBar(period, shown)),
+    format: shown === "dollars" ? dollars : count,
+    legend: legends[shown],
+    table: figuresTable(figures, { isHours, hasToken }),
+    notes: chart.kind === "token" ? figuresNotes(chart) : [],
+  };
+}
+
+function figuresNotes({ countedSince, hasTokenless }: Extract<Chart, { kind: "token" }>): string[] {
+  const notes = [];
+  if (countedSince)
+    notes.push(
+      `Only the newest ${count(entriesMax)} entries of the history were counted: those since ${dateOf(countedSince)}, ${timeOf(countedSince)}.`,
+    );
+  if (hasTokenless) notes.push(tokenlessNote);
+  return notes;
+}
+
+const legends: Record<FiguresMeasure, Html> = {
+  searches: html`${key("kept", "charged")}${key("returned", "not charged")}`,
+  dollars: html`${key("kept", "charged")}${key("returned", "credited back later")}`,
+  uncharged: html`${key("returned", "searches that were not charged, or were credited back later")}`,
+};
+
+function figuresCaption(figures: readonly DayFigures[], measure: FiguresMeasure): Html {
+  const sum = (of: (period: DayFigures) => number) => figures.reduce((total, period) => total + of(period), 0);
+  const [charges, refunds] = [sum((period) => period.charges), sum((period) => period.refunds)];
+  const [chargedMils, reversedMils] = [sum((period) => period.chargedMils), sum((period) => period.reversedMils)];
+  if (measure === "dollars")
+    return html`<strong>${amount(chargedMils - reversedMils)}</strong> <span class="aside">net${reversedMils > 0 && html`: ${amount(chargedMils)} charged, ${amount(reversedMils)} credited back`}</span>`;
+  if (measure === "searches")
+    return html`<strong>${count(charges + refunds)}</strong> <span class="aside">${count(refunds)} not charged</span>`;
+  const uncharged = refunds + sum((period) => period.reversals);
+  const share = Math.round((uncharged / Math.max(1, charges + refunds)) * 1_000) / 10;
+  return html`<strong>${count(uncharged)}</strong> <span class="aside">${share} % of ${searches(charges + refunds)}</span>`;
+}
+
+function figuresBar(period: DayFigures, measure: FiguresMeasure): Bar {
+  const label = labelOf(period.day);
+  const { charges, refunds, reversals, chargedMils, reversedMils } = period;
+  if (measure === "searches") {
+    const summary = `${label}: ${searches(charges + refunds)}, ${count(refunds)} not charged`;
+    return { label, kept: charges, returned: refunds, summary };
+  }
+  if (measure === "uncharged") {
+    const summary = `${label}: ${count(refunds)} not charged, ${count(reversals)} credited back`;
+    return { label, kept: 0, returned: refunds + reversals, summary };
+  }
+  const reversed = reversedMils > 0 ? `, ${dollars(reversedMils)} credited back` : "";
+  // A charge of yesterday may be reversed today. The bar still shows no more than the day charged.
+  const returned = Math.min(reversedMils, chargedMils);
+  return {
+    label,
+    kept: chargedMils - returned,
+    returned,
+    summary: `${label}: ${dollars(chargedMils)} charged${reversed}`,
+  };
+}
+
+function figuresTable(
+  figures: readonly DayFigures[],
+  { isHours, hasToken }: { isHours: boolean; hasToken: boolean },
+): Html {
+  return html`<thead><tr><th scope="col">${isHours ? "Hour" : "Day"} (UTC)</th><th scope="col" class="number">Searches</th><th scope="col" class="number">Not charged</th><th scope="col" class="number">Charged</th><th scope="col" class="number">Credited back later</th><th scope="col" class="number">Net</th>${!hasToken && html`<th scope="col" class="number">Added</th>`}</tr></thead>
+<tbody>
+${figures.toReversed().map(
+  (period) =>
+    html`<tr><th scope="row"><time datetime="${period.day}">${labelOf(period.day)}</time></th><td class="number">${count(period.charges + period.refunds)}</td><td class="number">${count(period.refunds)}</td><td class="number">${amount(period.chargedMils)}</td><td class="number">${amount(period.reversedMils)}</td><td class="number">${amount(period.chargedMils - period.reversedMils)}</td>${!hasToken && html`<td class="number">${amount(period.grantedMils + period.correctedMils)}</td>`}</tr>
+`,
+)}</tbody>`;
+}
+
+const dayMs = 86_400_000;
+
+/** Draws how long searches took: half of them, and 95 of 100. */
+function drawDurations(
+  chart: Extract<Chart, { kind: "durations" }>,
+  { isHours, now }: { isHours: boolean; now: Date },
+): Drawing {
+  const { periods } = chart;
+  return {
+    caption: durationsCaption(periods),
+    bars: periods.map(durationsBar),
+    format: duration,
+    legend: html`${key("kept", "median")}${key("returned", "95th percentile")}`,
+    table: durationsTable(periods, isHours),
+    notes: durationsNotes(chart, isHours, now),
+  };
+}
+
+/** Of the last day or hour that has any: percentiles of days do not add up to those of a month. */
+function durationsCaption(periods: readonly DurationFigures[]): Html {
+  const last = periods.findLast(({ measured }) => measured > 0);
+  if (!last) return html`<strong>–</strong> <span class="aside">no durations</span>`;
+  const { day, medianMs, p95Ms } = last;
+  return html`<strong>${duration(medianMs ?? 0)}</strong> <span class="aside">median of ${labelOf(day)}; 95 % took ${duration(p95Ms ?? 0)} or less</span>`;
+}
+
+function durationsBar({ day, measured, medianMs, p95Ms }: DurationFigures): Bar {
+  const label = labelOf(day);
+  const [median, p95] = [medianMs ?? 0, p95Ms ?? 0];
+  const summary =
+    measured === 0
+      ? `${label}: no durations`
+      : `${label}: median ${duration(median)}, 95th percentile ${duration(p95)}, of ${searches(measured)}`;
+  return { label, kept: median, returned: p95 - median, summary };
+}
+
+function durationsTable(periods: readonly DurationFigures[], isHours: boolean): Html {
+  const cell = (ms: number | null) => html`<td class="number">${ms === null ? "–" : duration(ms)}</td>`;
+  return html`<thead><tr><th scope="col">${isHours ? "Hour" : "Day"} (UTC)</th><th scope="col" class="number">Searches measured</th><th scope="col" class="number">Median</th><th scope="col" class="number">95th percentile</th></tr></thead>
+<tbody>
+${periods.toReversed().map(
+  ({ day, measured, medianMs, p95Ms }) =>
+    html`<tr><th scope="row"><time datetime="${day}">${labelOf(day)}</time></th><td class="number">${count(measured)}</td>${cell(medianMs)}${cell(p95Ms)}</tr>
+`,
+)}</tbody>`;
+}
+
+function durationsNotes(chart: Extract<Chart, { kind: "durations" }>, isHours: boolean, now: Date): string[] {
+  const { periods, keptDays, samplesMax, isSampled, hasTokenless } = chart;
+  const notes = [];
+  // The log drops a day once all of it is older.
+  const keptSinceMs = now.getTime() - (now.getTime() % dayMs) - keptDays * dayMs;
+  if (Date.parse(periods[0]?.day ?? "") < keptSinceMs)
+    notes.push(`Durations are kept for ${count(keptDays)} ${keptDays === 1 ? "day" : "days"}: older ones are gone.`);
+  if (isSampled)
+    notes.push(
+      `Of each ${isHours ? "hour" : "day"} with more than ${searches(samplesMax)}, about so many were measured, spread over all of them.`,
+    );
+  if (hasTokenless) notes.push(tokenlessNote);
+  return notes;
 }

@@ -1,22 +1,28 @@
-import { readAutoTopup } from "../../../shared/auto-topups/auto-topup.ts";
+import { type AutoTopupTerms, readAutoTopup } from "../../../shared/auto-topups/auto-topup.ts";
+import { removeCard, switchOff, switchOn } from "../../../shared/auto-topups/recorded-changes.ts";
 import { statementMonths } from "../../../shared/credits/statement.ts";
 import type { Database } from "../../../shared/database/pool.ts";
+import { CallerError } from "../../../shared/errors.ts";
 import { showOrganization } from "../../../shared/organizations/organizations.ts";
-import { isAutomatic, type ListedTopup, listTopups } from "../../../shared/topups/list-topups.ts";
+import { isAutomatic, isTopupOf, type ListedTopup, listTopups } from "../../../shared/topups/list-topups.ts";
+import { changeAccount } from "../frame/account-change.ts";
+import type { AccountView } from "../frame/account-frame.ts";
+import type { AccountHandlers, AccountRequest, FormRequest, PageRequest } from "../frame/account-handlers.ts";
+import { type AddCredit, addCreditSection } from "./add-credit.ts";
+import { autoTopupPaths, autoTopupSection, choices, type Done, messageOf } from "./auto-topup.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { newForm, type SentForm } from "../../pages/form-fields.ts";
+import { requestScopeOf } from "../../http/request-scope.ts";
+import { type FieldProblems, newForm, type SentForm } from "../../pages/form-fields.ts";
 import { amount, dateOf, dayOf, momentOf, monthOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import type { AccountView } from "../frame/account-frame.ts";
-import type { AccountHandlers, PageRequest } from "../frame/account-handlers.ts";
-import { type AddCredit, addCreditSection } from "../overview/add-credit-section.ts";
-import { messageOf } from "./auto-topup-messages.ts";
-import { autoTopupSection } from "./auto-topup-section.ts";
+import { parseDollars } from "../../pages/parse-dollars.ts";
+import type { AutoTopups } from "../../topups/auto-topups.ts";
+import type { Topups } from "../../topups/topups.ts";
 
 const topupsPerPage = 25;
 
 /** What the page and its forms need. */
-export interface PaymentParts {
+interface PaymentParts {
   account: AccountHandlers;
   database: Database;
   addCredit: AddCredit;
@@ -28,7 +34,7 @@ export function writePayments(parts: PaymentParts) {
 }
 
 /** @param sent a form about automatic top-ups that was not accepted. */
-export async function paymentsView(
+async function paymentsView(
   { database, addCredit }: PaymentParts,
   { request, caller: { organizationId }, name }: PageRequest,
   sent: SentForm,
@@ -103,4 +109,102 @@ function statementSection(months: readonly string[]): Html {
 `,
   )}</ul>
 </section>`;
+}
+
+const grantIds = /^(cs|pi)_\w{1,250}$/;
+
+/** GET /billing/receipts/:grant: leads the browser to Stripe's receipt of a top-up of this organization. */
+export function sendToReceipt({ database, topups }: { database: Database; topups: Topups }) {
+  return async ({ request, response, caller }: AccountRequest): Promise<void> => {
+    const grantId = request.params["grant"];
+    if (typeof grantId !== "string" || !grantIds.test(grantId)) throw new CallerError("not_found");
+    const isOwn = await orPostgresUnavailable(isTopupOf(database, caller.organizationId, grantId));
+    if (!isOwn) throw new CallerError("not_found");
+    const { url } = await topups.findReceipt(grantId);
+    response.writeHead(303, { Location: url }).end();
+  };
+}
+
+type Parts = PaymentParts & { topups: Topups | undefined; autoTopups: AutoTopups | undefined };
+
+interface FormRoute {
+  path: string;
+  /** Undefined if the operator has set up no payments. */
+  handle: ((asked: FormRequest) => Promise<void>) | undefined;
+}
+
+/** The forms about automatic top-ups. */
+export function autoTopupForms({ topups, autoTopups, ...parts }: Parts): FormRoute[] {
+  const isOpen = topups !== undefined && autoTopups !== undefined;
+  return [
+    { path: autoTopupPaths.set, handle: isOpen ? setTerms(parts, topups.amountsMils) : undefined },
+    { path: autoTopupPaths.off, handle: isOpen ? turnOff(parts) : undefined },
+    { path: autoTopupPaths.card, handle: isOpen ? leadToStripe(autoTopups) : undefined },
+    { path: autoTopupPaths.removeCard, handle: isOpen ? forgetCard(parts) : undefined },
+  ];
+}
+
+/** Sets when and how much, and switches automatic top-ups on. */
+function setTerms(parts: PaymentParts, offeredMils: readonly number[]) {
+  return async (asked: FormRequest): Promise<void> => {
+    const { form, caller } = asked;
+    const known = await orPostgresUnavailable(readAutoTopup(parts.database, caller.organizationId));
+    const { terms, problems } = readTerms(form, choices(offeredMils, known?.terms));
+    if (!terms) {
+      const view = await paymentsView(parts, asked, { values: form, problems });
+      return parts.account.send(asked, 400, view);
+    }
+    const isOn = await changeAccount(parts.database, asked, (transaction, changer) =>
+      switchOn(transaction, changer, terms),
+    );
+    leadBack(asked, isOn ? "on" : "no_card");
+  };
+}
+
+const notAnAmount = "Expected an amount above zero with at most three decimals, such as 5 or 7.50.";
+
+function readTerms(
+  form: URLSearchParams,
+  amountsMils: readonly number[],
+): { terms: AutoTopupTerms | undefined; problems: FieldProblems } {
+  const read = (name: string) => parseDollars(form.get(name) ?? "") ?? 0;
+  const thresholdMils = read("threshold");
+  const ceilingMils = read("ceiling");
+  const amountMils = Number(form.get("mils"));
+  const problems: Record<string, string> = {};
+  if (thresholdMils === 0) problems["threshold"] = notAnAmount;
+  if (!amountsMils.includes(amountMils)) problems["mils"] = "Choose one of these amounts.";
+  if (ceilingMils === 0) problems["ceiling"] = notAnAmount;
+  else if (ceilingMils < amountMils) problems["ceiling"] = "Expected at least the amount that is added each time.";
+  const isValid = Object.keys(problems).length === 0;
+  return { terms: isValid ? { thresholdMils, amountMils, ceilingMils } : undefined, problems };
+}
+
+function turnOff({ database }: PaymentParts) {
+  return async (asked: FormRequest): Promise<void> => {
+    await changeAccount(database, asked, (transaction, changer) => switchOff(transaction, changer));
+    leadBack(asked, "off");
+  };
+}
+
+function forgetCard({ database }: PaymentParts) {
+  return async (asked: FormRequest): Promise<void> => {
+    await changeAccount(database, asked, removeCard);
+    leadBack(asked, "card_removed");
+  };
+}
+
+/** Redirects the browser to Stripe's page for a card. The card arrives with Stripe's webhook. */
+function leadToStripe(autoTopups: AutoTopups) {
+  return async ({ response, caller: { organizationId }, name }: FormRequest): Promise<void> => {
+    const holder = { organizationId, organizationName: name, returnPath: "/billing/payments" };
+    const { url } = await orPostgresUnavailable(autoTopups.beginCard(holder));
+    requestScopeOf(response).logFields.outcome = "card_begun";
+    response.writeHead(303, { Location: url }).end();
+  };
+}
+
+/** Leads the browser back to the page, so that loading it anew does not send the form again. */
+function leadBack({ response }: FormRequest, what: Done): void {
+  response.writeHead(303, { Location: `/billing/payments?done=${what}` }).end();
 }

@@ -1,13 +1,15 @@
+import { stringify } from "csv-stringify/sync";
 import type { Request } from "express";
 import { readStatement, type Statement, statementMonths } from "../../../shared/credits/statement.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { showOrganization } from "../../../shared/organizations/organizations.ts";
+import type { AccountView } from "../frame/account-frame.ts";
+import type { AccountRequest, PageRequest } from "../frame/account-handlers.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { amount, count, dayOf, momentOf, monthOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import type { AccountView } from "../frame/account-frame.ts";
-import type { PageRequest } from "../frame/account-handlers.ts";
+import type { PageSender } from "../../pages/page-sender.ts";
 
 /** GET /billing/statements/:month: a month of the ledger, such as `2026-03`. */
 export function writeStatement({ database }: { database: Database }) {
@@ -27,7 +29,7 @@ ${dayTable(statement)}`,
 }
 
 /** @throws {CallerError} `not_found` for a month that the organization has none of. */
-export async function statementOf(database: Database, organizationId: string, month: Month): Promise<Statement> {
+async function statementOf(database: Database, organizationId: string, month: Month): Promise<Statement> {
   const read = showOrganization(database, organizationId).then((organization) => {
     const months = organization ? statementMonths(organization.createdAt, new Date()) : [];
     if (typeof month !== "string" || !months.includes(month)) throw new CallerError("not_found");
@@ -99,3 +101,39 @@ ${days.map(
 </table></div>
 </section>`;
 }
+
+const columns = ["time_utc", "kind", "id", "note", "searches", "mils", "usd", "balance_mils"] as const;
+const kinds = { grant: "credit_added", correction: "credit_corrected" };
+type Row = Partial<Record<(typeof columns)[number], string | number>>;
+
+/**
+ * GET /billing/statements.csv?month=2026-03: the statement of a month. The first row has the opening balance, the last one the
+ * closing balance; the amounts between them add up to the difference.
+ */
+export function sendStatementCsv({ pages, database }: { pages: PageSender; database: Database }) {
+  return async ({ request, response, caller: { organizationId } }: AccountRequest): Promise<void> => {
+    const statement = await statementOf(database, organizationId, request.query["month"]);
+    // A text that a spreadsheet would run as a formula is escaped.
+    const text = stringify([...rowsOf(statement)], { columns: [...columns], header: true, escape_formulas: true });
+    pages.setHeaders(response);
+    response.setHeader("Content-Type", "text/csv; charset=utf-8");
+    response.setHeader("Content-Disposition", `attachment; filename="serpmill-statement-${statement.month}.csv"`);
+    response.end(text);
+  };
+}
+
+function* rowsOf(statement: Statement): Generator<Row> {
+  const { month, openingMils, closingMils, credits, unlistedMils, days } = statement;
+  yield { time_utc: `${month}-01`, kind: "opening_balance", balance_mils: openingMils };
+  for (const { kind, at, id, note, mils } of credits)
+    yield { time_utc: at.toISOString(), kind: kinds[kind], id, note, ...sumOf(mils) };
+  if (unlistedMils !== 0) yield { time_utc: month, kind: "further_credit", ...sumOf(unlistedMils) };
+  for (const { day, charges, chargedMils, reversals, reversedMils } of days) {
+    if (charges > 0) yield { time_utc: day, kind: "charged", searches: charges, ...sumOf(-chargedMils) };
+    if (reversals > 0) yield { time_utc: day, kind: "credited_back", searches: reversals, ...sumOf(reversedMils) };
+  }
+  yield { time_utc: days.at(-1)?.day ?? month, kind: "closing_balance", balance_mils: closingMils };
+}
+
+/** An amount in mils and in dollars, as numbers: a text that begins with a minus would be escaped. */
+const sumOf = (mils: number) => ({ mils, usd: mils / 1_000 });

@@ -1,22 +1,34 @@
 import type { Config } from "../../../shared/config.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { readOwnLimits } from "../../../shared/organizations/limits.ts";
+import { changeLimitsRecorded } from "../../../shared/organizations/recorded-changes.ts";
 import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
+import {
+  changeSecret,
+  changeThreshold,
+  changeWebhook,
+  dropWebhook,
+  replayWebhookEvent,
+  testWebhook,
+} from "../../../shared/webhooks/recorded-changes.ts";
 import { listEvents } from "../../../shared/webhooks/webhook-events.ts";
+import { targetProblem } from "../../../shared/webhooks/webhook-target.ts";
 import { readWebhook } from "../../../shared/webhooks/webhooks.ts";
+import { changeAccount } from "../frame/account-change.ts";
+import { type AccountView, organizationField } from "../frame/account-frame.ts";
+import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account-handlers.ts";
+import { limitsSection, readLimitFields } from "./limits.ts";
+import { type WebhookField, webhookSection } from "./webhook-section.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { newForm, type SentForm } from "../../pages/form-fields.ts";
-import { html } from "../../pages/html.ts";
-import type { AccountView } from "../frame/account-frame.ts";
-import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account-handlers.ts";
-import { limitsSection } from "./limits-section.ts";
-import { type LowBalanceField, lowBalanceSection } from "./low-balance-section.ts";
-import { type WebhookField, webhookSection } from "./webhook-section.ts";
+import { amount, dollars } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
+import { parseDollars } from "../../pages/parse-dollars.ts";
 
 const eventsShown = 10;
 
 /** What the forms of the page need. */
-export interface SettingsParts {
+interface SettingsParts {
   account: AccountHandlers;
   database: Database;
   config: Pick<Config, "WEBHOOK_TARGETS">;
@@ -25,7 +37,7 @@ export interface SettingsParts {
 }
 
 /** What a form that was just sent adds to the page: the value that was refused and why, or a secret that is shown once. */
-export interface SettingsNews {
+interface SettingsNews {
   limits?: SentForm;
   lowBalance?: LowBalanceField;
   webhook?: WebhookField;
@@ -51,7 +63,7 @@ export function writeSettings(parts: SettingsParts) {
   return async (asked: PageRequest): Promise<AccountView> => settingsView(parts, asked, {});
 }
 
-export async function settingsView(
+async function settingsView(
   { database, config }: SettingsParts,
   { request, caller: { organizationId } }: PageRequest,
   news: SettingsNews,
@@ -76,15 +88,127 @@ ${webhookSection({ organizationId, webhook, events, field: news.webhook, secret:
 }
 
 /** Leads the browser back to the page, so that loading it anew does not send the form again. */
-export function leadBack({ response }: FormRequest, what: keyof typeof done): void {
+function leadBack({ response }: FormRequest, what: keyof typeof done): void {
   response.writeHead(303, { Location: `/billing/settings?done=${what}` }).end();
 }
 
 /** Sends the page as the answer to a form. */
-export async function answerForm(
+async function answerForm(
   parts: SettingsParts,
   asked: FormRequest,
   { status, ...news }: SettingsNews & { status: number },
 ): Promise<void> {
   parts.account.send(asked, status, await settingsView(parts, asked, news));
+}
+
+/** A threshold that was not accepted: what the person wrote, and why. */
+interface LowBalanceField {
+  text: string;
+  problem: string;
+}
+
+/** The form for the balance below which the payer is notified. */
+function lowBalanceSection(shown: {
+  organizationId: string;
+  thresholdMils: number | null;
+  field: LowBalanceField | undefined;
+}): Html {
+  const { organizationId, thresholdMils, field } = shown;
+  const value = field?.text ?? (thresholdMils === null ? "" : dollars(thresholdMils).replace("$", ""));
+  return html`<section id="low-balance-setting" class="setting" aria-labelledby="low-balance-title">
+<div class="intro"><h2 id="low-balance-title">Low balance</h2>
+<p class="aside">While the balance is below this amount, the overview says so. When it falls below, your webhook gets an event.</p></div>
+<form method="post" action="/billing/settings/low-balance">
+${organizationField(organizationId)}
+<label for="threshold">Threshold in US dollars</label>
+<div class="row"><input id="threshold" name="dollars" inputmode="decimal" autocomplete="off" value="${value}" aria-describedby="threshold-hint${field && " threshold-problem"}"${field && html` aria-invalid="true"`}>
+<button>Save</button></div>
+${field && html`<p id="threshold-problem" class="problem" role="alert">${field.problem}</p>`}
+<p id="threshold-hint" class="aside">${!field && "Such as 5 or 7.50. Empty for none."}${thresholdMils !== null && html` Now: ${amount(thresholdMils)}.`}</p>
+</form>
+</section>`;
+}
+
+/** POST /billing/settings/limits: the limits of the organization; an empty field removes one. */
+export function handleLimitsForm(parts: SettingsParts) {
+  return async (asked: FormRequest): Promise<void> => {
+    const { change, problems } = readLimitFields(asked.form);
+    if (Object.keys(problems).length > 0)
+      return answerForm(parts, asked, { status: 400, limits: { values: asked.form, problems } });
+    const owner = { owner: "organization", id: asked.caller.organizationId } as const;
+    await changeAccount(parts.database, asked, (transaction, changer) =>
+      changeLimitsRecorded(transaction, changer, owner, change),
+    );
+    await parts.announce();
+    leadBack(asked, "limits");
+  };
+}
+
+const notAThreshold = "Expected an amount above zero with at most three decimals, such as 5 or 7.50, or nothing.";
+
+/** POST /billing/settings/low-balance: sets the threshold, or removes it with an empty field. */
+export function handleLowBalanceForm(parts: SettingsParts) {
+  return async (asked: FormRequest): Promise<void> => {
+    const text = (asked.form.get("dollars") ?? "").trim();
+    const mils = text === "" ? null : parseDollars(text);
+    if (mils === undefined || mils === 0)
+      return answerForm(parts, asked, { status: 400, lowBalance: { text, problem: notAThreshold } });
+    await changeAccount(parts.database, asked, (transaction, changer) => changeThreshold(transaction, changer, mils));
+    leadBack(asked, "threshold");
+  };
+}
+
+const eventIds = /^evt_[0-7][0-9a-z]{25}$/;
+
+/** POST /billing/settings/webhook: sets the address. The page that answers the first one shows the secret, once. */
+export function handleWebhookForm(parts: SettingsParts) {
+  return async (asked: FormRequest): Promise<void> => {
+    const text = (asked.form.get("url") ?? "").trim();
+    const problem = targetProblem(text, parts.config.WEBHOOK_TARGETS);
+    if (problem !== undefined) return answerForm(parts, asked, { status: 400, webhook: { text, problem } });
+    const secret = await changeAccount(parts.database, asked, (transaction, changer) =>
+      // As URLs are written: without characters that Postgres has no text for.
+      changeWebhook(transaction, changer, new URL(text).href),
+    );
+    if (secret === undefined) return leadBack(asked, "address");
+    await answerForm(parts, asked, { status: 200, secret });
+  };
+}
+
+/** POST /billing/settings/webhook/secret: replaces the secret, and shows the new one, once. */
+export function handleSecretForm(parts: SettingsParts) {
+  return async (asked: FormRequest): Promise<void> => {
+    const secret = await changeAccount(parts.database, asked, changeSecret);
+    if (secret === undefined) return leadBack(asked, "none");
+    await answerForm(parts, asked, { status: 200, secret });
+  };
+}
+
+/** POST /billing/settings/webhook/remove */
+export function handleRemoveForm({ database }: SettingsParts) {
+  return async (asked: FormRequest): Promise<void> => {
+    await changeAccount(database, asked, dropWebhook);
+    leadBack(asked, "removed");
+  };
+}
+
+/** POST /billing/settings/webhook/test: records an event, which a worker sends within some seconds. */
+export function handleTestForm({ database }: SettingsParts) {
+  return async (asked: FormRequest): Promise<void> => {
+    const recorded = await changeAccount(database, asked, testWebhook);
+    if (recorded === "none") return leadBack(asked, "none");
+    leadBack(asked, recorded === "too_many" ? "many" : "test");
+  };
+}
+
+/** POST /billing/settings/webhook/replay: sends an event again. */
+export function handleReplayForm({ database }: SettingsParts) {
+  return async (asked: FormRequest): Promise<void> => {
+    const eventId = asked.form.get("event") ?? "";
+    if (!eventIds.test(eventId)) return leadBack(asked, "gone");
+    const replayed = await changeAccount(database, asked, (transaction, changer) =>
+      replayWebhookEvent(transaction, changer, eventId),
+    );
+    leadBack(asked, replayed && replayed !== "no_webhook" ? "again" : "gone");
+  };
 }

@@ -1,8 +1,8 @@
 import type { WebhookEvent } from "../../../shared/webhooks/webhook-events.ts";
 import type { Webhook } from "../../../shared/webhooks/webhooks.ts";
+import { organizationField } from "../frame/account-frame.ts";
 import { dayOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { organizationField } from "../frame/account-frame.ts";
 
 /** An address that was not accepted: what the person wrote, and why. */
 export interface WebhookField {

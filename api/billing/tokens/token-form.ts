@@ -8,7 +8,7 @@ import { dateOf } from "../../pages/format.ts";
 import { problemOf, type SentForm, textField } from "../../pages/form-fields.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { organizationField } from "../frame/account-frame.ts";
-import { limitFields, limitProblems } from "../settings/limit-fields.ts";
+import { limitFields, limitProblems } from "../settings/limits.ts";
 
 /** The form by which an account makes a token. */
 

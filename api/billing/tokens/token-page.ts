@@ -5,8 +5,7 @@ import type { SentForm } from "../../pages/form-fields.ts";
 import { count, amount } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { organizationField } from "../frame/account-frame.ts";
-import { limitFields } from "../settings/limit-fields.ts";
-import { spentSoFar } from "../settings/limits-section.ts";
+import { limitFields, spentSoFar } from "../settings/limits.ts";
 import { endOf, nameOf, time } from "./token-list-page.ts";
 
 /** What the page of one token shows. */

@@ -28,7 +28,7 @@ import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account
 import { CountedWindow } from "../session/counted-window.ts";
 import type { Sessions } from "../session/sessions.ts";
 import { changeAccount } from "../frame/account-change.ts";
-import { limitProblems, readLimitFields } from "../settings/limit-fields.ts";
+import { limitProblems, readLimitFields } from "../settings/limits.ts";
 import { problemsOfTerms, readTokenForm, tokenId } from "./token-form.ts";
 import { nameOf, tokenListPage } from "./token-list-page.ts";
 import { tokenPage } from "./token-page.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { topUpPath } from "../../../api/billing/frame/send-error-page.ts";
-import { autoTopupPaths } from "../../../api/billing/payments/auto-topup-section.ts";
+import { autoTopupPaths } from "../../../api/billing/payments/auto-topup.ts";
 import { newId } from "../../../shared/ids.ts";
 import { forgetPageViews, forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";

@@ -1,10 +1,15 @@
-import type { AutoTopup, AutoTopupTerms, LastFailure, SavedCard } from "../../../shared/auto-topups/auto-topup.ts";
+import type {
+  AutoTopup,
+  AutoTopupTerms,
+  FailureReason,
+  LastFailure,
+  SavedCard,
+} from "../../../shared/auto-topups/auto-topup.ts";
+import { organizationField } from "../frame/account-frame.ts";
+import { amountChoices } from "./add-credit.ts";
 import { problemOf, type SentForm, textField } from "../../pages/form-fields.ts";
 import { amount, dollars, momentOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { organizationField } from "../frame/account-frame.ts";
-import { amountChoices } from "../overview/add-credit-section.ts";
-import { pauseMessages } from "./auto-topup-messages.ts";
 
 /** Where the forms of this section go. */
 export const autoTopupPaths = {
@@ -105,3 +110,38 @@ ${autoTopup?.isOn === true && html`<form id="switch-off" hidden method="post" ac
 export function choices(offeredMils: readonly number[], terms: AutoTopupTerms | undefined): number[] {
   return [...new Set([...offeredMils, ...(terms ? [terms.amountMils] : [])])].toSorted((a, b) => a - b);
 }
+
+/** What the page says about automatic top-ups. */
+
+const done = {
+  on: "Automatic top-up is on.",
+  off: "Automatic top-up is off. Your card is still saved.",
+  card_removed: "Your card is removed, and automatic top-up is off.",
+  card_cancelled: "No card was saved.",
+  no_card: "Save a card first. Nothing was changed.",
+};
+const messages = new Map<unknown, string>(Object.entries(done));
+
+/** What a form leads back with. */
+export type Done = keyof typeof done;
+
+/** The message for the address that a form or Stripe's page led back to. Only Stripe's webhook proves that a card was saved. */
+export function messageOf(what: unknown, autoTopup: AutoTopup | undefined): string | undefined {
+  if (what !== "card_saved") return messages.get(what);
+  return autoTopup?.card
+    ? "Your card is saved."
+    : "Stripe has not confirmed your card yet. It appears here within some seconds: load the page again.";
+}
+
+/** Why automatic top-ups are paused, and what the payer can do. */
+const pauseMessages: Record<FailureReason, string> = {
+  card_declined: "The bank declined your card. Ask your bank, or save another card.",
+  insufficient_funds: "Your card has too little money. Try again later, or save another card.",
+  expired_card: "Your card has expired. Save another card.",
+  authentication_required:
+    "The bank wants you to confirm each payment, so this card cannot be charged without you. Save another card, or add credit by hand.",
+  card_unusable: "Stripe does not have your card any more. Save it again.",
+  refused: "Stripe refused the payment. The operator of this service can tell you more.",
+  payments_unavailable:
+    "Stripe gave no answer for hours. If the last payment was made after all, its credit is added once Stripe answers.",
+};

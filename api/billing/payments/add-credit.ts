@@ -1,6 +1,9 @@
+import { organizationField } from "../frame/account-frame.ts";
+import type { FormRequest } from "../frame/account-handlers.ts";
+import { requestScopeOf } from "../../http/request-scope.ts";
 import { dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { organizationField } from "../frame/account-frame.ts";
+import type { Topups } from "../../topups/topups.ts";
 
 /** How credit can be added: by paying one of these amounts, at another address, or by asking the operator. */
 export type AddCredit = { amountsMils: readonly number[] } | { url: string } | "ask_operator";
@@ -51,4 +54,15 @@ ${amountsMils.map(
     html`<label><input type="radio" name="mils" value="${mils}" required${mils === chosenMils && html` checked`}><span>${dollars(mils).replace(".00", "")}</span></label>
 `,
 )}</fieldset>`;
+}
+
+/** POST /billing/topup: redirects the browser to the payment page. The credit arrives with Stripe's webhook. */
+export function beginTopUp({ topups }: { topups: Topups }) {
+  return async ({ response, caller, form, name }: FormRequest) => {
+    const { organizationId } = caller;
+    const mils = Number(form.get("mils"));
+    const { url } = await topups.begin({ organizationId, organizationName: name, mils, returnPath: "/billing" });
+    requestScopeOf(response).logFields.outcome = "payment_begun";
+    response.writeHead(303, { Location: url }).end();
+  };
 }
