@@ -47,3 +47,6 @@ export const requestId = z
     minLength: 30,
     maxLength: 30,
   });
+
+/** The id of a token. */
+export const tokenId = z.string().regex(/^tok_[0-7][0-9a-hjkmnp-tv-z]{25}$/);

@@ -44,7 +44,8 @@ import {
   handleWebhookForm,
   writeSettings,
 } from "./settings/settings.ts";
-import { AccountTokens } from "./tokens/tokens.ts";
+import { handleRevokeForm, handleTokenLimitsForm, writeToken } from "./tokens/token.ts";
+import { handleCreateForm, writeTokens } from "./tokens/tokens.ts";
 
 // The pages read long ledgers on connections of their own, so that no search waits for them. Streams take one at a time, and
 // so do exports: one is left for views.
@@ -122,7 +123,7 @@ export function openBilling(parts: {
   const post = (path: string, handle: Handler): AccountRoute => ({ method: "POST", path, handle });
   const announce = () =>
     publishIdentityChange(redis).catch((error: unknown) => log.warn({ err: error }, "a change was not announced"));
-  const tokens = new AccountTokens({ account, sessions, database, redis, announce });
+  const tokens = { account, database, announce };
   const settings = { account, database, config, announce };
   const payments = { account, database, addCredit };
   return {
@@ -141,11 +142,11 @@ export function openBilling(parts: {
         ...post("/playground/search", playground.form(runPlayground(playground, playgroundParts))),
         page: "/playground",
       },
-      get("/billing/tokens", account.page(tokens.list)),
-      post("/billing/tokens/create", account.form(tokens.create)),
-      post("/billing/tokens/limits", account.form(tokens.limit)),
-      post("/billing/tokens/revoke", account.form(tokens.revoke)),
-      get("/billing/tokens/:tokenId", account.page(tokens.show)),
+      get("/billing/tokens", account.page(writeTokens(tokens))),
+      post("/billing/tokens/create", account.form(handleCreateForm({ ...tokens, redis }))),
+      post("/billing/tokens/limits", account.form(handleTokenLimitsForm(tokens))),
+      post("/billing/tokens/revoke", account.form(handleRevokeForm({ ...tokens, sessions }))),
+      get("/billing/tokens/:tokenId", account.page(writeToken(tokens))),
       get("/billing/payments", account.page(writePayments(payments))),
       get("/billing/statements/:month", account.page(writeStatement({ database }))),
       get("/billing/statements.csv", account.download(sendStatementCsv({ pages, database }))),

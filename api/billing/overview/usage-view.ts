@@ -5,7 +5,7 @@ import { readTokenDays, type TokenDays } from "../../../shared/credits/token-day
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { type Durations, readDurations } from "../../../shared/search-log/durations.ts";
-import { tokenId as tokenIdSchema } from "../tokens/token-form.ts";
+import { tokenId as tokenIdSchema } from "../../../shared/ids.ts";
 
 /** What the chart of the overview shows. */
 

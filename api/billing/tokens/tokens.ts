@@ -1,38 +1,33 @@
 import type { Redis } from "ioredis";
+import { z } from "zod";
+import type { Database } from "../../../shared/database/pool.ts";
+import type { Querying } from "../../../shared/database/transaction.ts";
+import { CallerError } from "../../../shared/errors.ts";
+import { newId, tokenId as tokenIdSchema } from "../../../shared/ids.ts";
 import {
   type AccountToken,
   countValidTokens,
   readAccountToken,
   readAccountTokens,
   readTokenUse,
+  type TokenUse,
 } from "../../../shared/organizations/account-tokens.ts";
-import type { Database } from "../../../shared/database/pool.ts";
-import type { Querying } from "../../../shared/database/transaction.ts";
-import { CallerError } from "../../../shared/errors.ts";
-import { readOwnLimits } from "../../../shared/organizations/limits.ts";
+import { type LimitChange } from "../../../shared/organizations/limits.ts";
 import { isErased } from "../../../shared/organizations/organizations.ts";
-import {
-  type Change,
-  changeLimitsRecorded,
-  issueRecorded,
-  revokeFamilyRecorded,
-} from "../../../shared/organizations/recorded-changes.ts";
-import { LimitsTooHigh, readDescendants, readFamilyMember } from "../../../shared/organizations/token-family.ts";
-import type { Changer } from "../../../shared/webhooks/recorded-changes.ts";
+import { changeLimitsRecorded, issueRecorded } from "../../../shared/organizations/recorded-changes.ts";
+import { scopes as allScopes, type Scope } from "../../../shared/organizations/scopes.ts";
+import { excessesOf, type FamilyMember, readFamilyMember } from "../../../shared/organizations/token-family.ts";
 import type { IssuedToken, TokenTerms } from "../../../shared/organizations/tokens.ts";
-import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { newForm, type SentForm } from "../../pages/form-fields.ts";
-import { html, type Html } from "../../pages/html.ts";
-import type { AccountView } from "../frame/account-frame.ts";
+import type { Changer } from "../../../shared/webhooks/recorded-changes.ts";
+import { changeAccount } from "../frame/account-change.ts";
+import { type AccountView, organizationField } from "../frame/account-frame.ts";
 import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account-handlers.ts";
 import { CountedWindow } from "../session/counted-window.ts";
-import type { Sessions } from "../session/sessions.ts";
-import { changeAccount } from "../frame/account-change.ts";
-import { limitProblems, readLimitFields } from "../settings/limits.ts";
-import { problemsOfTerms, readTokenForm, tokenId } from "./token-form.ts";
-import { nameOf, tokenListPage } from "./token-list-page.ts";
-import { tokenPage } from "./token-page.ts";
-import { newTokenPage } from "./new-token-page.ts";
+import { limitFields, limitProblems, readLimitFields } from "../settings/limits.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
+import { newForm, problemOf, type SentForm, textField } from "../../pages/form-fields.ts";
+import { amount, count, dateOf, searches } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
 
 /** Valid tokens that an organization may have before its account makes another. */
 const validTokensMax = 100;
@@ -40,145 +35,61 @@ const validTokensMax = 100;
 const newTokensMax = 50;
 const newTokensWindowSeconds = 86_400;
 
-interface TokenParts {
+/** What the pages and forms of the tokens need. */
+export interface TokenParts {
   account: AccountHandlers;
-  sessions: Sessions;
   database: Database;
-  redis: Redis;
   /** Makes every API drop its cache of tokens. It is best effort: the entries expire by themselves. */
   announce: () => Promise<void>;
 }
 
-/** The pages and forms of an organization's tokens. */
-export class AccountTokens {
-  readonly #parts: TokenParts;
-  readonly #window: CountedWindow;
-
-  constructor(parts: TokenParts) {
-    this.#parts = parts;
-    const limits = { requestsMax: newTokensMax, windowSeconds: newTokensWindowSeconds };
-    this.#window = new CountedWindow(parts.redis, { keyPrefix: "pages:tokens:", ...limits });
-  }
-
-  /** GET /billing/tokens. */
-  readonly list = async (asked: PageRequest): Promise<AccountView> => {
+/** GET /billing/tokens: the tokens of an organization, and the form for a new one. */
+export function writeTokens({ database }: TokenParts) {
+  return async (asked: PageRequest): Promise<AccountView> => {
     const { revoked } = asked.request.query;
     const notice = revoked !== undefined && html`<p class="notice" role="status">The token is revoked.</p>`;
-    return this.#listView(asked, newForm, notice);
+    return listView(database, asked, newForm, notice);
   };
+}
 
-  /** GET /billing/tokens/:tokenId. */
-  readonly show = async (asked: PageRequest): Promise<AccountView> => {
-    const saved = asked.request.query.saved !== undefined;
-    const notice = saved && html`<p class="notice" role="status">The limits are saved.</p>`;
-    return this.#tokenView(asked, asked.request.params["tokenId"], newForm, notice);
-  };
+async function listView(
+  database: Database,
+  { caller }: PageRequest,
+  sent: SentForm,
+  notice: Html | false = false,
+): Promise<AccountView> {
+  const { organizationId, tokenId: ownTokenId } = caller;
+  const read = Promise.all([
+    readAccountTokens(database, organizationId),
+    readTokenUse(database, organizationId),
+    readFamilyMember(database, ownTokenId),
+  ]);
+  const [tokens, use, own] = await orPostgresUnavailable(read);
+  const body = tokenListPage({ organizationId, ownTokenId, own, tokens, use }, sent, notice);
+  return { path: "/billing/tokens", title: "Tokens", body };
+}
 
-  /** POST /billing/tokens/create: shows the new token, this once. */
-  readonly create = async (asked: FormRequest): Promise<void> => {
-    const { account } = this.#parts;
+/** POST /billing/tokens/create: shows the new token, this once. */
+export function handleCreateForm({ account, database, redis }: TokenParts & { redis: Redis }) {
+  const limitsOfDay = { requestsMax: newTokensMax, windowSeconds: newTokensWindowSeconds };
+  const window = new CountedWindow(redis, { keyPrefix: "pages:tokens:", ...limitsOfDay });
+  return async (asked: FormRequest): Promise<void> => {
     const { terms, problems } = readTokenForm(asked.form);
     const limits = readLimitFields(asked.form);
-    const refuse = async (status: number, found: Record<string, string>) => {
-      const sent = { values: asked.form, problems: found };
-      account.send(asked, status, await this.#listView(asked, sent));
-    };
+    const refuse = async (status: number, found: Record<string, string>) =>
+      account.send(asked, status, await listView(database, asked, { values: asked.form, problems: found }));
     if (!terms || Object.keys(limits.problems).length > 0) return refuse(400, { ...problems, ...limits.problems });
-    const retryAfterMs = await this.#window.take(asked.caller.organizationId);
+    const retryAfterMs = await window.take(asked.caller.organizationId);
     if (retryAfterMs !== undefined)
       return refuse(429, { form: `An account makes at most ${newTokensMax} tokens a day. Try again tomorrow.` });
     const { tokenId: parentId } = asked.caller;
-    const made = await changeAccount(this.#parts.database, asked, (transaction, changer) =>
+    const made = await changeAccount(database, asked, (transaction, changer) =>
       issue(transaction, changer, { ...terms, parentId }, limits.change),
     );
     if ("problems" in made) return refuse(400, made.problems);
     if ("refused" in made) return refuse(409, { form: made.refused });
     account.send(asked, 200, newTokenPage(made));
   };
-
-  /** POST /billing/tokens/limits. */
-  readonly limit = async (asked: FormRequest): Promise<void> => {
-    const id = asked.form.get("token") ?? "";
-    const { change, problems } = readLimitFields(asked.form);
-    const refuse = async (found: Record<string, string>) => {
-      const view = await this.#tokenView(asked, id, { values: asked.form, problems: found });
-      this.#parts.account.send(asked, 400, view);
-    };
-    if (Object.keys(problems).length > 0) return refuse(problems);
-    try {
-      await this.#change(asked, id, (transaction, changer) =>
-        changeLimitsRecorded(transaction, changer, { owner: "token", id }, change),
-      );
-    } catch (error) {
-      if (!(error instanceof LimitsTooHigh)) throw error;
-      return refuse(limitProblems(error.excesses, asked.caller.tokenId));
-    }
-    asked.response.writeHead(303, { Location: `/billing/tokens/${id}?saved` }).end();
-  };
-
-  /** POST /billing/tokens/revoke. A person who revokes the token of their session is signed out. */
-  readonly revoke = async (asked: FormRequest): Promise<void> => {
-    const id = asked.form.get("token") ?? "";
-    const withDescendants = asked.form.get("children") === "revoke";
-    const family = await this.#change(asked, id, (transaction, changer) =>
-      revokeFamilyRecorded(transaction, changer, { tokenId: id, withDescendants }),
-    );
-    const revoked = [id, ...(withDescendants ? (family ?? []).map(({ tokenId: revokedId }) => revokedId) : [])];
-    const isOwn = revoked.includes(asked.caller.tokenId);
-    if (isOwn) await this.#parts.sessions.close(asked.request, asked.response);
-    asked.response.writeHead(303, { Location: isOwn ? "/billing" : "/billing/tokens?revoked" }).end();
-  };
-
-  /** Changes one token of the caller's organization. @throws {CallerError} `not_found` for any other token. */
-  async #change<Result>(
-    asked: FormRequest,
-    id: string,
-    change: (transaction: Querying, changer: Change) => Promise<Result>,
-  ): Promise<Result> {
-    const result = await changeAccount(this.#parts.database, asked, async (transaction, changer) => {
-      await findToken(transaction, asked, id);
-      return change(transaction, changer);
-    });
-    await this.#parts.announce();
-    return result;
-  }
-
-  async #listView({ caller }: PageRequest, sent: SentForm, notice: Html | false = false): Promise<AccountView> {
-    const { organizationId, tokenId: ownTokenId } = caller;
-    const { database } = this.#parts;
-    const read = Promise.all([
-      readAccountTokens(database, organizationId),
-      readTokenUse(database, organizationId),
-      readFamilyMember(database, ownTokenId),
-    ]);
-    const [tokens, use, own] = await orPostgresUnavailable(read);
-    const body = tokenListPage({ organizationId, ownTokenId, own, tokens, use }, sent, notice);
-    return { path: "/billing/tokens", title: "Tokens", body };
-  }
-
-  async #tokenView(asked: PageRequest, id: unknown, sent: SentForm, notice?: Html | false): Promise<AccountView> {
-    const { organizationId, tokenId: ownTokenId } = asked.caller;
-    const { database } = this.#parts;
-    const token = await orPostgresUnavailable(findToken(database, asked, id));
-    const read = Promise.all([
-      readOwnLimits(database, "token", token.tokenId),
-      readTokenUse(database, organizationId),
-      readDescendants(database, token.tokenId),
-    ]);
-    const [limits, use, descendants] = await orPostgresUnavailable(read);
-    if (!limits) throw new CallerError("not_found");
-    const details = { organizationId, isOwn: token.tokenId === ownTokenId, token, limits, use, descendants };
-    const above = { path: "/billing/tokens", label: "All tokens" };
-    return { path: "/billing/tokens", title: nameOf(token), above, body: tokenPage(details, sent, notice) };
-  }
-}
-
-/** @throws {CallerError} `not_found` for a token that the caller's organization does not have. */
-async function findToken(database: Querying, { caller }: PageRequest, id: unknown): Promise<AccountToken> {
-  const { success, data } = tokenId.safeParse(id);
-  const token = success ? await readAccountToken(database, caller.organizationId, data) : undefined;
-  if (!token) throw new CallerError("not_found");
-  return token;
 }
 
 /** Issues a token with its limits, within those of its parent, or says why not. The row of the organization stays locked, so that two forms never count at once. */
@@ -208,4 +119,191 @@ async function issue(
   if (limits.dayMils !== null || limits.monthMils !== null)
     await changeLimitsRecorded(transaction, changer, { owner: "token", id }, limits);
   return issued;
+}
+
+/** What the page of all tokens shows. */
+interface TokenList {
+  organizationId: string;
+  /** The token of the session. */
+  ownTokenId: string;
+  /** What bounds the tokens that it makes; undefined if it was removed just now. */
+  own: FamilyMember | undefined;
+  tokens: readonly AccountToken[];
+  use: TokenUse;
+}
+
+/** All tokens of an organization, and the form for a new one. */
+function tokenListPage(list: TokenList, sent: SentForm, notice: Html | false = false): Html {
+  const { tokens, use } = list;
+  const valid = tokens.filter(({ isValid }) => isValid);
+  const ended = tokens.filter(({ isValid }) => !isValid);
+  const problem = sent.problems.id ?? sent.problems.form;
+  const period = use.isWhole ? "Last 30 days" : `Since ${dateOf(use.since)}`;
+  return html`${notice}${problem !== undefined && html`<p class="notice warning" role="alert">${problem}</p>`}
+<section>${table("Valid tokens", valid, list, period)}
+${!use.isWhole && html`<p class="aside">The use is counted from the newest 20,000 entries of the history.</p>`}</section>
+<section aria-labelledby="new-title"><div class="head"><h2 id="new-title">New token</h2></div>
+${tokenForm(list.organizationId, sent, list.own)}</section>
+${ended.length > 0 && html`<details><summary>Revoked and expired tokens (${count(ended.length)})</summary>${table("Revoked and expired tokens", ended, list, period)}</details>`}`;
+}
+
+function table(label: string, tokens: readonly AccountToken[], list: TokenList, period: string): Html {
+  return html`<div class="scroll" role="region" aria-label="${label}" tabindex="0"><table class="rows stacked">
+<thead><tr><th scope="col">Name</th><th scope="col">Scopes</th><th scope="col">Last used</th><th scope="col">Expires</th><th scope="col">Limits</th><th scope="col" class="number">${period}</th></tr></thead>
+<tbody>
+${tokens.map((token) => row(token, list, period))}</tbody>
+</table></div>`;
+}
+
+function row(token: AccountToken, { use, ownTokenId }: TokenList, period: string): Html {
+  const { tokenId, scopes, lastUsedAt } = token;
+  const used = use.byToken.get(tokenId);
+  return html`<tr>
+<th scope="row"><a href="/billing/tokens/${tokenId}">${nameOf(token)}</a>${tokenId === ownTokenId && html` <span class="tag">this session</span>`}<code>smk_…${token.last4}</code></th>
+<td data-label="Scopes"><span>${scopes.map((scope) => html`<span class="tag">${scope}</span> `)}</span></td>
+<td data-label="Last used">${lastUsedAt ? time(lastUsedAt) : "Never"}</td>
+<td data-label="Expires"><span>${endOf(token)}</span></td>
+<td data-label="Limits"><span>${limitsOf(token)}</span></td>
+<td data-label="${period}" class="number"><span>${used ? html`${amount(used.netMils)} <span class="aside">${searches(used.charges)}</span>` : "–"}</span></td>
+</tr>
+`;
+}
+
+/** What people know a token by. */
+export const nameOf = ({ name }: AccountToken) => name ?? "Without a name";
+
+export const time = (at: Date) => html`<time datetime="${at.toISOString()}">${dateOf(at)}</time>`;
+
+/** When a token ended or will end. */
+export function endOf({ revokedAt, expiresAt, isValid }: AccountToken): Html | string {
+  if (revokedAt) return html`Revoked ${time(revokedAt)}`;
+  if (!expiresAt) return "Never";
+  return isValid ? time(expiresAt) : html`Expired ${time(expiresAt)}`;
+}
+
+function limitsOf({ dayLimitMils, monthLimitMils }: AccountToken): Html | string {
+  if (dayLimitMils === null && monthLimitMils === null) return "None";
+  const limit = (mils: number | null, period: string) => mils !== null && html`${amount(mils)} a ${period}<br>`;
+  return html`${limit(dayLimitMils, "day")}${limit(monthLimitMils, "month")}`;
+}
+
+const nameLengthMax = 100;
+/** Days after which a token may expire. */
+const lifetimes = { "": "Never", "7": "In 7 days", "30": "In 30 days", "90": "In 90 days", "365": "In a year" };
+
+/** What a scope is called, and what a token with it may do. */
+const scopeLabels: Record<Scope, [name: string, rights: string]> = {
+  search: ["Search", "POST /v1/serp/search and the same over MCP. It spends credit."],
+  usage: ["Usage", "GET /v1/usage and the same over MCP."],
+  billing: ["Account", "Sign in here, read everything, make and revoke tokens, set limits, add credit."],
+};
+
+/** The form; its id is that of the token to be made, so that the same form makes one token however often it is sent. */
+function tokenForm(organizationId: string, sent: SentForm, session: FamilyMember | undefined): Html {
+  const { values, problems } = sent;
+  const isNew = !values.has("id");
+  const chosen = values.getAll("scope");
+  const isChosen = (scope: Scope) => (isNew ? scope !== "billing" : chosen.includes(scope));
+  const lifetime = values.get("expires") ?? "";
+  return html`<form class="card form columns" method="post" action="/billing/tokens/create">
+${organizationField(organizationId)}
+<input type="hidden" name="id" value="${values.get("id") ?? newId("tok")}">
+<div>
+${textField(sent, { name: "name", label: "Name", hint: "What people know it by: the program or the person that uses it.", attributes: html` maxlength="${nameLengthMax}" required` })}
+<fieldset class="choices"${problems.scope !== undefined && html` aria-describedby="scope-problem"`}><legend>Scopes</legend>
+${allScopes.map(
+  (scope) =>
+    html`<label><input type="checkbox" name="scope" value="${scope}"${isChosen(scope) && html` checked`}> <span><strong>${scopeLabels[scope][0]}</strong> <span class="aside">${scopeLabels[scope][1]}</span></span></label>
+`,
+)}${problemOf(problems, "scope")}</fieldset>
+</div>
+<div>
+<div class="field"><label for="expires">Expires</label>
+<select id="expires" name="expires"${problems.expires !== undefined && html` aria-invalid="true" aria-describedby="expires-problem"`}>
+${lifetimesOf(session)
+  .toSorted(([first], [second]) => Number(first) - Number(second))
+  .map(
+    ([days, label]) => html`<option value="${days}"${days === lifetime && html` selected`}>${label}</option>\n`,
+  )}</select>
+${problemOf(problems, "expires")}</div>
+${limitFields(sent, session ?? { dayLimitMils: null, monthLimitMils: null })}
+</div>
+<button>Create token</button>
+</form>`;
+}
+
+/** The lifetimes that end no later than the token of the session, with which a token expires that has none of its own. */
+function lifetimesOf(session: FamilyMember | undefined): [days: string, label: string][] {
+  const { expiresAt = null } = session ?? {};
+  if (!expiresAt) return Object.entries(lifetimes);
+  const others = Object.entries(lifetimes).filter(([days]) => days !== "" && endOfDays(Number(days)) <= expiresAt);
+  return [["", `With the token of this session, on ${dateOf(expiresAt)}`], ...others];
+}
+
+const endOfDays = (days: number) => new Date(Date.now() + days * 86_400_000);
+
+/** What is wrong with the terms of a token that the token of a session makes, by field; nothing if they are within its own. */
+function problemsOfTerms(
+  { expiresInDays }: TokenTerms,
+  limits: LimitChange,
+  session: FamilyMember,
+): Record<string, string> {
+  const { expiresAt } = session;
+  const problems: Record<string, string> = {};
+  if (expiresAt && expiresInDays !== undefined && endOfDays(expiresInDays) > expiresAt)
+    problems["expires"] =
+      `Expected a time until ${dateOf(expiresAt)}, when the token expires that you are signed in with.`;
+  const excesses = excessesOf({ dayLimitMils: 0, monthLimitMils: 0 }, limits, session);
+  return { ...problems, ...limitProblems(excesses, session.tokenId) };
+}
+
+const tokenFields = z.object({
+  id: tokenIdSchema,
+  // Postgres has no text for NUL.
+  name: z
+    .string()
+    .trim()
+    .min(1)
+    .max(nameLengthMax)
+    .regex(/^\P{Cc}*$/u),
+  scope: z
+    .array(z.enum(allScopes))
+    .min(1)
+    .transform((chosen) => allScopes.filter((scope) => chosen.includes(scope))),
+  expires: z
+    .string()
+    .refine((days) => Object.hasOwn(lifetimes, days))
+    .transform((days) => (days === "" ? undefined : Number(days))),
+});
+
+const expected: Record<string, string> = {
+  id: "The form is incomplete. Reload the page and try again.",
+  name: `Expected a name of 1 to ${nameLengthMax} characters, none of them a control character.`,
+  scope: "Choose at least one thing that it may do.",
+  expires: "Choose one of the times.",
+};
+
+/** Reads the form, without its limits. @returns the terms, or what is wrong. */
+function readTokenForm(form: URLSearchParams) {
+  const { data, error } = tokenFields.safeParse({ ...Object.fromEntries(form), scope: form.getAll("scope") });
+  const problems: Record<string, string> = {};
+  for (const { path } of error?.issues ?? []) problems[String(path[0])] = expected[String(path[0])] ?? "";
+  const terms = data && { tokenId: data.id, name: data.name, scopes: data.scope, expiresInDays: data.expires };
+  return { terms, problems };
+}
+
+const list = new Intl.ListFormat("en-GB");
+
+/** A token that was made now: the only page that ever shows it. The button to copy it appears with the script. */
+function newTokenPage({ token, tokenId, name, scopes, expiresAt }: IssuedToken): AccountView {
+  return {
+    path: "/billing/tokens",
+    title: "Copy the token now",
+    body: html`<section class="card form" aria-label="New token">
+<p><strong>${name ?? "It"}</strong> has the ${scopes.length === 1 ? "scope" : "scopes"} ${list.format(scopes)}. It ${expiresAt ? html`expires on ${dateOf(expiresAt)}` : "never expires"}.</p>
+<p class="copy"><code class="secret" id="token" tabindex="0">${token}</code><button type="button" class="plain" data-copy="token" hidden>Copy</button></p>
+<p class="notice warning">This is the only time that the token is shown. Serpmill stores a hash of it, from which it cannot be read back.</p>
+<p class="row"><a class="button primary" href="/billing/tokens">I have copied it</a> <a class="button" href="/billing/tokens/${tokenId}">Its limits and use</a></p>
+</section>`,
+  };
 }

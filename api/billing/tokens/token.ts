@@ -1,0 +1,184 @@
+import type { Database } from "../../../shared/database/pool.ts";
+import type { Querying } from "../../../shared/database/transaction.ts";
+import { CallerError } from "../../../shared/errors.ts";
+import { tokenId as tokenIdSchema } from "../../../shared/ids.ts";
+import {
+  type AccountToken,
+  readAccountToken,
+  readTokenUse,
+  type TokenUse,
+} from "../../../shared/organizations/account-tokens.ts";
+import { type OwnLimits, readOwnLimits } from "../../../shared/organizations/limits.ts";
+import {
+  type Change,
+  changeLimitsRecorded,
+  revokeFamilyRecorded,
+} from "../../../shared/organizations/recorded-changes.ts";
+import { type FamilyMember, LimitsTooHigh, readDescendants } from "../../../shared/organizations/token-family.ts";
+import { changeAccount } from "../frame/account-change.ts";
+import { type AccountView, organizationField } from "../frame/account-frame.ts";
+import type { FormRequest, PageRequest } from "../frame/account-handlers.ts";
+import type { Sessions } from "../session/sessions.ts";
+import { limitFields, limitProblems, readLimitFields, spentSoFar } from "../settings/limits.ts";
+import { endOf, nameOf, time, type TokenParts } from "./tokens.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
+import { newForm, type SentForm } from "../../pages/form-fields.ts";
+import { amount, count } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
+
+/** GET /billing/tokens/:tokenId. */
+export function writeToken({ database }: TokenParts) {
+  return async (asked: PageRequest): Promise<AccountView> => {
+    const saved = asked.request.query.saved !== undefined;
+    const notice = saved && html`<p class="notice" role="status">The limits are saved.</p>`;
+    return tokenView(database, asked, { id: asked.request.params["tokenId"], sent: newForm, notice });
+  };
+}
+
+async function tokenView(
+  database: Database,
+  asked: PageRequest,
+  { id, sent, notice }: { id: unknown; sent: SentForm; notice?: Html | false },
+): Promise<AccountView> {
+  const { organizationId, tokenId: ownTokenId } = asked.caller;
+  const token = await orPostgresUnavailable(findToken(database, asked, id));
+  const read = Promise.all([
+    readOwnLimits(database, "token", token.tokenId),
+    readTokenUse(database, organizationId),
+    readDescendants(database, token.tokenId),
+  ]);
+  const [limits, use, descendants] = await orPostgresUnavailable(read);
+  if (!limits) throw new CallerError("not_found");
+  const details = { organizationId, isOwn: token.tokenId === ownTokenId, token, limits, use, descendants };
+  const above = { path: "/billing/tokens", label: "All tokens" };
+  return { path: "/billing/tokens", title: nameOf(token), above, body: tokenPage(details, sent, notice) };
+}
+
+/** What the page of one token shows. */
+interface TokenDetails {
+  organizationId: string;
+  isOwn: boolean;
+  token: AccountToken;
+  limits: OwnLimits;
+  /** The valid tokens that it made, that these made, and so on. */
+  descendants: readonly FamilyMember[];
+  use: TokenUse;
+}
+
+/** One token: what it may do, what it cost, its limits, and its revocation. */
+export function tokenPage(details: TokenDetails, sent: SentForm, notice: Html | false = false): Html {
+  const { token, use, isOwn } = details;
+  const used = use.byToken.get(token.tokenId) ?? { charges: 0, netMils: 0 };
+  return html`${notice}
+<section class="panel" aria-label="Token">
+<div class="head"><p><span class="name">${use.isWhole ? "Last 30 days" : html`Since ${time(use.since)}`}</span><br>
+<span class="figure">${amount(used.netMils)}</span> <span class="aside">for ${chargedSearches(used.charges)}</span></p>
+<p class="row"><a class="button" href="/billing/searches?token=${token.tokenId}">Its searches</a> <a class="button" href="/billing?token=${token.tokenId}#usage">Its usage</a></p></div>
+<dl class="fields">
+<div><dt>Scopes</dt><dd>${token.scopes.map((scope) => html`<span class="tag">${scope}</span> `)}</dd></div>
+<div><dt>Last used</dt><dd>${token.lastUsedAt ? time(token.lastUsedAt) : "Never"}</dd></div>
+<div><dt>Expires</dt><dd>${endOf(token)}</dd></div>
+<div><dt>Created</dt><dd>${time(token.createdAt)}</dd></div>
+${token.parentId !== null && html`<div><dt>Made by</dt><dd><a href="/billing/tokens/${token.parentId}">another token</a></dd></div>`}
+<div><dt>Token</dt><dd><code>smk_…${token.last4}</code>${isOwn && html` <span class="tag">this session</span>`}</dd></div>
+<div class="wide"><dt>ID</dt><dd><code>${token.tokenId}</code></dd></div>
+</dl></section>
+${token.isValid && limitsSection(details, sent)}
+${(token.isValid || details.descendants.length > 0) && revocation(details)}`;
+}
+
+const chargedSearches = (charges: number) => `${count(charges)} charged ${charges === 1 ? "search" : "searches"}`;
+
+function limitsSection({ organizationId, token: { tokenId }, limits }: TokenDetails, sent: SentForm): Html {
+  return html`<section class="setting" aria-labelledby="limits-title"><div class="intro"><h2 id="limits-title">Limits</h2>
+<p class="aside">What this token may spend. A search beyond a limit gets 402 and costs nothing. Every API applies a change within two seconds.</p></div>
+<form class="form" method="post" action="/billing/tokens/limits">
+${organizationField(organizationId)}<input type="hidden" name="token" value="${tokenId}">
+${spentSoFar(limits)}
+${limitFields(sent, limits)}
+<button>Save limits</button>
+</form></section>`;
+}
+
+function revocation({ organizationId, token, isOwn, descendants }: TokenDetails): Html {
+  return html`<section class="setting" aria-labelledby="revoke-title"><div class="intro"><h2 id="revoke-title">Revoke</h2>
+<p class="aside">For a token that leaked, or that is no longer used.</p></div>
+<details><summary class="danger">Revoke “${nameOf(token)}”</summary>
+<form method="post" action="/billing/tokens/revoke">
+${organizationField(organizationId)}<input type="hidden" name="token" value="${token.tokenId}">
+<p>Every API refuses it within two seconds. This cannot be undone.${isOwn && " You are signed in with this token: your session ends too."}</p>
+${descendants.length > 0 && familyChoice(descendants)}<button class="danger">Revoke for ever</button>
+</form></details></section>`;
+}
+
+/** Tokens that outlive the one that made them: a thief of it may have them too. */
+function familyChoice(descendants: readonly FamilyMember[]): Html {
+  const links = descendants.map(
+    ({ tokenId, name, last4 }) =>
+      html`<li><a href="/billing/tokens/${tokenId}">${name ?? "Without a name"}</a> <code>smk_…${last4}</code></li>`,
+  );
+  return html`<p>With it these valid tokens were made:</p>
+<ul>${links}</ul>
+<p><label><input type="checkbox" name="children" value="revoke"> Revoke them too</label></p>
+`;
+}
+
+/** POST /billing/tokens/limits. */
+export function handleTokenLimitsForm(parts: TokenParts) {
+  return async (asked: FormRequest): Promise<void> => {
+    const id = asked.form.get("token") ?? "";
+    const { change, problems } = readLimitFields(asked.form);
+    const refuse = async (found: Record<string, string>) => {
+      const sent = { values: asked.form, problems: found };
+      parts.account.send(asked, 400, await tokenView(parts.database, asked, { id, sent }));
+    };
+    if (Object.keys(problems).length > 0) return refuse(problems);
+    try {
+      await changeToken(parts, asked, id, (transaction, changer) =>
+        changeLimitsRecorded(transaction, changer, { owner: "token", id }, change),
+      );
+    } catch (error) {
+      if (!(error instanceof LimitsTooHigh)) throw error;
+      return refuse(limitProblems(error.excesses, asked.caller.tokenId));
+    }
+    asked.response.writeHead(303, { Location: `/billing/tokens/${id}?saved` }).end();
+  };
+}
+
+/** POST /billing/tokens/revoke. A person who revokes the token of their session is signed out. */
+export function handleRevokeForm(parts: TokenParts & { sessions: Sessions }) {
+  return async (asked: FormRequest): Promise<void> => {
+    const id = asked.form.get("token") ?? "";
+    const withDescendants = asked.form.get("children") === "revoke";
+    const family = await changeToken(parts, asked, id, (transaction, changer) =>
+      revokeFamilyRecorded(transaction, changer, { tokenId: id, withDescendants }),
+    );
+    const revoked = [id, ...(withDescendants ? (family ?? []).map(({ tokenId }) => tokenId) : [])];
+    const isOwn = revoked.includes(asked.caller.tokenId);
+    if (isOwn) await parts.sessions.close(asked.request, asked.response);
+    asked.response.writeHead(303, { Location: isOwn ? "/billing" : "/billing/tokens?revoked" }).end();
+  };
+}
+
+/** Changes one token of the caller's organization. @throws {CallerError} `not_found` for any other token. */
+async function changeToken<Result>(
+  { database, announce }: TokenParts,
+  asked: FormRequest,
+  id: string,
+  change: (transaction: Querying, changer: Change) => Promise<Result>,
+): Promise<Result> {
+  const result = await changeAccount(database, asked, async (transaction, changer) => {
+    await findToken(transaction, asked, id);
+    return change(transaction, changer);
+  });
+  await announce();
+  return result;
+}
+
+/** @throws {CallerError} `not_found` for a token that the caller's organization does not have. */
+async function findToken(database: Querying, { caller }: PageRequest, id: unknown): Promise<AccountToken> {
+  const { success, data } = tokenIdSchema.safeParse(id);
+  const token = success ? await readAccountToken(database, caller.organizationId, data) : undefined;
+  if (!token) throw new CallerError("not_found");
+  return token;
+}
