@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../shared/config.ts";
 import type { Context } from "../shared/context.ts";
-import { openSettlement } from "../shared/credits/settlement.ts";
+import { Settlement } from "../shared/credits/settlement.ts";
 import type { Log } from "../shared/log.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
 import type { Shutdown } from "../shared/process/shutdown.ts";
@@ -86,7 +86,7 @@ async function openParts(
   const [topups, autoTopups] = [await openTopups(context), await openAutoTopups(context)];
 
   const queue = await openSearchQueue(context);
-  const settlement = openSettlement(context);
+  const settlement = new Settlement(context);
   const confirmations = new DeliveryConfirmations(context);
   const refunds = new Refunds({ settlement, confirmations, searchLog: openSearchLog(context, "api"), log });
   const shedding = openShedding({ ...context, draining, stopping });

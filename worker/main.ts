@@ -1,5 +1,5 @@
 import type { Context } from "../shared/context.ts";
-import { openSettlement } from "../shared/credits/settlement.ts";
+import { Settlement } from "../shared/credits/settlement.ts";
 import { newId } from "../shared/ids.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
 import { startProcess } from "../shared/process/start-process.ts";
@@ -24,7 +24,7 @@ async function openWorker(context: Context): Promise<void> {
   const workerId = newId("worker");
   const { engine, callsWaiting, callsMax } = openEngine(context);
   const searchLog = openSearchLog(context, "worker");
-  const settlement = openSettlement(context);
+  const settlement = new Settlement(context);
   shutdown.register("settlements", () => settlement.idle());
 
   startMaintenance({ ...context, settlement }, workerId);

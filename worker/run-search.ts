@@ -36,26 +36,25 @@ export type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metric
 export const notSearched = { provider: "none", calls: [], costMicroUsd: 0 };
 
 export async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated: boolean): Promise<void> {
-  const { clock, settlement } = context;
+  const { clock, settlement, log } = context;
   const { ending, trace, payable, isAbandoned } = await search(context, job, isRepeated);
   const body = job.key && ending.ok ? await compressAnswer(ending.body) : undefined;
   const truncated = ending.ok && ending.truncated && { truncated: true };
   const line = { requestId: job.requestId, outcome: outcomeOf(ending, isAbandoned), ...truncated, ...trace };
+  const request = isAbandoned ? abandonment(job) : settlementRequest(job, ending, body);
+  const retryForMs = Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs;
   try {
-    const settled = await settlement.settle({
-      request: isAbandoned ? abandonment(job) : settlementRequest(job, ending, body),
-      retryForMs: Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs,
-      toOutcome: (decision) => conclude(context, job, ending, decision),
-      // Under a key a charge is never reversed.
-      reply: { inbox: job.inbox, trace, payable: job.key ? undefined : payable },
-      calls: payable && withBudget(job, payable),
-      ifCharged: "end_hold",
-    });
-    context.log.info({ ...line, decided: settled.kind, chargedMils: settled.chargedMils }, "search");
+    const decision = await settlement.decide(request, retryForMs);
+    const outcome = conclude(context, job, ending, decision);
+    // Under a key a charge is never reversed.
+    const reply = { inbox: job.inbox, trace, payable: job.key ? undefined : payable };
+    const calls = payable && withBudget(job, payable);
+    await settlement.publish({ request, decision, outcome, reply, calls, ifCharged: "end_hold" }, retryForMs);
+    log.info({ ...line, decided: decision.kind, chargedMils: decision.chargedMils }, "search");
   } catch (error) {
     // Postgres was unreachable until after the deadline, and the API has answered 504.
     if (!isTransient(error)) throw error;
-    context.log.warn({ err: error, ...line }, "the sweeper or the reconciler will end a search");
+    log.warn({ err: error, ...line }, "the sweeper or the reconciler will end a search");
   }
   logSearch(context, job, trace);
 }

@@ -37,22 +37,17 @@ async function refund(context: Sweeping, hold: IndexedHold): Promise<void> {
   // The key's record is only freed here, never filled, so the fingerprint of its query is not needed.
   const key = keyHash ? { hash: keyHash, fingerprint: "" } : undefined;
   const timeoutMs = config.SEARCH_DEADLINE_MS;
-  const decided = settlement.settle({
-    request: { organizationId, requestId, key, wanted: "refund", reason: "abandoned" },
-    retryForMs: refundRetryMs,
-    toOutcome: () => ({ kind: "failure", code: "engine_timeout", details: { timeoutMs } }),
-    ifCharged: "end_hold",
+  const request = { organizationId, requestId, key, wanted: "refund", reason: "abandoned" } as const;
+  const decision = await settlement.decide(request, refundRetryMs).catch((error: unknown) => {
+    if (error instanceof UnknownOrganization) return undefined;
+    throw error;
   });
-  const isKnown = await decided.then(
-    () => true,
-    (error: unknown) => {
-      if (error instanceof UnknownOrganization) return false;
-      throw error;
-    },
-  );
-  if (!isKnown) await drop(context, hold, key);
+  if (decision) {
+    const outcome = { kind: "failure", code: "engine_timeout", details: { timeoutMs } } as const;
+    await settlement.publish({ request, decision, outcome, ifCharged: "end_hold" }, refundRetryMs);
+  } else await drop(context, hold, key);
   metrics.holdsSwept.inc();
-  const what = isKnown ? "swept an overdue hold" : "dropped an overdue hold of an organization that does not exist";
+  const what = decision ? "swept an overdue hold" : "dropped an overdue hold of an organization that does not exist";
   log.warn({ requestId, organizationId }, what);
 }
 

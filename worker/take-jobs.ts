@@ -56,16 +56,16 @@ export async function takeJobs(
 async function refundFailed(context: RunningSearches, job: SearchJob): Promise<void> {
   const { requestId, organizationId, tokenId, key, inbox } = job;
   const trace = { ...notSearched, worker: context.workerId, from: "provider" as const, queueMs: 0, runMs: 0 };
-  await context.settlement
-    .settle({
-      request: { requestId, organizationId, tokenId, key, wanted: "refund", reason: "worker_failed" },
-      retryForMs: failedRetryMs,
-      toOutcome: (decision) => {
-        return { kind: "failure", code: "internal_error", details: {}, charged: isCharged(decision) };
-      },
-      reply: { inbox, trace },
-      ifCharged: "end_hold",
-    })
-    .catch((cause: unknown) => context.log.warn({ err: cause, requestId }, "the sweeper will refund a failed search"));
+  const request = { requestId, organizationId, tokenId, key, wanted: "refund", reason: "worker_failed" } as const;
+  try {
+    const decision = await context.settlement.decide(request, failedRetryMs);
+    const outcome = { kind: "failure", code: "internal_error", details: {}, charged: isCharged(decision) } as const;
+    await context.settlement.publish(
+      { request, decision, outcome, reply: { inbox, trace }, ifCharged: "end_hold" },
+      failedRetryMs,
+    );
+  } catch (error) {
+    context.log.warn({ err: error, requestId }, "the sweeper will refund a failed search");
+  }
   logSearch(context, job, trace);
 }

@@ -45,20 +45,15 @@ export class Refunds {
   ): Promise<Decision> {
     const { requestId, caller, key, deadline } = request;
     const durationMs = deadline.timeoutMs - deadline.remainingMs();
-    const decision = await this.#settlement.settle({
-      request: {
-        wanted: "refund",
-        reason,
-        key,
-        organizationId: caller.organizationId,
-        tokenId: caller.tokenId,
-        requestId,
-      },
-      retryForMs: protocolTimes.undoRetryMs,
-      ifCharged: "keep_hold",
-      isAbandoned,
-      toOutcome: () => ({ kind: "failure", code: error.code, details: error.details }),
-    });
+    const { organizationId, tokenId } = caller;
+    const undo = { wanted: "refund", reason, key, organizationId, tokenId, requestId } as const;
+    const decision = await this.#settlement.decide(undo, protocolTimes.undoRetryMs);
+    const { code, details } = error;
+    const outcome = { kind: "failure", code, details } as const;
+    await this.#settlement.publish(
+      { request: undo, decision, outcome, ifCharged: "keep_hold", isAbandoned },
+      protocolTimes.undoRetryMs,
+    );
     if (decision.isNew) this.#logSearch(request, durationMs); // Otherwise the worker does.
     return decision;
   }

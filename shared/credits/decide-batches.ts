@@ -13,42 +13,44 @@ const retryPauseMs = 50;
 /** Postgres does not have the organization of a search, so the search has no decision. */
 export class UnknownOrganization extends Error {}
 
-/** A search whose end Postgres has to decide. */
-export interface Undecided {
+interface Undecided {
   request: SettlementRequest;
   /** Until when to try, as a time of `performance.now()`. */
   giveUpAtMs: number;
+  resolve: (decision: Decision) => void;
   reject: (error: unknown) => void;
 }
 
-interface Parts<Search extends Undecided> {
+interface Parts {
   database: Database;
   metrics: Pick<Metrics, "settlementRetries" | "settlementBatch">;
   warn: (error: unknown) => void;
-  /** Gets the searches of a batch that are decided. It must not reject. */
-  onDecided: (decided: { search: Search; decision: Decision }[]) => Promise<void>;
 }
 
 /**
  * Has Postgres decide searches, in batches of all that are ready, and again while it is unreachable. A search that it refuses, or
  * whose time is over, is rejected. One whose organization is locked waits apart from those of other organizations.
  */
-export class DecidedBatches<Search extends Undecided> {
-  readonly #parts: Parts<Search>;
-  readonly #batches: Batcher<Search>;
-  readonly #locked: LockedOrganizations<Search>;
+export class DecidedBatches {
+  readonly #parts: Parts;
+  readonly #batches: Batcher<Undecided>;
+  readonly #locked: LockedOrganizations<Undecided>;
 
-  constructor(parts: Parts<Search>) {
+  constructor(parts: Parts) {
     this.#parts = parts;
-    const run = (batch: Search[]) => this.#decideAll(batch);
+    const run = (batch: Undecided[]) => this.#decideAll(batch);
     this.#batches = new Batcher({ sizeMax: batchSizeMax, concurrency: batchConcurrency, run });
     this.#locked = new LockedOrganizations({ sizeMax: batchSizeMax, attempt: (batch) => this.#attempt(batch) });
   }
 
-  add(search: Search): void {
-    const { organizationId } = search.request;
-    if (this.#locked.has(organizationId)) this.#locked.add(organizationId, search);
-    else this.#batches.add(search);
+  /** @throws what `Settlement.decide` throws. */
+  decide(request: SettlementRequest, giveUpAtMs: number): Promise<Decision> {
+    const { organizationId } = request;
+    return new Promise((resolve, reject) => {
+      const search = { request, giveUpAtMs, resolve, reject };
+      if (this.#locked.has(organizationId)) this.#locked.add(organizationId, search);
+      else this.#batches.add(search);
+    });
   }
 
   /** Resolves once every search is decided or rejected. */
@@ -57,7 +59,7 @@ export class DecidedBatches<Search extends Undecided> {
     await this.#locked.idle();
   }
 
-  async #decideAll(batch: Search[]): Promise<void> {
+  async #decideAll(batch: Undecided[]): Promise<void> {
     let open = batch;
     const mayRetry = (error: unknown) => {
       this.#countFailure(error);
@@ -73,25 +75,23 @@ export class DecidedBatches<Search extends Undecided> {
     }
   }
 
-  async #decide(open: Search[]): Promise<void> {
-    const { database, metrics, onDecided } = this.#parts;
+  async #decide(open: Undecided[]): Promise<void> {
+    const { database, metrics } = this.#parts;
     const stop = metrics.settlementBatch.startTimer();
     const decisions = await decideSettlements(
       database,
       open.map(({ request }) => request),
     );
     stop();
-    const decided = open.flatMap((search) => {
-      const decision = decisions.get(search.request.requestId);
-      if (decision) return { search, decision };
-      search.reject(new UnknownOrganization(`the organization of ${search.request.requestId} does not exist`));
-      return [];
-    });
-    await onDecided(decided);
+    for (const { request, resolve, reject } of open) {
+      const decision = decisions.get(request.requestId);
+      if (decision) resolve(decision);
+      else reject(new UnknownOrganization(`the organization of ${request.requestId} does not exist`));
+    }
   }
 
   /** Decides a batch that met a lock without the organizations that are locked. They wait by themselves. */
-  async #decideUnlocked(open: Search[]): Promise<void> {
+  async #decideUnlocked(open: Undecided[]): Promise<void> {
     const ids = new Set(open.map(({ request }) => request.organizationId));
     // If none is, it was the row of a token or a key: then each organization goes on by itself.
     const found = await findLocked(this.#parts.database, [...ids]).catch(() => ids);
@@ -105,7 +105,7 @@ export class DecidedBatches<Search extends Undecided> {
   }
 
   /** Tries the searches of an organization that was locked. @returns those to try again. */
-  async #attempt(batch: Search[]): Promise<Search[]> {
+  async #attempt(batch: Undecided[]): Promise<Undecided[]> {
     const open = rejectExpired(batch, new Error("timeout: the organization stayed locked"));
     try {
       if (open.length > 0) await this.#decide(open);
@@ -119,7 +119,7 @@ export class DecidedBatches<Search extends Undecided> {
   }
 
   /** Postgres refuses a batch. Alone, each search shows whether it is the cause, and the others are decided. */
-  async #decideEach(open: Search[], error: unknown): Promise<void> {
+  async #decideEach(open: Undecided[], error: unknown): Promise<void> {
     if (open.length > 1) await Promise.all(open.map((search) => this.#decideAll([search])));
     else for (const search of open) search.reject(error);
   }
@@ -131,7 +131,7 @@ export class DecidedBatches<Search extends Undecided> {
 }
 
 /** Rejects the searches whose time for retries is over, and returns the rest. */
-function rejectExpired<Search extends Undecided>(open: Search[], error: unknown): Search[] {
+function rejectExpired(open: Undecided[], error: unknown): Undecided[] {
   const now = performance.now();
   return open.filter((search) => {
     if (now < search.giveUpAtMs) return true;

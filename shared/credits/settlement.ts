@@ -1,30 +1,32 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Batcher } from "../concurrency/batcher.ts";
 import type { Database } from "../database/pool.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import type { SearchOutcome, SearchTrace } from "../queue/replies.ts";
+import { type SearchOutcome, type SearchTrace, sendReply, serializeFailure } from "../queue/replies.ts";
 import { DecidedBatches } from "./decide-batches.ts";
+import { type HoldEnd, settleHolds } from "./holds.ts";
 import type { Decision, SettlementRequest } from "./ledger.ts";
-import type { PayableCalls, SearchCalls } from "./unpaid-calls.ts";
-import { type DecidedSearch, publishDecisions } from "./publish-decisions.ts";
+import { endedCalls, type PayableCalls, type SearchCalls } from "./unpaid-calls.ts";
+import { newestBalance, type TokenSpending } from "./versioned-balance.ts";
 
 /**
- * Ends searches in the one order that survives a crash at any point: Postgres decides, then Redis drops the hold and
- * remembers the answer, then the reply is sent. After a crash behind the first step, a second run finds the decision and
- * repeats the other steps. Without a second run the sweeper drops the hold and the reconciler reverses the charge.
+ * Ends searches in the one order that survives a crash at any point: Postgres decides, then Redis drops the hold and the reply
+ * is sent. After a crash behind the first step, a second run finds the decision and repeats the second. Without a second run
+ * the sweeper drops the hold and the reconciler reverses the charge. Both steps take all searches that are ready as one batch.
  */
 
 const publishedAtOnceMax = 256;
+const publicationsAtOnce = 4;
 const retryPauseMs = 50;
 
-/** A search to be ended. */
-export interface SettleOptions {
+/** A search that Postgres has decided, with what Redis has to be given. */
+export interface DecidedSearch {
   request: SettlementRequest;
-  /** How long, in milliseconds, to retry while Postgres or Redis is unreachable. */
-  retryForMs: number;
-  /** The caller's answer or error, once it is decided who pays. */
-  toOutcome: (decision: Decision) => SearchOutcome;
+  decision: Decision;
+  /** The caller's answer or error. */
+  outcome: SearchOutcome;
   /** Where to send the outcome; absent if the process that settles also answers. */
   reply?: { inbox: string; trace: SearchTrace; payable?: PayableCalls | undefined } | undefined;
   /**
@@ -38,74 +40,135 @@ export interface SettleOptions {
   calls?: SearchCalls | undefined;
 }
 
-export interface Settlement {
-  /**
-   * Ends one search, in a batch with all others that are ready.
-   * @throws if Postgres stayed unreachable (the decision is unknown then), or refused the search; an
-   *   `UnknownOrganization` if it does not have the organization.
-   */
-  settle(search: SettleOptions): Promise<Decision>;
-  /** Resolves once every search handed in has ended. */
-  idle(): Promise<void>;
-}
-
-interface Pending extends SettleOptions {
+interface Unpublished {
+  search: DecidedSearch;
   giveUpAtMs: number;
-  resolve: (decision: Decision) => void;
-  reject: (error: unknown) => void;
+  done: () => void;
 }
 
-type Decided = Pending & DecidedSearch;
-
-export function openSettlement(options: { database: Database; redis: Redis; metrics: Metrics; log: Log }): Settlement {
-  const { database, redis, metrics } = options;
-  const warn = throttledWarning(options.log, "a settlement was not accepted at once");
-
-  /** Publishes decisions. What Redis does not take is tried again apart from the next batches, which do not wait for it. */
-  async function publishBatch(decided: Decided[]): Promise<void> {
-    const { published, unpublished, unpaidCalls } = await publishDecisions(redis, decided);
-    metrics.unpaidCalls.inc(unpaidCalls);
-    for (const search of published) finish(metrics, search);
-    for (const { search, error } of unpublished) {
-      warn(error);
-      // The sweeper and the reconciler finish what Redis does not accept in time.
-      if (performance.now() < search.giveUpAtMs) retries.add(search);
-      else finish(metrics, search);
-    }
-  }
-
-  const batches = new DecidedBatches<Pending>({
-    database,
-    metrics,
-    warn,
-    onDecided: (decided) =>
-      publishBatch(
-        decided.map(({ search, decision }) => ({ ...search, decision, outcome: search.toOutcome(decision) })),
-      ),
+export class Settlement {
+  readonly #redis: Redis;
+  readonly #metrics: Metrics;
+  readonly #warn: (error: unknown) => void;
+  readonly #decisions: DecidedBatches;
+  readonly #publications = new Batcher<Unpublished>({
+    sizeMax: publishedAtOnceMax,
+    concurrency: publicationsAtOnce,
+    run: (batch) => this.#publish(batch),
   });
-  const retries = new Batcher<Decided>({
+  /** What Redis did not take at once is tried again apart from the other searches, which do not wait for it. */
+  readonly #retries = new Batcher<Unpublished>({
     sizeMax: publishedAtOnceMax,
     concurrency: 1,
     pauseMs: retryPauseMs,
-    run: publishBatch,
+    run: (batch) => this.#publish(batch),
   });
-  return {
-    settle: (search) =>
-      new Promise((resolve, reject) => {
-        batches.add({ ...search, giveUpAtMs: performance.now() + search.retryForMs, resolve, reject });
-      }),
-    idle: async () => {
-      await batches.idle();
-      await retries.idle();
-    },
-  };
+
+  constructor({ database, redis, metrics, log }: { database: Database; redis: Redis; metrics: Metrics; log: Log }) {
+    this.#redis = redis;
+    this.#metrics = metrics;
+    this.#warn = throttledWarning(log, "a settlement was not accepted at once");
+    this.#decisions = new DecidedBatches({ database, metrics, warn: this.#warn });
+  }
+
+  /**
+   * Has Postgres decide who pays for a search. Asking again returns the same decision.
+   * @param retryForMs how long to try again while Postgres is unreachable.
+   * @throws if Postgres stayed unreachable (the decision is unknown then), or refused the search; an
+   *   `UnknownOrganization` if it does not have the organization.
+   */
+  async decide(request: SettlementRequest, retryForMs: number): Promise<Decision> {
+    const decision = await this.#decisions.decide(request, performance.now() + retryForMs);
+    if (decision.isNew) {
+      this.#metrics.settlements.inc({ kind: decision.kind, reason: decision.reason ?? "delivered" });
+      this.#metrics.chargedMils.inc(decision.chargedMils);
+    }
+    return decision;
+  }
+
+  /**
+   * Has Redis drop the hold of a decided search and take its reply. Publishing twice has no further effect. Never rejects: what
+   * Redis does not take within `retryForMs` is left to the sweeper and the reconciler.
+   */
+  publish(search: DecidedSearch, retryForMs: number): Promise<void> {
+    const giveUpAtMs = performance.now() + retryForMs;
+    return new Promise((done) => this.#publications.add({ search, giveUpAtMs, done }));
+  }
+
+  /** Resolves once every search handed in has ended. */
+  async idle(): Promise<void> {
+    await this.#decisions.idle();
+    await nextTurn(); // By then, what was decided last is handed to publish().
+    await this.#publications.idle();
+    await this.#retries.idle();
+  }
+
+  async #publish(batch: Unpublished[]): Promise<void> {
+    const failures = await this.#send(batch.map(({ search }) => search));
+    for (const published of batch) {
+      const { error, isReplied } = failures.get(published.search) ?? {};
+      if (error === undefined) {
+        published.done();
+        continue;
+      }
+      this.#warn(error);
+      if (isReplied) published.search = { ...published.search, reply: undefined };
+      if (performance.now() < published.giveUpAtMs) this.#retries.add(published);
+      else published.done();
+    }
+  }
+
+  /**
+   * Sends decisions to Redis, all at once: for each organization settle.lua drops the holds, stores the balance and ends the
+   * records of keys; then the replies follow.
+   * @returns the searches that Redis did not take. If the script of one organization fails, only its searches are among them.
+   */
+  async #send(
+    searches: readonly DecidedSearch[],
+  ): Promise<ReadonlyMap<DecidedSearch, { error: unknown; isReplied: boolean }>> {
+    const organizations = [...Map.groupBy(searches, (search) => search.request.organizationId)];
+    const settled = organizations.map(([organizationId, own]) => {
+      const balance = newestBalance(own.map((search) => search.decision.balance));
+      return settleHolds(this.#redis, organizationId, balance, own.flatMap(holdEnd), newestOfTokens(own));
+    });
+    const replied = searches.map(async ({ reply, request, outcome }) => {
+      if (reply) await sendReply(this.#redis, { ...reply, requestId: request.requestId, outcome });
+    });
+
+    const [ends, replies] = await Promise.all([Promise.allSettled(settled), Promise.allSettled(replied)]);
+    const failures = new Map<DecidedSearch, { error: unknown; isReplied: boolean }>();
+    for (const [at, end] of ends.entries()) {
+      if (end.status === "fulfilled") this.#metrics.unpaidCalls.inc(end.value);
+      else
+        for (const search of organizations[at]?.[1] ?? []) failures.set(search, { error: end.reason, isReplied: true });
+    }
+    for (const [at, reply] of replies.entries()) {
+      const search = searches[at];
+      if (reply.status === "rejected" && search) failures.set(search, { error: reply.reason, isReplied: false });
+    }
+    return failures;
+  }
 }
 
-/** Counts a decision and hands it to the process that settled. */
-function finish(metrics: Metrics, { decision, resolve }: Decided): void {
-  if (decision.isNew) {
-    metrics.settlements.inc({ kind: decision.kind, reason: decision.reason ?? "delivered" });
-    metrics.chargedMils.inc(decision.chargedMils);
+/** What each limited token of these searches spent by its newest decision. */
+function newestOfTokens(searches: readonly DecidedSearch[]): TokenSpending[] {
+  const newest = new Map<string, TokenSpending>();
+  for (const { decision } of searches) {
+    const { token } = decision;
+    if (token && token.version >= (newest.get(token.tokenId)?.version ?? 0)) newest.set(token.tokenId, token);
   }
-  resolve(decision);
+  return [...newest.values()];
+}
+
+function holdEnd({ request, outcome, decision, ifCharged, isAbandoned, ...search }: DecidedSearch): HoldEnd[] {
+  const { requestId, key } = request;
+  const calls = endedCalls(search.calls, decision);
+  if (outcome.kind === "answer") return [{ requestId, key, answered: true, calls }];
+  const isPaid = decision.kind === "charge" || decision.reason === "already_paid";
+  if (!isPaid) {
+    // A search that had ended in another way was not abandoned: its worker has dropped the hold, or is about to.
+    const isLeft = isAbandoned && decision.reason === "caller_gone";
+    return [{ requestId, key, failure: serializeFailure(outcome.code, outcome.details), isLeft, calls }];
+  }
+  return ifCharged === "end_hold" ? [{ requestId, key }] : [];
 }

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../../shared/config.ts";
 import { type Context, openContext } from "../../shared/context.ts";
 import { indexEntryOf } from "../../shared/credits/hold-deadlines.ts";
-import { grantCredit } from "../../shared/credits/ledger.ts";
+import { decideSettlements, grantCredit } from "../../shared/credits/ledger.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
-import { openSettlement } from "../../shared/credits/settlement.ts";
+import { Settlement } from "../../shared/credits/settlement.ts";
 import { newId } from "../../shared/ids.ts";
 import type { LocalServer } from "../../shared/local/local-server.ts";
 import { processUrlOf } from "../../shared/local/postgres.ts";
@@ -29,7 +29,7 @@ beforeAll(async () => {
   });
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
   context = openContext({ config, name: "worker", databaseSizeMax: 2, log });
-  startMaintenance({ ...context, settlement: openSettlement(context) }, newId("worker"));
+  startMaintenance({ ...context, settlement: new Settlement(context) }, newId("worker"));
 });
 afterAll(async () => {
   await context.shutdown.run(context.log);
@@ -42,12 +42,7 @@ async function oldCharge(): Promise<{ balance: () => Promise<number> }> {
   const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
   await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 100, reason: "test" });
   const requestId = newId("req");
-  await openSettlement(context).settle({
-    request: { organizationId, requestId, wanted: "charge", priceMils: 5 },
-    retryForMs: 10_000,
-    toOutcome: () => ({ kind: "answer", requestId, body: Buffer.from("{}"), chargedMils: 5 }),
-    ifCharged: "end_hold",
-  });
+  await decideSettlements(database, [{ organizationId, requestId, wanted: "charge", priceMils: 5 }]);
   const age = "update undelivered set charged_at = charged_at - interval '6 minutes'";
   await asOwner(postgres.url, (owner) => owner.query(age));
   const balance = async () =>

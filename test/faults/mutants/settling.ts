@@ -16,7 +16,7 @@ export const settlingMutants: readonly Mutant[] = [
         replace(
           "try {",
           `if (ending.ok)
-             void sendReply((context as unknown as Context).redis, { inbox: job.inbox, requestId: job.requestId, outcome: answered(job, ending.body, job.priceMils), trace });
+             void sendReply((context as unknown as Context).redis, { inbox: job.inbox, requestId: job.requestId, outcome: { kind: "answer", requestId: job.requestId, body: ending.body, chargedMils: job.priceMils }, trace });
            try {`,
         ),
         ["sendReply"],
@@ -138,9 +138,9 @@ export const settlingMutants: readonly Mutant[] = [
       inCode(
         "runSearchJob",
         replace(
-          'ifCharged: "end_hold", });',
-          `ifCharged: "end_hold", });
-           if (settled.kind === "charge" && conclude(context, job, ending, settled).kind === "failure" && !job.key)
+          'ifCharged: "end_hold" }, retryForMs);',
+          `ifCharged: "end_hold" }, retryForMs);
+           if (decision.kind === "charge" && outcome.kind === "failure" && !job.key)
              await reverseCharges((context as unknown as Context).database, [job], "engine_timeout");`,
         ),
         ["reverseCharges"],
@@ -153,12 +153,10 @@ export const settlingMutants: readonly Mutant[] = [
     caughtBy: testFile("test/shared/credits/settlement.test.ts"),
     edits: [
       inCode(
-        "publishBatch",
+        "Settlement.#publish",
         replace(
-          "for (const search of published) finish(metrics, search);",
-          `if (unpublished.length > 0)
-             unpublished.splice(0, Infinity, ...decided.map((search) => ({ search, error: new Error("one failed") })));
-           else for (const search of published) finish(metrics, search);`,
+          "failures.get(published.search) ?? {};",
+          `failures.size > 0 ? { error: new Error("one failed"), isReplied: false } : {};`,
         ),
       ),
     ],

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { defineHoldScripts } from "../../../shared/credits/holds.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
-import { openSettlement, type Settlement } from "../../../shared/credits/settlement.ts";
+import { Settlement } from "../../../shared/credits/settlement.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../shared/local/local-server.ts";
@@ -40,7 +40,7 @@ beforeAll(async () => {
   defineReplyScript(redis);
   ({ database, url, close } = await openFreshDatabase());
   const log = openLog({ name: "test", level: "silent" });
-  settlement = openSettlement({ database, redis, metrics: openMetrics(), log });
+  settlement = new Settlement({ database, redis, metrics: openMetrics(), log });
 });
 afterAll(async () => {
   redis.disconnect();
@@ -55,27 +55,20 @@ async function organization(): Promise<string> {
 }
 
 /** Settles an answered search. Its reply goes to an inbox of the organization. */
-const settle = (
+async function settle(
   organizationId: string,
   given: { key?: typeof key; requestId?: string; tokenId?: string; retryForMs?: number } = {},
-) => {
+) {
   const { requestId = newId("req"), tokenId } = given;
-  return settlement.settle({
-    request: {
-      organizationId,
-      requestId,
-      wanted: "charge",
-      priceMils: 5,
-      key: given.key,
-      answer: given.key && answer,
-      tokenId,
-    },
-    retryForMs: given.retryForMs ?? retryForMs,
-    toOutcome: ({ chargedMils }) => ({ kind: "answer", requestId, body: Buffer.from("{}"), chargedMils }),
-    reply: { inbox: replyInboxKey(organizationId), trace },
-    ifCharged: "end_hold",
-  });
-};
+  const paid = { key: given.key, answer: given.key && answer };
+  const request = { organizationId, requestId, wanted: "charge" as const, priceMils: 5, tokenId, ...paid };
+  const decision = await settlement.decide(request, given.retryForMs ?? retryForMs);
+  const { chargedMils } = decision;
+  const outcome = { kind: "answer" as const, requestId, body: Buffer.from("{}"), chargedMils };
+  const reply = { inbox: replyInboxKey(organizationId), trace };
+  await settlement.publish({ request, decision, outcome, reply, ifCharged: "end_hold" }, retryForMs);
+  return decision;
+}
 
 const repliesTo = (organizationId: string) => redis.xlen(replyInboxKey(organizationId));
 
