@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import type { GuardedFolder } from "../harness/processes/guarded-folder.ts";
-import { hasLastRelease, unpackLastRelease } from "../harness/processes/last-release.ts";
+import { migrate } from "../../shared/database/migrate.ts";
+import { prepareUpgrade } from "../harness/processes/last-release.ts";
 import { run } from "../harness/processes/run.ts";
 import { type Answer, type Api, Service, type Worker } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
@@ -18,14 +18,11 @@ import { processUrlOf } from "../../shared/local/postgres.ts";
  * the schema, on what is in Redis, and on the messages between API and worker.
  */
 
-const isMissing = !hasLastRelease();
-const without = isMissing ? ": skipped without the commit of the last release, as in a shallow clone" : "";
-
+const upgrade = await prepareUpgrade();
 type Release = "last" | "this";
-let last: GuardedFolder;
 let stub: SerperStub;
 
-const checkoutOf = (release: Release) => (release === "last" ? last.path : undefined);
+const checkoutOf = (release: Release) => (release === "last" ? upgrade.last : undefined);
 const organizationTerms = { creditMils: 1_000_000, terms: { windowLimit: 1_000_000, concurrency: 1_000 } };
 
 /** A failing search is refunded, and each other one charged once, whatever release has it. @param api the number of the API. */
@@ -55,53 +52,52 @@ async function faultsOf(service: Service): Promise<unknown[]> {
   return [...violations, ...processes.flatMap(({ errors, stderr }) => [...errors, ...(stderr === "" ? [] : [stderr])])];
 }
 
-describe.skipIf(isMissing)(`the last release beside this one${without}`, () => {
-  beforeAll(async () => {
-    [last, stub] = await Promise.all([unpackLastRelease(), startSerperStub()]);
-    stub.otherwise = (request, response) =>
-      (request.body["q"] === "refused" ? reply(400, { message: "Bad", statusCode: 400 }) : tenOrganic)(
-        request,
-        response,
-      );
-  });
-  afterAll(async () => {
-    await stub.close();
-    last.remove();
-  });
+beforeAll(async () => {
+  stub = await startSerperStub();
+  stub.otherwise = (request, response) =>
+    (request.body["q"] === "refused" ? reply(400, { message: "Bad", statusCode: 400 }) : tenOrganic)(request, response);
+});
+afterAll(async () => {
+  await stub.close();
+  upgrade.remove();
+});
 
-  test.each<{ api: Release; worker: Release }>([
-    { api: "last", worker: "last" },
-    { api: "last", worker: "this" },
-    { api: "this", worker: "last" },
-  ])(
-    "an API of the $api release and a worker of the $worker release settle each search once on the new schema",
-    async (of) => {
-      const service = await Service.start({ apis: 0, workers: 0, environment: stub.settings });
-      try {
-        await service.startWorker({}, checkoutOf(of.worker));
-        const api = await service.startApi({}, checkoutOf(of.api));
-        await service.until(() => seesWorkers(api));
-        await searchThrough(service);
-        expect(await faultsOf(service)).toEqual([]);
-      } finally {
-        await service.stop();
-      }
-    },
-  );
+const pairs: { api: Release; worker: Release }[] = [
+  { api: "last", worker: "last" },
+  { api: "last", worker: "this" },
+  { api: "this", worker: "last" },
+];
 
-  test("an upgrade and a rollback in the documented order fail no search: migration, workers, APIs, and back", async () => {
-    const database = await databaseOfLastRelease();
-    const servers = { database, redis: await freshRedis() };
+// Before the first release all pairs are the same.
+test.each(upgrade.isReleased ? pairs : pairs.slice(0, 1))(
+  "an API of the $api release and a worker of the $worker release settle each search once on the new schema",
+  async (of) => {
+    const servers = { database: await databaseOfLastRelease(), redis: await freshRedis() };
+    await migrateToThisRelease(servers.database);
     const service = await Service.start({ apis: 0, workers: 0, environment: stub.settings, servers });
     try {
-      const { answers, serving } = await upgradeAndBack(service);
-      expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
-      await searchThrough(service, service.apis.indexOf(serving));
+      await service.startWorker({}, checkoutOf(of.worker));
+      const api = await service.startApi({}, checkoutOf(of.api));
+      await service.until(() => seesWorkers(api));
+      await searchThrough(service);
       expect(await faultsOf(service)).toEqual([]);
     } finally {
       await service.stop();
     }
-  });
+  },
+);
+
+test("an upgrade and a rollback in the documented order fail no search: migration, workers, APIs, and back", async () => {
+  const servers = { database: await databaseOfLastRelease(), redis: await freshRedis() };
+  const service = await Service.start({ apis: 0, workers: 0, environment: stub.settings, servers });
+  try {
+    const { answers, serving } = await upgradeAndBack(service);
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    await searchThrough(service, service.apis.indexOf(serving));
+    expect(await faultsOf(service)).toEqual([]);
+  } finally {
+    await service.stop();
+  }
 });
 
 /** A database as the last release's migration leaves it. */
@@ -111,7 +107,10 @@ async function databaseOfLastRelease(): Promise<FreshDatabase> {
   const name = `last_${randomBytes(8).toString("hex")}`;
   await asOwner(other.url, (client) => client.query(`create database ${name}`));
   const url = Object.assign(new URL(other.url), { pathname: `/${name}` }).href;
-  expect(await migrateWith(join(last.path, "shared/database/migrate.ts"), url)).toMatch(/^applied 001.do/);
+  const environment = { DATABASE_URL: processUrlOf(url), MIGRATION_DATABASE_URL: url };
+  const { exitCode, stdout, stderr } = await run(join(upgrade.last, "shared/database/migrate.ts"), [], environment);
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  expect(stdout).toMatch(/^applied 001.do/);
   const drop = async () => {
     await asOwner(other.url, (client) => client.query(`drop database ${name} with (force)`));
     await other.drop();
@@ -119,11 +118,11 @@ async function databaseOfLastRelease(): Promise<FreshDatabase> {
   return { url, drop };
 }
 
-async function migrateWith(program: string, ownerUrl: string): Promise<string> {
-  const environment = { DATABASE_URL: processUrlOf(ownerUrl), MIGRATION_DATABASE_URL: ownerUrl };
-  const { exitCode, stdout, stderr } = await run(program, [], environment);
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
-  return stdout;
+async function migrateToThisRelease({ url }: { url: string }): Promise<void> {
+  const applied = await migrate(url, { folder: upgrade.migrations });
+  if (upgrade.isReleased) return;
+  expect(applied).toHaveLength(1);
+  await asOwner(url, (client) => client.query("grant select, insert on colours to serpmill"));
 }
 
 const createdOrganization = z.looseObject({ token: z.string() });
@@ -132,7 +131,7 @@ const createdOrganization = z.looseObject({ token: z.string() });
 async function tokenOfLastRelease({ processDatabaseUrl, redisServer }: Service): Promise<string> {
   const admin = async (...args: string[]) => {
     const environment = { DATABASE_URL: processDatabaseUrl, REDIS_URL: redisServer.url, SERP_PROVIDERS: "sandbox" };
-    const { exitCode, stdout, stderr } = await run(join(last.path, "shared/admin.ts"), args, environment);
+    const { exitCode, stdout, stderr } = await run(join(upgrade.last, "shared/admin.ts"), args, environment);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
     return JSON.parse(stdout);
   };
@@ -143,8 +142,8 @@ async function tokenOfLastRelease({ processDatabaseUrl, redisServer }: Service):
 
 /** @returns what callers got who searched all the time, and the API of the last release that serves at the end. */
 async function upgradeAndBack(service: Service): Promise<{ answers: Answer[]; serving: Api }> {
-  await service.startWorker({}, last.path);
-  let serving = await service.startApi({}, last.path);
+  await service.startWorker({}, upgrade.last);
+  let serving = await service.startApi({}, upgrade.last);
   await service.until(() => seesWorkers(serving));
   const token = await tokenOfLastRelease(service);
   const answers: Answer[] = [];
@@ -174,11 +173,11 @@ async function upgradeAndBack(service: Service): Promise<{ answers: Answer[]; se
   };
   try {
     await nextAnswers();
-    expect(await migrateWith("shared/database/migrate.ts", service.databaseUrl)).toMatch(/^applied /);
+    await migrateToThisRelease({ url: service.databaseUrl });
     await nextAnswers();
     await replaceWorker(service.workers[0], "this");
     await replaceApi(serving, "this");
-    // Its token keeps every scope.
+    // The token of the last release keeps its scopes.
     expect(await service.usage(token, service.apis.indexOf(serving))).toMatchObject({ status: 200 });
     await replaceApi(serving, "last");
     await replaceWorker(service.workers[1], "last");

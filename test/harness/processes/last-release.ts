@@ -1,40 +1,73 @@
 import { execFileSync } from "node:child_process";
 import { symlinkSync } from "node:fs";
+import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { readSource } from "../assertions/sources.ts";
 import { GuardedFolder } from "./guarded-folder.ts";
 
 /**
- * The release that operators run while they upgrade to this checkout. Put the commit of a release here once it is out. There
- * is none yet: this is the commit before migration 008.
+ * What an upgrade replaces, and what it migrates to. The last release is the newest tag `v*` in the history of this checkout. Before
+ * the first tag this checkout stands for it, and the schema of this release is its own with one migration more.
  */
-const commit = "3ec0a93e8276a55a706e4ce1d9fca531f093da6d";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const parts = ["api", "worker", "shared", "package.json"];
 const archiveBytesMax = 100_000_000;
 
-const git = (...args: string[]) =>
-  execFileSync("git", ["-C", root, ...args], { maxBuffer: archiveBytesMax, stdio: ["ignore", "pipe", "ignore"] });
+/** What a release may change while processes of the last one run. */
+const nextMigration = `-- Adds columns, a rule for rows that are written from now on, a table and a function.
+alter table organizations add column colour text;
+alter table ledger_entries add column colour text;
+alter table answers add column colour text;
+alter table undelivered add column colour text;
+alter table organizations add constraint colour_is_short check (length(colour) < 20) not valid;
+create table colours (organization_id text collate "C" primary key references organizations (id), colour text not null);
+create function colour_of(organization text) returns text language sql security definer set search_path = public, pg_temp as $$
+  select colour from organizations where id = organization
+$$;
+`;
 
-/** Whether the checkout has that commit: a shallow clone or an archive has not. */
-export function hasLastRelease(): boolean {
+export interface Upgrade {
+  /** The folder of the last release. */
+  last: string;
+  /** Whether it is another release than this checkout. */
+  isReleased: boolean;
+  /** The folder of the migrations to which the upgrade leads. */
+  migrations: string;
+  remove: () => void;
+}
+
+/** Unpacks the last release, which runs with the packages of this checkout. @throws {Error} from v1.0.0 on, if there is no tag. */
+export async function prepareUpgrade(): Promise<Upgrade> {
+  const migrations = join(root, "shared/database/migrations");
+  const tag = lastTag();
+  const folder = await GuardedFolder.create("serpmill-last-release-");
+  const remove = () => folder.remove();
+  if (tag === undefined) {
+    await cp(migrations, folder.path, { recursive: true });
+    await writeFile(join(folder.path, "900.do.next-release.sql"), nextMigration);
+    return { last: root, isReleased: false, migrations: folder.path, remove };
+  }
+  execFileSync("tar", ["--extract", "--directory", folder.path], { input: git("archive", tag, ...parts) });
+  symlinkSync(join(root, "node_modules"), join(folder.path, "node_modules"));
+  return { last: folder.path, isReleased: true, migrations, remove };
+}
+
+function lastTag(): string | undefined {
   try {
-    git("cat-file", "-e", `${commit}^{commit}`);
-    return true;
-  } catch {
-    return false;
+    return git("describe", "--tags", "--abbrev=0", "--match", "v*").toString().trim();
+  } catch (cause) {
+    const { version } = z.object({ version: z.string() }).parse(JSON.parse(readSource("package.json")));
+    if (version.startsWith("0.")) return undefined;
+    throw new Error(`package.json has version ${version}, but no release is tagged: git fetch --tags`, { cause });
   }
 }
 
-/** What the last release needs and this one does not. Remove it together with the commit. */
-const ownPackage = "swagger-ui-dist";
-
-/** Unpacks the last release. It runs with the packages of this checkout. */
-export async function unpackLastRelease(): Promise<GuardedFolder> {
-  import.meta.resolve(`${ownPackage}/package.json`); // Throws without it, instead of every process of the release.
-  const folder = await GuardedFolder.create("serpmill-last-release-");
-  execFileSync("tar", ["--extract", "--directory", folder.path], { input: git("archive", commit, ...parts) });
-  symlinkSync(join(root, "node_modules"), join(folder.path, "node_modules"));
-  return folder;
+function git(...args: string[]): Buffer {
+  return execFileSync("git", ["-C", root, ...args], {
+    maxBuffer: archiveBytesMax,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
 }
