@@ -40,6 +40,8 @@ type Migration = Postgrator.Migration;
 export interface MigrateOptions {
   folder?: string;
   lockWait?: typeof lockWait;
+  /** What to do about a database of another schema, said in the error. */
+  remedy?: string;
   /** Gets a line when the migration waits. */
   say?: (line: string) => void;
 }
@@ -51,7 +53,7 @@ export interface MigrateOptions {
  * of a transaction, and from its beginning again if it fails. Safe to run twice, and concurrently. Does nothing to a database
  * that a newer release has migrated, so that an older one can be started again.
  * @returns the names of the applied migrations, oldest first.
- * @throws {Error} if an applied migration was edited later, if the database refuses one, or if one gets no lock in time.
+ * @throws {Error} if the database was migrated by other migrations, if it refuses one, or if one gets no lock in time.
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "serpmill-migrate" });
@@ -69,6 +71,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
     });
     const migrations = (await postgrator.getMigrations()).toSorted((a, b) => a.version - b.version);
     const databaseVersion = await postgrator.getDatabaseVersion();
+    if (databaseVersion > 0) await refuseOtherSchema(client, migrations, options.remedy);
     const newest = migrations.at(-1)?.version ?? 0;
     if (databaseVersion > newest) {
       options.say?.(
@@ -89,6 +92,18 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   } finally {
     await client.end();
   }
+}
+
+/** Until v1.0.0 the migrations are edited in place, so a database may have been made by others than these. */
+async function refuseOtherSchema(client: pg.Client, migrations: Migration[], remedy = "use an empty database") {
+  const { rows } = await client.query("select version::integer, md5 from migrations");
+  const applied = new Map(rows.map(({ version, md5 }) => [version, md5]));
+  const other = migrations.find(({ version, md5 }) => applied.has(version) && applied.get(version) !== md5);
+  if (!other) return;
+  throw new Error(
+    `The database has another schema than this release: its migration ${other.version} is not ${other.filename.replace(/^.*\//, "")}. ` +
+      `The schema changed before the first release, and nothing converts it: ${remedy}.`,
+  );
 }
 
 /** Waits without a statement under way: one would keep the other migration's index from being finished. */

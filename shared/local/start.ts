@@ -79,7 +79,10 @@ async function startAll(): Promise<void> {
   const exported = { ...addresses, SERP_PROVIDERS: process.env.SERP_PROVIDERS || "sandbox" };
   const servers = { ...process.env, ...addressSettings(addresses), SERP_PROVIDERS: exported.SERP_PROVIDERS };
   begin("Migrations", "bringing the database up to date");
-  const applied = await migrate(ownerUrl, { say: (line) => warn("Migrations", line) });
+  const applied = await migrate(ownerUrl, {
+    say: (line) => warn("Migrations", line),
+    ...(!given.DATABASE_URL && { remedy: `delete the folder ${shortened(folder)} and start again` }),
+  });
   await createProcessLogin(ownerUrl, processUrl);
   say("Migrations", applied.length > 0 ? `applied ${applied.length}, up to ${applied.at(-1)}` : "none needed");
 

@@ -169,6 +169,17 @@ test("an older release leaves a database alone that a newer one has migrated: it
   expect(rows).toEqual([{ may_read: true }]);
 });
 
+test("a database of another baseline is refused with what to do, and left as it is, also where it had more migrations", async () => {
+  const { path } = await withMigrations(addsColumn);
+  const run = () => migrate(database.url, { folder: path });
+  const refusal = /its migration 2 is not 002\.do\.ledger\.sql\. .* nothing converts it: use an empty database\.$/;
+  await read("update migrations set md5 = 'x' where version = 2");
+  await expect(run()).rejects.toThrow(refusal);
+  await read("insert into migrations (version, md5) values (9999, 'y')");
+  await expect(run()).rejects.toThrow(refusal);
+  expect(await columnsAdded()).toBe(0);
+});
+
 test("each rule of a table holds for all of its rows, also for those that are older than the rule", async () => {
   const { rows } = await asOwner(database.url, (client) =>
     client.query("select conrelid::regclass::text as table, conname from pg_constraint where not convalidated"),

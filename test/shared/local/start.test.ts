@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { migrate } from "../../../shared/database/migrate.ts";
 import { startPostgres } from "../../../shared/local/postgres.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
@@ -94,6 +95,19 @@ test("a database of a newer release is said in one sentence with what to do, and
   await newer.drop();
   expect(started.text).toMatch(
     /^! Migrations {2}The database is of a newer release \(migration 9999, this release ends with \d+\) and is left as it is: start that release again, or use another database\.$/m,
+  );
+});
+
+test("data of another baseline is refused in one sentence that names the folder to delete", async () => {
+  const folder = join(guarded.path, "baseline");
+  const postgres = await startPostgres({ folder: join(folder, "postgres"), durable: true });
+  await migrate(postgres.url);
+  await asOwner(postgres.url, (owner) => owner.query("update migrations set md5 = 'other' where version = 1"));
+  await postgres.stop();
+  const started = start("baseline", { DATABASE_URL: "" });
+  expect(await started.exited).toEqual([1, null]);
+  expect(started.text).toContain(
+    `✗ The database has another schema than this release: its migration 1 is not 001.do.organizations.sql. The schema changed before the first release, and nothing converts it: delete the folder ${folder} and start again.\n`,
   );
 });
 
