@@ -75,12 +75,10 @@ type Ending =
   | (Failed & { reason: Failed["code"] | "deadline_passed" });
 type Failed = Pick<Extract<EngineAnswer, { ok: false }>, "ok" | "code" | "details">;
 
-/** Undefined where the calls have no budget. */
 function withBudget(
-  { tokenId, key, unpaidCallsPerHour: callsPerHour, hadLittleTime = false }: SearchJob,
+  { tokenId, key, unpaidCallsPerHour: callsPerHour, hadLittleTime }: SearchJob,
   payable: PayableCalls,
-): SearchCalls | undefined {
-  if (tokenId === undefined || callsPerHour === undefined) return undefined;
+): SearchCalls {
   return { ...payable, tokenId, callsPerHour, isKeyed: key !== undefined, hadLittleTime };
 }
 
@@ -119,7 +117,7 @@ function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
 
 async function ask(
   { engine }: RunningSearches,
-  { query, enqueuedAtMs, organizationId, openSearches = 1 }: SearchJob,
+  { query, enqueuedAtMs, organizationId, openSearches }: SearchJob,
   { leftMs, ...options }: { leftMs: number } & Pick<EngineSearch, "abandoned" | "recorder">,
 ): Promise<SourcedAnswer> {
   const claim = { organizationId, openSearches };

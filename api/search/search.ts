@@ -102,8 +102,8 @@ export class Search {
         timeoutMs: deadline.timeoutMs,
         inbox: replyInbox.key,
         unpaidCallsPerHour: caller.plan.unpaidCalls,
+        hadLittleTime,
         ...(key && { key }),
-        ...(hadLittleTime && { hadLittleTime }),
       };
       await deadline.limit(queue.enqueue(job, turn));
     } catch (error) {
@@ -131,7 +131,7 @@ export class Search {
   async #endLate(request: SearchRequest, reply: Promise<Reply>): Promise<Reply> {
     const { refunds, queue } = this.#parts;
     const error = request.deadline.error();
-    const worker = withTimeout(protocolTimes.undoTimeoutMs, queue.workerOf(request.requestId)).catch(() => undefined);
+    const asking = withTimeout(protocolTimes.undoTimeoutMs, queue.workerOf(request.requestId)).catch(() => undefined);
     const refund = refunds.refund(request, "engine_timeout", error);
     const decision = await withTimeout(protocolTimes.undoTimeoutMs, refund).catch(() => undefined);
     if (!decision) void refunds.reverseIfCharged(request, refund, "engine_timeout");
@@ -140,7 +140,8 @@ export class Search {
       if (late) return late;
       refunds.reverse(request, "engine_timeout");
     }
-    throw new SearchFailed(error.code, error.details, { worker: await worker });
+    const worker = await asking;
+    throw new SearchFailed(error.code, error.details, { ...(worker !== undefined && { worker }) });
   }
 
   #finish(request: SearchRequest, { window }: Held, { outcome, trace, payable }: Reply): DeliverableAnswer {

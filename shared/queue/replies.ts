@@ -21,13 +21,11 @@ export const replyInboxKey = (apiId: string) => `inbox:${apiId}`;
 
 /** How long the search took and what it cost, for the API's log line. */
 export const searchTrace = z.object({
-  /** The worker that had the search. Absent in replies of an earlier version. */
-  worker: z.string().optional(),
+  /** The worker that had the search. */
+  worker: z.string(),
   provider: z.string(),
-  from: z.enum(answerSources).default("provider"),
-  calls: z.array(
-    z.object({ provider: z.string(), outcome: z.string(), ms: z.number(), costMicroUsd: z.number().default(0) }),
-  ),
+  from: z.enum(answerSources),
+  calls: z.array(z.object({ provider: z.string(), outcome: z.string(), ms: z.number(), costMicroUsd: z.number() })),
   costMicroUsd: z.number(),
   queueMs: z.number(),
   runMs: z.number(),

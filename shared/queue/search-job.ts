@@ -7,16 +7,15 @@ export const searchJob = z.object({
   requestId: z.string(),
   organizationId: z.string(),
   query: querySchema,
-  /** Absent in a job of an API of the previous version. */
-  tokenId: z.string().optional(),
-  /** The limits that admitted the search, by which it may be charged. Absent in a job of an API of the previous version that had none. */
-  limits: payerLimits.optional(),
-  /** The price that is held, in mils; 0 where the key has paid already. */
+  tokenId: z.string(),
+  /** The limits that admitted the search, by which it may be charged. */
+  limits: payerLimits,
+  /** The price that is held, in mils. */
   priceMils: z.number(),
   /** What could still be spent once the search was admitted, in mils. */
   remainingMils: z.number(),
-  /** The open searches of the organization with this one, when it was admitted. Absent in a job of an API of the previous version. */
-  openSearches: z.number().optional(),
+  /** The open searches of the organization with this one, when it was admitted. */
+  openSearches: z.number(),
   /** By Redis' clock. After it no provider is called. */
   deadlineAtMs: z.number(),
   /** By Redis' clock. */
@@ -25,10 +24,10 @@ export const searchJob = z.object({
   timeoutMs: z.number(),
   /** The reply inbox of the API process that waits. */
   inbox: z.string(),
-  /** The budget of unpaid provider calls of its organization. Absent in a job of an API of the previous version. */
-  unpaidCallsPerHour: z.number().optional(),
+  /** The budget of unpaid provider calls of its organization. */
+  unpaidCallsPerHour: z.number(),
   /** Whether most of its time had passed when it was admitted, because it waited for the first request under its key. */
-  hadLittleTime: z.boolean().optional(),
+  hadLittleTime: z.boolean(),
   key: z.object({ hash: z.string(), fingerprint: z.string() }).optional(),
 });
 export type SearchJob = z.infer<typeof searchJob>;

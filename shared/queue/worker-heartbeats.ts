@@ -12,9 +12,9 @@ const heartbeatsKey = "workers";
 
 const heartbeat = z.object({
   concurrency: z.number(),
-  /** The slots that it can raise them to; absent in heartbeats of the last release. */
-  attainable: z.number().optional(),
-  /** The providers that it asks. Undefined in heartbeats of the last release, or if one of the next release is among them. */
+  /** The slots that it can raise them to. */
+  attainable: z.number(),
+  /** The providers that it asks. Undefined if one of a later release is among them. */
   providers: z.array(z.enum(providerNames)).optional().catch(undefined),
   runMs: z.number(),
   atMs: z.number(),
@@ -59,7 +59,7 @@ export async function readWorkerCapacity(redis: Redis, nowMs: number): Promise<W
   return {
     workers: alive.length,
     slots: alive.reduce((sum, own) => sum + own.concurrency, 0),
-    attainableSlots: alive.reduce((sum, { concurrency, attainable = concurrency }) => sum + attainable, 0),
+    attainableSlots: alive.reduce((sum, own) => sum + own.attainable, 0),
     ratePerMs: alive.reduce((sum, own) => sum + own.concurrency / Math.max(own.runMs, 1), 0),
     providers: providersOf(alive),
   };

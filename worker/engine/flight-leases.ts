@@ -41,7 +41,7 @@ const trace = z.object({
   provider: z.string(),
   costMicroUsd: z.number(),
   callsOf: z.string().optional(),
-  flight: z.string().default(""),
+  flight: z.string(),
 });
 const publishedAnswer = z.discriminatedUnion("ok", [
   z.object({

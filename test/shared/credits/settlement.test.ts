@@ -23,7 +23,8 @@ import { freshRedis } from "../../harness/servers/servers.ts";
 
 // Far longer than the test takes, and short enough that a search which waits for another ends.
 const retryForMs = 60_000;
-const trace = { provider: "none", from: "provider" as const, calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };
+const noCalls = { provider: "none", from: "provider" as const, calls: [], costMicroUsd: 0 };
+const trace = { worker: "worker_1", ...noCalls, queueMs: 0, runMs: 0 };
 const key = { hash: "a".repeat(64), fingerprint: "query" };
 const answer = gzipSync("an answer");
 
