@@ -20,12 +20,17 @@ export function isDefect(error: unknown): boolean {
   );
 }
 
-/** @throws {CallerError} `unavailable`, reason `redis_unreachable`, for a failure of a Redis command; a defect unchanged. */
+/** What a failure of a Redis command is to a caller: `unavailable`, reason `redis_unreachable`; a defect unchanged. */
+export function redisFailure(error: unknown): unknown {
+  return error instanceof CallerError || isDefect(error) ? error : unavailable("redis_unreachable");
+}
+
+/** @throws what {@link redisFailure} makes of a failure of the command. */
 export async function orRedisUnavailable<T>(command: Promise<T>): Promise<T> {
   try {
     return await command;
   } catch (error) {
-    throw error instanceof CallerError || isDefect(error) ? error : unavailable("redis_unreachable");
+    throw redisFailure(error);
   }
 }
 

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { Batcher } from "../shared/concurrency/batcher.ts";
+import { BatchedLookup } from "../shared/concurrency/batched-lookup.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import { type Caller, readCaller } from "../shared/organizations/organizations.ts";
 import { unavailable } from "./errors.ts";
@@ -14,12 +14,6 @@ const newcomersMax = 1_000;
 /** After each batch of other tokens. A flood of made-up tokens is looked up at this pace, many in one statement. */
 const newcomerPauseMs = 20;
 
-interface Lookup {
-  tokenHash: string;
-  resolve: (row: unknown) => void;
-  reject: (error: unknown) => void;
-}
-
 type Lane = "known" | "new";
 
 /**
@@ -28,7 +22,7 @@ type Lane = "known" | "new";
  */
 export class TokenLookups {
   readonly #latelyValid = new LRUCache<string, true>({ max: latelyValidMax });
-  readonly #lanes: Record<Lane, Batcher<Lookup>>;
+  readonly #lanes: Record<Lane, BatchedLookup<string, unknown>>;
   readonly #count: Metrics["tokenLookups"];
   #newcomers = 0;
 
@@ -38,17 +32,15 @@ export class TokenLookups {
     metrics: Pick<Metrics, "tokenLookups">;
   }) {
     this.#count = parts.metrics.tokenLookups;
-    const run = async (lookups: Lookup[]) => {
-      try {
-        const rows = await parts.findCallers(lookups.map(({ tokenHash }) => tokenHash));
-        for (const { tokenHash, resolve } of lookups) resolve(rows.get(tokenHash));
-      } catch (error) {
-        for (const { reject } of lookups) reject(error);
-      }
+    const lane = {
+      sizeMax: batchMax,
+      concurrency: 1,
+      nameOf: (tokenHash: string) => tokenHash,
+      read: parts.findCallers,
     };
     this.#lanes = {
-      known: new Batcher({ sizeMax: batchMax, concurrency: 1, run }),
-      new: new Batcher({ sizeMax: batchMax, concurrency: 1, pauseMs: newcomerPauseMs, run }),
+      known: new BatchedLookup(lane),
+      new: new BatchedLookup({ ...lane, pauseMs: newcomerPauseMs }),
     };
   }
 
@@ -71,9 +63,7 @@ export class TokenLookups {
 
   async #find(lane: Lane, tokenHash: string): Promise<Caller | undefined> {
     try {
-      const row = await new Promise<unknown>((resolve, reject) => {
-        this.#lanes[lane].add({ tokenHash, resolve, reject });
-      });
+      const row = await this.#lanes[lane].find(tokenHash);
       // A row that cannot be read fails its own lookup, and no other of the batch.
       const caller = row === undefined ? undefined : readCaller(row);
       if (caller) this.#latelyValid.set(tokenHash, true);

@@ -4,8 +4,8 @@ import type { Log } from "../../shared/log.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import type { SearchQueue } from "../../shared/queue/search-queue.ts";
 import { mayHaveRun } from "../../shared/redis/connect.ts";
-import { isDefect } from "../datastore-unavailable.ts";
-import { CallerDisconnected, SearchFailed, unavailable } from "../errors.ts";
+import { redisFailure } from "../datastore-unavailable.ts";
+import { CallerDisconnected, SearchFailed } from "../errors.ts";
 import { type AdmissionControl, AdmissionFailed, type Held, type Replayed } from "./admission.ts";
 import type { DeliverableAnswer } from "./deliverable-answer.ts";
 import type { HangUps } from "./hang-ups.ts";
@@ -76,10 +76,10 @@ export class Search {
       return await this.#parts.admission.admit(request);
     } catch (error) {
       if (!(error instanceof AdmissionFailed)) throw error;
-      const refusal = refusalOf(error.cause);
+      const failure = redisFailure(error.cause);
       // Redis may have placed the hold although its reply was lost. The caller does not wait for the refund.
-      if (mayHaveRun(error.cause)) this.#parts.unknownAdmissions.undo(request, refusal);
-      throw isDefect(error.cause) ? error : refusal;
+      if (mayHaveRun(error.cause)) this.#parts.unknownAdmissions.undo(request, forRepeats(failure));
+      throw failure;
     }
   }
 
@@ -108,9 +108,9 @@ export class Search {
       await deadline.limit(queue.enqueue(job, turn));
     } catch (error) {
       log.warn({ err: error, requestId }, "enqueueing failed");
-      const refusal = refusalOf(error);
-      refunds.refundInBackground(request, "not_enqueued", refusal);
-      throw isDefect(error) ? error : refusal;
+      const failure = redisFailure(error);
+      refunds.refundInBackground(request, "not_enqueued", forRepeats(failure));
+      throw failure;
     }
   }
 
@@ -156,5 +156,4 @@ export class Search {
 }
 
 /** What the repeats of a search get that Redis did not take. */
-const refusalOf = (error: unknown) =>
-  isDefect(error) ? new CallerError("internal_error") : unavailable("redis_unreachable");
+const forRepeats = (failure: unknown) => (failure instanceof CallerError ? failure : new CallerError("internal_error"));
