@@ -1,18 +1,21 @@
-import { ConstantBackoff, handleWhen, retry } from "cockatiel";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /**
  * Runs a step, and again after each failure that `mayRetry` accepts, `pauseMs` later.
  * @throws the first error that `mayRetry` declines.
  */
-export function retryWhile<T>(
-  options: { pauseMs: number; mayRetry: (error: unknown) => boolean },
+export async function retryWhile<T>(
+  { pauseMs, mayRetry }: { pauseMs: number; mayRetry: (error: unknown) => boolean },
   step: () => Promise<T>,
 ): Promise<T> {
-  const policy = retry(handleWhen(options.mayRetry), {
-    maxAttempts: Number.POSITIVE_INFINITY,
-    backoff: new ConstantBackoff(options.pauseMs),
-  });
-  return policy.execute(step);
+  for (;;) {
+    try {
+      return await step();
+    } catch (error) {
+      if (!mayRetry(error)) throw error;
+    }
+    await sleep(pauseMs);
+  }
 }
 
 /**

@@ -1,16 +1,10 @@
-import {
-  BrokenCircuitError,
-  type CircuitBreakerPolicy,
-  CircuitState,
-  circuitBreaker,
-  CountBreaker,
-  handleWhenResult,
-} from "cockatiel";
 import type { Log } from "../../log.ts";
 import type { Metrics } from "../../metrics.ts";
 import { type Failure, failureKinds } from "../provider.ts";
 
-const window = { threshold: 0.5, size: 20, minimumNumberOfCalls: 5 };
+const outcomesMax = 20;
+const outcomesMin = 5;
+const failedShareMax = 0.5;
 const openMs = 10_000;
 
 /**
@@ -28,67 +22,57 @@ const openMs = 10_000;
  * breaker and is not counted, so that it neither delays the trial nor replaces it.
  */
 export class CircuitBreaker {
-  readonly #policy: CircuitBreakerPolicy;
-  /** On the clock of `performance.now()`, which is never set back. */
-  #trialAtMs = 0;
+  readonly #setOpen: (isOpen: boolean) => void;
+  /** Of the last attempts that were counted, whether each failed. */
+  #failed: boolean[] = [];
+  /** Undefined while the circuit is closed. On the clock of `performance.now()`, which is never set back. */
+  #trialAtMs: number | undefined;
+  #isTrialRunning = false;
 
   constructor({ provider, metrics, log }: { provider: string; metrics: Metrics; log: Log }) {
-    this.#policy = circuitBreaker(
-      // The policy passes on what run() below returned to it.
-      handleWhenResult((judged) => (judged as Judged<object>).isFailure),
-      { halfOpenAfter: openMs, breaker: new CountBreaker(window) },
-    );
-    this.#policy.onStateChange((state) => {
-      if (state === CircuitState.HalfOpen) return;
-      const isOpen = state === CircuitState.Open;
-      if (isOpen) this.#trialAtMs = performance.now() + openMs;
-      metrics.providerBreakerOpen.set({ provider }, isOpen ? 1 : 0);
-      log.warn(
-        { provider },
-        isOpen ? "circuit opened: the provider keeps failing" : "circuit closed: the provider works",
-      );
-    });
     metrics.providerBreakerOpen.set({ provider }, 0);
+    this.#setOpen = (isOpen) => {
+      this.#failed = [];
+      this.#trialAtMs = isOpen ? performance.now() + openMs : undefined;
+      metrics.providerBreakerOpen.set({ provider }, isOpen ? 1 : 0);
+      const message = isOpen ? "circuit opened: the provider keeps failing" : "circuit closed: the provider works";
+      log.warn({ provider }, message);
+    };
   }
 
   /** Whether an attempt that starts now would bypass the breaker. False when it would be the trial. */
   isOpen(): boolean {
-    const { state } = this.#policy;
-    if (state === CircuitState.Open) return performance.now() < this.#trialAtMs;
-    return state === CircuitState.HalfOpen;
+    return this.#trialAtMs !== undefined && (this.#isTrialRunning || performance.now() < this.#trialAtMs);
   }
 
-  /** Runs an attempt and counts its outcome; bypasses the breaker while the circuit is open. The attempt must not throw. */
+  /** Runs an attempt and counts its outcome; bypasses the breaker while the circuit is open. */
   async run<T extends object>(attempt: () => Promise<T | Failure>): Promise<T | Failure> {
     if (this.isOpen()) return attempt();
-    const isTrial = this.#policy.state === CircuitState.Open;
-    const judge = async (): Promise<Judged<T>> => {
-      const outcome = await attempt();
-      const isFailure = countsAgainstProvider(outcome) ?? (isTrial || "unknown");
-      // The policy counts everything that is returned, and nothing that is thrown.
-      if (isFailure === "unknown") throw new NotCounted(outcome);
-      return { outcome, isFailure };
-    };
+    if (this.#trialAtMs !== undefined) return this.#try(attempt);
+    const outcome = await attempt();
+    this.#count(countsAgainstProvider(outcome));
+    return outcome;
+  }
+
+  async #try<T extends object>(attempt: () => Promise<T | Failure>): Promise<T | Failure> {
+    this.#isTrialRunning = true;
+    let works = false;
     try {
-      return (await this.#policy.execute(judge)).outcome;
-    } catch (error) {
-      // Thrown by judge() above, with an outcome of type T.
-      if (error instanceof NotCounted) return error.outcome as T | Failure;
-      // The policy measures the 10 s by the machine's clock, which may be set back: then it is still open.
-      if (error instanceof BrokenCircuitError) return attempt();
-      throw error;
+      const outcome = await attempt();
+      works = countsAgainstProvider(outcome) === false;
+      return outcome;
+    } finally {
+      this.#isTrialRunning = false;
+      this.#setOpen(!works);
     }
   }
-}
 
-type Judged<T> = { outcome: T | Failure; isFailure: boolean };
-
-class NotCounted extends Error {
-  readonly outcome: object;
-
-  constructor(outcome: object) {
-    super("The outcome says nothing about the provider.");
-    this.outcome = outcome;
+  #count(isFailure: boolean | null): void {
+    // An attempt that began before the circuit opened says nothing about the provider now.
+    if (isFailure === null || this.#trialAtMs !== undefined) return;
+    this.#failed = [...this.#failed, isFailure].slice(-outcomesMax);
+    const failures = this.#failed.filter(Boolean).length;
+    if (this.#failed.length >= outcomesMin && failures > this.#failed.length * failedShareMax) this.#setOpen(true);
   }
 }
 
