@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Request, Response } from "express";
 import type { Redis } from "ioredis";
 import type { Config } from "../../shared/config.ts";
@@ -14,14 +15,12 @@ import type { ReadUsage } from "../read-usage.ts";
 import type { AutoTopups } from "../topups/auto-topups.ts";
 import type { Topups } from "../topups/topups.ts";
 import { readBrand } from "../brand/brand.ts";
-import { readPlaygroundAssets } from "../playground/assets.ts";
 import { type PlaygroundParts, runPlayground, showPlayground } from "../playground/playground.ts";
 import { SessionSearches } from "../playground/session-searches.ts";
-import type { StaticFile } from "../http/static-file.ts";
+import { type StaticFile, staticFile } from "../http/static-file.ts";
 import { PageSender } from "../pages/page-sender.ts";
 import { openAccountReads } from "./frame/account-reads.ts";
 import { AccountHandlers } from "./frame/account-handlers.ts";
-import { readAssets } from "./frame/assets.ts";
 import { handleLiveUpdates, LiveStreams } from "./frame/live-updates.ts";
 import { sendErrorPage, topUpPath } from "./frame/send-error-page.ts";
 import { type AddCredit, beginTopUp } from "./payments/add-credit.ts";
@@ -95,8 +94,11 @@ export function openBilling(parts: {
   const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
   const isPooled = pooler === "transaction";
   const database = openDatabase({ url, name: "api-billing", isPooled, sizeMax: databaseSizeMax, log, shutdown });
-  const [brand, assets] = [readBrand(), readAssets()];
-  const files = { icon: brand.mark, styles: [brand.style, assets.style], scripts: [assets.script] };
+  const brand = readBrand();
+  const style = readFile("/billing/account.css", "text/css", "frame/account.css");
+  const script = readFile("/billing/account.js", "text/javascript", "frame/account.js");
+  const playgroundScript = readFile("/playground/playground.js", "text/javascript", "../playground/playground.js");
+  const files = { icon: brand.mark, styles: [brand.style, style], scripts: [script] };
   const pages = new PageSender({ files, checkoutOrigin: topups?.checkoutOrigin });
   const isSecure = (request: Request) => isHttps(request, publicUrl);
   const sessions = new Sessions({ redis, clock, identifyByHash, isSecure });
@@ -104,12 +106,7 @@ export function openBilling(parts: {
   const pageWindow = new PageWindow(redis);
   const reads = openAccountReads({ readUsage, clock, database, searchLogDays: config.SEARCH_LOG_DAYS });
   const account = new AccountHandlers({ sessions, pageWindow, pages, reads, brand, publicUrl });
-  const tryOut = readPlaygroundAssets();
-  const playgroundFiles = {
-    ...files,
-    styles: [...files.styles, tryOut.style],
-    scripts: [...files.scripts, tryOut.script],
-  };
+  const playgroundFiles = { ...files, scripts: [script, playgroundScript] };
   const playgroundPages = new PageSender({ files: playgroundFiles, checkoutOrigin: undefined });
   const playground = new AccountHandlers({ sessions, pageWindow, pages: playgroundPages, reads, brand, publicUrl });
   const playgroundParts = {
@@ -169,7 +166,7 @@ export function openBilling(parts: {
       ),
       post(topUpPath, topups ? account.form(beginTopUp({ topups })) : noPayments),
     ],
-    files: [brand.mark, brand.style, assets.style, assets.script, tryOut.style, tryOut.script],
+    files: [brand.mark, brand.style, style, script, playgroundScript],
     sendError: (request, response, error) => sendErrorPage({ pages, brand }, request, response, error),
   };
 }
@@ -187,3 +184,7 @@ function addCreditOf(
   // TOPUP_URL is this page by default. A link from the page to itself would lead nowhere.
   return TOPUP_URL === `${PUBLIC_URL}/billing` ? "ask_operator" : { url: TOPUP_URL };
 }
+
+/** A file for browsers, beside those of the brand. It is cached for ever, so the next page of an account asks for none. */
+const readFile = (path: string, type: string, file: string): StaticFile =>
+  staticFile(path, `${type}; charset=utf-8`, readFileSync(new URL(file, import.meta.url)));

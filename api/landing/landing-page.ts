@@ -19,7 +19,7 @@ export function landingPage(brand: Brand, address: string): Html {
 <div>
 <h1>Google results as JSON. What fails costs nothing.</h1>
 <p class="lead">One request returns every element of a results page, in the order of its rank.</p>
-<p class="ways"><a class="button first" href="/playground">Try a search</a><a class="button" href="/docs">Read the reference</a></p>
+<p class="ways"><a class="button primary" href="/playground">Try a search</a><a class="button" href="/docs">Read the reference</a></p>
 <p class="aside">${chargingRule}</p>
 <p class="aside">You need a token. The operator of this service gives you one.</p>
 </div>
