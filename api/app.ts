@@ -11,7 +11,7 @@ import { rejectUnsafeHeaders } from "./http/reject-unsafe-headers.ts";
 import { openRequestScope, requestScopeOf } from "./http/request-scope.ts";
 import { sendError } from "./http/send-error.ts";
 import { serveFile } from "./http/static-file.ts";
-import { pageFileHeaders } from "./pages/page-files.ts";
+import { pageFileHeaders } from "./pages/page-sender.ts";
 import { openLanding } from "./landing/landing.ts";
 import type { McpParts } from "./mcp/endpoint.ts";
 import { rejectOAuth } from "./mcp/reject-oauth.ts";

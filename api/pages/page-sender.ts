@@ -1,8 +1,7 @@
 import type { Request, Response } from "express";
 import { requestScopeOf } from "../http/request-scope.ts";
-import type { Html } from "./html.ts";
-import { htmlDocument } from "./html-document.ts";
-import type { PageFiles } from "./page-files.ts";
+import type { StaticFile } from "../http/static-file.ts";
+import { type Html, html } from "./html.ts";
 
 const disabledFeatures = [
   "accelerometer",
@@ -15,7 +14,7 @@ const disabledFeatures = [
   "usb",
 ];
 
-export interface Page {
+interface Page {
   status: number;
   title: string;
   body: Html;
@@ -74,4 +73,40 @@ function securityPolicyOf(checkoutOrigin: string | undefined): string {
     "frame-ancestors 'none'",
     "base-uri 'none'",
   ].join("; ");
+}
+
+/** The files that a page loads, in this order. */
+interface PageFiles {
+  icon: StaticFile;
+  styles: readonly StaticFile[];
+  scripts: readonly StaticFile[];
+}
+
+/** Headers of the files of pages: no other site may load them. */
+export const pageFileHeaders = {
+  "Cross-Origin-Resource-Policy": "same-origin",
+};
+
+/** A whole HTML document around a page's body. */
+function htmlDocument({ icon, styles, scripts }: PageFiles, title: string, body: Html): string {
+  return `<!doctype html>\n${html`<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${title} · Serpmill</title>
+<link rel="icon" href="${icon.address}" type="image/svg+xml">
+${styles.map(
+  ({ address }) => html`<link rel="stylesheet" href="${address}">
+`,
+)}${scripts.map(
+  ({ address }) => html`<script src="${address}" defer></script>
+`,
+)}</head>
+<body>
+${body}
+</body>
+</html>
+`.toString()}`;
 }

@@ -4,7 +4,7 @@ import { resultsPage, type ShownElement } from "../billing/searches/results-page
 import { searchAddress } from "../billing/searches/history-table.ts";
 import { amount, count } from "../pages/format.ts";
 import { html, type Html } from "../pages/html.ts";
-import { formAddress } from "./form-address.ts";
+import { formAddress } from "./search-fields.ts";
 
 /**
  * The answer to a search as a page of results, and as JSON.

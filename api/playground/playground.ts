@@ -1,31 +1,30 @@
-import { newId } from "../../shared/ids.ts";
-import { CallerError, errors } from "../../shared/errors.ts";
-import type { Caller } from "../../shared/organizations/organizations.ts";
 import { searchPriceMils } from "../../shared/credits/plans.ts";
-import { queryFingerprint, readQuery } from "../../shared/query/query.ts";
+import { issuesIn } from "../../shared/error-messages.ts";
+import { CallerError, errorBody, type ErrorDetails, errors } from "../../shared/errors.ts";
+import { newId } from "../../shared/ids.ts";
+import type { Caller } from "../../shared/organizations/organizations.ts";
 import { organicPerPage } from "../../shared/query/depth.ts";
+import { queryFingerprint, readQuery } from "../../shared/query/query.ts";
 import { type AccountView, organizationField } from "../billing/frame/account-frame.ts";
 import type { AccountHandlers, FormRequest, PageRequest } from "../billing/frame/account-handlers.ts";
+import { searchAddress } from "../billing/searches/history-table.ts";
 import { recordError } from "../errors.ts";
+import { isIdempotencyKey } from "../http/idempotency-key.ts";
 import { publicAddress } from "../http/public-address.ts";
 import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
-import { isIdempotencyKey } from "../http/idempotency-key.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
 import { requireScope } from "../identify.ts";
 import { dollars } from "../pages/format.ts";
 import { html, type Html } from "../pages/html.ts";
-import { answerLogFields } from "../search/deliverable-answer.ts";
-import type { Delivery } from "../search/delivery.ts";
-import type { Search } from "../search/search.ts";
-import { newSearchRequest } from "../search/search-request.ts";
-import type { UnsentAnswers } from "../search/unsent-answers.ts";
 import { answerView } from "./answer-view.ts";
 import { codeSamples, readSample, type Sample } from "./code-samples.ts";
-import { errorView } from "./error-view.ts";
-import { type SessionSearch, type SessionSearches } from "./session-searches.ts";
-import { sessionSection } from "./session-section.ts";
-import { firstSteps } from "./first-steps.ts";
-import { readSearchFields, requestBodyOf, type SearchFields, searchFields } from "./search-fields.ts";
+import { formAddress, readSearchFields, requestBodyOf, type SearchFields, searchFields } from "./search-fields.ts";
+import type { SessionSearch, SessionSearches } from "./session-searches.ts";
+import { answerLogFields } from "../search/deliverable-answer.ts";
+import type { Delivery } from "../search/delivery.ts";
+import { newSearchRequest } from "../search/search-request.ts";
+import type { Search } from "../search/search.ts";
+import type { UnsentAnswers } from "../search/unsent-answers.ts";
 
 export interface PlaygroundParts {
   search: Pick<Search, "run">;
@@ -128,4 +127,53 @@ ${outcome}
 ${sessionSection(searches)}
 </div>`;
   return { path: "/playground", title: "Playground", body };
+}
+
+/** The searches of the session: each leads to its own page, and back into the form. */
+function sessionSection(searches: readonly SessionSearch[]): Html | false {
+  if (searches.length === 0) return false;
+  return html`<section class="panel beside" id="session" aria-labelledby="session-title"><h2 id="session-title">This session</h2>
+<ol class="recent">${searches.map(entry)}</ol></section>`;
+}
+
+function entry({ requestId, query }: SessionSearch): Html {
+  if (!query) return html`<li><a href="${searchAddress(requestId)}">${requestId}</a></li>`;
+  const { keyword, location, device, depth } = query;
+  return html`<li><a href="${searchAddress(requestId)}">${keyword}</a>
+<span class="aside">${location.replaceAll(",", ", ")} · ${device} · depth ${depth}</span>
+<a class="again" href="${formAddress(query)}" aria-label="Edit: ${keyword}">Edit</a></li>`;
+}
+
+const examples = [
+  { label: "best coffee beans", query: { keyword: "best coffee beans" } },
+  {
+    label: "bakery, in Munich, on a phone",
+    query: { keyword: "bakery", location: "Munich, Germany", language: "German", device: "mobile" },
+  },
+  { label: "only the news on electric cars", query: { keyword: "electric cars", types: ["top_stories"] } },
+];
+
+/** What stands where the answer will be, before the first search: searches that fill the form. */
+function firstSteps(): Html {
+  return html`<section class="panel shown" aria-labelledby="first-title"><h2 id="first-title">The answer appears here</h2>
+<p class="aside">As people see it on a results page, and as JSON. To fill the form:</p>
+<ul class="chips">${examples.map(({ label, query }) => html`<li><a href="${formAddress(query)}">${label}</a></li>`)}</ul></section>`;
+}
+
+/** Why a search was not answered: for people, what they can do about it, and the error as the API sends it. */
+function errorView(requestId: string, { code, message, details }: CallerError): Html {
+  return html`<section class="panel shown" id="answer" aria-labelledby="answer-title">
+<div class="head"><h2 id="answer-title">No answer</h2><code>${errors[code].status} ${code}</code></div>
+<div class="notice warning" role="alert"><p>${message}</p>${issueList(details)}</div>
+${code === "out_of_credits" && html`<p><a class="button" href="/billing">Go to your credit</a></p>`}
+<pre tabindex="0" role="region" aria-label="JSON">${JSON.stringify(errorBody(requestId, code, details), undefined, 2)}</pre></section>`;
+}
+
+/** The fields that were refused, if there are several: the message says the first one. */
+function issueList(details: ErrorDetails): Html | false {
+  const listed = issuesIn(details);
+  return (
+    listed.length > 1 &&
+    html`<ul>${listed.map(({ path, message }) => html`<li><code>${path}</code> ${message}</li>`)}</ul>`
+  );
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readBrand } from "../../api/brand/brand.ts";
 import { openApiDocument } from "../../api/docs/openapi-document.ts";
-import { landingPage } from "../../api/landing/landing-page.ts";
+import { landingPage } from "../../api/landing/landing.ts";
 import { listTools } from "../../api/mcp/tools.ts";
 import { chargingRule } from "../../shared/charging-rule.ts";
 import { page, pages } from "./markdown.ts";

@@ -10,7 +10,7 @@ import type { Brand } from "../../brand/brand.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
-import { readForm } from "../../pages/read-form.ts";
+import { readForm } from "../../pages/form.ts";
 
 /** A request to a page of an account, by a person who is signed in. It has taken one request of the page window. */
 export interface AccountRequest extends SignedIn {

@@ -14,9 +14,8 @@ import { unavailable } from "../../errors.ts";
 import type { ReadUsage } from "../../read-usage.ts";
 import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
 import { type Chart, isReadOnce, periodsOf, readChart, type UsageView } from "../overview/usage-view.ts";
-import { type HistoryView, isFinding } from "../searches/history-view.ts";
+import { type Entries, type HistoryView, isFinding, readEntries, withSearches } from "../searches/history-view.ts";
 import { utcDayOf } from "../searches/history-table.ts";
-import { type Entries, readEntries, withSearches } from "../searches/read-entries.ts";
 import { readSearch, type ShownSearch } from "../searches/read-search.ts";
 
 /** Today and the week before it, from which the pace is known. */

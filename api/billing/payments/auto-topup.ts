@@ -7,7 +7,7 @@ import type {
 } from "../../../shared/auto-topups/auto-topup.ts";
 import { organizationField } from "../frame/account-frame.ts";
 import { amountChoices } from "./add-credit.ts";
-import { problemOf, type SentForm, textField } from "../../pages/form-fields.ts";
+import { problemOf, type SentForm, textField } from "../../pages/form.ts";
 import { amount, dollars, momentOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 

@@ -12,10 +12,9 @@ import { type AddCredit, addCreditSection } from "./add-credit.ts";
 import { autoTopupPaths, autoTopupSection, choices, type Done, messageOf } from "./auto-topup.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import { type FieldProblems, newForm, type SentForm } from "../../pages/form-fields.ts";
+import { type FieldProblems, newForm, parseDollars, type SentForm } from "../../pages/form.ts";
 import { amount, dateOf, dayOf, momentOf, monthOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { parseDollars } from "../../pages/parse-dollars.ts";
 import type { AutoTopups } from "../../topups/auto-topups.ts";
 import type { Topups } from "../../topups/topups.ts";
 

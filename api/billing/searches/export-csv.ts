@@ -11,8 +11,7 @@ import { unavailable } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
-import { type HistoryView, readHistoryView } from "./history-view.ts";
-import { type Entries, readEntries } from "./read-entries.ts";
+import { type Entries, type HistoryView, readEntries, readHistoryView } from "./history-view.ts";
 
 const rowsMax = 100_000;
 // Few, so that a search waits two milliseconds for one, and so that Postgres takes them from the index whatever it expects to find.

@@ -1,7 +1,6 @@
 import { html, type Html } from "../../pages/html.ts";
 import { keywordCharactersMax } from "../../../shared/query/query.ts";
-import type { HistoryView } from "./history-view.ts";
-import { isFinding } from "./history-view.ts";
+import { type HistoryView, isFinding } from "./history-view.ts";
 
 /** A token by which searches can be found. */
 export interface FindableToken {

@@ -1,13 +1,13 @@
-import type { HistoryEntry } from "../../../shared/credits/history.ts";
+import type { RefundReason, ReversalReason } from "../../../shared/outcomes.ts";
+import type { HistoryEntry, HistoryFilter } from "../../../shared/credits/history.ts";
 import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
 import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
+import { tokenLabel } from "./find-form.ts";
 import { amount, dateOf, dayOf, momentOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { tokenLabel } from "./find-form.ts";
-import { refundLabels, reversalLabels } from "./labels.ts";
 
 /** What the heading of a UTC day, such as `2026-03-01`, says beside its date. */
-export type DaySummary = (day: string, entries: readonly SearchEntry[]) => Html;
+type DaySummary = (day: string, entries: readonly SearchEntry[]) => Html;
 
 const columns = html`<thead><tr><th scope="col">When (UTC)</th><th scope="col" class="what">What</th><th scope="col" class="how">Outcome</th><th scope="col" class="more">Token</th><th scope="col" class="more number">Took</th><th scope="col" class="number">Dollars</th></tr></thead>`;
 /** A day's heading spans only columns that every screen shows: a hidden column that is spanned would take room. */
@@ -103,3 +103,38 @@ export function outcomeOf(entry: HistoryEntry): { title: string; why: string | u
 
 /** An amount with its sign. */
 export const gained = (mils: number) => html`${mils > 0 && "+"}${amount(mils)}`;
+
+/** The ledger's reasons and filters in words for the people who pay. */
+
+const refundLabels: Record<RefundReason, string> = {
+  out_of_credits: "There was not enough credit left to charge it",
+  daily_limit: "The organization's limit of the day was reached before it could be charged",
+  monthly_limit: "The organization's limit of the month was reached before it could be charged",
+  token_daily_limit: "The token's limit of the day was reached before it could be charged",
+  token_monthly_limit: "The token's limit of the month was reached before it could be charged",
+  already_paid: "A repeat whose Idempotency-Key had already paid",
+  idempotency_key_reused: "Its Idempotency-Key had already paid for another query",
+  engine_error: "The search provider failed",
+  engine_timeout: "No answer arrived before the deadline",
+  query_rejected: "The search provider rejected the query",
+  deadline_passed: "The deadline passed before the search started",
+  caller_gone: "The caller disconnected before the answer",
+  not_enqueued: "The service could not accept the search",
+  admission_unknown: "The service could not confirm that the search had started",
+  worker_failed: "The service failed",
+  abandoned: "The service did not finish the search in time",
+};
+
+const reversalLabels: Record<ReversalReason, string> = {
+  caller_gone: "The caller disconnected before the answer arrived",
+  engine_timeout: "The answer arrived too late",
+  undelivered: "Delivery of the answer was not confirmed",
+};
+
+export const filterLabels: Record<HistoryFilter, string> = {
+  all: "All",
+  charged: "Charged",
+  refunded: "Not charged",
+  reversed: "Credited back",
+  grants: "Credit added",
+};

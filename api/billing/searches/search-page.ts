@@ -1,15 +1,16 @@
 import { CallerError } from "../../../shared/errors.ts";
 import { requestId as requestIdSchema } from "../../../shared/ids.ts";
 import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
-import { amount, dayOf, momentOf, timeOf } from "../../pages/format.ts";
-import { html, type Html } from "../../pages/html.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
 import type { AccountReads } from "../frame/account-reads.ts";
-import { answerSection } from "./answer-section.ts";
 import { tokenLabel } from "./find-form.ts";
 import { duration, gained, outcomeOf, searchAddress } from "./history-table.ts";
-import type { ShownSearch } from "./read-search.ts";
+import type { ShownAnswer, ShownSearch } from "./read-search.ts";
+import { resultsPage } from "./results-page.ts";
+import { amount, dayOf, momentOf, timeOf } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
+import { formAddress } from "../../playground/search-fields.ts";
 
 /**
  * GET /billing/searches/:requestId: what was searched, what it cost and why, and its answer while that is kept.
@@ -78,4 +79,31 @@ function querySection({ query, token, at, durationMs, keyHash }: LoggedSearch): 
 <h2 id="query-title">Query</h2>
 <dl class="fields">${fields.map(([name, value]) => value !== undefined && html`<div${name === "Token" && html` class="wide"`}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
 </section>`;
+}
+
+/** The answer of a search as a page of results, and its JSON; or why there is none. */
+function answerSection(answer: ShownAnswer, shown: ShownSearch): Html {
+  return html`<section class="panel" id="answer" aria-labelledby="answer-title">
+<h2 id="answer-title">Answer</h2>
+${answer.kind === "kept" ? keptAnswer(answer, shown) : html`<p>${whyNone(answer, shown)}</p>`}
+</section>`;
+}
+
+function keptAnswer({ results, json }: ShownAnswer & { kind: "kept" }, { entry }: ShownSearch): Html {
+  const page =
+    results.length > 0
+      ? resultsPage(results, (keyword) => formAddress({ ...entry.search?.query, keyword }))
+      : html`<p>Nothing was found.</p>`;
+  return html`${page}
+<details><summary>JSON</summary><pre tabindex="0" role="region" aria-label="JSON">${json}</pre></details>`;
+}
+
+function whyNone(answer: ShownAnswer, { entry }: ShownSearch): string {
+  if (answer.kind === "large")
+    return "The answer is too large for this page. Send the search again with its Idempotency-Key to get it: a repeat costs nothing for 24 hours.";
+  if (entry.outcome !== "charged") return "This search was not paid for, so no answer is kept.";
+  if (!entry.search) return "Whether an answer is kept is not known any more.";
+  return entry.search.keyHash
+    ? "The answer was kept for 24 hours."
+    : "This search was sent without an Idempotency-Key, so its answer was not kept.";
 }

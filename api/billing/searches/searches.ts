@@ -1,12 +1,16 @@
 import type { Request } from "express";
+import type { DayFigures } from "../../../shared/credits/days.ts";
+import { type HistoryFilter, historyFilters } from "../../../shared/credits/history.ts";
+import { scannedMax, type SearchEntry } from "../../../shared/search-log/find-searches.ts";
 import type { AccountView } from "../frame/account-frame.ts";
-import type { AccountReads } from "../frame/account-reads.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
+import type { AccountReads, History } from "../frame/account-reads.ts";
 import type { LiveSections } from "../frame/live-updates.ts";
-import { html } from "../../pages/html.ts";
 import { findForm } from "./find-form.ts";
-import { historySection } from "./history-section.ts";
-import { historyViewQuery, isFinding, readHistoryView } from "./history-view.ts";
+import { filterLabels, historyTableByDay } from "./history-table.ts";
+import { type HistoryView, historyViewQuery, isFinding, readHistoryView } from "./history-view.ts";
+import { amount, count, searches } from "../../pages/format.ts";
+import { html, type Html } from "../../pages/html.ts";
 
 /** GET /billing/searches: what each search was charged, or why it was not, and the credit that was added. */
 export function writeSearches({ reads }: { reads: AccountReads }) {
@@ -35,4 +39,52 @@ export function liveSearches(reads: AccountReads, request: Request): LiveSection
       return [{ id: "history", html: historySection(await reads.readHistory(caller.organizationId, view)) }];
     },
   };
+}
+
+/** One page of the searches and the added credit: what each search was charged, or why it was not. */
+function historySection(history: History): Html {
+  const { view, entries } = history;
+  return html`<section id="history" aria-label="History">
+<div class="head"><nav class="switch" aria-label="Show">${historyFilters.map((filter) => filterLink(filter, view))}</nav><a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a></div>
+${entries.length > 0 ? historyTableByDay(entries, (day, shown) => daySummary(history.days.get(day), shown)) : emptyMessage(history)}
+${history.isCutShort && html`<p class="aside">${count(scannedMax)} searches were looked at for this page. Older ones may match too.</p>`}
+${pager(history)}
+</section>`;
+}
+
+/** The whole day, whatever part of it the filter and the page show. What was found is only counted: nothing knows the rest of it. */
+function daySummary(day: DayFigures | undefined, shown: readonly SearchEntry[]): Html {
+  if (day)
+    return html`Whole day: ${searches(day.charges + day.refunds)}, ${amount(day.chargedMils - day.reversedMils)} net`;
+  const netMils = shown.reduce((sum, entry) => sum + (entry.outcome === "charged" ? entry.chargedMils : 0), 0);
+  return html`On this page: ${searches(shown.length)}, ${amount(netMils)} net`;
+}
+
+function filterLink(filter: HistoryFilter, view: HistoryView): Html {
+  const current = filter === view.filter && html` aria-current="page"`;
+  const address = `/billing/searches?${historyViewQuery({ ...view, filter, before: undefined })}`;
+  return html`<a href="${address}"${current}>${filterLabels[filter]}</a>`;
+}
+
+function emptyMessage({ view, isCutShort }: History): Html {
+  return html`<p class="nothing">${emptyText(view, isCutShort)}</p>`;
+}
+
+function emptyText(view: HistoryView, isCutShort: boolean): string {
+  const { filter, before, find } = view;
+  if (find?.startsWith("req_")) return "There is no search with this ID that has ended.";
+  if (isFinding(view)) {
+    if (isCutShort) return "Nothing was found so far.";
+    return "Nothing was found. Only searches of which the keyword is still kept can be found.";
+  }
+  if (before !== undefined) return "There are no older entries.";
+  if (filter === "all") return "No searches yet. The first one appears here once it is answered.";
+  return `There are no entries under “${filterLabels[filter]}”.`;
+}
+
+function pager({ view, older }: History): Html | false {
+  const hasNewer = view.before !== undefined;
+  if (!hasNewer && older === undefined) return false;
+  const address = (before: string | undefined) => `/billing/searches?${historyViewQuery({ ...view, before })}`;
+  return html`<nav class="pager" aria-label="Pages">${hasNewer && html`<a class="button" href="${address(undefined)}">Newest</a>`}${older !== undefined && html`<a class="button" href="${address(older)}">Older</a>`}</nav>`;
 }

@@ -18,7 +18,7 @@ import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
-import { readForm } from "../../pages/read-form.ts";
+import { readForm } from "../../pages/form.ts";
 
 /** POST /billing/sign-in: exchanges a token for a session. Every invalid token gets the same answer, and a valid one without
  * the scope `billing` one of its own. */

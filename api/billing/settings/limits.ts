@@ -1,10 +1,9 @@
 import type { OwnLimits } from "../../../shared/organizations/limits.ts";
 import type { Excess } from "../../../shared/organizations/token-family.ts";
 import { organizationField } from "../frame/account-frame.ts";
-import { type SentForm, textField } from "../../pages/form-fields.ts";
+import { parseDollars, type SentForm, textField } from "../../pages/form.ts";
 import { amount, dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { parseDollars } from "../../pages/parse-dollars.ts";
 
 /** The form for the limits of the organization. */
 export function limitsSection(limits: OwnLimits, sent: SentForm): Html {

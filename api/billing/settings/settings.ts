@@ -20,10 +20,9 @@ import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account
 import { limitsSection, readLimitFields } from "./limits.ts";
 import { type WebhookField, webhookSection } from "./webhook-section.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { newForm, type SentForm } from "../../pages/form-fields.ts";
+import { newForm, parseDollars, type SentForm } from "../../pages/form.ts";
 import { amount, dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { parseDollars } from "../../pages/parse-dollars.ts";
 
 const eventsShown = 10;
 

@@ -22,7 +22,7 @@ import type { Sessions } from "../session/sessions.ts";
 import { limitFields, limitProblems, readLimitFields, spentSoFar } from "../settings/limits.ts";
 import { endOf, nameOf, time, type TokenParts } from "./tokens.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { newForm, type SentForm } from "../../pages/form-fields.ts";
+import { newForm, type SentForm } from "../../pages/form.ts";
 import { amount, count } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 

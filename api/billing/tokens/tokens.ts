@@ -25,7 +25,7 @@ import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account
 import { CountedWindow } from "../session/counted-window.ts";
 import { limitFields, limitProblems, readLimitFields } from "../settings/limits.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { newForm, problemOf, type SentForm, textField } from "../../pages/form-fields.ts";
+import { newForm, problemOf, type SentForm, textField } from "../../pages/form.ts";
 import { amount, count, dateOf, searches } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
