@@ -6,14 +6,17 @@ import { attacks } from "./all.ts";
 import type { Attack, Finding } from "./attack.ts";
 import { AttackStack, withAttackStack } from "./attack-stack.ts";
 import { cancelledAnswers } from "./attacks/cancelled-answers.ts";
+import { craftedInputs } from "./attacks/crafted-inputs.ts";
 import { crowdedAdaptiveLimit, crowdedFixedLimit } from "./attacks/crowded-provider.ts";
 import { crowdedSignIns } from "./attacks/crowded-sign-ins.ts";
+import { crowdedStreams } from "./attacks/crowded-streams.ts";
 import { falseRefusals } from "./attacks/false-refusals.ts";
 import { firstCopy } from "./attacks/first-copy.ts";
 import { floodOfRefusals } from "./attacks/flood-of-refusals.ts";
 import { foreignCheckout } from "./attacks/foreign-checkout.ts";
 import { fullRedis } from "./attacks/full-redis.ts";
 import { hammeredLimits } from "./attacks/hammered-limits.ts";
+import { hiddenChanges } from "./attacks/hidden-changes.ts";
 import { hugePages } from "./attacks/huge-pages.ts";
 import { hungUpSearches } from "./attacks/hung-up-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
@@ -24,6 +27,7 @@ import { loweredLimits } from "./attacks/lowered-limits.ts";
 import { manyOrganizations } from "./attacks/many-organizations.ts";
 import { oddRequests } from "./attacks/odd-requests.ts";
 import { oneKeyManyQueries } from "./attacks/one-key-many-queries.ts";
+import { outlivingTokens } from "./attacks/outliving-tokens.ts";
 import { pipelinedAnswers } from "./attacks/pipelined-answers.ts";
 import { plantedCookies } from "./attacks/planted-cookies.ts";
 import { randomTokens } from "./attacks/random-tokens.ts";
@@ -32,6 +36,8 @@ import { slowCallers } from "./attacks/slow-callers.ts";
 import { stolenLogins } from "./attacks/stolen-logins.ts";
 import { unreadAnswers } from "./attacks/unread-answers.ts";
 import { unreadStreams } from "./attacks/unread-streams.ts";
+import { unsupportedQueries } from "./attacks/unsupported-queries.ts";
+import { untakenPairs } from "./attacks/untaken-pairs.ts";
 import { waitingRepeats } from "./attacks/waiting-repeats.ts";
 
 /** Short attacks, for what they gain and not for how fast others are served; `npm run abuse` strikes with full force. */
@@ -52,6 +58,10 @@ const onUsualService: readonly Attack[] = [
   foreignCheckout,
   crowdedSignIns,
   signatureFlood,
+  hiddenChanges,
+  outlivingTokens,
+  craftedInputs,
+  untakenPairs,
 ];
 const onOwnService: readonly Attack[] = [
   hammeredLimits,
@@ -65,6 +75,8 @@ const onOwnService: readonly Attack[] = [
   stolenLogins,
   unreadAnswers,
   unreadStreams,
+  crowdedStreams,
+  unsupportedQueries,
   manyOrganizations,
   crowdedFixedLimit,
   crowdedAdaptiveLimit,

@@ -1,7 +1,9 @@
 import type { Attack } from "./attack.ts";
 import { cancelledAnswers } from "./attacks/cancelled-answers.ts";
+import { craftedInputs } from "./attacks/crafted-inputs.ts";
 import { crowdedAdaptiveLimit, crowdedFixedLimit } from "./attacks/crowded-provider.ts";
 import { crowdedSignIns } from "./attacks/crowded-sign-ins.ts";
+import { crowdedStreams } from "./attacks/crowded-streams.ts";
 import { falseRefusals } from "./attacks/false-refusals.ts";
 import { firstCopy } from "./attacks/first-copy.ts";
 import { floodOfRefusals } from "./attacks/flood-of-refusals.ts";
@@ -9,6 +11,7 @@ import { foreignCheckout } from "./attacks/foreign-checkout.ts";
 import { fullRedis } from "./attacks/full-redis.ts";
 import { halfOpenInbox } from "./attacks/half-open-inbox.ts";
 import { hammeredLimits } from "./attacks/hammered-limits.ts";
+import { hiddenChanges } from "./attacks/hidden-changes.ts";
 import { hugePages } from "./attacks/huge-pages.ts";
 import { hungUpSearches } from "./attacks/hung-up-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
@@ -20,6 +23,7 @@ import { loweredLimits } from "./attacks/lowered-limits.ts";
 import { manyOrganizations } from "./attacks/many-organizations.ts";
 import { oddRequests } from "./attacks/odd-requests.ts";
 import { oneKeyManyQueries } from "./attacks/one-key-many-queries.ts";
+import { outlivingTokens } from "./attacks/outliving-tokens.ts";
 import { pipelinedAnswers } from "./attacks/pipelined-answers.ts";
 import { plantedCookies } from "./attacks/planted-cookies.ts";
 import { randomTokens } from "./attacks/random-tokens.ts";
@@ -28,6 +32,8 @@ import { slowCallers } from "./attacks/slow-callers.ts";
 import { stolenLogins } from "./attacks/stolen-logins.ts";
 import { unreadAnswers } from "./attacks/unread-answers.ts";
 import { unreadStreams } from "./attacks/unread-streams.ts";
+import { unsupportedQueries } from "./attacks/unsupported-queries.ts";
+import { untakenPairs } from "./attacks/untaken-pairs.ts";
 import { vanishedRedis } from "./attacks/vanished-redis.ts";
 import { waitingRepeats } from "./attacks/waiting-repeats.ts";
 import { fullStrength } from "./attacks/full-strength.ts";
@@ -35,9 +41,11 @@ import { fullStrength } from "./attacks/full-strength.ts";
 /** Every attack, in the order in which they run. */
 export const attacks: readonly Attack[] = [
   cancelledAnswers,
-  crowdedFixedLimit,
+  craftedInputs,
   crowdedAdaptiveLimit,
+  crowdedFixedLimit,
   crowdedSignIns,
+  crowdedStreams,
   falseRefusals,
   firstCopy,
   floodOfRefusals,
@@ -45,6 +53,7 @@ export const attacks: readonly Attack[] = [
   fullRedis,
   halfOpenInbox,
   hammeredLimits,
+  hiddenChanges,
   hugePages,
   hungUpSearches,
   keyedAnswers,
@@ -56,6 +65,7 @@ export const attacks: readonly Attack[] = [
   manyOrganizations,
   oddRequests,
   oneKeyManyQueries,
+  outlivingTokens,
   pipelinedAnswers,
   plantedCookies,
   randomTokens,
@@ -64,6 +74,8 @@ export const attacks: readonly Attack[] = [
   stolenLogins,
   unreadAnswers,
   unreadStreams,
+  unsupportedQueries,
+  untakenPairs,
   vanishedRedis,
   waitingRepeats,
   fullStrength,

@@ -1,9 +1,10 @@
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import type { PageVisitor } from "../../harness/clients/page-visitor.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { Session } from "../../harness/stubs/stripe-objects.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
+import { signedIn } from "../callers/signed-in.ts";
 
 const mils = "10000";
 
@@ -32,7 +33,7 @@ export const foreignCheckout: Attack = {
   run: async (stack) => {
     const { service, stripe } = stack;
     const [own, other] = [await service.organization(), await service.organization()];
-    const visitor = await signedIn(stack, own);
+    const visitor = await signedIn(stack, own.token);
     const before = stripe.sessions.length;
     const outcomes: string[] = [];
     for (const [what, form] of Object.entries(formsOf(own.organizationId, other.organizationId)))
@@ -41,14 +42,6 @@ export const foreignCheckout: Attack = {
     return [judge(own, other, stripe.sessions.slice(before), outcomes)];
   },
 };
-
-async function signedIn({ service }: AttackStack, { token }: Organization): Promise<PageVisitor> {
-  const visitor = new PageVisitor(service);
-  await forgetSignIns(service);
-  const { status } = await visitor.signIn(token);
-  if (status !== 303) throw new Error(`the sign-in was refused: ${status}`);
-  return visitor;
-}
 
 async function topUp(
   { service }: AttackStack,

@@ -2,13 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import type { PageVisitor } from "../../harness/clients/page-visitor.ts";
 import type { Api, Organization } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import { Connection } from "../callers/connection.ts";
 import { responsesIn } from "../callers/responses.ts";
+import { signedIn } from "../callers/signed-in.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
 import { inMb, MemoryWatch } from "../judges/memory.ts";
 
@@ -69,14 +70,6 @@ async function lengthenLedger(
     );
     await owner.query("update organizations set version = version + $2 where id = $1", [organizationId, entries]);
   });
-}
-
-async function signedIn({ service }: AttackStack, token: string): Promise<PageVisitor> {
-  const visitor = new PageVisitor(service);
-  await forgetSignIns(service);
-  const { status } = await visitor.signIn(token);
-  if (status !== 303) throw new Error(`the sign-in was refused: ${status}`);
-  return visitor;
 }
 
 interface Opened {

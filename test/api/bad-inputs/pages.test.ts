@@ -5,6 +5,7 @@ import { autoTopupPaths } from "../../../api/billing/payments/auto-topup.ts";
 import { newId } from "../../../shared/ids.ts";
 import { forgetPageViews, forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";
+import { badTexts, distorted, noUuid, unknownRequestId } from "../../harness/fixtures/bad-inputs.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
@@ -21,13 +22,6 @@ afterAll(async () => {
   await stub.close();
 });
 
-const last = "zzzzzzzzzzzzzzzzzzzzzzzzz";
-const badTexts = ["constructor", "__proto__", "a\0b", "-1", "1e400", "%", "../..", "2026-13", `tok_7${last}`].concat([
-  `req_01m7xxzmpj${last.slice(0, 16)}`,
-  "\u{1f600}".repeat(101),
-  "x".repeat(3_000),
-  "9".repeat(400),
-]);
 const queryFields =
   "show find token before measure range topup done saved revoked month keyword location language device depth code".split(
     " ",
@@ -116,12 +110,12 @@ test("no query or address of a page is a defect of the service", { timeout }, as
 });
 
 test.each([
-  { field: "before", query: `find=a&before=req_01m7xxzmpj${last.slice(0, 16)}` },
-  { field: "before", query: `find=a&before=req_7${last}` },
+  { field: "before", query: `find=a&before=${unknownRequestId}` },
+  { field: "before", query: `find=a&before=${noUuid}` },
 ])("an id that no request had is no page: $query", async ({ query }) => {
   const { cookie } = await signedIn();
   const status = await statusOf(`/billing/searches?${query}`, { headers: { cookie } });
-  expect(status).toBe(query.includes("req_7") ? 200 : 404);
+  expect(status).toBe(query.includes(noUuid) ? 200 : 404);
 });
 
 test("no field of a form is a defect of the service", { timeout }, async () => {
@@ -154,14 +148,6 @@ test("the form of a token names the field that has an unknown or unreadable valu
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining(`id="${field}-problem"`)]);
   }
 });
-
-/** Every object that differs from one in one place, where it has something of another kind. */
-function* distorted(value: unknown): Generator {
-  yield* [null, 1, -1, 1e300, true, "", "\0", "constructor", "__proto__", [], {}];
-  if (typeof value !== "object" || value === null) return;
-  for (const [key, part] of Object.entries(value))
-    for (const other of distorted(part)) yield { ...value, [key]: other };
-}
 
 test("a signed event of another shape is a bad request that names the field, and none is a defect", {
   timeout,

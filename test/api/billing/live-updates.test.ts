@@ -137,32 +137,6 @@ test("a session has at most five streams, and a closed one frees its slot", asyn
   await service.until(async () => (await openStreams()) === 0);
 });
 
-test("organizations that fill the streams of a process leave half of them to those that have none", async () => {
-  await service.until(async () => (await openStreams()) === 0);
-  const crowd = await Promise.all(Array.from({ length: 5 }, () => service.organization()));
-  const streams: { status: number; leave: () => void }[] = [];
-  const follow = async (visitor: PageVisitor) => {
-    const leaving = new AbortController();
-    const { status } = await visitor.follow(undefined, leaving.signal);
-    streams.push({ status, leave: () => leaving.abort() });
-    return status;
-  };
-  for (const { token } of crowd) {
-    for (let session = 0; session < 4; session += 1) {
-      const visitor = new PageVisitor(service);
-      await forgetSignIns(service);
-      await visitor.signIn(token);
-      for (let nth = 0; nth < 5; nth += 1) await follow(visitor);
-    }
-  }
-  // The first three have 50. The others get one each.
-  expect(streams.filter(({ status }) => status === 200)).toHaveLength(52);
-  const { visitor } = await signedIn();
-  expect([await follow(visitor), await follow(visitor)]).toEqual([200, 429]);
-  for (const { leave } of streams) leave();
-  await service.until(async () => (await openStreams()) === 0);
-});
-
 test("a browser that disconnects while a stream is opened keeps no slot", async () => {
   const { visitor } = await signedIn();
   const disconnected = () =>

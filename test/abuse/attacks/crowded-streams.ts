@@ -1,0 +1,61 @@
+import { tally } from "../../faults/scenarios/statistics.ts";
+import type { PageVisitor } from "../../harness/clients/page-visitor.ts";
+import type { Attack, Strength } from "../attack.ts";
+import type { AttackStack } from "../attack-stack.ts";
+import { signedIn } from "../callers/signed-in.ts";
+
+const crowd = 5;
+const sessions = 4;
+const streamsOfSession = 5;
+// Half of the streams of a process, and one of each organization beyond that.
+const crowdMax = 50 + crowd;
+const others: Record<Strength, number> = { quick: 5, full: 45 };
+
+/** A few organizations that together ask for all streams of a process. */
+export const crowdedStreams: Attack = {
+  name: "crowded-streams",
+  tried: `${sessions * streamsOfSession} streams of live updates each by ${crowd} organizations, before the pages of up to ${others.full} others`,
+  run: async (stack, strength) => {
+    const leaving = new AbortController();
+    const ofCrowd = { organizations: crowd, sessions, streams: streamsOfSession };
+    const streams = await follow(stack, ofCrowd, leaving.signal);
+    const ofOthers = { organizations: others[strength], sessions: 1, streams: 1 };
+    streams.push(...(await follow(stack, ofOthers, leaving.signal)));
+    leaving.abort();
+    const statuses = streams.map(({ status }) => status);
+    const asked = crowd * sessions * streamsOfSession;
+    const [crowded, served] = [statuses.slice(0, asked), statuses.slice(asked)];
+    const open = crowded.filter((status) => status === 200).length;
+    return [
+      {
+        promised: `the crowd has at most ${crowdMax} of them`,
+        seen: tally(crowded),
+        held: open <= crowdMax && crowded.every((status) => status === 200 || status === 429),
+      },
+      {
+        promised: "each other organization that has none gets one",
+        seen: tally(served),
+        held: served.every((status) => status === 200),
+      },
+    ];
+  },
+};
+
+type Stream = Awaited<ReturnType<PageVisitor["follow"]>>;
+
+/** Opens streams of new organizations, which stay open until the signal, as long as their events are kept. */
+async function follow(
+  stack: AttackStack,
+  asked: { organizations: number; sessions: number; streams: number },
+  signal: AbortSignal,
+): Promise<Stream[]> {
+  const opened: Stream[] = [];
+  for (let organization = 0; organization < asked.organizations; organization += 1) {
+    const { token } = await stack.service.organization();
+    for (let session = 0; session < asked.sessions; session += 1) {
+      const visitor = await signedIn(stack, token);
+      for (let stream = 0; stream < asked.streams; stream += 1) opened.push(await visitor.follow(undefined, signal));
+    }
+  }
+  return opened;
+}

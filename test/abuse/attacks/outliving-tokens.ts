@@ -1,0 +1,96 @@
+import { newId } from "../../../shared/ids.ts";
+import { changeLimits } from "../../../shared/organizations/limits.ts";
+import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { tally } from "../../faults/scenarios/statistics.ts";
+import { forgetPageViews, type PageVisitor } from "../../harness/clients/page-visitor.ts";
+import type { Organization } from "../../harness/processes/service.ts";
+import type { Attack, Finding } from "../attack.ts";
+import type { AttackStack } from "../attack-stack.ts";
+import { signedIn } from "../callers/signed-in.ts";
+
+const expiresInDays = 10;
+const expiries = ["", "7", "30", "365", "constructor"];
+const limits = [
+  { day: "", month: "" },
+  { day: "5", month: "50" },
+  { day: "5.001", month: "50" },
+  { day: "5", month: "1000000" },
+];
+const secret = />(smk_[a-z0-9]{39})</;
+
+/** A token for the account that ends soon, in the hands of one who wants to keep its rights and to spend more. */
+export const outlivingTokens: Attack = {
+  name: "outliving-tokens",
+  tried: `tokens of all expiries and limits made by a billing token that ends in ${expiresInDays} days, by those that it made, and their limits raised`,
+  run: async (stack) => {
+    const attacker = await stack.service.organization();
+    const bounded = await boundedToken(stack, attacker);
+    const outcomes: string[] = [];
+    const child = await makeAll(stack, attacker, { token: bounded.token, outcomes });
+    await makeAll(stack, attacker, { token: child ?? bounded.token, outcomes });
+    return [await judge(stack, attacker, { issuedId: bounded.tokenId, outcomes })];
+  },
+};
+
+async function boundedToken({ service }: AttackStack, { organizationId }: Organization) {
+  const issued = await issueToken(service.database, organizationId, { scopes: ["billing"], expiresInDays });
+  if (!issued) throw new Error("no token");
+  await changeLimits(service.database, "token", issued.tokenId, { dayMils: 5_000, monthMils: 50_000 });
+  return issued;
+}
+
+/** Tries every form as one token, and then to raise the limits of all. @returns a token for the account that it made. */
+async function makeAll(
+  stack: AttackStack,
+  { organizationId: organization }: Organization,
+  { token, outcomes }: { token: string; outcomes: string[] },
+): Promise<string | undefined> {
+  const { service } = stack;
+  const visitor = await signedIn(stack, token);
+  let made: string | undefined;
+  for (const expires of expiries)
+    for (const limit of limits) {
+      const form = { organization, id: newId("tok"), name: "kept", scope: "billing", expires, ...limit };
+      const { status, text } = await post(stack, visitor, { action: "create", form });
+      outcomes.push(`made ${status}`);
+      made ??= secret.exec(text)?.[1];
+    }
+  const { rows } = await service.database.query("select id from tokens where organization_id = $1 and name = 'kept'", [
+    organization,
+  ]);
+  for (const { id } of rows)
+    for (const limit of limits) {
+      const form = { organization, token: id, ...limit };
+      outcomes.push(`raised ${(await post(stack, visitor, { action: "limits", form })).status}`);
+    }
+  return made;
+}
+
+async function post(
+  { service }: AttackStack,
+  visitor: PageVisitor,
+  { action, form }: { action: string; form: Record<string, string> },
+) {
+  await forgetPageViews(service); // What would take the attacker minutes.
+  return visitor.post(`/billing/tokens/${action}`, form);
+}
+
+async function judge(
+  { service }: AttackStack,
+  { organizationId }: Organization,
+  { issuedId, outcomes }: { issuedId: string; outcomes: readonly string[] },
+): Promise<Finding> {
+  const { rows } = await service.database.query(
+    `select count(*) as made, count(*) filter (where not coalesce(
+       made.expires_at <= issued.expires_at and made.day_limit_mils <= issued.day_limit_mils
+         and made.month_limit_mils <= issued.month_limit_mils, false)) as larger
+     from tokens made, tokens issued where made.organization_id = $1 and made.name = 'kept' and issued.id = $2`,
+    [organizationId, issuedId],
+  );
+  const [made, larger] = [Number(rows[0].made), Number(rows[0].larger)];
+  return {
+    promised: "no token of them ends later or may spend more than the one that the attacker got",
+    seen: `${made} tokens, ${larger} with more; ${tally(outcomes)}`,
+    held: made > 0 && larger === 0,
+  };
+}
