@@ -4,6 +4,7 @@ import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/context.ts";
 import { readOpenHolds } from "../shared/credits/hold-deadlines.ts";
 import { clearOldAnswers } from "../shared/credits/stored-answers.ts";
+import { clearOldRefunds } from "../shared/credits/refunds.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { openThrottles } from "../shared/process/log-trouble.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
@@ -19,6 +20,8 @@ import { sweepHolds } from "./sweep-holds.ts";
 const slowStepsEvery = 5; // runs
 const oldSignInsPerRunMax = 1_000;
 const oldEventsPerRunMax = 1_000;
+const oldRefundsPerPage = 5_000;
+const oldRefundPagesPerRunMax = 10;
 const thresholdsPerRun = 5_000;
 const logFailureAfterMs = 5_000;
 
@@ -103,6 +106,10 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
     const days = await keepSearchLog(database, config.SEARCH_LOG_DAYS);
     if (days > 0) log.info({ days }, "removed old days of the search log");
   };
+  const clearRefunds = async () => {
+    for (let pages = 0; pages < oldRefundPagesPerRunMax; pages += 1)
+      if ((await clearOldRefunds(database, oldRefundsPerPage)) < oldRefundsPerPage) return;
+  };
   const notice = async () => {
     if (config.WEBHOOK_TARGETS === "none") return;
     thresholdsAfter = await noticeLowBalances(context, { after: thresholdsAfter, limit: thresholdsPerRun });
@@ -112,6 +119,7 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
     { name: "undelivered", work: () => reverseUndelivered(context) },
     { name: "answers", work: clearAnswers },
     { name: "sign_ins", work: () => clearOldSignIns(database, oldSignInsPerRunMax) },
+    { name: "refunds", work: clearRefunds },
     { name: "search_log", work: clearSearchLog },
     { name: "webhook_events", work: () => deleteOldEvents(database, oldEventsPerRunMax) },
     { name: "low_balances", work: notice },

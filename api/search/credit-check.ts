@@ -83,8 +83,7 @@ export class CreditCheck {
   }
 
   /**
-   * Corrects Redis if it shows less than there is. Only a state that is still the same is answered from a recent check,
-   * so that a change is never overlooked.
+   * Corrects Redis if it shows less than there is. Only a state that is still the same is answered from a recent check.
    * @returns whether Redis was corrected, or shows more by now: ask it again.
    * @throws {CallerError} `unavailable`
    */
@@ -138,7 +137,10 @@ export class CreditCheck {
   }
 }
 
-/** At a limit of its token, a search does not depend on the version: the searches of other tokens change that all the time. */
+/**
+ * At a limit of its token, a search does not depend on the version: the searches of other tokens change that all the time. A refund
+ * raises no version, so a refund whose hold still stands may be overlooked until the check is {@link checkIntervalMs} old.
+ */
 function stateOf({ organizationId, tokenId, version, heldMils, reached }: Shown): string {
   if (!reached) return `${organizationId} ${version} ${heldMils}`;
   const { scope, period, spentMils } = reached;

@@ -20,7 +20,7 @@ interface Unknown {
 
 /**
  * Searches whose admission has an unknown outcome: Redis may have placed the hold although its reply was lost. Only a hold
- * that exists is refunded, because every refund is an entry in the ledger, and a refusal leaves none. An admission that
+ * that exists is refunded, because every refund is a row in Postgres, and a refusal leaves none. An admission that
  * reaches Redis after it was asked, or a Redis that does not answer in time, leaves the hold to the sweeper.
  */
 export class UnknownAdmissions {

@@ -41,7 +41,7 @@ async function showSearch(context: CommandContext, requestId: string) {
   const [decided] = orgId === undefined ? [] : await readSearchEntries(database, orgId, [requestId]);
   if (orgId === undefined || decided === undefined)
     throw new CommandRefused(
-      `The ledger has no search ${requestId}: it still runs, was refused before it ran, or does not exist.`,
+      `There is no search ${requestId} that ended: it still runs, was refused before it ran, ended without a charge more than 30 days ago, or does not exist.`,
     );
   const logged = (await readSearches(database, orgId, [requestId])).get(requestId);
   if (!logged) context.warn(whyNotLogged(context));

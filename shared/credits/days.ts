@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 
-/** One UTC day or hour of an organization's ledger. Mils are positive; `refunds` counts searches that were not charged. */
+/** One UTC day or hour of an organization. Mils are positive; `refunds` counts searches that were not charged. */
 export interface DayFigures {
   /** As in `2026-03-01`, or `2026-03-01T14:00Z` for an hour. */
   day: string;
@@ -15,8 +15,9 @@ export interface DayFigures {
   correctedMils: number;
 }
 
-/** A UTC day with its place in the ledger. */
+/** A UTC day or hour with its place in the ledger. */
 export interface LedgerDay extends DayFigures {
+  ends: Date;
   /** The balance before the day. */
   openingMils: number;
   /** The versions of the day's entries: from `first` to the one before `past`. */
@@ -34,6 +35,7 @@ const dayRow = z.object({
   granted_mils: z.number(),
   corrected_mils: z.number(),
   opening_mils: z.number(),
+  ends: z.date(),
   first: z.number(),
   past: z.number(),
 });
@@ -50,7 +52,8 @@ export async function readDays(
 }
 
 /** The figures of a day alone. */
-export function withoutPlace({ openingMils: _opening, first: _first, past: _past, ...figures }: LedgerDay): DayFigures {
+export function withoutPlace(day: LedgerDay): DayFigures {
+  const { openingMils: _opening, ends: _ends, first: _first, past: _past, ...figures } = day;
   return figures;
 }
 
@@ -62,7 +65,7 @@ export function withoutPlace({ openingMils: _opening, first: _first, past: _past
  * has the balance after it. So a binary search by version finds the first entry of a day; the number of charges is the
  * number of entries minus the other kinds; and the charged mils are the fall of the balance plus what the other kinds
  * added. The order of the ledger decides which day an entry counts for: an entry whose transaction began before midnight
- * but waited for a lock counts with its neighbours.
+ * but waited for a lock counts with its neighbours. Searches that were not charged have no entry; they are counted by hour.
  *
  * `limit 1` makes Postgres look an entry up by its version. Otherwise it may read all entries of the organization each time,
  * where its statistics are older than most of them.
@@ -98,42 +101,49 @@ export async function readLedgerDays(
           select low as version from halves where low = high
         ) first
       ), spans as (
-        select day, version as first, lead(version) over in_order as past, balance_mils as opening_mils,
+        select day, lead(day) over in_order as ends, version as first, lead(version) over in_order as past, balance_mils as opening_mils,
                balance_mils - lead(balance_mils) over in_order as fallen_mils
         from starts window in_order as (order by day)
       )
       select to_char(s.day at time zone 'UTC', case $4 when 'hour' then 'YYYY-MM-DD"T"HH24:MI"Z"' else 'YYYY-MM-DD' end) as day,
-        s.past - s.first - o.refunds - o.reversals - o.credits as charges, o.refunds, o.reversals,
+        s.past - s.first - o.reversals - o.credits as charges, f.refunds, o.reversals,
         s.fallen_mils + o.reversed_mils + o.granted_mils + o.corrected_mils as charged_mils, o.reversed_mils, o.granted_mils,
-        o.corrected_mils, s.opening_mils, s.first, s.past
+        o.corrected_mils, s.opening_mils, s.ends, s.first, s.past
       from spans s
       cross join lateral (
-        select count(*) filter (where kind = 'refund') as refunds, count(*) filter (where kind = 'reversal') as reversals,
+        select count(*) filter (where kind = 'reversal') as reversals,
           count(*) filter (where kind in ('grant', 'correction')) as credits,
           coalesce(sum(amount_mils) filter (where kind = 'reversal'), 0)::bigint as reversed_mils,
           coalesce(sum(amount_mils) filter (where kind = 'grant'), 0)::bigint as granted_mils,
           coalesce(sum(amount_mils) filter (where kind = 'correction'), 0)::bigint as corrected_mils
         from ledger_entries
-        where organization_id = $1 and kind in ('refund', 'reversal', 'grant', 'correction') and kind <> 'charge'
+        where organization_id = $1 and kind in ('reversal', 'grant', 'correction') and kind <> 'charge'
           and version >= s.first and version < s.past
       ) o
+      cross join lateral (
+        select coalesce(sum(searches), 0)::bigint as refunds from refund_counts
+        where organization_id = $1 and hour >= s.day and hour < s.ends
+      ) f
       where s.past is not null
       order by s.day`,
     values: [organizationId, days, from, unit],
   });
-  return rows
-    .map((row) => dayRow.parse(row))
-    .map((row) => ({
-      day: row.day,
-      charges: row.charges,
-      refunds: row.refunds,
-      reversals: row.reversals,
-      chargedMils: row.charged_mils,
-      reversedMils: row.reversed_mils,
-      grantedMils: row.granted_mils,
-      correctedMils: row.corrected_mils,
-      openingMils: row.opening_mils,
-      first: row.first,
-      past: row.past,
-    }));
+  return rows.map((row) => readDay(dayRow.parse(row)));
+}
+
+function readDay(row: z.infer<typeof dayRow>): LedgerDay {
+  return {
+    day: row.day,
+    charges: row.charges,
+    refunds: row.refunds,
+    reversals: row.reversals,
+    chargedMils: row.charged_mils,
+    reversedMils: row.reversed_mils,
+    grantedMils: row.granted_mils,
+    correctedMils: row.corrected_mils,
+    openingMils: row.opening_mils,
+    ends: row.ends,
+    first: row.first,
+    past: row.past,
+  };
 }

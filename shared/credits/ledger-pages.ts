@@ -3,7 +3,7 @@ import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
 
 /** The kinds of entries. */
-export const entryKinds = ["grant", "charge", "refund", "reversal", "correction"] as const;
+export const entryKinds = ["grant", "charge", "reversal", "correction"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
 const entryRow = z.object({
@@ -32,14 +32,14 @@ export async function readLedgerPage(
   return rows.map(readEntry);
 }
 
-/** Reads the entries of a search: the one that decided it, and a reversal. */
+/** Reads the entries of a search: its charge, and a reversal. A search that was not charged has none. */
 export async function readSearchLedger(database: Database, requestId: string) {
   const entriesOf = (kinds: string) =>
     `select version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason, token_id, created_at
      from ledger_entries where request_id = $1 and kind ${kinds}`;
   // Each kind has an index of its own.
   const { rows } = await database.query(
-    `${entriesOf("in ('charge', 'refund')")} union all ${entriesOf("= 'reversal'")} order by version`,
+    `${entriesOf("= 'charge'")} union all ${entriesOf("= 'reversal'")} order by version`,
     [requestId],
   );
   return rows.map(readEntry).map(({ requestId: _ofAll, tokenId: _too, grantId: _none, ...entry }) => entry);

@@ -11,9 +11,9 @@ import type { PayerLimits } from "./limits.ts";
 import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 
 /**
- * The ledger in Postgres, which is the truth about money. Every search whose end reached Postgres has one deciding entry,
- * a charge or a refund. The first process that inserts it decides, and all others follow. Only the functions of the
- * database write (`decide_searches`, `charge_alone`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
+ * The ledger in Postgres, which is the truth about money. Every search whose end reached Postgres has one decision: a charge,
+ * which is an entry of the ledger, or a refund, which is none. The first process that inserts it decides, and all others
+ * follow. Only the functions of the database write (`decide_searches`, `charge_alone`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
  */
 
 /** How a process wants a search to end. */
@@ -193,7 +193,7 @@ const creditRow = balanceRow.extend({
 export interface Credit {
   balance: VersionedBalance;
   token: TokenSpending | undefined;
-  /** Of the searches asked about: those whose decisions are in the balance. */
+  /** Of the searches asked about: those that are decided. The balance contains their charges. */
   decided: string[];
 }
 
@@ -207,7 +207,8 @@ const creditStatement = { name: "read_credit", text: creditWith("array[]::text[]
 const creditAndDecidedStatement = {
   name: "read_credit_and_decided",
   text: creditWith(
-    "array(select l.request_id from ledger_entries l where l.request_id = any($3) and l.kind in ('charge', 'refund'))",
+    `array(select l.request_id from ledger_entries l where l.request_id = any($3) and l.kind = 'charge'
+       union all select f.request_id from refunds f where f.request_id = any($3))`,
   ),
 };
 

@@ -26,7 +26,7 @@ export interface Statement {
   chargedMils: number;
   reversedMils: number;
   closingMils: number;
-  /** The days with entries, oldest first. */
+  /** The days on which anything happened, oldest first. */
   days: DayFigures[];
   /** The first 1,000 of the month, oldest first. */
   credits: CreditEntry[];
@@ -77,7 +77,7 @@ export async function readStatement(database: Database, organizationId: string, 
     chargedMils,
     reversedMils,
     closingMils,
-    days: read.filter((day) => day.past > day.first).map(withoutPlace),
+    days: read.filter((day) => day.past > day.first || day.refunds > 0).map(withoutPlace),
     credits,
     unlistedMils: addedMils + correctedMils - credits.reduce((total, { mils }) => total + mils, 0),
   };

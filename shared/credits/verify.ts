@@ -36,11 +36,21 @@ const rules: Record<string, string> = {
     from (select *, coalesce(lag(balance_after_mils) over (partition by organization_id order by version), 0) as before
           from ledger_entries) l
     where balance_after_mils <> before + amount_mils or balance_after_mils < 0`,
-  "a search has at most one deciding entry and one reversal": `
-    select request_id as subject, format('%s deciding, %s reversals',
-      count(*) filter (where kind in ('charge', 'refund')), count(*) filter (where kind = 'reversal')) as found
+  "a search has at most one charge and one reversal": `
+    select request_id as subject, format('%s charges, %s reversals',
+      count(*) filter (where kind = 'charge'), count(*) filter (where kind = 'reversal')) as found
     from ledger_entries where request_id is not null group by request_id
-    having count(*) filter (where kind in ('charge', 'refund')) > 1 or count(*) filter (where kind = 'reversal') > 1`,
+    having count(*) filter (where kind = 'charge') > 1 or count(*) filter (where kind = 'reversal') > 1`,
+  "a search is charged or refunded, not both": `
+    select f.request_id as subject, format('charged %s, refunded: %s', -c.amount_mils, f.reason) as found
+    from refunds f join ledger_entries c on c.request_id = f.request_id and c.kind = 'charge'`,
+  // Of the days of which all refunds are kept.
+  "the searches counted as not charged are the refunds": `
+    select organization_id as subject, format('%s of %s at %s: counted %s, refunds %s', token_id, reason, hour, counted, kept) as found
+    from (select organization_id, hour, token_id, reason, searches as counted from refund_counts) c
+    full join (select organization_id, date_trunc('hour', created_at, 'UTC') as hour, coalesce(token_id, '') as token_id, reason,
+                 count(*) as kept from refunds group by 1, 2, 3, 4) f using (organization_id, hour, token_id, reason)
+    where hour > now() - interval '29 days' and counted is distinct from kept`,
   "a reversal gives back exactly one unkeyed charge of the same organization": `
     select r.request_id as subject, format('reversed %s, charged %s', r.amount_mils, c.amount_mils) as found
     from ledger_entries r

@@ -3,6 +3,7 @@ import { readAuditPage } from "../audit/read-audit.ts";
 import { readAutoTopup } from "../auto-topups/auto-topup.ts";
 import { listPayments } from "../auto-topups/payments.ts";
 import { readLedgerPage } from "../credits/ledger-pages.ts";
+import { readRefundsPage } from "../credits/refunds.ts";
 import { readAnswersPage } from "../credits/stored-answers.ts";
 import type { Database } from "../database/pool.ts";
 import { showOrganization } from "../organizations/organizations.ts";
@@ -38,6 +39,7 @@ export async function* exportOrganization(
   yield* autoTopup(database, organizationId);
   yield* auditEntries(database, organizationId);
   yield* ledgerEntries(database, organizationId);
+  yield* refunds(database, organizationId);
   yield* searches(database, organizationId);
   yield* sessions(redis, organizationId);
   yield* answers(database, organizationId);
@@ -70,6 +72,16 @@ async function* ledgerEntries(database: Database, organizationId: string): Async
     for (const { kind: entry, ...fields } of page) yield { kind: "ledger_entry", entry, ...fields };
     if (page.length < entriesPerPage) return;
     after = page.at(-1)?.version ?? after;
+  }
+}
+
+/** Of the last 30 days. */
+async function* refunds(database: Database, organizationId: string): AsyncGenerator<ExportedLine> {
+  for (let after = 0; ; ) {
+    const page = await readRefundsPage(database, organizationId, { after, limit: entriesPerPage });
+    for (const { number: _order, ...refund } of page) yield { kind: "refund", ...refund };
+    if (page.length < entriesPerPage) return;
+    after = page.at(-1)?.number ?? after;
   }
 }
 

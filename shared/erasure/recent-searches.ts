@@ -2,18 +2,18 @@ import { readHistory } from "../credits/history.ts";
 import type { Database } from "../database/pool.ts";
 
 const perPage = 1_000;
-/** Raw answers are kept for an hour at most, from the first call of a search, which ends minutes before its entry at most. */
+/** Raw answers are kept for an hour at most, from the first call of a search, which ends minutes before its decision at most. */
 const recentMs = 65 * 60_000;
 
 /** The ids of an organization's searches of which there may be raw answers, newest first. */
 export async function* listRecentSearches(database: Database, organizationId: string): AsyncGenerator<string> {
-  for (let before: number | undefined; ; ) {
+  for (let before: string | undefined; ; ) {
     const page = await readHistory(database, organizationId, { filter: "all", before, limit: perPage });
-    for (const entry of page) {
+    for (const entry of page.entries) {
       if (Date.now() - entry.at.getTime() > recentMs) return;
       if ("requestId" in entry) yield entry.requestId;
     }
-    if (page.length < perPage) return;
-    before = page.at(-1)?.version;
+    if (page.older === undefined) return;
+    before = page.older;
   }
 }

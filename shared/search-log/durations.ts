@@ -6,7 +6,6 @@ import type { Database } from "../database/pool.ts";
 const rowsMax = 30_000;
 /** A day with more searches than its share is read at so many places, evenly spread over its searches. */
 const placesPerDay = 20;
-const periodMs = { day: 86_400_000, hour: 3_600_000 };
 
 /** How long the searches of one UTC day or hour took. */
 export interface DurationFigures {
@@ -42,25 +41,25 @@ const periodRow = z.object({
  * hours.
  *
  * It reads 30,000 rows at most. Of a day with more than its share it reads runs of rows that follow each other, which begin at
- * evenly spaced entries of the ledger. So an hour with many searches has as many runs as its share of the day. A token is
- * looked for among the rows that were read.
+ * evenly spaced entries of the ledger. So an hour with many searches has as many runs as its share of the day. Where few of
+ * the searches were charged, the runs begin at evenly spaced times. A token is looked for among the rows that were read.
  */
 export async function readDurations(
   database: Database,
   organizationId: string,
-  { days, unit, tokenId }: { days: readonly LedgerDay[]; unit: "day" | "hour"; tokenId: string | undefined },
+  { days, tokenId }: { days: readonly LedgerDay[]; tokenId: string | undefined },
 ): Promise<Durations> {
   const samplesMax = Math.floor(rowsMax / Math.max(1, days.length));
-  const begins = days.map(({ day }) => Date.parse(day));
   const { rows } = await database.query({
     name: "read_durations",
     text: `
       with periods as (
-        select *, past - first <= $6::bigint as is_whole
-        from unnest($2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::bigint[]) with ordinality p (begins, ends, first, past, place)
+        select *, past - first + refunds <= $6::bigint as is_whole
+        from unnest($2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::bigint[], $9::bigint[])
+          with ordinality p (begins, ends, first, past, refunds, place)
       ), runs as (
         select p.place, p.ends, case when p.is_whole then $6 else $6 / $7::bigint end as length,
-          case when n = 0 then p.begins else (
+          case when n = 0 then p.begins when p.past - p.first <= $6 then p.begins + (p.ends - p.begins) * n / $7 else (
             select created_at from ledger_entries
             where organization_id = $1 and version = p.first + (p.past - p.first) * n / $7
           ) end as since
@@ -79,13 +78,14 @@ export async function readDurations(
       from sampled group by place`,
     values: [
       organizationId,
-      begins.map((atMs) => new Date(atMs)),
-      begins.map((atMs) => new Date(atMs + periodMs[unit])),
+      days.map(({ day }) => new Date(day)),
+      days.map(({ ends }) => ends),
       days.map(({ first }) => first),
       days.map(({ past }) => past),
       samplesMax,
       placesPerDay,
       tokenId,
+      days.map(({ refunds }) => refunds),
     ],
   });
   const read = new Map(rows.map((row) => periodRow.parse(row)).map((row) => [row.place, row]));
@@ -96,7 +96,7 @@ export async function readDurations(
   return {
     periods,
     samplesMax,
-    isSampled: days.some(({ first, past }) => past - first > samplesMax),
+    isSampled: days.some(({ first, past, refunds }) => past - first + refunds > samplesMax),
     hasTokenless: [...read.values()].some((row) => row.has_tokenless),
   };
 }

@@ -9,6 +9,7 @@ import { startPostgres } from "../../shared/local/postgres.ts";
 import { openLog } from "../../shared/log.ts";
 import { createOrganization } from "../../shared/organizations/organizations.ts";
 import { Shutdown } from "../../shared/process/shutdown.ts";
+import { countRefunds } from "../harness/fixtures/backdate-ledger.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 
@@ -30,10 +31,10 @@ export async function measureHistory({ entries }: { entries: number }): Promise<
   try {
     const { url } = await freshDatabaseIn(postgres.url);
     const database = openDatabase({ url, name: "bench", sizeMax: 1, log, shutdown });
-    const usual = await fill(database, url, { entries, kind: "case when n % 33 = 0 then 'refund' else 'charge' end" });
-    const refused = await fill(database, url, { entries, kind: "'refund'" });
+    const usual = await fill(database, url, { entries, refunds: Math.ceil(entries / 33) });
+    const refused = await fill(database, url, { entries: 1, refunds: entries });
     await fillSearchLog(url, usual);
-    await asOwner(url, (client) => client.query("vacuum analyze ledger_entries, search_log"));
+    await asOwner(url, (client) => client.query("vacuum analyze ledger_entries, refunds, refund_counts, search_log"));
 
     const rows = [
       ...(await measureReads(database, usual, refused)),
@@ -66,7 +67,6 @@ async function measureReads(database: Database, usual: string, refused: string):
 async function measureCharts(database: Database, organizationId: string): Promise<Row[]> {
   const [tokenId] = tokens;
   const ofDays = {
-    unit: "day",
     days: await readLedgerDays(database, organizationId, { days }),
     keptDays: days,
   } as const;
@@ -107,27 +107,33 @@ async function medianMs(call: () => Promise<unknown>): Promise<string> {
 }
 
 /**
- * An organization whose entries are spread over 60 days: a grant, then searches of the given kind. One charge in a
- * thousand is reversed. Written as the owner, since the ledger's functions know no other time than now.
+ * An organization whose entries and refunds are spread over 60 days: a grant, then charges. One charge in a thousand is reversed.
+ * Written as the owner, since the ledger's functions know no other time than now.
  */
-async function fill(database: Database, url: string, { entries, kind }: { entries: number; kind: string }) {
+async function fill(database: Database, url: string, { entries, refunds }: { entries: number; refunds: number }) {
   const created = await createOrganization(database, { name: "Bench", planCode: "payg" });
   if (!created) throw new Error("there is no plan payg");
   const { organizationId } = created;
+  const at = "now() - make_interval(secs => 5184000.0 * ($2::bigint - n) / $2::bigint)";
   await asOwner(url, async (client) => {
     await client.query(
       `insert into ledger_entries
        select $1, n, kind, amount, sum(amount) over (order by n), case when kind <> 'grant' then $1 || request end,
-         case when kind = 'grant' then $1 || 'grant' end, case kind when 'refund' then 'engine_error'
-         when 'reversal' then 'caller_gone' when 'grant' then 'bench' end, now() - make_interval(secs => 5184000.0 * ($2::bigint - n) / $2::bigint),
+         case when kind = 'grant' then $1 || 'grant' end,
+         case kind when 'reversal' then 'caller_gone' when 'grant' then 'bench' end, ${at},
          case when kind <> 'grant' then ($3::text[])[1 + request % 2] end
        from (select n, kind, case when kind = 'reversal' then n - 1 else n end as request,
-               case kind when 'grant' then $2::bigint * 10 when 'charge' then -${priceMils} when 'reversal' then ${priceMils} else 0 end as amount
-             from (select n, case when n = 1 then 'grant' when n % 1000 = 501 and ${kind} = 'charge'
-                     and (n - 1) % 33 <> 0 then 'reversal' else ${kind} end as kind
+               case kind when 'grant' then $2::bigint * 10 when 'charge' then -${priceMils} else ${priceMils} end as amount
+             from (select n, case when n = 1 then 'grant' when n % 1000 = 501 then 'reversal' else 'charge' end as kind
                    from generate_series(1, $2::bigint) n) numbered) entries`,
       [organizationId, entries, tokens],
     );
+    await client.query(
+      `insert into refunds (request_id, organization_id, version, reason, token_id, created_at)
+       select $1 || 'refund' || n, $1, 1, 'engine_error', ($3::text[])[1 + n % 2], ${at} from generate_series(1, $2::bigint) n`,
+      [organizationId, refunds, tokens],
+    );
+    await countRefunds(client, organizationId);
     await client.query(
       `update organizations set version = $2, balance_mils = (select balance_after_mils from ledger_entries
          where organization_id = $1 and version = $2) where id = $1`,
@@ -153,7 +159,7 @@ async function fillSearchLog(url: string, organizationId: string): Promise<void>
       `insert into search_log (at, request_id, organization_id, token_id, keyword, location, language, device, depth, duration_ms)
        select created_at, request_id, organization_id, token_id, 'garden pump', 'United States', 'English', 'desktop', 10,
          100 + version % 3000
-       from ledger_entries where organization_id = $1 and kind in ('charge', 'refund')
+       from ledger_entries where organization_id = $1 and kind = 'charge'
          and created_at >= (utc_today() - ${days})::timestamp at time zone 'UTC'`,
       [organizationId],
     );

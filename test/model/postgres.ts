@@ -2,7 +2,7 @@ import { Decision, Reversed, type Search, type State } from "./state.ts";
 import type { ModelConfig } from "./steps.ts";
 
 /**
- * Postgres: the functions of the ledger, each one transaction. settle() locks the organization before it reads, so requests
+ * Postgres: the functions of the ledger, each one transaction. Only what moves money raises the version. settle() locks the organization before it reads, so requests
  * are decided one after the other, and it is modelled as one atomic step. Several searches in one batch equal several calls
  * in that order; the running sum and the versions of a batch are tested against a real Postgres.
  */
@@ -22,7 +22,6 @@ export function settle(config: ModelConfig, state: State, search: Search, wanted
     shared.version += 1;
     return;
   }
-  shared.version += 1;
   if (wanted !== "charge") {
     search.decision = wanted === "abandon" ? Decision.callerGone : Decision.refund;
   } else if (isKeyed(config, search) && shared.paidBy !== 0 && config.design.keyPaysOnce) {
@@ -35,6 +34,7 @@ export function settle(config: ModelConfig, state: State, search: Search, wanted
   } else {
     search.decision = Decision.charge;
     shared.balance -= 1;
+    shared.version += 1;
     if (isKeyed(config, search)) {
       shared.paidBy = search.index + 1;
       if (config.design.storesWithTheCharge) shared.stored = 1;

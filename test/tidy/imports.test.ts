@@ -57,11 +57,13 @@ test("statements take values as parameters: only these constants of ours are put
     "waitingBriefly",
     "condition",
     "conditions[filter]",
+    "entryColumns",
     "kinds",
     "loggedColumns",
     "namesakesMax",
     "neighborsMax",
     "otherNamesMax",
+    "refundColumns",
   ]);
   const isStatement =
     /`[^`]*\b(?:select\s+[\w*(,. ]+\s+from|insert into|delete from|update \w+ (?:as \w+ )?set)\b[^`]*`/g;

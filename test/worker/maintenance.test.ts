@@ -91,3 +91,18 @@ test("a hold of an organization that Postgres lacks is dropped with its copy of 
   expect(await failuresOf("sweep")).toBe(before);
   expect(lines.filter((line) => line.includes(requestId))).toHaveLength(1);
 });
+
+test("searches that were not charged are forgotten after 30 days, and not before", async () => {
+  const { database } = context;
+  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
+  await asOwner(postgres.url, (owner) =>
+    owner.query(
+      `insert into refunds (organization_id, request_id, version, reason, created_at)
+       select $1, 'req_' || days, 1, 'abandoned', now() - make_interval(days => days) from unnest(array[29, 31, 300]) days`,
+      [organizationId],
+    ),
+  );
+  const kept = async () => (await database.query("select request_id as id from refunds")).rows;
+  await eventually(async () => (await kept()).length < 2);
+  expect(await kept()).toEqual([{ id: "req_29" }]);
+});

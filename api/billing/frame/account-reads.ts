@@ -1,5 +1,6 @@
 import { type DayFigures, readDays, readLedgerDays, withoutPlace } from "../../../shared/credits/days.ts";
 import { readHistory } from "../../../shared/credits/history.ts";
+import { readNewestRefund } from "../../../shared/credits/refunds.ts";
 import { Turns } from "../../../shared/concurrency/turns.ts";
 import type { RateWindow } from "../../../shared/credits/admit.ts";
 import type { CreditState } from "../../../shared/credits/holds.ts";
@@ -66,6 +67,8 @@ export interface AccountReads {
   listTokens: (organizationId: string) => ReturnType<typeof listTokens>;
   /** Reads one search from Postgres; undefined if the organization has none with this id that ended. @throws {CallerError} `unavailable`. */
   readSearch: (organizationId: string, requestId: string) => Promise<ShownSearch | undefined>;
+  /** The number of the newest search that was not charged, from Postgres; 0 without one. @throws {CallerError} `unavailable`. */
+  readNewestRefund: (organizationId: string) => Promise<number>;
   /** Reads one page of the history from Postgres. @throws {CallerError} `unavailable`. */
   readHistory: (organizationId: string, view: HistoryView) => Promise<History>;
 }
@@ -111,9 +114,9 @@ export function openAccountReads(parts: {
       const { unit, length } = periodsOf(view, new Date());
       const latest = readHistory(database, organizationId, { filter: "all", before: undefined, limit: latestShown });
       const threshold = readThreshold(database, organizationId);
-      const searched = latest.then((entries) => withSearches(database, organizationId, entries));
+      const searched = latest.then(({ entries }) => withSearches(database, organizationId, entries));
       const days = readLedgerDays(database, organizationId, { days: length, unit });
-      const draw = async () => readChart(database, organizationId, { view, unit, days: await days, keptDays });
+      const draw = async () => readChart(database, organizationId, { view, days: await days, keptDays });
       const chart = isReadOnce(view) ? finds.run(draw) : draw();
       const hasWeek = unit === "day" && length >= paceDays;
       const week = hasWeek ? days.then((read) => read.map(withoutPlace)) : readDays(database, organizationId, paceDays);
@@ -123,6 +126,7 @@ export function openAccountReads(parts: {
     listTokens: (organizationId) => orPostgresUnavailable(listTokens(database, organizationId)),
     readSearch: (organizationId, requestId) =>
       finds.run(() => orPostgresUnavailable(readSearch(database, organizationId, requestId))),
+    readNewestRefund: (organizationId) => orPostgresUnavailable(readNewestRefund(database, organizationId)),
     readHistory: async (organizationId, view) => {
       const read = () => orPostgresUnavailable(readEntries(database, organizationId, view, entriesPerPage));
       if (isFinding(view)) return { view, days: new Map(), ...(await finds.run(read)) };

@@ -31,7 +31,7 @@ export interface LiveSections {
   /** Sections that show the credit. They are sent when they differ from those of the poll before. */
   ofCredit: (credit: Credit) => LiveSection[];
   /**
-   * Sections that show the ledger. They are read when it has a new entry, and once more after that, because what was searched is
+   * Sections that show the history. They are read when it has a new entry, and once more after that, because what was searched is
    * written a moment later. They are sent when they differ, and are read before those of the credit.
    */
   ofLedger: (credit: Credit) => Promise<LiveSection[]>;
@@ -92,16 +92,17 @@ async function sendUpdates(
   const closed = new AbortController();
   response.once("close", () => closed.abort());
   const ended = AbortSignal.any([closed.signal, draining, AbortSignal.timeout(streamMsMax)]);
-  let sent: { version: number; ofCredit: string; ofLedger: string; isAgain: boolean } | undefined;
+  let sent: { newest: string; ofCredit: string; ofLedger: string; isAgain: boolean } | undefined;
   // A browser that disconnected while the stream was opened emits no "close" any more.
   while (!ended.aborted && !response.closed) {
     const caller = (await sessions.isOpen(session)) ? await sessions.callerOf(session, response) : undefined;
     if (!caller || caller instanceof CallerError) return void response.write(sessionOver);
     const credit = await reads.readCredit(caller);
-    const { version } = credit.state;
     // A browser that reads more slowly than the account changes skips some updates.
     if (!response.writableNeedDrain) {
-      const isAgain = sent?.version === version;
+      const refund = await streams.reads.run(() => reads.readNewestRefund(caller.organizationId));
+      const newest = `${credit.state.version} ${refund}`;
+      const isAgain = sent?.newest === newest;
       let ofLedger = sent?.ofLedger ?? "";
       if (!isAgain || sent?.isAgain === false) {
         ofLedger = (await streams.reads.run(() => sections.ofLedger(credit))).map(eventOf).join("");
@@ -109,7 +110,7 @@ async function sendUpdates(
       }
       const ofCredit = sections.ofCredit(credit).map(eventOf).join("");
       if (sent?.ofCredit !== ofCredit) response.write(ofCredit);
-      sent = { version, ofCredit, ofLedger, isAgain };
+      sent = { newest, ofCredit, ofLedger, isAgain };
     }
     await sleep(pollMs, undefined, { signal: ended }).catch(() => undefined);
   }
@@ -129,7 +130,7 @@ const processKey = "process";
 
 /**
  * Limits live-update streams, per session, per organization and per process, and the load that they put on Postgres. An open
- * stream costs a read of Redis every second, so without limits a script could open enough of them to slow down searches.
+ * stream costs a read of Redis and one of Postgres every second, so without limits a script could open enough of them to slow down searches.
  */
 export class LiveStreams {
   readonly #gauge: Metrics["liveStreams"];

@@ -79,17 +79,12 @@ export type Chart =
 export async function readChart(
   database: Database,
   organizationId: string,
-  {
-    view,
-    unit,
-    days,
-    keptDays,
-  }: { view: UsageView; unit: Periods["unit"]; days: readonly LedgerDay[]; keptDays: number },
+  { view, days, keptDays }: { view: UsageView; days: readonly LedgerDay[]; keptDays: number },
 ): Promise<Chart> {
   const { measure, tokenId } = view;
   if (measure === "latency") {
     if (keptDays === 0) return { kind: "no_log" };
-    return { kind: "durations", keptDays, ...(await readDurations(database, organizationId, { days, unit, tokenId })) };
+    return { kind: "durations", keptDays, ...(await readDurations(database, organizationId, { days, tokenId })) };
   }
   if (tokenId === undefined) return { kind: "all", figures: days.map(withoutPlace) };
   return { kind: "token", ...(await readTokenDays(database, organizationId, tokenId, days)) };

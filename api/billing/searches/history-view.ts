@@ -1,9 +1,15 @@
 import type { Request } from "express";
 import { z } from "zod";
-import { type HistoryFilter, historyFilters, readHistory, readSearchEntries } from "../../../shared/credits/history.ts";
+import {
+  historyCursor,
+  type HistoryFilter,
+  historyFilters,
+  readHistory,
+  readSearchEntries,
+} from "../../../shared/credits/history.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
-import { requestId, requestId as requestIdSchema } from "../../../shared/ids.ts";
+import { requestId } from "../../../shared/ids.ts";
 import { keywordCharactersMax } from "../../../shared/query/query.ts";
 import { findSearches, type FoundSearches, type SearchEntry } from "../../../shared/search-log/find-searches.ts";
 import { readSearches } from "../../../shared/search-log/read-search-log.ts";
@@ -14,18 +20,13 @@ export interface HistoryView {
   /** A part of the keyword, or the id of a request; undefined for every search. */
   find: string | undefined;
   tokenId: string | undefined;
-  /** Only older entries: than this version of the ledger, or, where something is to be found, than this search. Undefined on the newest page. */
+  /** Where the page begins: a cursor of the history, or, where something is to be found, the search before it. Undefined on the newest page. */
   before: string | undefined;
 }
 
-/** Whether the view shows what is found in the search log, and not every entry of the ledger. */
+/** Whether the view shows what is found in the search log, and not every entry of the history. */
 export const isFinding = ({ find, tokenId }: Pick<HistoryView, "find" | "tokenId">) =>
   find !== undefined || tokenId !== undefined;
-
-const version = z
-  .string()
-  .regex(/^[1-9]\d{0,15}$/)
-  .refine((digits) => Number.isSafeInteger(Number(digits)));
 
 const orNothing = (text: string) => (text === "" ? undefined : text);
 
@@ -44,7 +45,7 @@ const viewQuery = z
       .regex(/^(tok_[0-7][0-9a-z]{25})?$/)
       .default("")
       .transform(orNothing),
-    before: z.union([version, requestId]).optional(),
+    before: z.union([historyCursor, requestId]).optional(),
   })
   .refine(({ find, token: tokenId, before }) => {
     return before === undefined || isFinding({ find, tokenId }) === before.startsWith("req_");
@@ -72,8 +73,8 @@ export function historyViewQuery({ filter, find, tokenId, before }: HistoryView)
 export type Entries = Pick<FoundSearches, "entries" | "older" | "isCutShort">;
 
 /**
- * Reads at most `limit` entries of a view, newest first, with what was searched. Without anything to find they come from the ledger; a
- * request id is looked up in the ledger too, so that it is found whether or not the search log has it.
+ * Reads at most `limit` entries of a view, newest first, with what was searched. Without anything to find they are the whole history; a
+ * request id is looked up there too, so that it is found whether or not the search log has it.
  */
 export async function readEntries(
   database: Database,
@@ -82,17 +83,13 @@ export async function readEntries(
   limit: number,
 ): Promise<Entries> {
   const { filter, find, tokenId, before } = view;
-  if (find !== undefined && requestIdSchema.safeParse(find).success) {
+  if (find !== undefined && requestId.safeParse(find).success) {
     const entries = await readSearchEntries(database, organizationId, [find]);
     return { entries: await withSearches(database, organizationId, entries), older: undefined, isCutShort: false };
   }
   if (isFinding(view)) return findSearches(database, organizationId, { keyword: find, tokenId, filter, before, limit });
-  // One more than is shown, to know whether there are older entries.
-  const page = { filter, before: before === undefined ? undefined : Number(before), limit: limit + 1 };
-  const read = await readHistory(database, organizationId, page);
-  const entries = await withSearches(database, organizationId, read.slice(0, limit));
-  const older = read.length > limit ? entries.at(-1)?.version.toString() : undefined;
-  return { entries, older, isCutShort: false };
+  const { entries, older } = await readHistory(database, organizationId, { filter, before, limit });
+  return { entries: await withSearches(database, organizationId, entries), older, isCutShort: false };
 }
 
 /** Adds to entries of an organization what the search log has of them. */

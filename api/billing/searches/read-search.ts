@@ -25,7 +25,7 @@ export interface ShownSearch {
   paidBy: string | undefined;
 }
 
-/** Reads a search of an organization. @returns undefined if the ledger has none with this id, or of another organization. */
+/** Reads a search of an organization. @returns undefined if none with this id is decided, or it is of another organization. */
 export async function readSearch(
   database: Database,
   organizationId: string,
@@ -43,7 +43,7 @@ export async function readSearch(
 async function readPayer(
   database: Database,
   organizationId: string,
-  { version, search, ...entry }: SearchEntry,
+  { at, search, ...entry }: SearchEntry,
 ): Promise<string | undefined> {
   const isRepeat = "reason" in entry && (entry.reason === "already_paid" || entry.reason === "idempotency_key_reused");
   if (!isRepeat || !search?.keyHash) return undefined;
@@ -51,7 +51,7 @@ async function readPayer(
   const paid = (await readPaidKeys(database, [key])).get(nameOfKey(key));
   const [payer] = paid ? await readSearchEntries(database, organizationId, [paid.requestId]) : [];
   // After 24 hours the key may have paid anew. That search is not the one that this repeat followed.
-  return payer && payer.version < version ? paid?.requestId : undefined;
+  return payer && payer.at <= at ? paid?.requestId : undefined;
 }
 
 /** The answer under the key of a search, if this search paid for it. */

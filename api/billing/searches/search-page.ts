@@ -45,17 +45,21 @@ function outcomeSection({ entry, ledger, paidBy }: ShownSearch, requestId: strin
 ${why && html`<p>${why}.</p>`}
 ${paidBy !== undefined && html`<p><a href="${searchAddress(paidBy)}">The search that paid</a> <code>${paidBy}</code></p>`}
 <p><code>${requestId}</code></p>
-<div class="scroll" tabindex="0" role="region" aria-label="Ledger entries"><table class="stacked">
-<thead><tr><th scope="col">When (UTC)</th><th scope="col">Entry</th><th scope="col" class="number">Dollars</th><th scope="col" class="number">Balance</th></tr></thead>
-<tbody>${ledger.map(
-    ({ at, kind, amountMils, balanceAfterMils }) =>
-      html`<tr><td data-label="When (UTC)">${moment(at)}</td><td data-label="Entry">${entryLabels[kind] ?? kind}</td><td class="number" data-label="Dollars">${gained(amountMils)}</td><td class="number" data-label="Balance">${amount(balanceAfterMils)}</td></tr>`,
-  )}</tbody>
-</table></div>
+${ledger.length > 0 ? ledgerTable(ledger) : html`<p>${moment(entry.at)} UTC</p>`}
 </section>`;
 }
 
-const entryLabels: Record<string, string> = { charge: "Charge", refund: "Nothing charged", reversal: "Credited back" };
+const ledgerTable = (
+  ledger: ShownSearch["ledger"],
+) => html`<div class="scroll" tabindex="0" role="region" aria-label="Ledger entries"><table class="stacked">
+<thead><tr><th scope="col">When (UTC)</th><th scope="col">Entry</th><th scope="col" class="number">Dollars</th><th scope="col" class="number">Balance</th></tr></thead>
+<tbody>${ledger.map(
+  ({ at, kind, amountMils, balanceAfterMils }) =>
+    html`<tr><td data-label="When (UTC)">${moment(at)}</td><td data-label="Entry">${entryLabels[kind] ?? kind}</td><td class="number" data-label="Dollars">${gained(amountMils)}</td><td class="number" data-label="Balance">${amount(balanceAfterMils)}</td></tr>`,
+)}</tbody>
+</table></div>`;
+
+const entryLabels: Record<string, string> = { charge: "Charge", reversal: "Credited back" };
 
 const moment = (at: Date) =>
   html`<time datetime="${at.toISOString()}" title="${momentOf(at)}">${dayOf(at)} ${timeOf(at)}</time>`;

@@ -4,12 +4,12 @@
 create table ledger_entries (
   organization_id text collate "C" not null references organizations (id),
   version bigint not null,
-  -- A search has one deciding entry: a `charge`, or a `refund` of 0 mils with the reason why it costs nothing. A `reversal` gives
-  -- a charge back. A `grant` adds credit. A `correction` of an operator adds credit or takes it away, and is no spending.
+  -- A `charge` decides a search; a search that is not charged has a row in `refunds` instead. A `reversal` gives a charge back.
+  -- A `grant` adds credit. A `correction` of an operator adds credit or takes it away, and is no spending.
   kind text not null,
   amount_mils bigint not null,
   balance_after_mils bigint not null,
-  -- Of a charge, a refund and a reversal.
+  -- Of a charge and a reversal.
   request_id text collate "C",
   -- Of a grant and a correction: the id by which it counts once.
   grant_id text collate "C",
@@ -19,18 +19,16 @@ create table ledger_entries (
   -- When the transaction began, which may then have waited for the lock: only versions give the order.
   created_at timestamptz not null default now(),
   constraint one_entry_per_version primary key (organization_id, version),
-  constraint entry_kind_is_known check (kind in ('grant', 'charge', 'refund', 'reversal', 'correction')),
+  constraint entry_kind_is_known check (kind in ('grant', 'charge', 'reversal', 'correction')),
   constraint only_charges_and_corrections_lower_a_balance check (
-    case kind when 'charge' then amount_mils <= 0 when 'refund' then amount_mils = 0 when 'correction' then amount_mils <> 0
-      else amount_mils >= 0 end),
+    case kind when 'charge' then amount_mils <= 0 when 'correction' then amount_mils <> 0 else amount_mils >= 0 end),
   constraint balance_after_is_never_below_zero check (balance_after_mils between 0 and 9007199254740991),
   constraint credit_has_a_grant_id_and_a_search_a_request_id check (
     (kind in ('grant', 'correction')) = (grant_id is not null)
     and (kind in ('grant', 'correction')) = (request_id is null)),
-  constraint whoever_gives_back_or_corrects_says_why check (
-    kind not in ('refund', 'reversal', 'correction') or reason is not null)
+  constraint whoever_gives_back_or_corrects_says_why check (kind not in ('reversal', 'correction') or reason is not null)
 );
-create unique index one_deciding_entry_per_request on ledger_entries (request_id) where kind in ('charge', 'refund');
+create unique index one_charge_per_request on ledger_entries (request_id) where kind = 'charge';
 create unique index one_reversal_per_request on ledger_entries (request_id) where kind = 'reversal';
 create unique index one_entry_per_grant on ledger_entries (grant_id) where kind = 'grant';
 create unique index one_entry_per_correction on ledger_entries (grant_id) where kind = 'correction';

@@ -1,5 +1,47 @@
 -- The end of a search: what decides whether it is charged, and what gives a charge back that was not delivered.
 
+-- Searches that are not charged, one row each, which is deleted after 30 days. They leave no entry in the ledger, which holds only money,
+-- so callers whose searches fail write a bounded number of rows that stay. A second run of the search finds the decision here and follows it. Jobs
+-- and holds end within minutes, so nothing asks for a decision of 30 days ago. The version is that of the ledger when the search was
+-- decided, and the number gives the order behind it: it is assigned while the organization is locked.
+create table refunds (
+  number bigint generated always as identity,
+  request_id text collate "C" not null,
+  organization_id text collate "C" not null references organizations (id),
+  version bigint not null,
+  reason text not null,
+  token_id text collate "C",
+  created_at timestamptz not null default now(),
+  constraint one_refund_per_request primary key (request_id)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+create unique index refunds_by_organization on refunds (organization_id, number);
+create index refunds_by_age on refunds (created_at);
+
+-- How many searches were not charged in each UTC hour, for ever: the statement that decides counts them. The rows are bounded by
+-- hours, tokens and reasons, however many searches fail. token_id is '' where the process that decided did not know the token.
+-- Pages keep room for new versions of their rows, so that counting writes to no index.
+create table refund_counts (
+  organization_id text collate "C" not null references organizations (id),
+  hour timestamptz not null,
+  token_id text collate "C" not null default '',
+  reason text not null,
+  searches integer not null,
+  last_request_id text collate "C" not null,
+  constraint one_count_per_hour primary key (organization_id, hour, token_id, reason)
+) with (fillfactor = 70);
+
+-- Deletes the oldest refunds that are 30 days old, so many at most. Returns how many. A row is never updated, so its place is its own.
+create function clear_old_refunds(rows_max integer) returns bigint language plpgsql security definer
+set search_path = public, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  deleted bigint;
+begin
+  delete from refunds r where r.ctid = any (array(
+    select o.ctid from refunds o where o.created_at < now() - interval '30 days' order by o.created_at limit rows_max));
+  get diagnostics deleted = row_count;
+  return deleted;
+end $$;
+
 -- What the larger of two limits leaves. Without a present limit there is none (null); an admitted one of null is not known.
 create function left_of(present_mils bigint, admitted_mils bigint, spent_mils bigint) returns bigint language sql immutable as $$
   select case when present_mils is not null then greatest(greatest(present_mils, admitted_mils) - spent_mils, 0) end
@@ -10,11 +52,12 @@ $$;
 -- after it has lost its holds do charges meet a limit here, so that a period's charges stay within the larger limit all the same.
 -- Under a key, the answer of a charge is stored in the transaction of the charge. For a search that was charged before, or whose
 -- key had paid, the stored answer comes back, with the request that paid for it: of all answers under a key only the first counts.
+-- A charge is an entry of the ledger. A refund is a row in `refunds` and one more in `refund_counts`; it raises no version.
 -- The first statement takes the locks; the second sees a snapshot younger than them, so that known requests, versions and
 -- balances are exact. In one statement the snapshot would be older than the wait for the lock, and versions would get gaps.
 -- The plan is made once per connection, perhaps while the tables are small. Lateral with a limit makes it look each search and key
 -- up by an index; a join would read all of them.
--- Returns one row per request: its deciding entry, whether this call made it, the organization's newest pair, and what the
+-- Returns one row per request: its decision, whether this call made it, the organization's newest pair, and what the
 -- organization and the token spent by now, if they have limits (see spending_text).
 create function decide_searches(
   request_ids text[], organization_ids text[], wanted text[], prices bigint[], reasons text[], token_ids text[],
@@ -38,10 +81,14 @@ begin
     order by a.request_id, a.place
   ), known as (
     -- Only who wants to charge has a use for the answer of the key.
-    select l.*, case a.wanted when 'charge' then a.key_hash end as key_hash, a.fingerprint
+    select a.request_id, l.*, case a.wanted when 'charge' then a.key_hash end as key_hash, a.fingerprint
     from asked a
     cross join lateral (
-      select * from ledger_entries l where l.request_id = a.request_id and l.kind in ('charge', 'refund') limit 1) l
+      (select l.organization_id, l.kind, l.amount_mils, l.reason, l.token_id
+       from ledger_entries l where l.request_id = a.request_id and l.kind = 'charge' limit 1)
+      union all
+      (select f.organization_id, 'refund', 0, f.reason, f.token_id from refunds f where f.request_id = a.request_id limit 1)
+    ) l
   ), open as (
     select a.*, o.balance_mils, o.version, left_of(o.day_limit_mils, a.day_limit, o.spent_day_mils) as day_left_mils,
       left_of(o.month_limit_mils, a.month_limit, o.spent_month_mils) as month_left_mils,
@@ -92,16 +139,27 @@ begin
         when g.paid_fingerprint is null and g.first_refused is not null then g.first_refused
         when coalesce(g.paid_fingerprint, g.first_fingerprint) = g.fingerprint then 'already_paid'
         else 'idempotency_key_reused'
-      end as verdict
+      end as verdict,
+      -- The ledger's version behind this decision: a charge raises it, a refund does not.
+      g.version + count(*) filter (where g.pays and g.refused is null) over (partition by g.organization_id order by g.place)
+        as new_version
     from led g
   ), entries as (
-    insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, reason, token_id)
-    select d.organization_id, d.version + row_number() over in_order, d.kind,
-      case d.kind when 'charge' then -d.price else 0 end,
-      d.balance_mils - sum(case d.kind when 'charge' then d.price else 0 end) over in_order, d.request_id, d.verdict, d.token_id
-    from decided d
-    window in_order as (partition by d.organization_id order by d.place)
+    insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, token_id)
+    select d.organization_id, d.new_version, 'charge', -d.price,
+      d.balance_mils - sum(d.price) over (partition by d.organization_id order by d.place), d.request_id, d.token_id
+    from decided d where d.kind = 'charge'
     returning *
+  ), refunded as (
+    insert into refunds (request_id, organization_id, version, reason, token_id)
+    select d.request_id, d.organization_id, d.new_version, d.verdict, d.token_id
+    from decided d where d.kind = 'refund' order by d.place
+  ), failed as (
+    insert into refund_counts as c (organization_id, hour, token_id, reason, searches, last_request_id)
+    select d.organization_id, date_trunc('hour', now(), 'UTC'), coalesce(d.token_id, ''), d.verdict, count(*), max(d.request_id)
+    from decided d where d.kind = 'refund' group by 1, 3, 4 order by 1, 3, 4
+    on conflict on constraint one_count_per_hour do update
+      set searches = c.searches + excluded.searches, last_request_id = greatest(c.last_request_id, excluded.last_request_id)
   ), owed as (
     insert into undelivered (request_id, organization_id)
     select d.request_id, d.organization_id from decided d where d.kind = 'charge' and d.key_hash is null
@@ -120,7 +178,7 @@ begin
       o.month_began_with_mils - o.balance_mils as spent_month_mils
   ), counted as (
     update tokens t set spent_day_mils = t.spent_day_mils - s.amount_mils, spent_month_mils = t.spent_month_mils - s.amount_mils
-    from (select e.token_id, sum(e.amount_mils) as amount_mils from entries e where e.kind = 'charge' group by 1) s
+    from (select e.token_id, sum(e.amount_mils) as amount_mils from entries e group by 1) s
     where t.id = s.token_id and t.spending_day is not null
     returning t.id, t.spending_day, t.spent_day_mils, t.spent_month_mils
   )
@@ -172,7 +230,8 @@ begin
   select o.balance_mils - price_mils as balance_mils, o.version + 1 as version, o.spending_day into owner
   from organizations o where o.id = organization for no key update;
   if not found or owner.balance_mils < 0 or owner.spending_day is not null
-    or exists (select from ledger_entries l where l.request_id = request and l.kind in ('charge', 'refund'))
+    or exists (select from ledger_entries l where l.request_id = request and l.kind = 'charge')
+    or exists (select from refunds f where f.request_id = request)
     or used_key is not null and exists (
       select from key_payments p where p.organization_id = organization and p.key_hash = used_key and p.expires_at > now())
     or exists (select from tokens t where t.id = token and t.spending_day is not null)

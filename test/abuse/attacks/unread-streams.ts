@@ -55,7 +55,7 @@ export const unreadStreams: Attack = {
   },
 };
 
-/** Inserts refunds with long ids, as the ledger's functions would have written them. */
+/** Inserts charges of 0 mils with long ids, as the ledger's functions would have written them. */
 async function lengthenLedger(
   { service }: AttackStack,
   { organizationId }: Organization,
@@ -63,8 +63,8 @@ async function lengthenLedger(
 ): Promise<void> {
   await asOwner(service.databaseUrl, async (owner) => {
     await owner.query(
-      `insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, reason)
-       select id, version + n, 'refund', 0, balance_mils, 'req_' || repeat('x', 200) || right(id, 20) || n, 'engine_error'
+      `insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id)
+       select id, version + n, 'charge', 0, balance_mils, 'req_' || repeat('x', 200) || right(id, 20) || n
        from organizations, generate_series(1, $2) n where id = $1`,
       [organizationId, entries],
     );

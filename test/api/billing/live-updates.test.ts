@@ -74,7 +74,7 @@ test("a stream and its updates take nothing of the program's rate window", async
 test("an open page with older searches keeps them, and the newest page has each search as it comes", async () => {
   const { organization, visitor } = await signedIn();
   const newest = await visitor.follow("/billing/searches/live?show=charged");
-  const older = await visitor.follow("/billing/searches/live?show=charged&before=1");
+  const older = await visitor.follow("/billing/searches/live?show=charged&before=1.0");
   const { body } = await service.search(organization.token, { keyword: "coffee" });
   await untilEvent(newest.events, ({ id, html }) => id === "history" && !!html?.includes(body.requestId));
   await visitor.post("/billing/sign-out", {});

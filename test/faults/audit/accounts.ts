@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../../../shared/database/pool.ts";
 
-/** What the ledger says about one search. */
+/** What Postgres decided about one search. */
 export interface Account {
   organizationId: string;
   decided: "charge" | "refund";
@@ -34,7 +34,9 @@ const paidRow = z.object({ request_id: z.string(), key_hash: z.string() });
 export async function readAccounts(database: Database, organizationIds: readonly string[]): Promise<Accounts> {
   const entries = await database.query(
     `select organization_id, kind, amount_mils as mils, created_at, request_id, reason from ledger_entries
-     where request_id is not null and organization_id = any ($1)`,
+     where request_id is not null and organization_id = any ($1)
+     union all
+     select organization_id, 'refund', 0, created_at, request_id, reason from refunds where organization_id = any ($1)`,
     [organizationIds],
   );
   const paid = await database.query("select request_id, key_hash from key_payments where organization_id = any ($1)", [

@@ -10,7 +10,7 @@ const heldMsMax = 60_000;
 
 const epochMs = (ms: number) => performance.timeOrigin + ms;
 
-/** The entry of the ledger that refused a search which had run. */
+/** The refund of a search which had run. */
 const refundOf = ({ answer }: Attempt, entries: readonly SpendingEntry[]) =>
   entries.find(({ kind, requestId }) => kind === "refund" && requestId === answer?.requestId);
 
@@ -35,7 +35,7 @@ export function refusalsBelowLimits({ entries, limits, attempts }: SpendingEvide
       (entry) =>
         mayBeIts(entry) && entry.kind !== "reversal" && sinceMs <= entry.createdAtMs && entry.createdAtMs <= untilMs,
     );
-    // If Redis and the API that waited lost a search, no entry decides it.
+    // If Redis and the API that waited lost a search, nothing decides it.
     const lost = attempts.filter(
       (other) =>
         other.organizationId === attempt.organizationId &&

@@ -5,7 +5,10 @@ import type { Attempt } from "./evidence.ts";
 
 /** What is known about spending: the ledgers, the limits that were set, and the refusals that callers got. */
 
-/** An entry of an organization's ledger that is about a search. A charge has negative mils, a reversal positive ones. */
+/**
+ * An entry of an organization's ledger that is about a search, or a refund, with the version behind which it was decided. A charge
+ * has negative mils, a reversal positive ones.
+ */
 export interface SpendingEntry {
   organizationId: string;
   version: number;
@@ -55,8 +58,12 @@ export async function readSpendingEntries(
   organizationIds: readonly string[],
 ): Promise<SpendingEntry[]> {
   const { rows } = await database.query(
-    `select organization_id, version, request_id, kind, amount_mils as mils, token_id, reason, created_at from ledger_entries
-     where request_id is not null and organization_id = any ($1) order by organization_id, version`,
+    `select organization_id, version, request_id, kind, amount_mils as mils, token_id, reason, created_at, 0 as number
+     from ledger_entries where request_id is not null and organization_id = any ($1)
+     union all
+     select organization_id, version, request_id, 'refund', 0, token_id, reason, created_at, number
+     from refunds where organization_id = any ($1)
+     order by organization_id, version, number`,
     [organizationIds],
   );
   return rows

@@ -200,10 +200,11 @@ export class Service {
     await this.until(async () => (await readBacklog(this.redis)).running >= count);
   }
 
-  /** The organization's ledger, oldest first. */
+  /** The entries of the organization's ledger and its refunds, oldest first. */
   async ledgerOf(organizationId: string): Promise<{ kind: string; mils: number; requestId: string; reason: string }[]> {
-    const text = `select kind, amount_mils as mils, request_id as "requestId", reason from ledger_entries
-                  where organization_id = $1 order by version`;
+    const text = `select kind, mils, request_id as "requestId", reason from (
+         select version, 0 as number, kind, amount_mils as mils, request_id, reason from ledger_entries where organization_id = $1
+         union all select version, number, 'refund', 0, request_id, reason from refunds where organization_id = $1 order by 1, 2) e`;
     return (await this.database.query(text, [organizationId])).rows;
   }
 

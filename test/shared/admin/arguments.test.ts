@@ -52,7 +52,7 @@ test.each([
   },
   {
     args: ["ledger", "list", unknownId, "--kind", "gift"],
-    says: /Allowed choices are grant, charge, refund, reversal/,
+    says: /Allowed choices are grant, charge, reversal/,
   },
   { args: ["completion", "tcsh"], says: /Allowed choices are bash, zsh, fish/ },
   { args: ["ledger", "repair"], says: /unknown command 'repair'/ },

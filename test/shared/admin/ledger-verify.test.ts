@@ -30,7 +30,9 @@ interface Damage {
 const sums = "a balance is the sum of its organization's ledger entries";
 const gapless = "versions run from 1 without a gap";
 const running = "each entry's balance is the one before it plus its amount, and never below 0";
-const once = "a search has at most one deciding entry and one reversal";
+const once = "a search has at most one charge and one reversal";
+const decidedOnce = "a search is charged or refunded, not both";
+const refundsCounted = "the searches counted as not charged are the refunds";
 const reversals = "a reversal gives back exactly one unkeyed charge of the same organization";
 const lowering = "only a charge or a correction lowers a balance";
 const unconfirmed = "an unconfirmed charge stands, and is young";
@@ -93,10 +95,25 @@ const damages: Damage[] = [
     subject: "request",
   },
   {
-    rule: lowering,
-    title: "a refund that takes mils",
+    rule: decidedOnce,
+    title: "a charge of a search that was refunded",
     statements: [
-      `${entry}, reason) values ($1, $2 || '0', 3, 'refund', -5, 90, 'abandoned')`,
+      "insert into refunds (organization_id, request_id, version, reason) values ($1, $2, 2, 'abandoned')",
+      "insert into refund_counts values ($1, date_trunc('hour', now(), 'UTC'), '', 'abandoned', 1, $2)",
+    ],
+    subject: "request",
+  },
+  {
+    rule: refundsCounted,
+    title: "a search that is counted as not charged, without a refund",
+    statements: ["insert into refund_counts values ($1, date_trunc('hour', now(), 'UTC'), '', 'abandoned', 1, $2)"],
+    subject: "organization",
+  },
+  {
+    rule: lowering,
+    title: "a grant that takes mils",
+    statements: [
+      `${entry}, grant_id) values ($1, null, 3, 'grant', -5, 90, $2)`,
       `${balance} - 5, version = 3 where id = $1 and $2 <> ''`,
     ],
     subject: "organization",
@@ -220,6 +237,6 @@ async function searchedOnce<Given extends { title: string; keyed?: true }>(given
 
 async function withoutSafeguards(client: Client): Promise<void> {
   await client.query("set session_replication_role = replica"); // No triggers, no foreign keys.
-  await client.query("drop index one_deciding_entry_per_request");
+  await client.query("drop index one_charge_per_request");
   await client.query("alter table ledger_entries drop constraint only_charges_and_corrections_lower_a_balance");
 }

@@ -67,7 +67,7 @@ test("on a terminal a keyword cannot move the cursor or turn the line around", a
   expect(stdout).toMatch(/^reason +engine_error$/m);
 });
 
-test("a search that the log does not have is shown from the ledger, and one that the ledger does not have is refused", async () => {
+test("a search that the log does not have is shown as it was decided, and one that was not decided is refused", async () => {
   const { organizationId } = await service.organization();
   const requestId = await refund(organizationId, "abandoned");
   const shown = await operator.try("search", "show", requestId);
@@ -84,7 +84,7 @@ test("a search that the log does not have is shown from the ledger, and one that
     const { exitCode, stderr } = await operator.try("search", "show", unknown);
     expect({ exitCode, stderr }).toEqual({
       exitCode: 1,
-      stderr: `The ledger has no search ${unknown}: it still runs, was refused before it ran, or does not exist.\n`,
+      stderr: `There is no search ${unknown} that ended: it still runs, was refused before it ran, ended without a charge more than 30 days ago, or does not exist.\n`,
     });
   }
 });

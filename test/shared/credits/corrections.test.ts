@@ -96,7 +96,7 @@ test("days, history and statement tell corrections from charges and grants, and 
   const today = (await readDays(service.database, organizationId, 2)).at(-1);
   expect(today).toMatchObject({ charges: 2, chargedMils: 10, grantedMils: 1_000, correctedMils: -260 });
   const history = await readHistory(service.database, organizationId, { filter: "grants", limit: 10 });
-  expect(history).toMatchObject([
+  expect(history.entries).toMatchObject([
     { outcome: "corrected", correctionId: "c2", correctedMils: 40, note: "test" },
     { outcome: "corrected", correctionId: "c1", correctedMils: -300 },
     { outcome: "granted", grantedMils: 1_000 },

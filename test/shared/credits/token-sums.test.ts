@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => opened.close());
 
-/** An organization with so many entries of this month: a grant, and charges, refunds and reversals with and without its two tokens. */
+/** An organization with so many entries of this month: a grant, and charges and reversals with and without its two tokens. */
 async function payer(entries: number) {
   const { database, url } = opened;
   const organizationId = (await createOrganization(database, { name: "Test", planCode: "payg" }))?.organizationId ?? "";
@@ -29,10 +29,10 @@ async function payer(entries: number) {
   await asOwner(url, async (client) => {
     await client.query(
       `insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason, token_id)
-       select $1, n, kind, case kind when 'grant' then 9000000 when 'charge' then -(1 + n % 7) when 'refund' then 0 else n % 5 end,
+       select $1, n, kind, case kind when 'grant' then 9000000 when 'charge' then -(1 + n % 7) else n % 5 end,
          9000000, case when n > 1 then $1 || n end, case when n = 1 then $1 end, 'x', case when n > 1 then ($3::text[])[n % 3] end
        from generate_series(1, $2::bigint) n
-       cross join lateral (select case when n = 1 then 'grant' else (array['charge', 'charge', 'refund', 'reversal'])[1 + n % 4] end) k (kind)`,
+       cross join lateral (select case when n = 1 then 'grant' else (array['charge', 'charge', 'reversal'])[1 + n % 3] end) k (kind)`,
       [organizationId, entries, tokenIds],
     );
     // As by settlements of very different sizes.

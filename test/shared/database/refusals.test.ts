@@ -34,6 +34,12 @@ const entry =
 test.each([
   ["update ledger_entries set amount_mils = 1", /permission denied/],
   ["delete from ledger_entries", /permission denied/],
+  ["delete from refunds", /permission denied/],
+  [
+    "insert into refunds (request_id, organization_id, version, reason) values ('r', 'ORG', 1, 'x')",
+    /permission denied/,
+  ],
+  ["update refund_counts set searches = 0", /permission denied/],
   ["truncate ledger_entries", /permission denied/],
   ["delete from organizations", /permission denied/],
   ["update undelivered set charged_at = now()", /permission denied/],
@@ -128,12 +134,12 @@ test.each([
   ["balance_is_never_below_zero", "update organizations set balance_mils = -1"],
   ["balance_is_never_below_zero", "update organizations set balance_mils = 9007199254740992"],
   ["one_entry_per_version", `${entry} values ('ORG', 1, 'grant', 1, 1, null, 'h', null)`],
-  ["entry_kind_is_known", `${entry} values ('ORG', 2, 'gift', 1, 1, 'r', null, 'x')`],
-  ["only_charges_and_corrections_lower_a_balance", `${entry} values ('ORG', 2, 'refund', -1, 1, 'r', null, 'x')`],
+  ["entry_kind_is_known", `${entry} values ('ORG', 2, 'refund', 0, 1, 'r', null, 'x')`],
+  ["only_charges_and_corrections_lower_a_balance", `${entry} values ('ORG', 2, 'reversal', -1, 1, 'r', null, 'x')`],
   ["only_charges_and_corrections_lower_a_balance", `${entry} values ('ORG', 2, 'charge', 1, 1, 'r', null, null)`],
   ["balance_after_is_never_below_zero", `${entry} values ('ORG', 2, 'charge', -20, -10, 'r', null, null)`],
   ["credit_has_a_grant_id_and_a_search_a_request_id", `${entry} values ('ORG', 2, 'grant', 1, 1, 'r', null, null)`],
-  ["whoever_gives_back_or_corrects_says_why", `${entry} values ('ORG', 2, 'refund', 0, 10, 'r', null, null)`],
+  ["whoever_gives_back_or_corrects_says_why", `${entry} values ('ORG', 2, 'reversal', 0, 10, 'r', null, null)`],
   ["only_charges_and_corrections_lower_a_balance", `${entry} values ('ORG', 2, 'correction', 0, 10, null, 'c', 'x')`],
   ["whoever_gives_back_or_corrects_says_why", `${entry} values ('ORG', 2, 'correction', -1, 9, null, 'c', null)`],
   [
@@ -160,13 +166,13 @@ test.each([
   await expect(broken).rejects.toThrow(constraint);
 });
 
-test("the database refuses a second deciding entry and a second reversal", async () => {
+test("the database refuses a second charge and a second reversal", async () => {
   const insert = (version: number, kind: string, mils: number) =>
     asOwner(url, (client) =>
       client.query(`${entry} values ($1, $2, $3, $4, 10, 'req', null, 'x')`, [organizationId, version, kind, mils]),
     );
-  await insert(2, "refund", 0);
-  await expect(insert(3, "charge", 0)).rejects.toThrow("one_deciding_entry_per_request");
+  await insert(2, "charge", 0);
+  await expect(insert(3, "charge", 0)).rejects.toThrow("one_charge_per_request");
   await insert(4, "reversal", 0);
   await expect(insert(5, "reversal", 0)).rejects.toThrow("one_reversal_per_request");
 });

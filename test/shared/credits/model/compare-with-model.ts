@@ -13,7 +13,10 @@ export function expectedPostgres(participants: Participants, postgres: PostgresM
     accounts: participants.organizations
       .map(({ id }) => id)
       .toSorted()
-      .map((id) => ({ id, ...(postgres.accounts.get(id) ?? { balanceMils: 0, version: 0, entries: [] }) })),
+      .map((id) => ({
+        id,
+        ...(postgres.accounts.get(id) ?? { balanceMils: 0, version: 0, entries: [], refunds: [] }),
+      })),
     undelivered: [...postgres.undelivered].toSorted(),
     paid: [...postgres.paid].toSorted(([one], [other]) => (one < other ? -1 : 1)),
     answers: [...postgres.answers]

@@ -12,6 +12,7 @@ type AccountSnapshot = PostgresSnapshot["accounts"][number];
 
 export function checkPostgres(model: Model, { accounts, undelivered, paid, answers }: PostgresSnapshot): void {
   const entries = accounts.flatMap((account) => account.entries);
+  const refunds = accounts.flatMap((account) => account.refunds);
   for (const { id, balanceMils, version, entries: own } of accounts) {
     let sumMils = 0;
     for (const [at, entry] of own.entries()) {
@@ -27,7 +28,8 @@ export function checkPostgres(model: Model, { accounts, undelivered, paid, answe
   for (const { requestId, key } of model.participants.searches) {
     const of = (kind: string) => entries.filter((entry) => entry.subject === requestId && entry.kind === kind);
     const [charge, ...more] = of("charge");
-    ok(more.length + of("refund").length + (charge ? 1 : 0) <= 1, `${requestId} was decided twice`);
+    const refunded = refunds.filter(({ subject }) => subject === requestId);
+    ok(more.length + refunded.length + (charge ? 1 : 0) <= 1, `${requestId} was decided twice`);
     const [reversal, ...again] = of("reversal");
     const isOpen = undelivered.includes(requestId);
     ok(!isOpen || (charge && !key && !reversal), `${requestId} is undelivered without an open charge`);
@@ -70,12 +72,14 @@ function checkPaidKeys({ participants }: Model, entries: AccountSnapshot["entrie
 
 export function checkRedis(model: Model, account: AccountSnapshot, snapshot: RedisSnapshot): void {
   const { balance, heldMils, holds } = snapshot;
-  const { id, entries } = account;
+  const { id, entries, refunds } = account;
   const open = Object.entries(holds);
   checkSpending(model, account, snapshot);
   const sumMils = open.reduce((sum, [, { mils }]) => sum + mils, 0);
   ok(heldMils === sumMils, `${id} holds ${heldMils}, its holds sum to ${sumMils}`);
-  const decided = new Set(entries.filter(({ kind }) => kind !== "grant").map(({ subject }) => subject));
+  const decided = new Set(
+    [...entries.filter(({ kind }) => kind !== "grant"), ...refunds].map(({ subject }) => subject),
+  );
   const runningMils = open.reduce((sum, [requestId, { mils }]) => (decided.has(requestId) ? sum : sum + mils), 0);
   if (balance.version !== undefined) {
     const then = entries[Number(balance.version) - 1];

@@ -50,7 +50,7 @@ export interface Real {
 export function newModel(participants: Participants): Model {
   const ids = participants.organizations.map(({ id }) => id);
   const postgres: PostgresModel = {
-    accounts: new Map(ids.map((id) => [id, { balanceMils: 0, version: 0, entries: [] }])),
+    accounts: new Map(ids.map((id) => [id, { balanceMils: 0, version: 0, entries: [], refunds: [] }])),
     decided: new Map(),
     reversed: new Set(),
     undelivered: new Set(),

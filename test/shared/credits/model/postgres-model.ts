@@ -39,9 +39,13 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
     if (postgres.decided.has(requestId)) continue;
     const verdict = judge(postgres, settlement, refusedKeys, guard);
     const charged = verdict.kind === "charge";
-    const mils = charged ? 0 - verdict.chargedMils : 0;
-    const reason = verdict.reason ?? null;
-    write(postgres, organizationId, { kind: verdict.kind, mils, subject: requestId, reason, tokenId });
+    if (verdict.kind === "charge") {
+      const mils = 0 - verdict.chargedMils;
+      write(postgres, organizationId, { kind: "charge", mils, subject: requestId, reason: null, tokenId });
+    } else {
+      const { refunds, version } = accountOf(postgres, organizationId);
+      refunds.push({ version, subject: requestId, reason: verdict.reason, tokenId });
+    }
     const owners = [organizationId, tokenId ?? ""];
     postgres.chargedUnder.set(requestId, new Map(owners.map((id) => [id, postgres.limits.get(id)?.at(-1) ?? {}])));
     postgres.decided.set(requestId, { organizationId, ...verdict });
@@ -64,7 +68,8 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
     // A charge by this very call has brought its answer.
     const paysNow = known.kind === "charge" && fresh.has(requestId);
     const stored = settlement.wanted === "charge" && !paysNow ? storedFor(postgres, settlement) : undefined;
-    const decision = accountOf(postgres, known.organizationId).entries.find(({ subject }) => subject === requestId);
+    const { entries, refunds } = accountOf(postgres, known.organizationId);
+    const decision = [...entries, ...refunds].find(({ subject }) => subject === requestId);
     const token = tokenSpendingOf(postgres, known.organizationId, decision?.tokenId);
     return [
       {

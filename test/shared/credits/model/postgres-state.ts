@@ -6,7 +6,7 @@ import type { VersionedBalance } from "../../../../shared/credits/versioned-bala
 
 export interface Entry {
   version: number;
-  kind: "grant" | "charge" | "refund" | "reversal" | "correction";
+  kind: "grant" | "charge" | "reversal" | "correction";
   mils: number;
   /** The balance after this entry. */
   balanceMils: number;
@@ -17,8 +17,17 @@ export interface Entry {
   tokenId: string | null;
 }
 
+/** A search that was not charged, and the version of the ledger at that time. */
+export interface Refund {
+  version: number;
+  subject: string;
+  reason: string;
+  tokenId: string | null;
+}
+
 export interface Account extends Pick<VersionedBalance, "balanceMils" | "version"> {
   entries: Entry[];
+  refunds: Refund[];
 }
 
 export interface ModelAnswer {

@@ -13,13 +13,16 @@ const postgresSnapshot = z.object({
       entries: z.array(
         z.object({
           version: z.number(),
-          kind: z.enum(["grant", "charge", "refund", "reversal", "correction"]),
+          kind: z.enum(["grant", "charge", "reversal", "correction"]),
           mils: z.number(),
           balanceMils: z.number(),
           subject: z.string(),
           reason: z.string().nullable(),
           tokenId: z.string().nullable(),
         }),
+      ),
+      refunds: z.array(
+        z.object({ version: z.number(), subject: z.string(), reason: z.string(), tokenId: z.string().nullable() }),
       ),
     }),
   ),
@@ -37,7 +40,9 @@ const text = `
         'entries', (select coalesce(json_agg(json_build_object('version', l.version, 'kind', l.kind, 'mils', l.amount_mils,
             'balanceMils', l.balance_after_mils, 'subject', coalesce(l.request_id, l.grant_id), 'reason', l.reason,
             'tokenId', l.token_id)
-            order by l.version), '[]') from ledger_entries l where l.organization_id = o.id)) order by o.id)
+            order by l.version), '[]') from ledger_entries l where l.organization_id = o.id),
+        'refunds', (select coalesce(json_agg(json_build_object('version', f.version, 'subject', f.request_id, 'reason', f.reason,
+            'tokenId', f.token_id) order by f.number), '[]') from refunds f where f.organization_id = o.id)) order by o.id)
       from organizations o where o.id = any ($1)),
     'undelivered', (select coalesce(json_agg(u.request_id order by u.request_id), '[]')
       from undelivered u where u.request_id = any ($2)),

@@ -1,0 +1,73 @@
+import { expect, onTestFinished, test } from "vitest";
+import { readDays } from "../../../shared/credits/days.ts";
+import { decideSettlements, grantCredit, readCredit, type SettlementRequest } from "../../../shared/credits/ledger.ts";
+import { clearOldRefunds } from "../../../shared/credits/refunds.ts";
+import { verifyLedger } from "../../../shared/credits/verify.ts";
+import { newId } from "../../../shared/ids.ts";
+import { createOrganization } from "../../../shared/organizations/organizations.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+
+async function openPayer() {
+  const { database, url, close } = await openFreshDatabase();
+  onTestFinished(close);
+  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
+  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 100, reason: "test" });
+  const count = async (table: string): Promise<number> =>
+    (await database.query(`select count(*) as rows from ${table}`)).rows[0].rows;
+  return { database, url, organizationId, count };
+}
+
+test.each(["alone", "in a batch"])(
+  "a search that was not charged leaves no entry, raises no version and is never charged later, %s",
+  async (how) => {
+    const { database, organizationId, count } = await openPayer();
+    const search = { requestId: newId("req"), organizationId };
+    const failed: SettlementRequest = { ...search, wanted: "refund", reason: "engine_error" };
+    const charge: SettlementRequest = { ...search, wanted: "charge", priceMils: 5 };
+    const other: SettlementRequest = { requestId: newId("req"), organizationId, wanted: "refund", reason: "abandoned" };
+    const decide = async (request: SettlementRequest) =>
+      (await decideSettlements(database, how === "alone" ? [request] : [request, other])).get(search.requestId);
+    const refunded = { kind: "refund", reason: "engine_error", balance: { balanceMils: 100, version: 1 } };
+    expect(await decide(failed)).toMatchObject({ ...refunded, isNew: true });
+    expect(await decide(failed)).toMatchObject({ ...refunded, isNew: false });
+    expect(await decide(charge)).toMatchObject({ ...refunded, isNew: false });
+    expect(await count("ledger_entries")).toBe(1);
+    const credit = await readCredit(database, organizationId, { requestIds: [search.requestId, newId("req")] });
+    expect(credit).toMatchObject({ balance: { balanceMils: 100, version: 1 }, decided: [search.requestId] });
+  },
+);
+
+test("10,000 failed searches leave a row for each hour, token and reason, and their figures, once their refunds are old", async () => {
+  const { database, url, organizationId, count } = await openPayer();
+  const [searches, perBatch] = [10_000, 500];
+  const tokens = [newId("tok"), newId("tok"), undefined];
+  for (let first = 0; first < searches; first += perBatch)
+    await decideSettlements(
+      database,
+      Array.from({ length: perBatch }, (_, nth): SettlementRequest => {
+        const reason = nth % 2 === 0 ? "engine_error" : "caller_gone";
+        return { requestId: newId("req"), organizationId, tokenId: tokens[nth % 3], wanted: "refund", reason };
+      }),
+    );
+  expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
+  // All are older than 30 days, but for one.
+  await asOwner(url, async (owner) => {
+    await owner.query("update refunds set created_at = created_at - interval '31 days'");
+    await owner.query("update refund_counts set hour = hour - interval '31 days'");
+    await owner.query(
+      `insert into refunds (organization_id, request_id, version, reason, created_at)
+       values ($1, 'req', 1, 'abandoned', now() - interval '29 days 23 hours')`,
+      [organizationId],
+    );
+  });
+
+  const pages = [];
+  for (let page = 0; page < 4; page += 1) pages.push(await clearOldRefunds(database, 4_000));
+  expect(pages).toEqual([4_000, 4_000, 2_000, 0]);
+  expect([await count("refunds"), await count("ledger_entries")]).toEqual([1, 1]);
+  // In two hours at most.
+  expect(await count("refund_counts")).toBeLessThanOrEqual(2 * tokens.length * 2);
+  const days = await readDays(database, organizationId, 33);
+  expect(days.reduce((sum, { refunds }) => sum + refunds, 0)).toBe(searches);
+});
