@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Agent } from "../harness/clients/agent.ts";
-import { PageVisitor } from "../harness/clients/page-visitor.ts";
+import { type PageVisitor, signIn } from "../harness/clients/page-visitor.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
   service = await Service.start({ apis: apis.length, environment: stub.settings });
   organization = await service.organization({ creditMils: 100_000 });
   agents = await Promise.all(apis.map((api) => Agent.connect(service, organization.token, { api })));
-  visitors = await Promise.all(apis.map((api) => signedIn(api)));
+  visitors = await Promise.all(apis.map((api) => signIn(service, organization, { api })));
 });
 afterAll(async () => {
   await Promise.all(agents.map((agent) => agent.close()));
@@ -31,13 +31,6 @@ function agentAt(api: number): Agent {
   const agent = agents[api];
   if (!agent) throw new Error(`there is no agent at the API ${api}`);
   return agent;
-}
-
-async function signedIn(api: number): Promise<PageVisitor> {
-  const visitor = new PageVisitor(service);
-  visitor.api = api;
-  await visitor.signIn(organization.token);
-  return visitor;
 }
 
 /** What the billing page shows as available, in mils. */

@@ -1,7 +1,7 @@
 import { recordEvent } from "../../shared/webhooks/webhook-events.ts";
 import { newId } from "../../shared/ids.ts";
 import { sendEvent } from "../harness/clients/topups.ts";
-import { forgetSignIns, PageVisitor } from "../harness/clients/page-visitor.ts";
+import { type PageVisitor, signIn } from "../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../harness/fixtures/backdate-ledger.ts";
 import { deliveredEvent } from "../harness/fixtures/delivered-event.ts";
 import type { Organization, Service } from "../harness/processes/service.ts";
@@ -16,20 +16,18 @@ export interface Account {
   tokenIds: Record<string, string>;
 }
 
-async function signIn(service: Service, organization: Organization, api = 0): Promise<Account> {
-  const visitor = new PageVisitor(service);
-  visitor.api = api;
-  await forgetSignIns(service);
-  await visitor.signIn(organization.token);
+async function accountOf(service: Service, organization: Organization, api = 0): Promise<Account> {
+  const visitor = await signIn(service, organization, { api });
   const { organizationId, tokenId } = organization;
   return { organizationId, visitor, requestIds: {}, tokenIds: { own: tokenId } };
 }
 
 /** An organization with credit that has not searched yet. */
-export const newAccount = async (service: Service) => signIn(service, await service.organization());
+export const newAccount = async (service: Service) => accountOf(service, await service.organization());
 
 /** An organization without credit. */
-export const emptyAccount = async (service: Service) => signIn(service, await service.organization({ creditMils: 0 }));
+export const emptyAccount = async (service: Service) =>
+  accountOf(service, await service.organization({ creditMils: 0 }));
 
 /** An organization with a month of searches, some searches of this minute, and a second token with limits. */
 export async function busyAccount(service: Service): Promise<Account> {
@@ -42,7 +40,7 @@ export async function busyAccount(service: Service): Promise<Account> {
   const charged = await search({ keyword: "coffee beans berlin", location: "Berlin, Germany", device: "mobile" });
   const failed = await search({ keyword: "sandbox:error" });
   await search({ keyword: "best running shoes 2026 for people who run in the rain, on a long road without any shade" });
-  const account = await signIn(service, organization);
+  const account = await accountOf(service, organization);
   const limited = newId("tok");
   const token = { organization: organization.organizationId, id: limited, name: "crawler of the shop" };
   await account.visitor.post("/billing/tokens/create", {
@@ -62,7 +60,7 @@ export async function busyAccount(service: Service): Promise<Account> {
 /** An organization below the threshold that it set, with a webhook that got one event and waits to get another. */
 export async function lowAccount(service: Service): Promise<Account> {
   const organization = await service.organization({ creditMils: 900 });
-  const account = await signIn(service, organization);
+  const account = await accountOf(service, organization);
   const { organizationId } = organization;
   await account.visitor.post("/billing/settings/low-balance", { organization: organizationId, dollars: "5" });
   await deliveredEvent(service.database, organizationId);
@@ -73,7 +71,7 @@ export async function lowAccount(service: Service): Promise<Account> {
 /** An organization that paid by Stripe. @param api the API with payments. */
 export async function payingAccount(service: Service, stripe: StripeStub, api: number): Promise<Account> {
   const organization = await service.organization({ creditMils: 0 });
-  const account = await signIn(service, organization, api);
+  const account = await accountOf(service, organization, api);
   await account.visitor.post("/billing/topup", { organization: organization.organizationId, mils: "25000" });
   const paid = { ...stripe.sessions.at(-1), status: "complete", payment_status: "paid" };
   await sendEvent(service, eventOf(paid), { api });

@@ -4,8 +4,8 @@
 create table ledger_entries (
   organization_id text collate "C" not null references organizations (id),
   version bigint not null,
-  -- A `charge` decides a search; a search that is not charged has a row in `refunds` instead. A `reversal` gives a charge back.
-  -- A `grant` adds credit. A `correction` of an operator adds credit or takes it away, and is no spending.
+  -- A `charge` decides a search. A search that is not charged has a row in `refunds` instead. A `reversal` gives a charge back. A `grant`
+  -- adds credit. A `correction` of an operator adds credit or takes it away, and is no spending.
   kind text not null,
   amount_mils bigint not null,
   balance_after_mils bigint not null,

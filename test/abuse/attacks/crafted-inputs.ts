@@ -1,13 +1,12 @@
 import { newId } from "../../../shared/ids.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
-import { forgetPageViews, type PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { forgetPageViews, type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";
 import { badTexts, distorted } from "../../harness/fixtures/bad-inputs.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import { eventOf } from "../../harness/stubs/stripe-stub.ts";
 import type { Attack } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
-import { signedIn } from "../callers/signed-in.ts";
 
 /** Values that only a crafted request has, where Postgres, a table of names or Stripe's types meet them. */
 export const craftedInputs: Attack = {
@@ -18,7 +17,7 @@ export const craftedInputs: Attack = {
   run: async (stack) => {
     const { service } = stack;
     const attacker = await service.organization();
-    const visitor = await signedIn(stack, attacker.token);
+    const visitor = await signIn(stack.service, attacker);
     const outcomes: string[] = [];
     for (const text of badTexts) {
       await forgetPageViews(service);

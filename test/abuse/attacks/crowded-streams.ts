@@ -1,8 +1,7 @@
 import { tally } from "../../faults/scenarios/statistics.ts";
-import type { PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import type { Attack, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
-import { signedIn } from "../callers/signed-in.ts";
 
 const crowd = 5;
 const sessions = 4;
@@ -53,7 +52,7 @@ async function follow(
   for (let organization = 0; organization < asked.organizations; organization += 1) {
     const { token } = await stack.service.organization();
     for (let session = 0; session < asked.sessions; session += 1) {
-      const visitor = await signedIn(stack, token);
+      const visitor = await signIn(stack.service, { token });
       for (let stream = 0; stream < asked.streams; stream += 1) opened.push(await visitor.follow(undefined, signal));
     }
   }

@@ -1,10 +1,9 @@
-import type { PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { Session } from "../../harness/stubs/stripe-objects.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
-import { signedIn } from "../callers/signed-in.ts";
 
 const mils = "10000";
 
@@ -33,7 +32,7 @@ export const foreignCheckout: Attack = {
   run: async (stack) => {
     const { service, stripe } = stack;
     const [own, other] = [await service.organization(), await service.organization()];
-    const visitor = await signedIn(stack, own.token);
+    const visitor = await signIn(stack.service, own);
     const before = stripe.sessions.length;
     const outcomes: string[] = [];
     for (const [what, form] of Object.entries(formsOf(own.organizationId, other.organizationId)))

@@ -2,11 +2,10 @@ import { newId } from "../../../shared/ids.ts";
 import { changeLimits } from "../../../shared/organizations/limits.ts";
 import { issueToken } from "../../../shared/organizations/tokens.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
-import { forgetPageViews, type PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { forgetPageViews, type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
-import { signedIn } from "../callers/signed-in.ts";
 
 const expiresInDays = 10;
 const expiries = ["", "7", "30", "365", "constructor"];
@@ -46,7 +45,7 @@ async function makeAll(
   { token, outcomes }: { token: string; outcomes: string[] },
 ): Promise<string | undefined> {
   const { service } = stack;
-  const visitor = await signedIn(stack, token);
+  const visitor = await signIn(stack.service, { token });
   let made: string | undefined;
   for (const expires of expiries)
     for (const limit of limits) {

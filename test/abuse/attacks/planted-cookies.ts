@@ -1,6 +1,6 @@
 import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
-import { PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 
 const usd10 = "10000";
@@ -15,7 +15,7 @@ export const plantedCookies: Attack = {
   stack: { payments: true, settings: { TRUSTED_PROXIES: "1" } },
   run: async (stack) => {
     const [victim, attacker] = [await stack.service.organization(), await stack.service.organization()];
-    const [payer, thief] = [await signedIn(stack, victim, 1), await signedIn(stack, attacker, 2)];
+    const [payer, thief] = [await signInFrom(stack, victim, 1), await signInFrom(stack, attacker, 2)];
     const own = payer.cookie ?? "";
     const planted = thief.cookie ?? "";
     const jars = [`${planted}; ${own}`, `${own}; ${planted}`, `${planted.replace("__Host-", "")}; ${own}`, planted];
@@ -27,22 +27,17 @@ export const plantedCookies: Attack = {
       const { status } = await payer.post("/billing/topup", { ...form, mils: usd10 });
       outcomes.push(`${status} for ${beneficiary(stack, victim, attacker)}`);
     }
-    const bare = await signedIn(stack, victim, 3);
+    const bare = await signInFrom(stack, victim, 3);
     const { status } = await bare.post("/billing/topup", { mils: usd10 });
     outcomes.push(`without an organization in the form: ${status}`);
     return [judgePayments(outcomes), judgeCookie(payer)];
   },
 };
 
-async function signedIn({ service }: AttackStack, { token }: Organization, address: number): Promise<PageVisitor> {
-  const visitor = new PageVisitor(service, {
-    "x-forwarded-for": `198.51.100.${address}`,
-    "x-forwarded-proto": "https",
+const signInFrom = ({ service }: AttackStack, organization: Organization, address: number): Promise<PageVisitor> =>
+  signIn(service, organization, {
+    headers: { "x-forwarded-for": `198.51.100.${address}`, "x-forwarded-proto": "https" },
   });
-  const { status } = await visitor.signIn(token);
-  if (status !== 303 || visitor.cookie === undefined) throw new Error(`the sign-in was refused: ${status}`);
-  return visitor;
-}
 
 /** The hidden fields of the form that buys credit. */
 function fieldsOf(html: string): Record<string, string> {

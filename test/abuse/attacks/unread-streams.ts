@@ -2,14 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
-import type { PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import type { Api, Organization } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import { Connection } from "../callers/connection.ts";
 import { responsesIn } from "../callers/responses.ts";
-import { signedIn } from "../callers/signed-in.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
 import { inMb, MemoryWatch } from "../judges/memory.ts";
 
@@ -38,8 +37,8 @@ export const unreadStreams: Attack = {
     const attackers = await honestOrganizations(stack, count);
     for (const attacker of attackers) await lengthenLedger(stack, attacker, entries);
     const visitors: PageVisitor[] = [];
-    for (const { token } of attackers) visitors.push(await signedIn(stack, token));
-    const other = await signedIn(stack, (await stack.service.organization()).token);
+    for (const { token } of attackers) visitors.push(await signIn(stack.service, { token }));
+    const other = await signIn(stack.service, await stack.service.organization());
     const memory = new MemoryWatch(api);
     let opened: Opened | undefined;
     const views: number[] = [];

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { topUpPath } from "../../../api/billing/frame/send-error-page.ts";
 import { autoTopupPaths } from "../../../api/billing/payments/auto-topup.ts";
 import { newId } from "../../../shared/ids.ts";
-import { forgetPageViews, forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { forgetPageViews, ownForm, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";
 import { badTexts, distorted, noUuid, unknownRequestId } from "../../harness/fixtures/bad-inputs.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
@@ -52,10 +52,8 @@ const formFields = [...new URLSearchParams(usualFields).keys(), "organization", 
 
 async function signedIn(): Promise<{ organization: Organization; cookie: string }> {
   const organization = await service.organization({ creditMils: 1_000_000 });
-  const visitor = new PageVisitor(service, { "x-forwarded-proto": "https" });
-  await forgetSignIns(service);
-  await visitor.signIn(organization.token);
-  return { organization, cookie: visitor.cookie ?? "" };
+  const { cookie = "" } = await signIn(service, organization, { headers: { "x-forwarded-proto": "https" } });
+  return { organization, cookie };
 }
 
 /** The status of an answer; the rest of it is not read, because some never end. What was asked too often is asked again. */

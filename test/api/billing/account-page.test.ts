@@ -3,10 +3,10 @@ import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
+import { Service } from "../../harness/processes/service.ts";
 
 /** The contents of the billing page and of its CSV, over HTTP. */
 
@@ -22,14 +22,6 @@ afterAll(async () => {
   await postgresProxy.close();
 });
 
-async function signIn(organization: Organization, api = 0): Promise<PageVisitor> {
-  const visitor = new PageVisitor(service);
-  visitor.api = api;
-  await forgetSignIns(service);
-  await visitor.signIn(organization.token);
-  return visitor;
-}
-
 /** The text of the page without markup. */
 const readable = (html: string) =>
   html
@@ -44,7 +36,7 @@ test("the page shows the same balance, holds, plan and rate window as REST, and 
   const held = service.search(organization.token, { keyword: "sandbox:slow=3000" });
   await service.until(async () => (await service.holdsOf(organization.organizationId)).heldMils === 5);
 
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const { text, headers } = await visitor.get("/billing");
   expect(headers.get("ratelimit")).toBeNull();
   const shown = readable(text);
@@ -59,13 +51,13 @@ test("the page shows the same balance, holds, plan and rate window as REST, and 
 
 test("the page shows a price per page, and the largest depth of the plan", async () => {
   const organization = await service.organization({ terms: { pricePerPageMils: 3, maxDepth: 50 } });
-  const shown = readable((await (await signIn(organization)).get("/billing")).text);
+  const shown = readable((await (await signIn(service, organization)).get("/billing")).text);
   expect(shown).toContain("$0.003 per 10 results At most 50 results a search");
 });
 
 test("under load the numbers of one page view agree with each other, and at rest with REST", async () => {
   const organization = await service.organization({ creditMils: 100_000 });
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const view = async () => {
     await service.redis.del(`pages:${organization.organizationId}`); // The window of the page is not the subject here.
     const shown = readable((await visitor.get("/billing")).text);
@@ -101,7 +93,7 @@ test("each search shows its charge, or the reason why it was not charged", async
   const organization = await service.organization();
   const failed = await service.search(organization.token, { keyword: "sandbox:error" });
   const answered = await service.search(organization.token, { keyword: "coffee" });
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const shown = readable((await visitor.get("/billing")).text);
   // Until the log has it, a search is known by its id: the keyword, the token and the duration follow.
   const row = (id: string, outcome: string, net: string) =>
@@ -117,7 +109,7 @@ test("each search shows its charge, or the reason why it was not charged", async
 test("an organization never sees the entries of another", async () => {
   const [mine, other] = [await service.organization(), await service.organization()];
   const answered = await service.search(other.token, { keyword: "coffee" });
-  const visitor = await signIn(mine);
+  const visitor = await signIn(service, mine);
   for (const path of [
     "/billing",
     "/billing/searches",
@@ -137,7 +129,7 @@ test("an operator's note is shown as text, and no spreadsheet runs it as a formu
   const notes = ['<img src=x onerror="alert(1)">', '=HYPERLINK("http://evil.example","x")', "+1", "-1", "@x", "a,b\nc"];
   for (const reason of notes)
     await grantCredit(service.database, { organizationId, grantId: newId("grant"), mils: 10, reason });
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const { text } = await visitor.get("/billing");
   expect(text).toContain("&lt;img src=x onerror=&quot;alert(1)&quot;&gt;");
   expect(text).not.toContain("<img src=x");
@@ -151,7 +143,7 @@ test("an operator's note is shown as text, and no spreadsheet runs it as a formu
 test("the CSV has every entry of its filter, and the mils of the whole history add up to the balance", async () => {
   const organization = await service.organization({ creditMils: 0 });
   await backdateLedger(service.databaseUrl, organization.organizationId, aMonth(new Date(), 12));
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const whole = await visitor.get("/billing/searches.csv");
   expect(whole.headers.get("content-type")).toBe("text/csv; charset=utf-8");
   expect(whole.headers.get("content-disposition")).toBe('attachment; filename="serpmill-all.csv"');
@@ -171,7 +163,7 @@ test("the CSV has every entry of its filter, and the mils of the whole history a
 test("an organization has one CSV download at a time, and those of other organizations wait for none of it", async () => {
   const organizations = await Promise.all(Array.from({ length: 3 }, () => service.organization()));
   const visitors: PageVisitor[] = [];
-  for (const organization of organizations) visitors.push(await signIn(organization));
+  for (const organization of organizations) visitors.push(await signIn(service, organization));
   await Promise.all(visitors.map((visitor) => visitor.get("/billing")));
   const [mine, second, third] = visitors.map((visitor) => () => visitor.get("/billing/searches.csv"));
   if (!mine || !second || !third) throw new Error("three visitors");
@@ -195,7 +187,7 @@ test("an organization has one CSV download at a time, and those of other organiz
 test("the page says so if the organization is suspended or has too little credit", async () => {
   const suspended = await service.organization();
   await setSuspended(service.database, suspended.organizationId, true);
-  const visitor = await signIn(suspended);
+  const visitor = await signIn(service, suspended);
   const { text } = await visitor.get("/billing");
   expect(text).toContain("Your organization is suspended");
   expect(readable(text)).toContain("Contact the operator and give your organization ID");
@@ -203,23 +195,25 @@ test("the page says so if the organization is suspended or has too little credit
   expect(text).toContain("Credit added");
   expect((await visitor.get("/billing/searches.csv")).text).toContain(",granted,");
   const lowOnCredit = await service.organization({ creditMils: 4 });
-  expect((await (await signIn(lowOnCredit)).get("/billing")).text).toContain(
+  expect((await (await signIn(service, lowOnCredit)).get("/billing")).text).toContain(
     "There is not enough credit for another search",
   );
 });
 
 test("without payments the page names the operator, or links to the address that the operator set", async () => {
   const organization = await service.organization();
-  const asks = readable((await (await signIn(organization)).get("/billing")).text);
+  const asks = readable((await (await signIn(service, organization)).get("/billing")).text);
   expect(asks).toContain(
     `To add credit, contact the operator of this service and give your organization ID: ${organization.organizationId}`,
   );
-  expect((await (await signIn(organization, 1)).get("/billing")).text).toContain('href="https://pay.example/credit"');
+  expect((await (await signIn(service, organization, { api: 1 })).get("/billing")).text).toContain(
+    'href="https://pay.example/credit"',
+  );
 });
 
 test("without Postgres the page says so and reloads by itself, and sessions stay open", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization, 1);
+  const visitor = await signIn(service, organization, { api: 1 });
   postgresProxy.cut();
   await service.until(async () => (await visitor.get("/billing")).status === 503);
   const { text, headers } = await visitor.get("/billing");
@@ -236,7 +230,7 @@ test("without Postgres the page says so and reloads by itself, and sessions stay
 
 test("without Redis the page says so, and works again once Redis is back", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const { port } = service.redisServer;
   await service.redisServer.stop();
   await service.until(async () => (await visitor.get("/billing")).status === 503);

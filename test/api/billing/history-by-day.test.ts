@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decideSettlements, type SettlementRequest } from "../../../shared/credits/ledger.ts";
 import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { signIn } from "../../harness/clients/page-visitor.ts";
 import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
@@ -16,13 +16,6 @@ beforeAll(async () => {
   service = await Service.start({ workers: 0 });
 });
 afterAll(() => service.stop());
-
-async function signIn({ token }: Organization): Promise<PageVisitor> {
-  const visitor = new PageVisitor(service);
-  await forgetSignIns(service);
-  await visitor.signIn(token);
-  return visitor;
-}
 
 /** The headings of the days on a page, without markup, and how many entries are under each. */
 function daysOn(page: string): [heading: string, entries: number][] {
@@ -51,7 +44,7 @@ test("the history has a heading for each UTC day, with the searches and dollars 
     { at: new Date("2026-03-03T00:00Z"), kind: "reversal", mils: 7, requestId: credited, reason: "caller_gone" },
     ...charges("2026-03-03", 4),
   ]);
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const first = (await visitor.get("/billing/searches")).text;
   const march3 = "3 Mar 2026 Whole day: 4 searches, $0.013 net";
   const march2 = "2 Mar 2026 Whole day: 2 searches, $0.007 net";
@@ -76,7 +69,7 @@ test("the history has a heading for each UTC day, with the searches and dollars 
 test("the days of what was found have the searches and dollars that are on the page", async () => {
   const organization = await service.organization();
   const [pump] = await decide(organization, [{ keyword: "pump" }, { keyword: "hose" }]);
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   for (const find of ["pump", pump ?? ""])
     expect(daysOn((await visitor.get(`/billing/searches?find=${find}`)).text)).toEqual([
       [expect.stringMatching(/^\d+ \w+ \d{4} On this page: 1 search, \$0\.005 net$/), 1],
@@ -93,7 +86,7 @@ test("the page of a repeat that was not charged leads to the search that paid, w
     { key: other },
     { key: undefined },
   ]);
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const link = `<a href="/billing/searches/${paid}">The search that paid</a>`;
   const page = async (id = "") => (await visitor.get(`/billing/searches/${id}`)).text;
   expect(await page(repeat)).toContain("A repeat whose Idempotency-Key had already paid");

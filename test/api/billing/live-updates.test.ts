@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { revokeToken } from "../../../shared/organizations/tokens.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
-import { forgetSignIns, type LiveEvent, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { type LiveEvent, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { type Api, Service } from "../../harness/processes/service.ts";
 
 /** The stream of live updates, without a browser. */
@@ -20,10 +20,7 @@ afterAll(() => service.stop());
 
 async function signedIn() {
   const organization = await service.organization();
-  const visitor = new PageVisitor(service);
-  await forgetSignIns(service);
-  await visitor.signIn(organization.token);
-  return { organization, visitor };
+  return { organization, visitor: await signIn(service, organization) };
 }
 
 type SignedIn = Awaited<ReturnType<typeof signedIn>>;

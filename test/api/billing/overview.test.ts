@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { signIn } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
+import { Service } from "../../harness/processes/service.ts";
 
 /** The overview of an account: the first search, how long credit lasts, and the chart. */
 
@@ -11,16 +11,9 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-async function signIn(organization: Organization): Promise<PageVisitor> {
-  const visitor = new PageVisitor(service);
-  await forgetSignIns(service);
-  await visitor.signIn(organization.token);
-  return visitor;
-}
-
 test("a new organization gets a line to copy with the real address, which becomes its first result while the page is open", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const { text } = await visitor.get("/billing");
   expect(text).toContain("Make your first search");
   expect(text).toContain(`curl ${service.apis[0]?.url}/v1/serp/search \\\n`);
@@ -37,7 +30,7 @@ test("a new organization gets a line to copy with the real address, which become
 test("each range has its days or hours, whose numbers add up to those of the ledger", async () => {
   const organization = await service.organization({ creditMils: 0 });
   await backdateLedger(service.databaseUrl, organization.organizationId, aMonth(new Date()));
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const bars = { "24h": 24, "7d": 7, "30d": 30, "90d": 90, month: new Date().getUTCDate() };
   for (const [range, length] of Object.entries(bars)) {
     const { text } = await visitor.get(`/billing?measure=searches&range=${range}`);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { expectSecurityHeaders } from "../../harness/fixtures/refusals.ts";
 import { type Answer, Service } from "../../harness/processes/service.ts";
@@ -18,12 +18,7 @@ const behindHttps = 1;
 
 async function signedIn(api = own) {
   const organization = await service.organization();
-  const visitor = new PageVisitor(service);
-  visitor.api = api;
-  await forgetSignIns(service);
-  await visitor.signIn(organization.token);
-  expect(visitor.cookie).toBeDefined();
-  return { organization, visitor };
+  return { organization, visitor: await signIn(service, organization, { api }) };
 }
 
 const isAccount = (text: string) => text.includes('action="/billing/sign-out"');

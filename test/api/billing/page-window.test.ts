@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { signIn } from "../../harness/clients/page-visitor.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
+import { Service } from "../../harness/processes/service.ts";
 
 /** The window of the billing page, apart from the rate window of REST and MCP. */
 
@@ -11,17 +11,10 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-async function signIn(organization: Organization): Promise<PageVisitor> {
-  const visitor = new PageVisitor(service);
-  await forgetSignIns(service);
-  await visitor.signIn(organization.token);
-  return visitor;
-}
-
 test("if the program has used up its rate window, its payer signs in, reads, exports and follows the account", async () => {
   const organization = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });
   for (const status of [200, 429]) expect((await service.usage(organization.token)).status).toBe(status);
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const { status, text } = await visitor.get("/billing");
   expect(status).toBe(200);
   expect(text).toContain("<dt>Requests left</dt><dd>0 of 1</dd>");
@@ -34,7 +27,7 @@ test("if the program has used up its rate window, its payer signs in, reads, exp
 
 test("an organization has sixty page requests a minute at all APIs together; then page, CSV and stream answer 429, and the program is not affected", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const key = `pages:${organization.organizationId}`;
   for (const api of [0, 1]) {
     visitor.api = api;
@@ -55,12 +48,12 @@ test("an organization has sixty page requests a minute at all APIs together; the
     expect(text).toContain("Too many requests");
   }
   expect(await service.usage(organization.token)).toMatchObject({ status: 200 });
-  expect(await (await signIn(await service.organization())).get("/billing")).toMatchObject({ status: 200 });
+  expect(await (await signIn(service, await service.organization())).get("/billing")).toMatchObject({ status: 200 });
 });
 
 test("an organization opens at most sixty sessions a minute, from however many networks", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const sessions = await service.redis.keys("session:*");
   await service.redis.set(`pages:${organization.organizationId}`, 60, "EX", 600);
   expect(await visitor.signIn(organization.token)).toMatchObject({ status: 429 });
@@ -69,7 +62,7 @@ test("an organization opens at most sixty sessions a minute, from however many n
 
 test("however many slow page views an organization opens, the API has connections to Postgres for the others", async () => {
   const [slow, other] = [await service.organization(), await service.organization()];
-  const visitor = await signIn(slow);
+  const visitor = await signIn(service, slow);
   await asOwner(service.databaseUrl, async (client) => {
     // Every view waits for the ledger, until it is refused after two seconds.
     await client.query("begin; lock table ledger_entries in access exclusive mode");

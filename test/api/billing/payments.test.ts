@@ -4,7 +4,7 @@ import { freePort } from "../../../shared/local/ports.ts";
 import { openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { forgetSignIns, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 import { backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { Service } from "../../harness/processes/service.ts";
@@ -30,9 +30,7 @@ afterAll(async () => {
 
 async function signedIn() {
   const { organizationId, token } = await service.organization({ creditMils: 0 });
-  const person = new PageVisitor(service);
-  await person.signIn(token);
-  return { organizationId, token, person };
+  return { organizationId, token, person: await signIn(service, { token }) };
 }
 
 /** Credits a payment of this many cents. @returns the id of its session. */

@@ -5,7 +5,7 @@ import { issueToken } from "../../../shared/organizations/tokens.ts";
 import type { Result } from "../../../shared/results.ts";
 import { scannedMax } from "../../../shared/search-log/find-searches.ts";
 import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
@@ -17,13 +17,6 @@ beforeAll(async () => {
   service = await Service.start();
 });
 afterAll(() => service.stop());
-
-async function signIn({ token }: Organization): Promise<PageVisitor> {
-  const visitor = new PageVisitor(service);
-  await forgetSignIns(service);
-  await visitor.signIn(token);
-  return visitor;
-}
 
 /** The text of the page without markup. */
 const readable = (html: string) =>
@@ -60,7 +53,7 @@ test("each search has its keyword, place, device, token and duration, on the pag
   const named = await issueToken(service.database, organization.organizationId, { name: "shop" });
   const body = { keyword: "garden pump", location: "Munich, Germany", language: "de", device: "mobile", depth: 20 };
   const requestId = await search(named?.token ?? "", body);
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   for (const path of ["/billing", "/billing/searches"]) {
     expect(readable((await visitor.get(path)).text)).toMatch(
       new RegExp(
@@ -82,7 +75,7 @@ test("a search is found by its request id, a part of its keyword, and its token,
   const pump = await search(organization.token, { keyword: "Garden Pump 100%" });
   const hose = await search(other?.token ?? "", { keyword: "garden_hose" });
   const failed = await search(organization.token, { keyword: "garden sandbox:error" });
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const found = async (asked: Record<string, string>) => {
     const wanted = new URLSearchParams(asked).toString();
     const { status, text } = await visitor.get(`/billing/searches?${wanted}`);
@@ -110,7 +103,7 @@ test("a search is found by its request id, a part of its keyword, and its token,
 test.each(["?find=%00", "?find=a&find=b", "?token=x", "?find=a&before=1", "?before=req_00000000000000000000000000"])(
   "a view that does not exist is not found: %s",
   async (asked) => {
-    const visitor = await signIn(await service.organization());
+    const visitor = await signIn(service, await service.organization());
     expect(await visitor.get(`/billing/searches${asked}`)).toMatchObject({ status: 404 });
   },
 );
@@ -120,7 +113,7 @@ test("what is found is turned page by page, and no search is skipped or shown tw
   const ids: string[] = [];
   const now = Date.now();
   for (let made = 0; made < 60; made += 1) ids.push(await past(organization, `word ${made}`, now - made));
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const seen: string[] = [];
   for (let path: string | undefined = "/billing/searches?find=word"; path !== undefined; ) {
     const { text } = await visitor.get(path);
@@ -138,7 +131,7 @@ test("a keyword that few searches have is looked for in the newest 10,000, and t
   const fields = { organizationId, tokenId, keyHash: undefined, query: query(), durationMs: 1, trace: undefined };
   const others = Array.from({ length: scannedMax }, (_, at) => ({ ...fields, requestId: requestIdAt(now - at) }));
   await insertSearches(service.database, others);
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const { text } = await visitor.get("/billing/searches?find=rare");
   expect(readable(text)).toContain("Nothing was found so far. 10,000 searches were looked at for this page.");
   const older = /href="([^"]+)">Older</.exec(text)?.[1]?.replaceAll("&amp;", "&") ?? "";
@@ -151,7 +144,7 @@ test("a keyword is text on the page, in the address and in the CSV, whatever it 
   const keyword = `<img src=x onerror="alert(1)"> "quoted", =1+1`;
   const requestId = await search(organization.token, { keyword });
   const formula = await search(organization.token, { keyword: '=HYPERLINK("http://evil.example","x")' });
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const found = `/billing/searches?${new URLSearchParams({ find: keyword }).toString()}`;
   for (const path of ["/billing", "/billing/searches", found, `/billing/searches/${requestId}`]) {
     const { status, text } = await visitor.get(path);
@@ -169,7 +162,7 @@ test("a search's page has its query, its charge, every element of its answer whi
   const keyed = await search(organization.token, { keyword: "coffee", targetDomain: "example.com", depth: 30 }, "key");
   const whole = await search(organization.token, { keyword: "tea" }, "other");
   const plain = await search(organization.token, { keyword: "milk" });
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const page = async (requestId: string) => readable((await visitor.get(`/billing/searches/${requestId}`)).text);
   expect(await page(keyed)).toMatch(
     /Charged −\$0\.005 .*Charge −\$0\.005 \$0\.995 .*Domain example\.com .*Idempotency-Key yes/,
@@ -190,7 +183,7 @@ test("a search that was not charged says why, and one that was credited back has
   const charged = await past(organization, "late");
   await service.age();
   await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "reversal");
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const page = async (id: string) => readable((await visitor.get(`/billing/searches/${id}`)).text);
   expect(await page(failed)).toContain("Not charged $0.00 The search provider failed.");
   expect(await page(charged)).toMatch(
@@ -201,7 +194,7 @@ test("a search that was not charged says why, and one that was credited back has
 test("a search of another organization is not found, nor one that does not exist; a stranger is asked to sign in", async () => {
   const [mine, other] = [await service.organization(), await service.organization()];
   const requestId = await search(other.token, { keyword: "secret plan" }, "key");
-  const visitor = await signIn(mine);
+  const visitor = await signIn(service, mine);
   for (const id of [requestId, newId("req"), "req_1", "req_7zzzzzzzzzzzzzzzzzzzzzzzzz"]) {
     const { status, text } = await visitor.get(`/billing/searches/${id}`);
     expect([id, status]).toEqual([id, 404]);
@@ -219,7 +212,7 @@ test("a search without a row in the log is shown with its amount, and found by i
   const { organizationId } = organization;
   const requestId = newId("req");
   await decideSettlements(service.database, [{ requestId, organizationId, wanted: "refund", reason: "abandoned" }]);
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   for (const path of ["", `?find=${requestId}`, `/${requestId}`])
     expect(readable((await visitor.get(`/billing/searches${path}`)).text)).toContain(
       "did not finish the search in time",
@@ -229,7 +222,7 @@ test("a search without a row in the log is shown with its amount, and found by i
 
 test("an open page gets the keyword of a search although it is written a moment after the charge", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const { events } = await visitor.follow("/billing/searches/live?show=all");
   const sent = service.search(organization.token, { keyword: "appears" });
   for await (const { html } of events) if (html?.includes(">appears</a>")) break;

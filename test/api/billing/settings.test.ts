@@ -4,7 +4,7 @@ import { freePort } from "../../../shared/local/ports.ts";
 import { openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { forgetSignIns, signIn } from "../../harness/clients/page-visitor.ts";
 import { deliveredEvent } from "../../harness/fixtures/delivered-event.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { answering, verified, WebhookReceiver } from "../../harness/stubs/webhook-receiver.ts";
@@ -31,9 +31,7 @@ afterAll(async () => {
 
 async function signedIn(api = 0) {
   const { organizationId, token, tokenId } = await service.organization({ creditMils: 6_500 });
-  const person = new PageVisitor(service);
-  person.api = api;
-  await person.signIn(token);
+  const person = await signIn(service, { token }, { api });
   const send = (action: string, fields: Record<string, string> = {}) =>
     person.post(`/billing/settings/${action}`, { organization: organizationId, ...fields });
   const settings = async () => (await person.get("/billing/settings")).text;

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { readFamilyMember } from "../../../shared/organizations/token-family.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";
-import { filled, issue, secretOf, signIn } from "./token-forms.ts";
+import { signIn } from "../../harness/clients/page-visitor.ts";
+import { filled, issue, secretOf } from "./token-forms.ts";
 
 /** Tokens that a token makes on the account page: their bounds, and their end with it. */
 

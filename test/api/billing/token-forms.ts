@@ -1,17 +1,8 @@
-import { expect } from "vitest";
 import { newId } from "../../../shared/ids.ts";
 import { issueToken, type TokenTerms } from "../../../shared/organizations/tokens.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import type { Organization, Service } from "../../harness/processes/service.ts";
 
 /** What the tests of the token pages do as an account does it. */
-
-export async function signIn(service: Service, organization: Organization): Promise<PageVisitor> {
-  await forgetSignIns(service);
-  const visitor = new PageVisitor(service);
-  expect(await visitor.signIn(organization.token)).toMatchObject({ status: 303 });
-  return visitor;
-}
 
 /** What a person fills in; the id is new, as in a page that was just opened. */
 export const filled = (organization: Organization, fields: Record<string, string> = {}) => ({

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { hashToken } from "../../../shared/organizations/tokens.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";
-import { filled, issue, secretOf, signIn } from "./token-forms.ts";
+import { signIn } from "../../harness/clients/page-visitor.ts";
+import { filled, issue, secretOf } from "./token-forms.ts";
 
 /** The tokens and limits of an organization, as its account makes and changes them. */
 

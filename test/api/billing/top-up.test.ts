@@ -3,7 +3,7 @@ import { freePort } from "../../../shared/local/ports.ts";
 import { openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
-import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { forgetSignIns, ownForm, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { eventOf, refusal, stripeKey, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
@@ -32,9 +32,7 @@ afterAll(async () => {
 
 async function signedIn() {
   const organization = await service.organization({ creditMils: 0 });
-  const person = new PageVisitor(service);
-  await person.signIn(organization.token);
-  return { organization, person };
+  return { organization, person: await signIn(service, organization) };
 }
 
 const pay = (person: PageVisitor, { organizationId }: Organization, mils: string) =>

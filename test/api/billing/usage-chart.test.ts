@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
 import { issueToken } from "../../../shared/organizations/tokens.ts";
 import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { signIn } from "../../harness/clients/page-visitor.ts";
 import { backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
@@ -15,13 +15,6 @@ beforeAll(async () => {
   await service.startApi({ SEARCH_LOG_DAYS: "0" });
 });
 afterAll(() => service.stop());
-
-async function signIn({ token }: Organization, api = 0): Promise<PageVisitor> {
-  const visitor = Object.assign(new PageVisitor(service), { api });
-  await forgetSignIns(service);
-  await visitor.signIn(token);
-  return visitor;
-}
 
 /** The section of the chart as text. */
 const usageIn = (page: string) =>
@@ -43,7 +36,7 @@ test("the latency of each day is its median and its 95th percentile, in the char
   const organization = await service.organization();
   for (let durationMs = 10; durationMs <= 1_000; durationMs += 10)
     await search(organization, durationMs, organization.tokenId);
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   for (const range of ["24h", "7d"]) {
     const { text } = await visitor.get(`/billing?measure=latency&range=${range}`);
     expect(text).toMatch(/aria-label="[^"]*: median 500 ms, 95th percentile 950 ms, of 100 searches"/);
@@ -57,7 +50,7 @@ test("the latency of each day is its median and its 95th percentile, in the char
 
 test("a chart of a time without searches says so in its picture, and one with searches does not", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const picture = async () => /<div id="usage"[\s\S]*?<\/svg>/.exec((await visitor.get("/billing")).text)?.[0];
   expect(await picture()).toContain(">Nothing in this time</text>");
   await search(organization, 10, organization.tokenId);
@@ -67,7 +60,7 @@ test("a chart of a time without searches says so in its picture, and one with se
 test("without a search log the chart says that durations are not known, and the other charts stay", async () => {
   const organization = await service.organization();
   await search(organization, 10, organization.tokenId);
-  const visitor = await signIn(organization, 1);
+  const visitor = await signIn(service, organization, { api: 1 });
   const latency = await visitor.get("/billing?measure=latency");
   expect(latency.status).toBe(200);
   expect(usageIn(latency.text)).toContain("keeps no search log, so how long searches took is not known");
@@ -80,7 +73,7 @@ test("the chart of one token has its searches, dollars and latency, and says tha
   const other = (await issueToken(service.database, organization.organizationId, { name: "shop" }))?.tokenId ?? "";
   for (const durationMs of [100, 200, 300]) await search(organization, durationMs, other);
   await search(organization, 900, organization.tokenId);
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const chart = async (measure: string, token: string) => {
     const { text } = await visitor.get(`/billing?measure=${measure}&range=7d&token=${token}`);
     // The switch keeps the token.
@@ -104,7 +97,7 @@ test("the chart of one token has its searches, dollars and latency, and says tha
 
 test("an open page keeps the chart of a token or of latency as it was read, and goes on to show the newest searches", async () => {
   const organization = await service.organization();
-  const visitor = await signIn(organization);
+  const visitor = await signIn(service, organization);
   const { events } = await visitor.follow(`/billing/live?measure=latency&range=7d&token=${organization.tokenId}`);
   await search(organization, 10, organization.tokenId);
   const ids = [];

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
-import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { forgetSignIns, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
 /** The playground: a search in a form, paid for as any other. */
@@ -20,9 +20,7 @@ afterAll(async () => {
 
 async function signedIn(options: Parameters<Service["organization"]>[0] = {}) {
   const organization = await service.organization({ creditMils: 100, ...options });
-  const person = new PageVisitor(service);
-  await person.signIn(organization.token);
-  return { organization, person };
+  return { organization, person: await signIn(service, organization) };
 }
 
 const search = (person: PageVisitor, { organizationId }: Organization, fields: Record<string, string>) =>

@@ -1,4 +1,4 @@
-import type { Answer, Service } from "../processes/service.ts";
+import type { Answer, Organization, Service } from "../processes/service.ts";
 
 /** A browser without a screen: it keeps the session's cookie, and says where a request came from. */
 export class PageVisitor {
@@ -51,6 +51,20 @@ export class PageVisitor {
   #withCookie(headers: Record<string, string>): Record<string, string> {
     return { ...this.headers, ...headers, ...(this.cookie && { cookie: this.cookie }) };
   }
+}
+
+/** A visitor who is signed in. @param to.api the API that it asks. @throws {Error} if the sign-in is refused. */
+export async function signIn(
+  service: Service,
+  { token }: Pick<Organization, "token">,
+  to: { api?: number; headers?: Record<string, string> } = {},
+): Promise<PageVisitor> {
+  const visitor = new PageVisitor(service, to.headers);
+  visitor.api = to.api ?? 0;
+  await forgetSignIns(service);
+  const { status } = await visitor.signIn(token);
+  if (status !== 303) throw new Error(`the sign-in was refused: ${status}`);
+  return visitor;
 }
 
 /** Resets the limit of ten sign-ins a minute: all sign-ins of a test come from one address. */
