@@ -20,7 +20,7 @@ import { SessionSearches } from "../playground/session-searches.ts";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
 import { PageSender } from "../pages/page-sender.ts";
 import { openAccountReads } from "./frame/account-reads.ts";
-import { AccountHandlers } from "./frame/account-handlers.ts";
+import { AccountHandlers, type Handler } from "./frame/account-handlers.ts";
 import { handleLiveUpdates, LiveStreams } from "./frame/live-updates.ts";
 import { sendErrorPage, topUpPath } from "./frame/send-error-page.ts";
 import { type AddCredit, beginTopUp } from "./payments/add-credit.ts";
@@ -49,8 +49,6 @@ import { handleCreateForm, writeTokens } from "./tokens/tokens.ts";
 // The pages read long ledgers on connections of their own, so that no search waits for them. Streams take one at a time, and
 // so do exports: one is left for views.
 const databaseSizeMax = 3;
-
-type Handler = (request: Request, response: Response) => Promise<void>;
 
 /** One route of the account pages. */
 interface AccountRoute {
@@ -105,10 +103,11 @@ export function openBilling(parts: {
   const attempts = new SignInAttempts(redis);
   const pageWindow = new PageWindow(redis);
   const reads = openAccountReads({ readUsage, clock, database, searchLogDays: config.SEARCH_LOG_DAYS });
-  const account = new AccountHandlers({ sessions, pageWindow, pages, reads, brand, publicUrl });
+  const accountParts = { sessions, pageWindow, pages, reads, brand, publicUrl };
+  const account = new AccountHandlers(accountParts);
   const playgroundFiles = { ...files, scripts: [script, playgroundScript] };
   const playgroundPages = new PageSender({ files: playgroundFiles, checkoutOrigin: undefined });
-  const playground = new AccountHandlers({ sessions, pageWindow, pages: playgroundPages, reads, brand, publicUrl });
+  const playground = new AccountHandlers({ ...accountParts, pages: playgroundPages });
   const playgroundParts = {
     ...parts.playground,
     publicUrl,

@@ -46,5 +46,9 @@ export const monthOf = (month: string) => monthAndYear.format(new Date(`${month}
 /** `07:43:12` in UTC. */
 export const timeOf = (at: Date) => at.toISOString().slice(11, 19);
 
-/** `12 Nov 2026, 07:43:12 UTC`, for a pointer that rests on a shorter form. */
+/** `12 Nov 2026, 07:43:12 UTC`. */
 export const momentOf = (at: Date) => `${dateOf(at)}, ${timeOf(at)} UTC`;
+
+/** A time in a shorter form, with the whole of it for a pointer that rests on it. */
+export const timeElement = (at: Date, shown: Html | string): Html =>
+  html`<time datetime="${at.toISOString()}" title="${momentOf(at)}">${shown}</time>`;

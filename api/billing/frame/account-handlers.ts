@@ -28,27 +28,22 @@ export interface FormRequest extends PageRequest {
   form: URLSearchParams;
 }
 
-type Handler = (request: Request, response: Response) => Promise<void>;
+export type Handler = (request: Request, response: Response) => Promise<void>;
+
+interface AccountParts {
+  sessions: Sessions;
+  pageWindow: PageWindow;
+  pages: PageSender;
+  reads: AccountReads;
+  brand: Brand;
+  publicUrl: string | undefined;
+}
 
 /** What every page of an account begins and ends with, so that its handler is what is its own. */
 export class AccountHandlers {
-  readonly #parts: {
-    sessions: Sessions;
-    pageWindow: PageWindow;
-    pages: PageSender;
-    reads: AccountReads;
-    brand: Brand;
-    publicUrl: string | undefined;
-  };
+  readonly #parts: AccountParts;
 
-  constructor(parts: {
-    sessions: Sessions;
-    pageWindow: PageWindow;
-    pages: PageSender;
-    reads: AccountReads;
-    brand: Brand;
-    publicUrl: string | undefined;
-  }) {
+  constructor(parts: AccountParts) {
     this.#parts = parts;
   }
 

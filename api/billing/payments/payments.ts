@@ -13,7 +13,7 @@ import { autoTopupPaths, autoTopupSection, choices, type Done, messageOf } from 
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import { type FieldProblems, newForm, parseDollars, type SentForm } from "../../pages/form.ts";
-import { amount, dateOf, dayOf, momentOf, monthOf, timeOf } from "../../pages/format.ts";
+import { amount, dateOf, dayOf, monthOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { AutoTopups } from "../../topups/auto-topups.ts";
 import type { Topups } from "../../topups/topups.ts";
@@ -87,7 +87,7 @@ function topupTable(topups: readonly ListedTopup[], hasReceipts: boolean): Html 
 <tbody>
 ${topups.map(
   ({ at, mils, grantId }) => html`<tr>
-<td class="when" data-label="When (UTC)"><time datetime="${at.toISOString()}" title="${momentOf(at)}">${dateOf(at)} <span>${timeOf(at)}</span></time></td>
+<td class="when" data-label="When (UTC)">${timeElement(at, html`${dateOf(at)} <span>${timeOf(at)}</span>`)}</td>
 <td data-label="How">${isAutomatic(grantId) ? "Automatic" : "By hand"}</td>
 <td data-label="Receipt">${hasReceipts ? html`<a href="/billing/receipts/${grantId}" rel="noreferrer">Receipt<span class="hidden"> of ${dayOf(at)}, ${timeOf(at)}</span></a>` : html`<code>${grantId}</code>`}</td>
 <td class="number" data-label="Amount">${amount(mils)}</td>

@@ -7,7 +7,7 @@ import { showOrganization } from "../../../shared/organizations/organizations.ts
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountRequest, PageRequest } from "../frame/account-handlers.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { amount, count, dayOf, momentOf, monthOf, timeOf } from "../../pages/format.ts";
+import { amount, count, dayOf, monthOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 
@@ -70,7 +70,7 @@ function creditTable({ credits, unlistedMils }: Statement): Html | false {
 <tbody>
 ${credits.map(
   ({ kind, at, note, id, mils }) => html`<tr>
-<td class="when" data-label="When (UTC)"><time datetime="${at.toISOString()}" title="${momentOf(at)}">${dayOf(at)} <span>${timeOf(at)}</span></time></td>
+<td class="when" data-label="When (UTC)">${timeElement(at, html`${dayOf(at)} <span>${timeOf(at)}</span>`)}</td>
 <td data-label="What">${kind === "correction" && "Correction: "}${note} <code>${id}</code></td>
 <td class="number" data-label="Amount">${amount(mils)}</td>
 </tr>

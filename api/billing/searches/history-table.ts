@@ -3,7 +3,7 @@ import type { HistoryEntry, HistoryFilter } from "../../../shared/credits/histor
 import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
 import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
 import { tokenLabel } from "./find-form.ts";
-import { amount, dateOf, dayOf, momentOf, timeOf } from "../../pages/format.ts";
+import { amount, dateOf, dayOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
 /** What the heading of a UTC day, such as `2026-03-01`, says beside its date. */
@@ -47,7 +47,7 @@ function row(entry: SearchEntry, when: Html | string): Html {
   const { search, at } = entry;
   const { title, why, net } = outcomeOf(entry);
   return html`<tr>
-<td class="when"><time datetime="${at.toISOString()}" title="${momentOf(at)}">${when}</time></td>
+<td class="when">${timeElement(at, when)}</td>
 <td class="what">${whatOf(entry)}</td>
 <td class="how"><span class="outcome ${entry.outcome}">${title}</span>${"requestId" in entry && why && html` <span class="why">${why}</span>`}${search && html` <code>${search.requestId}</code>`}</td>
 <td class="more">${search?.token ? tokenLabel(search.token) : ""}</td>

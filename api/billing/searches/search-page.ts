@@ -8,7 +8,7 @@ import { tokenLabel } from "./find-form.ts";
 import { duration, gained, outcomeOf, searchAddress } from "./history-table.ts";
 import type { ShownAnswer, ShownSearch } from "./read-search.ts";
 import { resultsPage } from "./results-page.ts";
-import { amount, dayOf, momentOf, timeOf } from "../../pages/format.ts";
+import { amount, dayOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { formAddress } from "../../playground/search-fields.ts";
 
@@ -61,8 +61,7 @@ const ledgerTable = (
 
 const entryLabels: Record<string, string> = { charge: "Charge", reversal: "Credited back" };
 
-const moment = (at: Date) =>
-  html`<time datetime="${at.toISOString()}" title="${momentOf(at)}">${dayOf(at)} ${timeOf(at)}</time>`;
+const moment = (at: Date) => timeElement(at, `${dayOf(at)} ${timeOf(at)}`);
 
 function querySection({ query, token, at, durationMs, keyHash }: LoggedSearch): Html {
   const fields: [name: string, value: Html | string | undefined][] = [
