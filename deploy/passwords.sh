@@ -1,9 +1,9 @@
 #!/bin/sh
-# Creates the secrets of docker compose, one file each, in the folder that SECRETS_FOLDER of .env names (./secrets). Passwords
-# are random. Secrets that .env has are moved there. Safe to repeat: a file that has a secret stays as it is.
+# Creates the secrets of docker compose, one file each, in the folder SECRETS_FOLDER of .env (./secrets). Passwords are random.
+# Moves secrets from .env there. Safe to repeat: it never changes a file that has a secret.
 #
-# The folder can be entered by its owner alone. The files in it are readable for all, because compose mounts each of them with
-# its mode and owner, and the containers run as users of their own.
+# Only its owner can enter the folder. The files are world-readable, because compose mounts each with its mode and owner, and each
+# container runs as its own user.
 set -eu
 umask 077
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 value_of() { sed -n "s/^$1=//p" .env | tail -n 1; }
 
-# edit SCRIPT: changes .env. No secret is in the script: arguments are visible to all users of the machine.
+# edit SCRIPT: changes .env. Never put a secret in the script: all users of the machine can see arguments.
 edit() {
   sed "$1" .env > .env.unfinished
   mv .env.unfinished .env
@@ -23,7 +23,7 @@ write() {
   mv "$folder/$1.unfinished" "$folder/$1"
 }
 
-# take FILE NAME: sets `value` to what .env has under NAME, unless FILE has a secret already.
+# take FILE NAME: sets `value` to the value of NAME in .env, unless FILE already has a secret.
 take() {
   value=$(value_of "$2")
   [ -n "$value" ] && [ -s "$folder/$1" ] || return 0
@@ -31,7 +31,7 @@ take() {
   exit 1
 }
 
-# create FILE NAME BEFORE AFTER: a file with a password between two texts. Until now .env had the password as NAME.
+# create FILE NAME BEFORE AFTER: creates a file with a password between two texts. An older .env has the password as NAME.
 create() {
   take "$1" "$2"
   if [ ! -s "$folder/$1" ]; then
@@ -60,7 +60,7 @@ for name in API WORKER; do
 "
 done
 
-# Keys that the operator gets from others. A file must be there even if it is empty, or compose could not mount it.
+# Keys from third parties. The file must exist even if it is empty, or compose could not mount it.
 for name in SERPAPI_API_KEY SERPER_API_KEY DATAFORSEO_LOGIN DATAFORSEO_PASSWORD STRIPE_SECRET_KEY STRIPE_WEBHOOK_SECRET; do
   take "$name" "$name"
   if [ -n "$value" ]; then

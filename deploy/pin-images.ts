@@ -4,14 +4,14 @@ import { Command, InvalidArgumentError } from "commander";
 import { digestOf, NoDigest } from "./registry.ts";
 
 const files = ["Dockerfile", "docker-compose.yml"];
-// An image with a version. One without is built here, or is a stage of the Dockerfile.
+// An image with a version. One without a version is built here, or is a stage of the Dockerfile.
 const reference = /^(FROM | +image: )([\w./-]+(?::\d+\/[\w./-]+)?:[\w.-]+)(?:@sha256:[0-9a-f]{64})?(?= |$)/gm;
 
 interface Options {
   registry?: URL;
 }
 
-/** Writes all digests or, if one cannot be had, none. */
+/** Writes all digests, or none if one is unavailable. */
 async function pin({ registry }: Options): Promise<void> {
   const before = files.map((path) => ({ path, text: readFileSync(path, "utf8") }));
   const images = new Set(before.flatMap(({ text }) => [...text.matchAll(reference)].map(([, , image = ""]) => image)));

@@ -1,6 +1,6 @@
 /** Asks container registries which digest a tag has now, in the protocol of the OCI distribution specification. */
 
-// Docker writes images of its Hub without a host, and those of Docker itself without a folder: postgres is library/postgres.
+// Docker omits the host of Docker Hub, and the folder of official images: postgres is library/postgres.
 const hub = "registry-1.docker.io";
 const timeoutMs = 10_000;
 const accept = [
@@ -10,14 +10,14 @@ const accept = [
   "application/vnd.docker.distribution.manifest.v2+json",
 ].join(", ");
 
-/** No digest could be had. The message is a clause for the operator. */
+/** The registry returned no digest. The message is a clause for the operator. */
 export class NoDigest extends Error {}
 
 /**
- * The digest of an image such as `postgres:18`: of its index, where it is built for several platforms.
- * @param mirror address of a registry that has the images of every other one under their names.
- * @returns `sha256:` and 64 hexadecimal digits, as the registry said.
- * @throws {NoDigest} if the registry is not reachable, does not have the tag, or says no digest.
+ * The digest of an image such as `postgres:18`; for a multi-platform image, that of its index.
+ * @param mirror address of a registry that mirrors the images of all others under their names.
+ * @returns `sha256:` and 64 hexadecimal digits, as the registry returned them.
+ * @throws {NoDigest} if the registry is unreachable, lacks the tag, or returns no digest.
  */
 export async function digestOf(image: string, mirror?: URL): Promise<string> {
   const { host, repository, tag } = partsOf(image);
@@ -39,12 +39,12 @@ export async function digestOf(image: string, mirror?: URL): Promise<string> {
 function partsOf(image: string): { host: string; repository: string; tag: string } {
   const [, path = "", tag = ""] = /^(.+):([\w.-]+)$/.exec(image) ?? [];
   const [first = "", ...rest] = path.split("/");
-  // A first part with a dot or a port is a host, as it is for Docker.
+  // As in Docker, a first part with a dot or a port is a host.
   if (rest.length > 0 && /[.:]|^localhost$/.test(first)) return { host: first, repository: rest.join("/"), tag };
   return { host: hub, repository: rest.length > 0 ? path : `library/${path}`, tag };
 }
 
-/** Repeats the request with the token that anonymous users get at the address that the registry names. */
+/** Repeats the request with an anonymous token from the address that the registry names. */
 async function askWithToken(manifest: URL, challenge: string): Promise<Response> {
   const { realm, ...scope } = Object.fromEntries(
     [...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name = "", value = ""]) => [name, value]),

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Replaces the running containers by those of this checkout, without an outage: sh deploy/upgrade.sh
-# Starts the release again that ran before, on the migrated database:           sh deploy/upgrade.sh rollback
+# Upgrades the running containers to this checkout, without an outage:   sh deploy/upgrade.sh
+# Rolls back to the previous release, on the migrated database:          sh deploy/upgrade.sh rollback
 # docs/operating/upgrading.md
 set -eu
 cd "$(dirname "$0")/.."
 # The proxy looks for new containers once a second, and checks them twice a second.
 settle_seconds=${SETTLE_SECONDS:-5}
 
-# Starts as many new containers as there are old ones. Once the new ones are healthy, stops the old ones, one after the other.
+# Starts as many new containers as there are old ones. Once the new ones are healthy, stops the old ones one at a time.
 replace() {
   service=$1
   old=$(docker compose ps --quiet "$service")
@@ -18,7 +18,7 @@ replace() {
   fi
   echo "$service: $count more"
   if ! docker compose up --detach --wait --no-deps --no-recreate --scale "$service=$((count * 2))" "$service"; then
-    echo "the new $service is not healthy: it is removed, and the old one goes on" >&2
+    echo "the new $service is not healthy: removing it; the old one stays" >&2
     docker compose logs --tail 20 "$service" >&2 || true
     for container in $(docker compose ps --all --quiet "$service"); do
       case " $(echo "$old" | tr '\n' ' ') " in *" $container "*) ;; *) docker rm --force "$container" ;; esac
@@ -35,16 +35,16 @@ replace() {
 
 if [ "${1:-}" = rollback ]; then
   docker image tag serpmill:previous serpmill
-  # The other way round, and no migration: the last release runs on the new schema.
+  # The opposite order, and no migration: the previous release runs on the new schema.
   replace api
   replace worker
 else
-  # The image that serves, not the newest: an upgrade that failed and is repeated must not replace the way back.
+  # Tag the running image, not the newest: repeating a failed upgrade must not overwrite the rollback.
   serving=$(docker compose ps --quiet api | head -n 1)
   [ -z "$serving" ] || docker image tag "$(docker inspect --format '{{.Image}}' "$serving")" serpmill:previous
   docker compose build
   docker compose run --rm --no-deps migrate
-  # New APIs may ask what only new workers can do.
+  # New APIs may need what only new workers can do.
   replace worker
   replace api
 fi

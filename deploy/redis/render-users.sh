@@ -1,11 +1,11 @@
 #!/bin/sh
-# Prints users.acl as the ACL file of a Redis or Valkey. A password comes from the environment under the name that users.acl
-# has, or from the file that NAME_FILE names, one password a line: while one is replaced, the user has two.
+# Prints users.acl as an ACL file for Redis or Valkey. A password comes from the environment variable named in users.acl, or from
+# the file in NAME_FILE, one password a line: during a rotation the user has two.
 set -euf
 
 random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 
-# Prints the passwords of a name, each as a rule.
+# Prints each password of a name as a rule.
 passwords() {
   path=$(printenv "${1}_FILE" || true)
   if [ -n "$path" ]; then values=$(cat "$path"); else values=$(printenv "$1" || true); fi

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Starts Redis or Valkey with the users of users.acl: start.sh valkey-server OPTIONS
-# What is written of them is readable only for the server's user, in USERS_FILE; the compose file has a file system in memory there.
+# It writes the users to USERS_FILE, readable only by the server's user. The compose file puts it on an in-memory file system.
 set -eu
 umask 077
 users_file=${USERS_FILE:-/tmp/users.acl}
