@@ -2,34 +2,33 @@ import type { HttpProviderName } from "../harness/fixtures/made-up-answers.ts";
 import { httpProviders } from "../harness/fixtures/provider-answers.ts";
 import { mappingTables, tellsRanks } from "../harness/omissions/mapping-tables.ts";
 
-const introduction = `# What each provider's answer becomes
+const introduction = `# Mapping of provider answers
 
-This page is for operators and callers who want to know where a field of a result comes from, and what of a provider's answer is
+This page is for operators and callers. It shows which field of a provider's answer becomes which field of a result, and what is
 left out and why.
 
-The tables are written by a test that marks each field of an answer with one element of every kind and looks for the mark in the
-results: \`npx vitest run test/docs/provider-answers.test.ts -u\`. Names of fields within fields are joined with dots, and lists are not
-marked. Where several fields become one, they are joined with \`·\`, or the first of them that has a text counts. In the
-tables of what is left out, \`*\` stands for any part of a name and \`**\` for any fields around it.
+A test writes these tables. It marks each field of an answer that has one element of every kind, and looks for the mark in the
+results: \`npx vitest run test/docs/provider-answers.test.ts -u\`. Dots join the names of nested fields; lists are not
+marked. If several fields become one, they are joined with \`·\`, or the first one with text counts. In the
+tables of what is left out, \`*\` matches any part of a name and \`**\` any surrounding fields.
 
-A part that no table has becomes an element of type \`other\` with its texts and links. Rows that cannot be read are counted in
-\`provider_unreadable_rows_total\`.
+A part that no table lists becomes an element of type \`other\` with its texts and links. \`provider_unreadable_rows_total\` counts
+unreadable rows.
 
 ## Ranks
 
-| provider | tells ranks | otherwise |
+| provider | reports ranks | otherwise |
 | --- | --- | --- |
 `;
 
-/** How the elements are ordered whose place the provider does not tell. */
+/** The order of elements without a rank from the provider. */
 const placement: Record<HttpProviderName, string> = {
   serpapi:
-    "the order of the lists is kept; ads at the top, overview, answer box, panel, stories and businesses come before the organic results, the other elements after them, ads at the bottom and related searches last",
+    "lists keep their order; ads at the top, overview, answer box, panel, stories and businesses precede the organic results, other elements follow them, ads at the bottom and related searches come last",
   serper:
-    "the order of the lists is kept; ads, answer box, panel, stories and places come before the organic results, the other elements after them, related searches last",
-  searxng:
-    "rows are ordered by the position on Google's page; answers and panels come before them, suggestions after them",
-  dataforseo: "the order of the items is the order of the page",
+    "lists keep their order; ads, answer box, panel, stories and places precede the organic results, other elements follow them, related searches come last",
+  searxng: "rows keep the order of Google's page; answers and panels precede them, suggestions follow them",
+  dataforseo: "items keep the order of the page",
 };
 
 const names: Record<HttpProviderName, string> = {
@@ -39,7 +38,7 @@ const names: Record<HttpProviderName, string> = {
   dataforseo: "DataForSEO",
 };
 
-/** The page of the documentation that says what becomes of the answers of each provider. */
+/** The page of the documentation about the mapping of each provider's answer. */
 export function providerAnswersPage(): string {
   const ranks = httpProviders.map(
     (provider) => `| \`${provider}\` | ${tellsRanks(provider) ? "yes" : "no"} | ${placement[provider]} |\n`,

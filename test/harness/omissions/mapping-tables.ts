@@ -36,7 +36,7 @@ export function mappingTables(provider: HttpProviderName): string {
     "| --- | --- | --- |",
     ...blocks.flatMap(([block, fields]) => blockRows(block, fields)),
     "",
-    "| left out | because it is |",
+    "| left out | reason |",
     "| --- | --- |",
     ...reasons.map(([reason, same]) => `| ${same.map(({ path }) => code(path)).join(", ")} | ${reason} |`),
   ].join("\n");
