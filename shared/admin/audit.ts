@@ -20,7 +20,7 @@ export function addAuditCommands(program: Command, run: RunCommand): void {
     .command("audit")
     .description("the audit trail: what operators, accounts and Stripe did")
     .command("list")
-    .description("list the newest entries, the oldest of them first")
+    .description("list the newest entries, oldest first")
     .option("--org <org>", "only of this organization", parseId("org"))
     .option("--since <time>", "only since this time, such as 2026-11-22 or 2026-11-22T09:30Z", parseTime)
     .addOption(new Option("--action <action>", "only of this kind").choices(auditActions))

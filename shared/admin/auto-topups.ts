@@ -15,10 +15,10 @@ const paymentsMax = 10_000;
 export function addAutoTopupCommands(program: Command, run: RunCommand): void {
   const autoTopup = program
     .command("auto-topup")
-    .description("automatic top-ups: the saved card of an organization, which is charged while its balance is low");
+    .description("automatic top-ups: charges to an organization's saved card when its balance is low");
   autoTopup
     .command("show")
-    .description("show an organization's automatic top-up, its card, and its newest payments, the newest first")
+    .description("show an organization's automatic top-up, its card, and its newest payments, newest first")
     .argument("<org>", "the organization's id", parseId("org"))
     .option("--limit <n>", "how many payments at most", parseWholeNumber(1, paymentsMax), paymentsDefault)
     .action((orgId: string, { limit }: { limit: number }) => run((context) => show(context, orgId, limit), { toText }));
@@ -26,11 +26,13 @@ export function addAutoTopupCommands(program: Command, run: RunCommand): void {
     .command("off")
     .summary("switch off an organization's automatic top-up")
     .description(
-      "Switch off an organization's automatic top-up. Card and terms stay, and the payer can switch it on again. A payment that Stripe has already is still credited.",
+      "Switch off an organization's automatic top-up. Card and terms stay, and the payer can switch it on again. A payment that Stripe already has is still credited.",
     )
     .argument("<org>", "the organization's id", parseId("org"))
     .addOption(
-      new Option("--reason <reason>", "why, for the audit trail").choices(switchOffReasons).makeOptionMandatory(),
+      new Option("--reason <reason>", "the reason, for the audit trail")
+        .choices(switchOffReasons)
+        .makeOptionMandatory(),
     )
     .action((orgId: string, { reason }: { reason: SwitchOffReason }) => run((context) => off(context, orgId, reason)));
 }

@@ -14,12 +14,12 @@ type Shell = (typeof shells)[number];
 export function addCompletionCommand(program: Command, terminal: Terminal): void {
   program
     .command("completion")
-    .summary(`print a script for your shell: the command ${name}, with completion`)
-    .description(`Print a script that defines the command ${name}, which is this program, and completes its words.`)
+    .summary(`print a shell script that defines the command ${name} with completion`)
+    .description(`Print a shell script that defines the command ${name}, which runs this program, with completion.`)
     .addArgument(new Argument("<shell>", "your shell").choices(shells))
     .addHelpText(
       "after",
-      '\nbash, zsh: eval "$(npm run --silent admin -- completion bash)"\nfish: npm run --silent admin -- completion fish | source\nPut the line into the file that your shell reads when it starts.',
+      '\nbash, zsh: eval "$(npm run --silent admin -- completion bash)"\nfish: npm run --silent admin -- completion fish | source\nAdd the line to the startup file of your shell.',
     )
     .action((shell: Shell) => terminal.stdout(scripts[shell](placesOf(program, ""))));
 }

@@ -26,7 +26,7 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     .description("add credit to an organization")
     .argument("<org>", "the organization's id", parseId("org"))
     .argument("<mils>", "the amount", parseWholeNumber(1))
-    .option("--id <grant>", "an id that you choose: repeated grants with it count once", parseText(noteLengthMax))
+    .option("--id <grant>", "an id of your choice: repeated grants with it count once", parseText(noteLengthMax))
     .option("--reason <text>", "a note for the ledger", parseText(noteLengthMax), "operator")
     .action((orgId: string, mils: number, options: GrantOptions) =>
       run((context) => grant(context, orgId, mils, options)),
@@ -35,12 +35,12 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     .command("correct")
     .summary("correct an organization's balance, up or down")
     .description(
-      "Correct an organization's balance: a positive amount adds credit, a negative one takes it away, never below 0. It counts as no spending. Searches that run may be refused at their end, if their credit is taken away.",
+      "Correct an organization's balance: a positive amount adds credit, a negative one takes it away, never below 0. A correction does not count as spending. If you take away credit that running searches need, they may be refused at their end.",
     )
     .argument("<org>", "the organization's id", parseId("org"))
     .argument("<mils>", "the amount, such as 500 or -500", parseWholeNumber(-Number.MAX_SAFE_INTEGER))
-    .requiredOption("--reason <text>", "why, for the ledger and the account's history", parseText(noteLengthMax))
-    .option("--id <correction>", "an id that you choose: repeats with it count once", parseText(noteLengthMax))
+    .requiredOption("--reason <text>", "the reason, for the ledger and the account's history", parseText(noteLengthMax))
+    .option("--id <correction>", "an id of your choice: repeats with it count once", parseText(noteLengthMax))
     .action((orgId: string, mils: number, options: GrantOptions, command: Command) => {
       if (mils === 0) command.error("error: the amount is 0");
       return run((context) => correct(context, orgId, mils, options));
@@ -109,7 +109,7 @@ async function refuseAnotherAmount(
   const usedMils = await readGrantMils(transaction, kind, id);
   if (usedMils === mils) return;
   throw new CommandRefused(
-    `This ${kind} id was used for a ${kind} of ${usedMils} mils before, not of ${mils}. Nothing was changed. Choose another id if this is another ${kind}.`,
+    `This ${kind} id belongs to an earlier ${kind} of ${usedMils} mils, not ${mils}. Nothing was changed. If this is another ${kind}, choose another id.`,
   );
 }
 

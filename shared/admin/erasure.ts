@@ -26,9 +26,9 @@ const progressMs = 5_000;
 export function addErasureCommands(org: Command, run: RunCommand, terminal: Terminal): void {
   org
     .command("export")
-    .description("print everything that the service has about an organization, one line of JSON for each thing")
+    .description("print all data of an organization, one line of JSON per item")
     .argument("<org>", "the organization's id", parseId("org"))
-    .option("--output <file>", "write the lines to a new file, and only a summary to stdout")
+    .option("--output <file>", "write the lines to a new file, and a summary to stdout")
     .action((orgId: string, { output }: { output?: string }) =>
       run((context) => writeExport(context, terminal, orgId, output), {
         toData: output === undefined ? (end) => `${JSON.stringify(end)}\n` : undefined,
@@ -40,7 +40,7 @@ export function addErasureCommands(org: Command, run: RunCommand, terminal: Term
       "erase an organization: names, keywords, answers, sessions. The ledger keeps its ids and amounts. Cannot be undone",
     )
     .argument("<org>", "the organization's id", parseId("org"))
-    .option("--yes", "do not ask for the id again")
+    .option("--yes", "skip the confirmation")
     .action((orgId: string, { yes = false }: { yes?: boolean }) =>
       run((context) => erase(context, terminal, { orgId, yes })),
     );
@@ -74,7 +74,7 @@ async function writeExport(context: CommandContext, terminal: Terminal, orgId: s
 /** @throws {CommandRefused} if there is a file already, or none can be made. */
 async function openNew(path: string) {
   return open(path, "wx", 0o600).catch((error: unknown) => {
-    throw new CommandRefused(`The file cannot be made: ${error instanceof Error ? error.message : String(error)}.`);
+    throw new CommandRefused(`Cannot create the file: ${error instanceof Error ? error.message : String(error)}.`);
   });
 }
 
@@ -91,14 +91,14 @@ async function erase(context: CommandContext, terminal: Terminal, { orgId, yes }
   await sleep(protocolTimes.idempotencyEndMs);
   const begun = await beginErasure(database, actor, orgId);
   if (typeof begun === "string")
-    throw new CommandRefused(`Something changed meanwhile (${begun}). Run the command again.`);
+    throw new CommandRefused(`The organization changed in the meantime (${begun}). Run the command again.`);
   try {
     const rows = await eraseRows(database, orgId, { onPage: sayProgress(context) });
     await eraseFromRedis({ database, redis }, orgId);
     await removeFailedJobs(context, orgId);
     return { orgId, erased: true, balanceMils: begun.balanceMils, ...rows };
   } catch (error) {
-    context.warn(`${orgId} is erased in part. Run the command again: it goes on where this one ended.`);
+    context.warn(`${orgId} is partly erased. Run the command again to erase the rest.`);
     throw error;
   }
 }
@@ -114,10 +114,9 @@ function sayProgress({ warn }: CommandContext): (erased: ErasedRows) => void {
 
 /** @throws {CommandRefused} unless the operator types the id. */
 async function confirm({ ask }: Terminal, orgId: string, balanceMils: number): Promise<void> {
-  if (!ask)
-    throw new CommandRefused("This cannot be undone. Add --yes, or run it in a terminal and type the id again.");
-  const question = `This erases ${orgId} and cannot be undone. ${balanceMils} mils of credit cannot be spent after it.\nType the id again: `;
-  if ((await ask(question)).trim() !== orgId) throw new CommandRefused("This is another id. Nothing was changed.");
+  if (!ask) throw new CommandRefused("This cannot be undone. Add --yes, or confirm in a terminal.");
+  const question = `This erases ${orgId} and cannot be undone. ${balanceMils} mils of credit will be lost.\nType the id again: `;
+  if ((await ask(question)).trim() !== orgId) throw new CommandRefused("The id does not match. Nothing was changed.");
 }
 
 /**
@@ -137,7 +136,7 @@ async function close(context: CommandContext, orgId: string): Promise<void> {
 function refuseOpen({ searches, charges }: { searches: number; charges: number }): void {
   if (searches + charges === 0) return;
   throw new CommandRefused(
-    `The organization is suspended and its tokens are revoked, but ${searches} searches run and ${charges} charges wait for the confirmation of their delivery. Nothing was erased yet. Run the command again in a few minutes.`,
+    `The organization is suspended and its tokens are revoked, but ${searches} searches still run and ${charges} charges wait for confirmation of their delivery. Nothing has been erased yet. Run the command again in a few minutes.`,
   );
 }
 

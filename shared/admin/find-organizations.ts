@@ -12,15 +12,15 @@ export function addFindCommands(org: Command, run: RunCommand): void {
   org
     .command("list")
     .description("list the organizations, newest first")
-    .option("--before <org>", "only those that are older than this one, for the next page", parseId("org"))
+    .option("--before <org>", "only organizations older than this one, for the next page", parseId("org"))
     .option("--limit <n>", "how many at most", parseWholeNumber(1, listedMax), listedDefault)
     .action(({ before, limit }: { before?: string; limit: number }) =>
       run((context) => list(context, { before, limit })),
     );
   org
     .command("find")
-    .description("find organizations by a part of their name, in upper or lower case, or by their id")
-    .argument("<text>", "the part of the name, or the id", parseText(textLengthMax))
+    .description("find organizations by id or by part of their name, in upper or lower case")
+    .argument("<text>", "part of the name, or the id", parseText(textLengthMax))
     .option("--limit <n>", "how many at most", parseWholeNumber(1, listedMax), listedDefault)
     .action((text: string, { limit }: { limit: number }) =>
       run((context) => find(context, { text: text.trim(), limit })),
@@ -30,13 +30,13 @@ export function addFindCommands(org: Command, run: RunCommand): void {
 async function list({ database, warn }: CommandContext, wanted: { before: string | undefined; limit: number }) {
   const [organizations, isCut] = cutTo(wanted.limit, await listOrganizations(database, oneMore(wanted)));
   const last = organizations.at(-1);
-  if (isCut && last) warn(`There are more. For the next ones: --before ${last.orgId}`);
+  if (isCut && last) warn(`There are more. For the next page: --before ${last.orgId}`);
   return { organizations };
 }
 
 async function find({ database, warn }: CommandContext, wanted: { text: string; limit: number }) {
   const [organizations, isCut] = cutTo(wanted.limit, await findOrganizations(database, oneMore(wanted)));
-  if (isCut) warn("There are more. Give a longer part of the name, or --limit.");
+  if (isCut) warn("There are more. Use a longer part of the name, or --limit.");
   return { organizations };
 }
 

@@ -23,29 +23,27 @@ interface ListOptions {
 }
 
 export function addLedgerCommands(program: Command, run: RunCommand): void {
-  const ledger = program
-    .command("ledger")
-    .description("the ledger: every mil that was granted, charged or credited back");
+  const ledger = program.command("ledger").description("the ledger: every mil granted, charged or credited back");
   ledger
     .command("list")
-    .description("list the newest entries of an organization, the oldest of them first")
+    .description("list the newest entries of an organization, oldest first")
     .argument("<org>", "the organization's id", parseId("org"))
     .option("--since <time>", "only since this time, such as 2026-11-22 or 2026-11-22T09:30Z", parseTime)
     .addOption(new Option("--kind <kind>", "only entries of this kind").choices(entryKinds))
     .option("--limit <n>", "how many at most", parseWholeNumber(1, entriesMax), entriesDefault)
-    .option("--csv", "print comma-separated values, with a line of titles")
+    .option("--csv", "print comma-separated values with a header line")
     .action((orgId: string, options: ListOptions) =>
       run((context) => list(context, orgId, options), { toText, toData: options.csv && toCsv }),
     );
   ledger
     .command("verify")
-    .description("check every invariant of all organizations, while the service runs; exit 4 if one is broken")
+    .description("check every invariant of all organizations while the service runs; exit 4 if one is broken")
     .action(() =>
       run(
         async ({ database, redis, warn }) => {
           const isReachable = await whenReady(redis, redisTimeoutMs);
           if (isReachable) await refuseCluster(redis);
-          else warn("Redis is unreachable: only Postgres is checked.");
+          else warn("Redis is unreachable: only Postgres was checked.");
           return verifyLedger(database, isReachable ? redis : undefined);
         },
         { exitCode: ({ ok }) => (ok ? 0 : exitCodes.booksBroken) },
@@ -58,8 +56,7 @@ type LedgerList = Awaited<ReturnType<typeof list>>;
 async function list({ database, warn }: CommandContext, orgId: string, { limit, since, kind }: ListOptions) {
   if (!(await showOrganization(database, orgId))) throw new CommandRefused(`There is no organization ${orgId}.`);
   const newest = await readNewestEntries(database, orgId, { since, kind, limit: limit + 1 });
-  if (newest.length > limit)
-    warn(`There are more: these are the newest ${limit}. For more: --limit, at most ${entriesMax}.`);
+  if (newest.length > limit) warn(`There are more than the newest ${limit}. Use --limit, at most ${entriesMax}.`);
   return { orgId, entries: newest.slice(-limit) };
 }
 

@@ -13,16 +13,16 @@ type Limit = number | "none";
 type LimitOptions = { day?: Limit; month?: Limit };
 
 export function addLimitCommands(program: Command, run: RunCommand): void {
-  const limit = program.command("limit").description("limits of spending: mils a UTC day and a calendar month");
+  const limit = program.command("limit").description("spending limits: mils per UTC day and per calendar month");
   const add = (name: string, owner: Owner, prefix: "org" | "tok", whose: string) =>
     limit
       .command(name)
       .description(
-        `show the limits of ${whose} and what was spent, or change them; every API applies them within two seconds`,
+        `show or change the spending limits of ${whose}, and show its spending; every API applies a change within two seconds`,
       )
       .argument(`<${name}>`, `the ${owner}'s id`, parseId(prefix))
-      .option("--day <mils>", "the most that may be spent in a UTC day, or none", parseWholeNumberOrNone(0))
-      .option("--month <mils>", "the most that may be spent in a calendar month, or none", parseWholeNumberOrNone(0))
+      .option("--day <mils>", "the limit for a UTC day, or none", parseWholeNumberOrNone(0))
+      .option("--month <mils>", "the limit for a calendar month, or none", parseWholeNumberOrNone(0))
       .action((id: string, options: LimitOptions) => run((context) => apply(context, owner, id, options)));
   add("org", "organization", "org", "an organization");
   add("token", "token", "tok", "a token");

@@ -16,13 +16,13 @@ const placeNamesUrl = "https://download.geonames.org/export/dump/cities15000.zip
 export function addLocationCommands(program: Command, run: RunCommand): void {
   const locations = program
     .command("locations")
-    .description("locations: the providers' own lists of the cities and regions that they search from");
+    .description("locations: the providers' own lists of supported cities and regions");
   locations
     .command("refresh")
     .description(
       "fetch and store the list of each provider of SERP_PROVIDERS that publishes one; exit 1 if one was not replaced",
     )
-    .option("--accept-shorter", "replace a list even by one that is much shorter")
+    .option("--accept-shorter", "replace a list even if the new one is much shorter")
     .action(({ acceptShorter = false }: { acceptShorter?: boolean }) =>
       run((context) => refresh(context, acceptShorter), {
         exitCode: ({ failed }) => (failed.length > 0 ? exitCodes.refused : 0),
@@ -31,7 +31,7 @@ export function addLocationCommands(program: Command, run: RunCommand): void {
   locations
     .command("refresh-names")
     .description("fetch and store the names of cities in all languages from GeoNames; exit 1 if they were not replaced")
-    .option("--url <url>", "where the archive is, for a copy of your own", parseHttpUrl, placeNamesUrl)
+    .option("--url <url>", "the archive's URL, for your own copy", parseHttpUrl, placeNamesUrl)
     .action(({ url }: { url: string }) => run((context) => refreshNames(context, url)));
   locations
     .command("list")
@@ -39,9 +39,7 @@ export function addLocationCommands(program: Command, run: RunCommand): void {
     .action(() => run(async ({ database }) => ({ lists: (await readStoredLists(database)).map(describe) })));
   locations
     .command("remove")
-    .description(
-      "remove a stored list: from then on, cities and regions are sent to this provider as callers wrote them",
-    )
+    .description("remove a stored list; the provider then gets cities and regions as callers wrote them")
     .argument("<provider>", "the provider's name, or geonames for the names of cities in all languages")
     .action((provider: string) => run((context) => remove(context, provider)));
 }

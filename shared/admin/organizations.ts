@@ -22,13 +22,13 @@ const nameLengthMax = 200;
 
 /** @returns the parent command of those about organizations. */
 export function addOrganizationCommands(program: Command, run: RunCommand): Command {
-  const org = program.command("org").description("organizations: the customers, who hold credit and tokens");
+  const org = program.command("org").description("organizations: the customers, with their credit and tokens");
   org
     .command("create")
-    .description("create an organization and its first token, which is shown only now")
+    .description("create an organization and its first token, which is shown only once")
     .requiredOption("--name <name>", "its name", parseText(nameLengthMax))
     .requiredOption("--plan <code>", "its plan (see: plan list)")
-    .option("--credit <mils>", "its first credit, instead of the plan's starting grant", parseWholeNumber(0))
+    .option("--credit <mils>", "its initial credit, instead of the plan's starting grant", parseWholeNumber(0))
     .action((options: { name: string; plan: string; credit?: number }) => run((context) => create(context, options)));
   org
     .command("show")
@@ -37,7 +37,7 @@ export function addOrganizationCommands(program: Command, run: RunCommand): Comm
     .action((orgId: string) => run((context) => show(context, orgId)));
   org
     .command("rename")
-    .description("give an organization another name, on its billing page and in lists")
+    .description("rename an organization, on its billing page and in lists")
     .argument("<org>", "the organization's id", parseId("org"))
     .argument("<name>", "its new name", parseText(nameLengthMax))
     .action((orgId: string, name: string) => run((context) => rename(context, orgId, name)));

@@ -44,15 +44,15 @@ export async function requireRedis({ redis, config }: { redis: Redis; config: Ad
 
 type Addresses = Pick<Config, "DATABASE_URL" | "REDIS_URL">;
 
-const advice = "and that the server runs and can be reached.";
+const advice = "and that the server runs and is reachable.";
 
 const postgresOutOfReach = ({ DATABASE_URL: url }: Addresses, reason: string) =>
   new OutOfReach(
-    `Postgres at ${addressOf(url, usualPorts.postgres)} is out of reach: ${reason}. Check DATABASE_URL, ${advice}`,
+    `Postgres at ${addressOf(url, usualPorts.postgres)} is unreachable: ${reason}. Check DATABASE_URL, ${advice}`,
   );
 
 const redisOutOfReach = ({ REDIS_URL: url }: Addresses, reason: string) =>
-  new OutOfReach(`Redis at ${addressOf(url, usualPorts.redis)} is out of reach: ${reason}. Check REDIS_URL, ${advice}`);
+  new OutOfReach(`Redis at ${addressOf(url, usualPorts.redis)} is unreachable: ${reason}. Check REDIS_URL, ${advice}`);
 
 /** Host and port alone. A Postgres URL may name a folder of sockets as its parameter `host`. */
 function addressOf(url: string, usualPort: string): string {

@@ -42,6 +42,6 @@ function lossAt(provider: ProviderName, plan: Plan): Loss | undefined {
   return first && deepest && { provider, ...deepest, fromDepth: first.fromDepth };
 }
 
-/** The loss as a sentence about a plan, without its stop. */
+/** The loss as a sentence about a plan, without its full stop. */
 export const describeLoss = (code: string, { provider, fromDepth, depth, priceMils, costMils }: Loss) =>
-  `plan ${code}: a search of depth ${depth} is sold for ${priceMils} mils and costs ${costMils} mils at ${provider}; it loses from depth ${fromDepth} on`;
+  `plan ${code} sells a search of depth ${depth} for ${priceMils} mils, but it costs ${costMils} mils at ${provider}; the plan loses money from depth ${fromDepth} on`;

@@ -42,20 +42,20 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
   const plan = program.command("plan").description("plans: price, rate window, concurrency and operations");
   plan
     .command("set")
-    .summary("create a plan, or change one or more of its terms")
+    .summary("create a plan, or change its terms")
     .description(
-      "Create a plan, which needs a price, --limit, --window and --concurrency, or change the given terms of one that exists. Every API applies them within two seconds. The starting grant is shown, and no command changes it. A price below what the search costs at a provider of SERP_PROVIDERS is set all the same, with a warning.",
+      "Create a plan, or change the given terms of an existing one. A new plan needs a price, --limit, --window and --concurrency. Every API applies the terms within two seconds. No command changes the starting grant. A price below the cost at a provider of SERP_PROVIDERS is accepted with a warning.",
     )
     .argument("<code>", "a short lower-case word, such as free")
     .option("--price <mils>", "price of a search of any depth", parseWholeNumber(0))
     .addOption(
-      new Option("--price-per-page <mils>", `instead of --price: price of each ${organicPerPage} results of a search`)
+      new Option("--price-per-page <mils>", `price of each ${organicPerPage} results of a search, instead of --price`)
         .argParser(parseWholeNumber(0, pricePerPageMilsMax))
         .conflicts("price"),
     )
     .option(
       "--max-depth <n>",
-      "largest depth of a search, or none; a new plan has none",
+      "maximum depth of a search, or none (default for a new plan: none)",
       parseWholeNumberOrNone(1, depthMax),
     )
     .option("--limit <n>", "requests per window", parseWholeNumber(1, int4Max))
@@ -63,16 +63,16 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
     .option("--concurrency <n>", "searches in flight at a time", parseWholeNumber(1, int4Max))
     .option(
       "--unpaid-calls <n>",
-      "provider calls that callers may leave unpaid in an hour; a new plan has those of as many searches of the largest depth as may be in flight",
+      "provider calls that callers may leave unpaid per hour (default for a new plan: ten per search in flight)",
       parseWholeNumber(1, unpaidCallsMax),
     )
     .option(
       "--operations <list>",
-      `comma list of ${operations.join(" and ")}; a new plan has both`,
+      `comma list of ${operations.join(" and ")} (default for a new plan: both)`,
       parseList(operations),
     )
     .action((code: string, options: PlanOptions, command: Command) => {
-      if (Object.keys(options).length === 0) command.error("error: no term is given");
+      if (Object.keys(options).length === 0) command.error("error: no term given");
       return run((context) => set(context, code, options), { toText: formatTerms });
     });
   plan
@@ -103,7 +103,7 @@ async function set(context: CommandContext, code: string, options: PlanOptions) 
   await announceIdentityChange(context);
   const margins = marginsOf(plan, context.config.SERP_PROVIDERS);
   for (const loss of margins.belowCost) context.warn(`Warning: ${describeLoss(code, loss)}.`);
-  for (const provider of margins.unknownCost) context.warn(`What a search costs at ${provider} is unknown.`);
+  for (const provider of margins.unknownCost) context.warn(`The cost of a search at ${provider} is unknown.`);
   return { ...plan, ...margins };
 }
 

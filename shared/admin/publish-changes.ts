@@ -10,7 +10,7 @@ import type { CommandContext } from "./run-command.ts";
  */
 
 const redisTimeoutMs = 2_000;
-const warning = "Redis is unreachable: the change is saved in Postgres, and the API picks it up by itself.";
+const warning = "Redis is unreachable. The change is saved in Postgres, and the API picks it up from there.";
 
 /** Stores a new balance in Redis. Otherwise the next search that needs it, or the reconciler, reads it from Postgres. */
 export async function announceBalance(

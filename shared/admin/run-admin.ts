@@ -59,13 +59,13 @@ function readVersion(): string {
 export function createProgram(terminal: Terminal): Command {
   const program = new Command("admin")
     .description(
-      "The operator's commands. Each prints tables on a terminal, and one line of JSON to a pipe or a file. A command that is refused prints the reason on stderr.",
+      "The operator's commands. Each prints tables on a terminal, and one line of JSON to a pipe or a file. Refusals print the reason on stderr.",
     )
     .version(readVersion(), "--version", "print the version of this release")
-    .option("--json", "print one line of JSON also on a terminal")
+    .option("--json", "print one line of JSON even on a terminal")
     .addHelpText(
       "after",
-      "\nExit codes: 0 done; 1 refused, or something is wrong; 2 wrong usage or settings; 3 Postgres or Redis is out of reach; 4 the ledger is broken.\nDATABASE_URL and REDIS_URL say where the service's data is.\nExample: npm run admin -- org create --name Acme --plan free",
+      "\nExit codes: 0 done; 1 refused, or a problem was found; 2 wrong usage or settings; 3 Postgres or Redis is unreachable; 4 the ledger is broken.\nDATABASE_URL and REDIS_URL point to the service's data.\nExample: npm run admin -- org create --name Acme --plan free",
     )
     .showHelpAfterError("(add --help for the arguments)")
     .configureHelp({ showGlobalOptions: true })

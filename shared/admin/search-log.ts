@@ -17,7 +17,7 @@ export function addSearchLogCommands(search: Command, run: RunCommand): void {
   search
     .command("show")
     .description(
-      "show a search: its query, token and outcome, its ledger entries, and the calls to providers with their cost",
+      "show a search: its query, token and outcome, its ledger entries, and the provider calls with their cost",
     )
     .argument("<request>", "the id of the search, as in requestId and X-Request-Id", parseRequestId)
     .action((requestId: string) => run((context) => showSearch(context, requestId)));
@@ -25,7 +25,7 @@ export function addSearchLogCommands(search: Command, run: RunCommand): void {
     .command("failures")
     .description("count the searches that were not charged or were credited back, by reason")
     .option("--org <org>", "only of this organization", parseId("org"))
-    .option("--since <time>", "only since this time, such as 2026-11-22; by default 24 hours ago", parseTime)
+    .option("--since <time>", "only since this time, such as 2026-11-22 (default: 24 hours ago)", parseTime)
     .action(({ org, since = new Date(Date.now() - failuresSinceMs) }: { org?: string; since?: Date }) =>
       run(async ({ database }) => {
         if (org !== undefined && !(await showOrganization(database, org)))
@@ -41,7 +41,7 @@ async function showSearch(context: CommandContext, requestId: string) {
   const [decided] = orgId === undefined ? [] : await readSearchEntries(database, orgId, [requestId]);
   if (orgId === undefined || decided === undefined)
     throw new CommandRefused(
-      `There is no search ${requestId} that ended: it still runs, was refused before it ran, ended without a charge more than 30 days ago, or does not exist.`,
+      `There is no search ${requestId} that ended. It still runs, was refused before it ran, ended without a charge more than 30 days ago, or does not exist.`,
     );
   const logged = (await readSearches(database, orgId, [requestId])).get(requestId);
   if (!logged) context.warn(whyNotLogged(context));
@@ -80,6 +80,6 @@ function describe(logged: LoggedSearch | undefined) {
 
 function whyNotLogged({ config }: Pick<CommandContext, "config">): string {
   const days = config.SEARCH_LOG_DAYS;
-  if (days === 0) return "SEARCH_LOG_DAYS is 0: what was searched is not kept.";
-  return `The search log has no row of it: it is older than ${days} days, its row waits or was lost (search_log_rows_total), or SEARCH_LOG_DAYS was 0.`;
+  if (days === 0) return "SEARCH_LOG_DAYS is 0, so the search log is off.";
+  return `The search log has no row for it. The search is older than ${days} days, its row is waiting or was lost (search_log_rows_total), or SEARCH_LOG_DAYS was 0.`;
 }

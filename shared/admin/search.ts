@@ -19,22 +19,20 @@ type RawSearch = { requestId: string; from: NoCall["from"]; callsOf: string; ans
 type Options = { page?: number; body?: true };
 
 export function addSearchCommands(program: Command, run: RunCommand): void {
-  const search = program
-    .command("search")
-    .description("searches: what was searched, why one failed, what the providers answered");
+  const search = program.command("search").description("searches: queries, failures, and the providers' answers");
   addSearchLogCommands(search, run);
   search
     .command("raw")
     .argument("<request>", "the id of the search, as in requestId and X-Request-Id", parseRequestId)
-    .summary("print the raw answers of the providers to a search; needs RAW_ANSWER_MINUTES")
+    .summary("print the providers' raw answers to a search; needs RAW_ANSWER_MINUTES")
     .description(
-      "Print what the providers answered to the calls of a search, by page: status, outcome and body, without our keys. The workers keep it for RAW_ANSWER_MINUTES.",
+      "Print the providers' raw answers to a search, by page: status, outcome and body, without our keys. The workers keep them for RAW_ANSWER_MINUTES.",
     )
     .option("--page <n>", "only the calls for this page", parseWholeNumber(1, pageMax))
-    .option("--body", "print only the bodies, as they came, each on lines of its own")
+    .option("--body", "print only the raw bodies, each on its own lines")
     .addHelpText(
       "after",
-      "\nA search that shared the answer of another one, or of the cache, made no call: then callsOf names the search that did, and its answers are printed.\nExample: npm run --silent admin -- search raw req_01m7xy02p3f9xsnhttx3p2c6sn --page 1 --body | jq .",
+      "\nA search that shared the answer of another one, or got it from the cache, made no call. Then callsOf names the search that made the calls, and its answers are printed.\nExample: npm run --silent admin -- search raw req_01m7xy02p3f9xsnhttx3p2c6sn --page 1 --body | jq .",
     )
     .action((requestId: string, options: Options) =>
       run((context) => readRaw(context, requestId, options), {
@@ -73,31 +71,31 @@ async function readSearch(context: CommandContext, requestId: string): Promise<R
   const shared = await readRawAnswers(context.redis, callsOf);
   if (shared && shared.answers.length > 0) return { requestId, from, callsOf, answers: shared.answers };
   throw new CommandRefused(
-    `${requestId} made no call: its answer is that of ${callsOf}, whose raw answers are not kept any more.`,
+    `${requestId} made no call. It shared the answer of ${callsOf}, whose raw answers have expired.`,
   );
 }
 
 /** Of a search that made no call, if it is unknown which search did. */
 const unknownSource = {
-  cache: "its answer came from the cache, of a search whose raw answers were not kept",
+  cache: "its answer came from the cache, and the raw answers of the cached search were not kept",
   shared:
-    "it got the answer of an identical search whose raw answers were not kept, or waited until its time was over or its caller hung up",
+    "it shared the answer of an identical search whose raw answers were not kept, or waited until its deadline or until its caller disconnected",
 };
 
 /** As much as can be known of a search without raw answers. */
 async function whyNothing({ config, database }: CommandContext, requestId: string): Promise<string> {
   const minutes = config.RAW_ANSWER_MINUTES;
-  const nothing = `No raw answer of ${requestId} is kept`;
+  const nothing = `No raw answers of ${requestId} are kept`;
   const beganAt = timeOfId(requestId);
   const isOld = Date.now() - beganAt.getTime() > minutes * 60_000 + expiryMarginMs;
   const isDecided = (await readSearchOwner(database, requestId)) !== undefined;
-  if (!isDecided && isOld) return `${nothing}: there was no such search, or it was refused before it ran.`;
+  if (!isDecided && isOld) return `${nothing}: the search does not exist, or was refused before it ran.`;
   if (minutes === 0)
     return `${nothing}: RAW_ANSWER_MINUTES is 0, the default. Set it for the workers, and for this command, before the search.`;
   if (!isDecided) return `${nothing}: the search still runs, was refused before it ran, or does not exist.`;
   if (isOld)
-    return `${nothing} any more: the search began at ${beganAt.toISOString()}, and RAW_ANSWER_MINUTES is ${minutes}.`;
-  return `${nothing}: they have expired, RAW_ANSWER_MINUTES was 0 in the worker, or Redis did not take them (raw_answers_total).`;
+    return `${nothing}: they have expired. The search began at ${beganAt.toISOString()}, and RAW_ANSWER_MINUTES is ${minutes}.`;
+  return `${nothing}: they have expired, RAW_ANSWER_MINUTES was 0 in the worker, or Redis did not accept them (raw_answers_total).`;
 }
 
 function warnOfMissing({ warn }: CommandContext, { requestId, callsOf }: RawSearch, answers: readonly RawAnswer[]) {

@@ -31,10 +31,10 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
   const token = program.command("token").description("bearer tokens of organizations");
   token
     .command("issue")
-    .description("issue a token, which is shown only now")
+    .description("issue a token, which is shown only once")
     .argument("<org>", "the organization's id", parseId("org"))
-    .option("--name <name>", "what people know it by, for lists", parseText(nameLengthMax))
-    .option("--scopes <list>", `comma list of ${scopes.join(", ")}: all that it may do`, parseList(scopes), [
+    .option("--name <name>", "a name to show in lists", parseText(nameLengthMax))
+    .option("--scopes <list>", `comma list of ${scopes.join(", ")}: what the token may do`, parseList(scopes), [
       "search",
       "usage",
     ])
@@ -44,16 +44,14 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
     );
   token
     .command("list")
-    .description(
-      "list an organization's tokens by their last four characters, with what they may do and their last use",
-    )
+    .description("list an organization's tokens by their last four characters, with scopes and last use")
     .argument("<org>", "the organization's id", parseId("org"))
     .action((orgId: string) => run((context) => list(context, orgId), { toText }));
   token
     .command("find")
-    .summary("show whose token this is, without printing it")
+    .summary("show the owner of a token, without printing it")
     .description(
-      "Show whose token this is, and whether it still works. The token is never printed. With - it is read from stdin, so that it stays out of the shell's history and the list of processes.",
+      "Show the owner of a token, and whether the token still works. Never prints the token. With - it reads the token from stdin, which keeps it out of the shell's history and the list of processes.",
     )
     .argument("<token>", "the token, or - to read it from stdin")
     .action((given: string) => run((context) => find(context, given === "-" ? terminal.readLine : given)));
@@ -63,7 +61,7 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
       "revoke a token permanently, and list the valid tokens that it made on the billing page; every API refuses it within two seconds",
     )
     .argument("<tokenId>", "the token's id, not the token", parseId("tok"))
-    .option("--children", "revoke the tokens that it made too, those that these made, and so on")
+    .option("--children", "also revoke the tokens that it made, and their descendants")
     .action((tokenId: string, { children = false }: { children?: boolean }) =>
       run((context) => revoke(context, tokenId, children)),
     );
@@ -91,7 +89,7 @@ async function find({ database }: CommandContext, given: string | (() => Promise
   const token = (typeof given === "string" ? given : await given()).trim();
   if (!isTokenShaped(token))
     throw new CommandRefused(
-      "This is no token of ours: it has smk_ and 39 letters and digits, and the last 7 are a checksum. A character may be missing or wrong.",
+      "This is not a Serpmill token. A token is smk_ and 39 letters and digits, of which the last 7 are a checksum. A character may be missing or wrong.",
     );
   const found = await findToken(database, token);
   if (!found) throw new CommandRefused("This token was never issued here, or its organization was erased.");

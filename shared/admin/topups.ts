@@ -24,7 +24,7 @@ export function addTopupCommands(credit: Command, run: RunCommand): void {
   credit
     .command("topups-check")
     .description(
-      "credit the top-ups of the last days that were paid at Stripe, not refunded there, and are missing here; exit 1 if one cannot be credited",
+      "credit recent top-ups that were paid at Stripe, not refunded there, and are missing here; exit 1 if one cannot be credited",
     )
     .option("--days <n>", "how many days back", parseWholeNumber(1, daysMax), daysDefault)
     .action(({ days }: { days: number }) =>

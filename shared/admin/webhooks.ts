@@ -17,7 +17,7 @@ const eventsMax = 10_000;
 export function addWebhookCommands(program: Command, org: Command, run: RunCommand): void {
   org
     .command("low-balance")
-    .description("show or set the balance below which an organization is notified: on its page, and by its webhook")
+    .description("show or set the balance below which an organization is notified, on its page and by its webhook")
     .argument("<org>", "the organization's id", parseId("org"))
     .option("--below <mils>", "the threshold in mils, or none", parseWholeNumberOrNone(1))
     .action((orgId: string, { below }: { below?: number | "none" }) =>
@@ -25,21 +25,21 @@ export function addWebhookCommands(program: Command, org: Command, run: RunComma
     );
   const webhook = program
     .command("webhook")
-    .description("webhooks of organizations, which they set on their page, and the events that are sent to them");
+    .description("webhooks that organizations set on their page, and the events sent to them");
   webhook
     .command("list")
-    .description("show an organization's webhook without its secret, and its newest events, the newest first")
+    .description("show an organization's webhook without its secret, and its newest events, newest first")
     .argument("<org>", "the organization's id", parseId("org"))
     .option("--limit <n>", "how many events at most", parseWholeNumber(1, eventsMax), eventsDefault)
     .action((orgId: string, { limit }: { limit: number }) => run((context) => list(context, orgId, limit)));
   webhook
     .command("replay")
-    .description("send an event again, under its id")
+    .description("send an event again, under the same id")
     .argument("<event>", "the event's id", parseEventId)
     .action((eventId: string) => run((context) => replay(context, eventId)));
   webhook
     .command("remove")
-    .description("remove an organization's webhook; events that wait are not sent any more")
+    .description("remove an organization's webhook; waiting events are not sent")
     .argument("<org>", "the organization's id", parseId("org"))
     .action((orgId: string) => run((context) => remove(context, orgId)));
 }
@@ -70,7 +70,7 @@ async function replay({ database, actor }: CommandContext, eventId: string) {
     replayWebhookEvent(transaction, { actor, organizationId: undefined }, eventId),
   );
   if (!replayed) throw new CommandRefused(`There is no event ${eventId}. Events are deleted after 30 days.`);
-  if (replayed === "no_webhook") throw new CommandRefused("The organization has no webhook any more.");
+  if (replayed === "no_webhook") throw new CommandRefused("The organization no longer has a webhook.");
   const { organizationId: orgId, ...event } = replayed;
   return { orgId, ...event };
 }

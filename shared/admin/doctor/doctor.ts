@@ -28,7 +28,7 @@ export function addDoctorCommand(
       "examine settings, Postgres, Redis, clocks, workers, providers and plans; exit 1 if searches cannot be served",
     )
     .description(
-      "Examine what Serpmill needs, and say what to do about what is wrong. Changes nothing, and costs nothing at the providers.",
+      "Examine everything Serpmill needs, and say how to fix each problem. Changes nothing, and costs nothing at the providers.",
     )
     .addHelpText("after", "\nExits with 0 if searches can be served, warnings included, and with 1 otherwise.")
     .action(async () => {
@@ -64,7 +64,7 @@ async function examine({ config, database, redis }: CommandContext): Promise<Rep
   const isReadable = postgres.findings.every(({ state }) => state !== "error");
   const plans = isReadable ? await examinePlans(database, config.SERP_PROVIDERS) : [];
   const aheadMs = { Postgres: postgres.aheadMs, Redis: clock && clock.nowMs() - Date.now() };
-  const settings = ok("settings", "all of them are valid");
+  const settings = ok("settings", "all valid");
   return toReport([
     settings,
     ...postgres.findings,

@@ -14,6 +14,6 @@ export async function examinePlans(database: Database, providers: readonly Provi
     belowCost.map((loss) => warning("plans", describeLoss(plan.code, loss), advice)),
   );
   const unknown = [...new Set(margins.flatMap(({ unknownCost }) => unknownCost))];
-  const known = losses.length > 0 ? losses : [ok("plans", "none sells a search below a known cost")];
-  return [...known, ...unknown.map((provider) => ok("plans", `what a search costs at ${provider} is unknown`))];
+  const known = losses.length > 0 ? losses : [ok("plans", "no plan sells a search below a known cost")];
+  return [...known, ...unknown.map((provider) => ok("plans", `the cost of a search at ${provider} is unknown`))];
 }

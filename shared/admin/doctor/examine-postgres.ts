@@ -37,8 +37,7 @@ export async function examinePostgres(database: Database): Promise<{ findings: F
 function examineVersion({ version, is_replica: isReplica }: z.infer<typeof stateRow>): Finding[] {
   const major = Math.floor(version / 10_000);
   const name = `Postgres ${major}.${version % 10_000}`;
-  if (isReplica)
-    return [failure("postgres", `${name}, a replica that takes no writes`, "Point DATABASE_URL to the primary.")];
+  if (isReplica) return [failure("postgres", `${name}, a read-only replica`, "Point DATABASE_URL to the primary.")];
   if (major >= oldestVersion) return [ok("postgres", name)];
   return [failure("postgres", name, `Use Postgres ${oldestVersion} or newer.`)];
 }
@@ -53,7 +52,7 @@ async function examineMigrations(database: Database): Promise<Finding> {
       ? `pending migrations: ${numbers.filter((number) => number > applied).length}`
       : `migration ${applied} is of a newer version`;
   if (applied < newest) return failure("postgres", found, "Run npm run migrate.");
-  return warning("postgres", found, "Upgrade the processes, or expect what the changelog says about going back.");
+  return warning("postgres", found, "Upgrade the processes, or see the changelog about rolling back.");
 }
 
 async function readNewestMigration(database: Database): Promise<number> {
@@ -88,7 +87,7 @@ async function examineLogin(database: Database): Promise<Finding> {
   return warning(
     "postgres",
     "the login can do more than the processes need",
-    "Give the processes a login of their own: docs/operating/datastores.md#users",
+    "Give the processes their own login: docs/operating/datastores.md#users",
   );
 }
 
@@ -100,6 +99,6 @@ function describeRefusal(error: unknown): Finding {
   return failure(
     "postgres",
     message || "unreachable",
-    "Check DATABASE_URL, and that the server runs and can be reached.",
+    "Check DATABASE_URL, and that the server runs and is reachable.",
   );
 }

@@ -27,7 +27,7 @@ export async function examineRedis(redis: Redis, url: string): Promise<{ finding
 }
 
 const unreachable = (found: string) =>
-  failure("redis", found, "Check REDIS_URL, and that the server runs and can be reached.");
+  failure("redis", found, "Check REDIS_URL, and that the server runs and is reachable.");
 
 type Info = (name: string) => string;
 
@@ -43,7 +43,7 @@ function examineVersion(info: Info): Finding {
   if (info("redis_mode") === "cluster")
     return failure("redis", `${name}, a cluster`, "Use a single Redis or Valkey: docs/operating/datastores.md#redis");
   if (info("role") !== "master")
-    return failure("redis", `${name}, a replica that takes no writes`, "Point REDIS_URL to the primary.");
+    return failure("redis", `${name}, a read-only replica`, "Point REDIS_URL to the primary.");
   if (Number.parseInt(info("redis_version"), 10) >= oldestVersion) return ok("redis", name);
   return failure("redis", name, `Use Redis ${oldestVersion} or newer, or Valkey.`);
 }
@@ -54,7 +54,7 @@ function examineEviction(info: Info): Finding {
     return failure(
       "redis",
       `evicts keys (${policy})`,
-      "Set maxmemory-policy noeviction: a lost key is a lost hold or answer.",
+      "Set maxmemory-policy noeviction: an evicted key is a lost hold or answer.",
     );
   if (max === 0) return warning("redis", "has no maxmemory", "Set maxmemory: docs/operating/datastores.md#redis");
   const found = `evicts nothing, uses ${Math.round((100 * used) / max)} % of maxmemory`;
@@ -66,10 +66,10 @@ function examinePersistence(info: Info): Finding {
   if (info("aof_enabled") !== "1")
     return warning("redis", "keeps no append-only file", "Set appendonly yes: docs/operating/datastores.md#redis");
   if (info("aof_last_write_status") === "ok") return ok("redis", "keeps an append-only file");
-  return failure("redis", "cannot write its append-only file", "See the log of Redis; its disk may be full.");
+  return failure("redis", "cannot write its append-only file", "Check the log of Redis. Its disk may be full.");
 }
 
 function examinePassword(url: string): Finding {
-  if (new URL(url).password !== "") return ok("redis", "asks for a password");
-  return warning("redis", "asks for no password", "Give it users: docs/operating/datastores.md#users");
+  if (new URL(url).password !== "") return ok("redis", "requires a password");
+  return warning("redis", "requires no password", "Give it users: docs/operating/datastores.md#users");
 }

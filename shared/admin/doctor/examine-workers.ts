@@ -10,9 +10,11 @@ const longWaitMs = 5_000;
 export async function examineWorkers(redis: Redis, clock: Clock): Promise<Finding[]> {
   const { workers, slots } = await readWorkerCapacity(redis, clock.nowMs());
   if (workers === 0)
-    return [failure("workers", "none reports", "Start one: npm run worker. If one runs, see its log and /readyz.")];
+    return [
+      failure("workers", "no heartbeat", "Start a worker: npm run worker. If one runs, check its log and /readyz."),
+    ];
   const waitMs = await readOldestWaitMs(redis, clock.nowMs());
   const found = `${workers} with ${slots} slots; the oldest search has waited ${Math.round(waitMs)} ms`;
   if (waitMs < longWaitMs) return [ok("workers", found)];
-  return [warning("workers", found, "Start more workers, or see whether the providers are slow.")];
+  return [warning("workers", found, "Start more workers, or check whether the providers are slow.")];
 }

@@ -37,7 +37,7 @@ test.each([
     says: /'--scopes <list>'.* expected a comma list of search, usage, billing/,
   })),
   { args: ["token", "revoke", unknownId], says: /expected an id that begins with tok_/ },
-  { args: ["plan", "set", "gold"], says: /error: no term is given/ },
+  { args: ["plan", "set", "gold"], says: /error: no term given/ },
   { args: ["plan", "set", "gold", "--max-depth", "all"], says: /expected a whole number from 1 to 100, or none/ },
   { args: ["plan", "set", "gold", ...terms, "--limit", "0"], says: badNumber },
   {

@@ -88,7 +88,7 @@ test("each grant adds credit, except a repeat under the same --id, which is refu
   expect(await operator.run(...once)).toEqual({ ...grant, grantedMils: 0, repeated: true });
   const another = await operator.try(...once.map((word) => (word === "700" ? "7000" : word)));
   expect(another).toMatchObject({ exitCode: 1, stdout: "" });
-  expect(another.stderr).toContain("used for a grant of 700 mils before, not of 7000. Nothing was changed.");
+  expect(another.stderr).toContain("belongs to an earlier grant of 700 mils, not 7000. Nothing was changed.");
   expect(await service.ledgerOf(orgId)).toMatchObject([
     { kind: "grant", mils: 100, reason: "operator" },
     { kind: "grant", mils: 100, reason: "operator" },
@@ -234,13 +234,13 @@ test("as a process, a command prints one line, and its exit code is 0, 1 if it i
 test("without Redis the commands change Postgres, and warn that the API picks the change up later", async () => {
   const { orgId } = await operator.create("payg");
   const cutOff = new Operator(service, { REDIS_URL: `redis://${closedPort}` });
-  const warning = "Redis is unreachable: the change is saved in Postgres, and the API picks it up by itself.\n";
+  const warning = "Redis is unreachable. The change is saved in Postgres, and the API picks it up from there.\n";
   const [granted, suspended, verified] = await Promise.all([
     cutOff.try("credit", "grant", orgId, "500"),
     cutOff.try("org", "suspend", orgId),
     cutOff.try("ledger", "verify"),
   ]);
-  expect(verified).toMatchObject({ exitCode: 0, stderr: "Redis is unreachable: only Postgres is checked.\n" });
+  expect(verified).toMatchObject({ exitCode: 0, stderr: "Redis is unreachable: only Postgres was checked.\n" });
   expect(granted).toMatchObject({ exitCode: 0, stderr: warning });
   expect(readLine(granted.stdout)).toMatchObject({ grantedMils: 500, balanceMils: 500 });
   expect(suspended).toMatchObject({ exitCode: 0, stderr: warning });

@@ -31,7 +31,7 @@ async function examine(settings: Record<string, string> = {}) {
 }
 
 const sandboxOnly = { part: "providers", state: "warning", found: "sandbox makes answers up" };
-const withoutPassword = { part: "redis", state: "warning", found: "asks for no password" };
+const withoutPassword = { part: "redis", state: "warning", found: "requires no password" };
 const withoutMaximum = { part: "redis", state: "warning", found: "has no maxmemory" };
 const withoutFile = { part: "redis", state: "warning", found: "keeps no append-only file" };
 const usual = [withoutMaximum, withoutFile, withoutPassword, sandboxOnly];
@@ -39,10 +39,10 @@ const usual = [withoutMaximum, withoutFile, withoutPassword, sandboxOnly];
 test("a service that serves searches gets exit code 0, and text with what could be better", async () => {
   const { exitCode, stdout, stderr } = await new Operator(service).tryAtTerminal(120, "doctor");
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
-  expect(stdout).toMatch(/^ok {6} settings {3}all of them are valid$/m);
+  expect(stdout).toMatch(/^ok {6} settings {3}all valid$/m);
   expect(stdout).toMatch(/^ok {6} postgres {3}Postgres \d+\.\d+$/m);
   expect(stdout).toMatch(/^ok {6} workers {4}1 with 32 slots; the oldest search has waited 0 ms$/m);
-  expect(stdout).toMatch(/^warning {2}redis {6}asks for no password\n {20}→ Give it users: /m);
+  expect(stdout).toMatch(/^warning {2}redis {6}requires no password\n {20}→ Give it users: /m);
 });
 
 test("to a pipe it prints one line of JSON with the same findings", async () => {
@@ -120,7 +120,7 @@ test("without a worker searches cannot be served", async () => {
   await other.stop();
   expect(exitCode).toBe(1);
   expect(report.parse(JSON.parse(stdout)).findings).toContainEqual(
-    expect.objectContaining({ part: "workers", state: "error", found: "none reports" }),
+    expect.objectContaining({ part: "workers", state: "error", found: "no heartbeat" }),
   );
 });
 

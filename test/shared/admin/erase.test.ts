@@ -134,7 +134,7 @@ test("while a search runs nothing is erased, but nothing new begins", async () =
   await service.redis.hset(holds, newId("req"), `5:${Date.now() + 60_000}:`, "held", "5");
   const { exitCode, stderr } = await operator.try("org", "erase", orgId, "--yes");
   expect(exitCode).toBe(1);
-  expect(stderr).toContain("1 searches run and 0 charges wait");
+  expect(stderr).toContain("1 searches still run and 0 charges wait");
   expect(await operator.run("org", "show", orgId)).toMatchObject({ name: "Test", erasedAt: null });
   expect(await service.search(token, { keyword })).toMatchObject({ status: 401 });
   await service.redis.del(holds);
@@ -179,7 +179,7 @@ test("an erasure that fails halfway says so, and the next run goes on", async ()
     await client.query("begin");
     await client.query("select from search_log where organization_id = $1 for update", [orgId]);
     const { exitCode, stderr } = await operator.try("org", "erase", orgId, "--yes");
-    expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining("erased in part. Run the") });
+    expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining("partly erased. Run the") });
     await client.query("rollback");
   });
   const done = { orgId, erased: true, balanceMils: 90, tokens: 0, answers: 0, searches: 2 };

@@ -41,7 +41,7 @@ test("the list has the newest organizations first, and says how to see the next 
   await operator.run("org", "suspend", newer);
   const first = await operator.try("org", "list", "--limit", "1");
   expect(readLine(first.stdout)).toMatchObject({ organizations: [{ orgId: newer, state: "suspended" }] });
-  expect(first).toMatchObject({ exitCode: 0, stderr: `There are more. For the next ones: --before ${newer}\n` });
+  expect(first).toMatchObject({ exitCode: 0, stderr: `There are more. For the next page: --before ${newer}\n` });
   const next = await operator.try("org", "list", "--limit", "1", "--before", newer);
   expect(readLine(next.stdout)).toMatchObject({ organizations: [{ orgId: older, name: "Older" }] });
 });
@@ -74,7 +74,7 @@ test("a token is found with its organization and state, by argument or stdin, an
   const wrong = `${token.slice(0, -1)}${token.endsWith("a") ? "b" : "a"}`;
   for (const [given, says] of [
     [unknown, "This token was never issued here"],
-    [wrong, "This is no token of ours"],
+    [wrong, "This is not a Serpmill token"],
   ] as const) {
     const refused = await operator.try("token", "find", given);
     expect(refused).toMatchObject({ exitCode: 1, stdout: "", stderr: expect.stringContaining(says) });

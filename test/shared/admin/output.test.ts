@@ -87,7 +87,7 @@ test.each([`ada:canary@${closedPort}`, "ada:canary@localhost:1"])(
     const { exitCode, stdout, stderr } = await cutOff.try("plan", "list");
     expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: "" });
     const host = address.slice(address.indexOf("@") + 1);
-    expect(stderr).toMatch(/^Postgres at \S+ is out of reach: connect ECONNREFUSED .*\. Check DATABASE_URL, .*\.\n$/);
+    expect(stderr).toMatch(/^Postgres at \S+ is unreachable: connect ECONNREFUSED .*\. Check DATABASE_URL, .*\.\n$/);
     expect(stderr).toContain(`Postgres at ${host} is`);
     expect(stderr).not.toMatch(/ada|canary/);
   },
@@ -99,7 +99,7 @@ test("a Postgres that refuses the login is out of reach, and the message does no
   const { exitCode, stderr } = await wrong.try("plan", "list");
   expect({ exitCode, stderr }).toEqual({
     exitCode: 3,
-    stderr: `Postgres at ${url.hostname}:${url.port} is out of reach: it refuses the login. Check DATABASE_URL, and that the server runs and can be reached.\n`,
+    stderr: `Postgres at ${url.hostname}:${url.port} is unreachable: it refuses the login. Check DATABASE_URL, and that the server runs and is reachable.\n`,
   });
 });
 
@@ -111,9 +111,7 @@ test.each([
   const cutOff = new Operator(service, { REDIS_URL: `redis://ada:canary@${closedPort}` });
   const { exitCode, stdout, stderr } = await cutOff.try(...args);
   expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: "" });
-  expect(stderr).toMatch(
-    /^Redis at 127\.0\.0\.1:1 is out of reach: connect ECONNREFUSED .*\. Check REDIS_URL, .*\.\n$/,
-  );
+  expect(stderr).toMatch(/^Redis at 127\.0\.0\.1:1 is unreachable: connect ECONNREFUSED .*\. Check REDIS_URL, .*\.\n$/);
   expect(stderr).not.toMatch(/ada|canary/);
 });
 

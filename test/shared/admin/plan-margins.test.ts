@@ -16,12 +16,13 @@ test("a plan below what its providers take is named with the figures, and a prov
   const settings = { SERP_PROVIDERS: "serper,searxng", SERPER_BASE_URL: "http://127.0.0.1:1" };
   const { stdout } = await new Operator(service, settings).try("doctor");
   const { findings } = z.object({ findings: z.array(z.looseObject({ part: z.string() })) }).parse(readLine(stdout));
-  const sold = "a search of depth 100 is sold for 5 mils and costs 10 mils at serper; it loses from depth 51 on";
+  const sold =
+    "sells a search of depth 100 for 5 mils, but it costs 10 mils at serper; the plan loses money from depth 51 on";
   const advice = expect.stringContaining("--price-per-page or --max-depth");
   expect(findings.filter(({ part }) => part === "plans")).toEqual([
-    { part: "plans", state: "warning", found: `plan free: ${sold}`, advice },
-    { part: "plans", state: "warning", found: `plan payg: ${sold}`, advice },
-    { part: "plans", state: "ok", found: "what a search costs at searxng is unknown", advice: null },
+    { part: "plans", state: "warning", found: `plan free ${sold}`, advice },
+    { part: "plans", state: "warning", found: `plan payg ${sold}`, advice },
+    { part: "plans", state: "ok", found: "the cost of a search at searxng is unknown", advice: null },
   ]);
 });
 
@@ -32,7 +33,7 @@ test("a plan that sells searches below what a provider takes is set, with the fi
     const { exitCode, stdout, stderr } = await new Operator(service, providers).try(...args);
     return { exitCode, stderr, ...z.looseObject({ belowCost: z.array(z.unknown()) }).parse(readLine(stdout)) };
   };
-  const unknown = "What a search costs at searxng is unknown.\n";
+  const unknown = "The cost of a search at searxng is unknown.\n";
   expect(await setFor("--price", "5")).toMatchObject({
     exitCode: 0,
     belowCost: [
@@ -41,8 +42,8 @@ test("a plan that sells searches below what a provider takes is set, with the fi
     ],
     unknownCost: ["searxng"],
     stderr:
-      "Warning: plan margin: a search of depth 100 is sold for 5 mils and costs 10 mils at serper; it loses from depth 51 on.\n" +
-      "Warning: plan margin: a search of depth 100 is sold for 5 mils and costs 15.5 mils at dataforseo; it loses from depth 31 on.\n" +
+      "Warning: plan margin sells a search of depth 100 for 5 mils, but it costs 10 mils at serper; the plan loses money from depth 51 on.\n" +
+      "Warning: plan margin sells a search of depth 100 for 5 mils, but it costs 15.5 mils at dataforseo; the plan loses money from depth 31 on.\n" +
       unknown,
   });
   const [shallow] = (await setFor("--price", "5", "--max-depth", "35")).belowCost;

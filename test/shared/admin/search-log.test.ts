@@ -79,12 +79,12 @@ test("a search that the log does not have is shown as it was decided, and one th
     calls: [],
   });
   const off = await new Operator(service, { SEARCH_LOG_DAYS: "0" }).try("search", "show", requestId);
-  expect(off).toMatchObject({ exitCode: 0, stderr: "SEARCH_LOG_DAYS is 0: what was searched is not kept.\n" });
+  expect(off).toMatchObject({ exitCode: 0, stderr: "SEARCH_LOG_DAYS is 0, so the search log is off.\n" });
   for (const unknown of [newId("req"), "req_7zzzzzzzzzzzzzzzzzzzzzzzzz"]) {
     const { exitCode, stderr } = await operator.try("search", "show", unknown);
     expect({ exitCode, stderr }).toEqual({
       exitCode: 1,
-      stderr: `There is no search ${unknown} that ended: it still runs, was refused before it ran, ended without a charge more than 30 days ago, or does not exist.\n`,
+      stderr: `There is no search ${unknown} that ended. It still runs, was refused before it ran, ended without a charge more than 30 days ago, or does not exist.\n`,
     });
   }
 });

@@ -162,7 +162,7 @@ test("a search that shared another's call, or got its answer from the cache, nam
   expect(await operator.run("search", "raw", cached)).toMatchObject({ from: "cache", callsOf, answers });
   await service.redis.del(`raw:${callsOf}`);
   expect((await operator.try("search", "raw", cached)).stderr).toBe(
-    `${cached} made no call: its answer is that of ${callsOf}, whose raw answers are not kept any more.\n`,
+    `${cached} made no call. It shared the answer of ${callsOf}, whose raw answers have expired.\n`,
   );
 });
 
@@ -192,13 +192,13 @@ test("without raw answers the command says why: never called, off, expired, runn
     "REQ ended before a provider was called.\n",
   );
   const off =
-    "No raw answer of REQ is kept: RAW_ANSWER_MINUTES is 0, the default. Set it for the workers, and for this command, before the search.\n";
+    "No raw answers of REQ are kept: RAW_ANSWER_MINUTES is 0, the default. Set it for the workers, and for this command, before the search.\n";
   expect(await refusalOf(await searchBegun(0), {})).toBe(off);
   expect(await refusalOf(await searchBegun(60), {})).toBe(off);
   expect(await refusalOf(await searchBegun(60))).toMatch(
-    /^No raw answer of REQ is kept any more: the search began at 2\d{3}-.*Z, and RAW_ANSWER_MINUTES is 10\.\n$/,
+    /^No raw answers of REQ are kept: they have expired. The search began at 2\d{3}-.*Z, and RAW_ANSWER_MINUTES is 10\.\n$/,
   );
-  expect(await refusalOf(await searchBegun(11))).toMatch(/^No raw answer of REQ is kept: they have expired, /);
+  expect(await refusalOf(await searchBegun(11))).toMatch(/^No raw answers of REQ are kept: they have expired, /);
   expect(await refusalOf(idBegun(0))).toMatch(/ kept: the search still runs, was refused before it ran, or does not/);
   for (const settings of [kept, {}])
     expect(await refusalOf(idBegun(60), settings)).toMatch(/ kept: there was no such search, or it was refused/);

@@ -118,7 +118,7 @@ test("the operator's commands run as the API's user", async () => {
   await operator.run("token", "issue", orgId);
   await operator.run("token", "revoke", tokenId);
   expect(await operator.run("ledger", "verify")).toMatchObject({ ok: true, redisChecked: true });
-  expect((await operator.try("search", "raw", newId("req"))).stderr).toMatch(/^No raw answer of req_/);
+  expect((await operator.try("search", "raw", newId("req"))).stderr).toMatch(/^No raw answers of req_/);
   expect(await operator.try("org", "export", orgId)).toMatchObject({ exitCode: 0 });
   expect(await operator.run("org", "erase", orgId, "--yes")).toMatchObject({ erased: true });
   expect(await refusals()).toEqual([]);
