@@ -1,4 +1,4 @@
-/** `npm run images:pin`: writes the digest of each container image behind its version. */
+/** `npm run images:pin`: appends the digest of each container image to its version. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { Command, InvalidArgumentError } from "commander";
 import { digestOf, NoDigest } from "./registry.ts";
@@ -31,9 +31,9 @@ function parseAddress(text: string): URL {
 
 const program = new Command("npm run images:pin --")
   .description(
-    `Asks the registries which digest each image of ${files.join(" and ")} has now, and writes it behind the version. Run it again to get the present digests. If one registry does not answer, it changes nothing, says why, and exits with 1.`,
+    `Asks the registries for the current digest of each image in ${files.join(" and ")}, and appends it to the version. Run it again to update the digests. If a registry does not answer, it changes nothing, prints the reason, and exits with 1.`,
   )
-  .option("--registry <url>", "ask this registry for every image, such as a mirror of yours", parseAddress)
+  .option("--registry <url>", "ask this registry for every image, such as your mirror", parseAddress)
   .showHelpAfterError("(add --help for the options)")
   .action(async (options: Options) => {
     try {

@@ -1,4 +1,4 @@
-/** Asks container registries which digest a tag has now, in the protocol of the OCI distribution specification. */
+/** Asks container registries for the current digest of a tag, by the OCI distribution specification. */
 
 // Docker omits the host of Docker Hub, and the folder of official images: postgres is library/postgres.
 const hub = "registry-1.docker.io";
@@ -27,11 +27,11 @@ export async function digestOf(image: string, mirror?: URL): Promise<string> {
   const challenge = answer.status === 401 ? answer.headers.get("www-authenticate") : null;
   const manifestAnswer = challenge === null ? answer : await askWithToken(manifest, challenge);
   if (!manifestAnswer.ok) {
-    throw new NoDigest(`The registry ${registry.host} answered ${manifestAnswer.status} when asked for ${image}`);
+    throw new NoDigest(`The registry ${registry.host} answered ${manifestAnswer.status} for ${image}`);
   }
   const digest = manifestAnswer.headers.get("docker-content-digest") ?? "";
   if (!/^sha256:[0-9a-f]{64}$/.test(digest)) {
-    throw new NoDigest(`The registry ${registry.host} did not say which digest ${image} has`);
+    throw new NoDigest(`The registry ${registry.host} returned no digest for ${image}`);
   }
   return digest;
 }
@@ -50,7 +50,7 @@ async function askWithToken(manifest: URL, challenge: string): Promise<Response>
     [...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name = "", value = ""]) => [name, value]),
   );
   if (!/^bearer /i.test(challenge) || !realm || !URL.canParse(realm)) {
-    throw new NoDigest(`The registry ${manifest.host} wants a login, and only public images can be pinned`);
+    throw new NoDigest(`The registry ${manifest.host} requires a login, and only public images can be pinned`);
   }
   const address = new URL(realm);
   for (const [name, value] of Object.entries(scope)) address.searchParams.set(name, value);
@@ -69,6 +69,6 @@ async function ask(url: URL, method: string, headers: Record<string, string>): P
   try {
     return await fetch(url, { method, headers, signal: AbortSignal.timeout(timeoutMs) });
   } catch {
-    throw new NoDigest(`The registry ${url.host} cannot be reached`);
+    throw new NoDigest(`The registry ${url.host} is unreachable`);
   }
 }

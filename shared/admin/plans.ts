@@ -49,7 +49,7 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
     .argument("<code>", "a short lower-case word, such as free")
     .option("--price <mils>", "price of a search of any depth", parseWholeNumber(0))
     .addOption(
-      new Option("--price-per-page <mils>", `price of each ${organicPerPage} results of a search, instead of --price`)
+      new Option("--price-per-page <mils>", `instead of --price: price per ${organicPerPage} results of a search`)
         .argParser(parseWholeNumber(0, pricePerPageMilsMax))
         .conflicts("price"),
     )
