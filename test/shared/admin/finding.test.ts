@@ -101,7 +101,7 @@ test("entries of the ledger are listed by time and kind, oldest first, also as C
   expect(await listed("--kind", "grant")).toEqual([[1, 3], ""]);
   expect(await listed("--since", "2026-03-01T02:00Z")).toEqual([[3, 4], ""]);
   expect(await listed("--since", "2026-03-01T02:00Z", "--kind", "charge")).toEqual([[4], ""]);
-  expect(await listed("--limit", "2")).toEqual([[3, 4], expect.stringContaining("these are the newest 2")]);
+  expect(await listed("--limit", "2")).toEqual([[3, 4], expect.stringContaining("There are more than the newest 2")]);
   const { stdout } = await operator.tryAtTerminal(80, "ledger", "list", orgId, "--csv");
   expect(stdout.split("\n").slice(0, 2)).toEqual([
     "at,version,kind,amountMils,balanceAfterMils,requestId,tokenId,grantId,reason",
@@ -116,7 +116,7 @@ test("a correction lowers or raises a balance, once under an --id, never below 0
   expect(await operator.run(...down)).toEqual({ ...corrected, correctedMils: -30, repeated: false });
   expect(await operator.run(...down)).toEqual({ ...corrected, correctedMils: 0, repeated: true });
   const another = await operator.try(...down.map((word) => (word === "-30" ? "-31" : word)));
-  expect(another).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("a correction of -30 mils before") });
+  expect(another).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("an earlier correction of -30 mils") });
   const below = await operator.try("credit", "correct", orgId, "-71", "--reason", "test");
   expect(below).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("A balance is at least 0") });
   expect(await operator.run("credit", "correct", orgId, "5", "--reason", "test")).toMatchObject({ balanceMils: 75 });

@@ -71,7 +71,7 @@ test("a search that the log does not have is shown as it was decided, and one th
   const { organizationId } = await service.organization();
   const requestId = await refund(organizationId, "abandoned");
   const shown = await operator.try("search", "show", requestId);
-  expect(shown).toMatchObject({ exitCode: 0, stderr: expect.stringContaining("The search log has no row of it") });
+  expect(shown).toMatchObject({ exitCode: 0, stderr: expect.stringContaining("The search log has no row for it") });
   expect(JSON.parse(shown.stdout)).toMatchObject({
     outcome: "refunded",
     reason: "abandoned",
