@@ -3,7 +3,8 @@ import { limitBehind, limitDetails, spentIn } from "../shared/credits/limits.ts"
 import { type Decision, type SettlementRequest, isCharged } from "../shared/credits/ledger.ts";
 import { compressAnswer } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
-import type { PayableCalls, SearchCalls } from "../shared/credits/unpaid-calls.ts";
+import type { SearchCalls } from "../shared/credits/unpaid-calls.ts";
+import type { PayableCalls } from "../shared/queue/replies.ts";
 import { isTransient } from "../shared/database/transient-errors.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import type { SearchOutcome, SearchTrace } from "../shared/queue/replies.ts";

@@ -1,5 +1,5 @@
 import type { RateWindow } from "../../shared/credits/admit.ts";
-import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
+import type { PayableCalls } from "../../shared/queue/replies.ts";
 import type { SearchTrace } from "../../shared/queue/replies.ts";
 import type { LogFields } from "../http/request-scope.ts";
 

@@ -5,7 +5,7 @@ import { settleHolds } from "../../shared/credits/holds.ts";
 import type { ReversalReason } from "../../shared/outcomes.ts";
 import { confirmDelivered } from "../../shared/credits/deliveries.ts";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
-import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
+import type { PayableCalls } from "../../shared/queue/replies.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Metrics } from "../../shared/metrics.ts";
-import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
+import type { PayableCalls } from "../../shared/queue/replies.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { CallerDisconnected } from "../errors.ts";
 import type { DeliveryConfirmations } from "./delivery-confirmations.ts";

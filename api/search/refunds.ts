@@ -2,7 +2,7 @@ import type { Decision } from "../../shared/credits/ledger.ts";
 import type { RefundReason } from "../../shared/outcomes.ts";
 import type { Settlement } from "../../shared/credits/settlement.ts";
 import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
-import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
+import type { PayableCalls } from "../../shared/queue/replies.ts";
 import type { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
+import type { PayableCalls } from "../../shared/queue/replies.ts";
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import { newId } from "../../shared/ids.ts";

@@ -4,7 +4,8 @@ import { protocolTimes } from "../protocol-times.ts";
 import { Script } from "../redis/script.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
 import type { Plan } from "./plans.ts";
-import type { LimitName, PayerLimits } from "./limits.ts";
+import type { LimitName } from "./limits.ts";
+import type { PayerLimits } from "../queue/search-job.ts";
 import { holdIndexKey, keysOf, openOrganizationsKey } from "./redis-keys.ts";
 import { unpaidLevels } from "./unpaid-calls.ts";
 

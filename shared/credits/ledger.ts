@@ -7,7 +7,7 @@ import type { Querying } from "../database/transaction.ts";
 import type { IdempotencyKey } from "./idempotency-key.ts";
 import { expandAnswer, type StoredAnswer } from "./stored-answers.ts";
 import { type RefundReason, refundReasons } from "../outcomes.ts";
-import type { PayerLimits } from "./limits.ts";
+import type { PayerLimits } from "../queue/search-job.ts";
 import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 
 /**

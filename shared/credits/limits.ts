@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type LimitReason, limitReasons } from "../outcomes.ts";
+import type { Limits, PayerLimits } from "../queue/search-job.ts";
 
 /**
  * Limits that a payer sets: mils a UTC day and a calendar month, for an organization and for a token. Postgres counts what was
@@ -7,17 +8,6 @@ import { type LimitReason, limitReasons } from "../outcomes.ts";
  * that run. If Redis has lost these, `decide_searches()` refuses the charge instead, and the caller pays nothing. It judges by the
  * larger of the limit that admitted the search and the present one, so a limit that is lowered refuses no search that runs.
  */
-
-const milsByPeriod = z.object({ dayMils: z.number().optional(), monthMils: z.number().optional() });
-/** Mils; absent without that limit. */
-export type Limits = z.infer<typeof milsByPeriod>;
-
-/** The limits that a search must keep; each absent if its owner set none. */
-export const payerLimits = z.object({
-  organization: milsByPeriod.optional(),
-  token: milsByPeriod.extend({ tokenId: z.string() }).optional(),
-});
-export type PayerLimits = z.infer<typeof payerLimits>;
 
 const columns = { day_limit_mils: z.number().nullable(), month_limit_mils: z.number().nullable() };
 const limitsRow = z.object(columns);

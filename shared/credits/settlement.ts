@@ -8,7 +8,8 @@ import { type SearchOutcome, type SearchTrace, sendReply, serializeFailure } fro
 import { DecidedBatches } from "./decide-batches.ts";
 import { type HoldEnd, settleHolds } from "./holds.ts";
 import type { Decision, SettlementRequest } from "./ledger.ts";
-import { endedCalls, type PayableCalls, type SearchCalls } from "./unpaid-calls.ts";
+import { endedCalls, type SearchCalls } from "./unpaid-calls.ts";
+import type { PayableCalls } from "../queue/replies.ts";
 import { newestBalance, type TokenSpending } from "./versioned-balance.ts";
 
 /**

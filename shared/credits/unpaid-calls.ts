@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Decision } from "./ledger.ts";
 import type { Plan } from "./plans.ts";
+import type { PayableCalls } from "../queue/replies.ts";
 import { keysOf } from "./redis-keys.ts";
 
 /**
@@ -25,13 +26,6 @@ export function unpaidLevels(organizationId: string, tokenId: string, isKeyed: b
   const { unpaid, unpaidKeyed } = keysOf(organizationId);
   const level = isKeyed ? unpaidKeyed : unpaid;
   return [level, `${level}:${tokenId}`];
-}
-
-/** The provider calls that a search has to pay for. */
-export interface PayableCalls {
-  calls: number;
-  /** Of the flight in which they were made; searches that shared its answer name it too, with 0 calls. */
-  flight: string;
 }
 
 /** The calls of a search that has ended: in which way, and whose budget they count against. */

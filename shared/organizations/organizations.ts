@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
-import { type PayerLimits, readLimits } from "../credits/limits.ts";
+import { readLimits } from "../credits/limits.ts";
+import type { PayerLimits } from "../queue/search-job.ts";
 import { type Plan, planColumns, readPlan } from "../credits/plans.ts";
 import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";

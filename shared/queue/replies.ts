@@ -1,7 +1,6 @@
 import type { Redis } from "ioredis";
 import pLimit from "p-limit";
 import { z } from "zod";
-import type { PayableCalls } from "../credits/unpaid-calls.ts";
 import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
 import { answerSources } from "../outcomes.ts";
 import { protocolTimes } from "../protocol-times.ts";
@@ -60,6 +59,14 @@ export function parseFailure(text: string): { kind: "failure" } & z.infer<typeof
   return { kind: "failure", ...failure.parse(JSON.parse(text)) };
 }
 
+const payableCalls = z.object({
+  calls: z.number(),
+  /** Of the flight in which they were made; searches that shared its answer name it too, with 0 calls. */
+  flight: z.string(),
+});
+/** The provider calls that a search has to pay for. */
+export type PayableCalls = z.infer<typeof payableCalls>;
+
 const entryHead = z.object({
   requestId: z.string(),
   trace: searchTrace,
@@ -68,7 +75,7 @@ const entryHead = z.object({
   /** Of a failure: whether there is a charge nevertheless. */
   charged: z.boolean().optional(),
   /** The provider calls that count as unpaid if the caller does not take the answer. */
-  payable: z.object({ calls: z.number(), flight: z.string() }).optional(),
+  payable: payableCalls.optional(),
 });
 
 /** Larger answers leave a few at a time, because each needs as much memory again while Redis takes it. */

@@ -1,6 +1,16 @@
 import { z } from "zod";
-import { payerLimits } from "../credits/limits.ts";
 import { querySchema } from "../query/query.ts";
+
+const milsByPeriod = z.object({ dayMils: z.number().optional(), monthMils: z.number().optional() });
+/** Mils; absent without that limit. */
+export type Limits = z.infer<typeof milsByPeriod>;
+
+/** The limits that a search must keep; each absent if its owner set none. */
+const payerLimits = z.object({
+  organization: milsByPeriod.optional(),
+  token: milsByPeriod.extend({ tokenId: z.string() }).optional(),
+});
+export type PayerLimits = z.infer<typeof payerLimits>;
 
 /** What the API sends to the worker: the request, never the answer, and no secret. */
 export const searchJob = z.object({

@@ -1,7 +1,7 @@
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import type { Context } from "../../shared/context.ts";
-import type { PayableCalls } from "../../shared/credits/unpaid-calls.ts";
+import type { PayableCalls } from "../../shared/queue/replies.ts";
 import type { SlotClaim } from "../../shared/providers/policies/attempt.ts";
 import type { CallRecorder, Trace } from "../../shared/providers/policies/trace.ts";
 import { pagesOf } from "../../shared/query/depth.ts";

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { decideSettlements, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
-import { type PayerLimits, spentIn } from "../../../shared/credits/limits.ts";
+import { spentIn } from "../../../shared/credits/limits.ts";
+import type { PayerLimits } from "../../../shared/queue/search-job.ts";
 import { newId } from "../../../shared/ids.ts";
 import { changeLimits } from "../../../shared/organizations/limits.ts";
 import { Service } from "../../harness/processes/service.ts";
