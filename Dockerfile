@@ -15,6 +15,7 @@ WORKDIR /app
 COPY package.json ./
 COPY api api
 COPY worker worker
+COPY commands commands
 COPY shared shared
 # Copies keep the file modes of the checkout. A checkout made under a strict umask must still be readable for user 10001.
 RUN chmod -R a+rX,go-w .
@@ -38,7 +39,7 @@ ENV NODE_OPTIONS=--max-semi-space-size=32
 ENV NODE_COMPILE_CACHE=/app/compiled
 RUN mkdir compiled && chown serpmill compiled \
  && setpriv --reuid=serpmill --regid=serpmill --clear-groups sh -c '! node api/main.ts && ! node worker/main.ts \
- && ! node shared/database/migrate.ts && node shared/admin.ts --help' \
+ && ! node shared/database/migrate.ts && node commands/main.ts --help' \
  && chown -R root:root compiled && chmod -R a+rX,go-w compiled
 # A number, so that an orchestrator can see that it is not root. Nothing is written: run with --read-only.
 USER 10001:10001

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
-import type { Context } from "../shared/context.ts";
+import type { Context } from "../shared/process/context.ts";
 import { openDatabase } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";
 import { type Caller, findCallers, identityChannel } from "../shared/organizations/organizations.ts";
-import { hashToken, isTokenShaped } from "../shared/organizations/tokens.ts";
+import { hashToken, isTokenShaped } from "./tokens/tokens.ts";
 import { orPostgresUnavailable } from "./datastore-unavailable.ts";
 import { readBearerToken } from "./http/bearer-token.ts";
 import { IdentityCache, lookupTimeoutMs } from "./identity-cache.ts";

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { RateWindow } from "../shared/credits/admit.ts";
 import type { Plan } from "../shared/credits/plans.ts";
-import type { UnavailableReason } from "../shared/error-schemas.ts";
+import type { UnavailableReason } from "./error-schemas.ts";
 import { CallerError, type ErrorCode, type ErrorDetails } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import type { SearchTrace } from "../shared/queue/replies.ts";

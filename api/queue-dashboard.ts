@@ -2,7 +2,7 @@ import type { RequestListener, ServerResponse } from "node:http";
 import type { BeforeHook } from "@bull-board/api/typings/app";
 import type { Express, NextFunction, Request, Response } from "express";
 import type { Redis } from "ioredis";
-import type { Context } from "../shared/context.ts";
+import type { Context } from "../shared/process/context.ts";
 import { throttledWarning } from "../shared/log.ts";
 import { whenReady } from "../shared/redis/connect.ts";
 import { openQueueReader } from "../shared/queue/search-queue.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { errorText } from "./error-messages.ts";
+import { errorText } from "./errors/error-messages.ts";
 
 /**
  * The catalogue of errors: HTTP status, whether a retry of the same request can succeed, and what the code means, for people.

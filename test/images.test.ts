@@ -37,7 +37,7 @@ test("the image has Node without npm, packages without tools, and no tests", () 
   expect(dockerfile).toContain("npm ci --omit=dev --omit=optional --ignore-scripts");
   const context = readSource(".dockerignore").split("\n");
   const sent = context.filter((line) => line.startsWith("!"));
-  expect(sent).toEqual(["!package.json", "!package-lock.json", "!api", "!worker", "!shared"]);
+  expect(sent).toEqual(["!package.json", "!package-lock.json", "!api", "!worker", "!commands", "!shared"]);
 });
 
 test("the image sets the size of Node's space for young objects, and tests can give a process the heap of its container", async () => {
@@ -56,7 +56,7 @@ test("programs that the image compiles end without settings, and read their code
   onTestFinished(() => rm(folder, { recursive: true }));
   const env = { PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`, NODE_COMPILE_CACHE: folder };
   await promisify(execFile)("sh", ["-c", run.replaceAll("\\\n", "")], { env });
-  for (const program of ["api/main.ts", "worker/main.ts", "shared/admin.ts"]) {
+  for (const program of ["api/main.ts", "worker/main.ts", "commands/main.ts"]) {
     const again = { ...env, NODE_DEBUG_NATIVE: "COMPILE_CACHE" };
     const start = promisify(execFile)(process.execPath, [program, "--help"], { env: again, maxBuffer: 2 ** 26 });
     const { stderr } = await start.catch((ended: { stderr: string }) => ended);
@@ -65,9 +65,9 @@ test("programs that the image compiles end without settings, and read their code
 });
 
 test("nothing in the image imports the private servers of a developer's machine, which are not in it", () => {
-  expect(readSource(".dockerignore").split("\n")).toContain("shared/local");
-  const product = sources("{api,worker,shared}/**/*.ts").filter(({ path }) => !path.startsWith("shared/local/"));
-  const wrong = product.filter((file) => importsOf(file).some(({ target }) => target.startsWith("shared/local/")));
+  expect(readSource(".dockerignore").split("\n")).not.toContain("!local");
+  const product = sources("{api,worker,commands,shared}/**/*.ts");
+  const wrong = product.filter((file) => importsOf(file).some(({ target }) => target.startsWith("local/")));
   expect(wrong.map(({ path }) => path)).toEqual([]);
 });
 

@@ -10,7 +10,7 @@ import { importsOf, type Source, sources } from "./harness/assertions/sources.ts
 export type ProjectName = "unit" | "integration" | "faults";
 
 /** Every process that tests start goes through one of these. */
-const startsProcesses = new Set(["shared/local/guarded-process.ts", "test/harness/processes/run.ts"]);
+const startsProcesses = new Set(["local/guarded-process.ts", "test/harness/processes/run.ts"]);
 
 /** Files that start no process and are still too slow for `unit`, each with its reason. */
 const slow: Record<string, string> = {
@@ -21,7 +21,7 @@ const slow: Record<string, string> = {
 
 /** The test files of each project, as paths from the root of the checkout. */
 export function testFilesByProject(): Record<ProjectName, string[]> {
-  const files = sources("{api,worker,shared,test}/**/*.ts");
+  const files = sources("{api,worker,commands,local,shared,test}/**/*.ts");
   const importedBy = new Map(files.map((file) => [file.path, filesImportedBy(file)]));
   const byProject: Record<ProjectName, string[]> = { unit: [], integration: [], faults: [] };
   for (const { path } of files.filter(({ path: name }) => name.endsWith(".test.ts"))) {

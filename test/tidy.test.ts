@@ -21,17 +21,19 @@ const functionLinesMax = 70;
 const entries = [
   "api/main.ts",
   "worker/main.ts",
-  "shared/admin.ts",
+  "commands/main.ts",
   "shared/database/migrate.ts",
-  "shared/local/start.ts",
+  "local/start.ts",
   "deploy/pin-images.ts",
 ];
 
-const product = sources("{api,worker,shared,deploy}/**/*.ts");
+const product = sources("{api,worker,commands,local,shared,deploy}/**/*.ts");
 const tests = sources("test/**/*.ts");
 const all = [...product, ...tests, ...sources("*.ts")];
 const scripts = sources("{api,worker,shared}/**/*.lua");
-const everything = sources("{api,worker,shared,test,deploy}/**/*", "*").filter(({ path }) => /\.[a-z]+$/.test(path));
+const everything = sources("{api,worker,commands,local,shared,test,deploy}/**/*", "*").filter(({ path }) =>
+  /\.[a-z]+$/.test(path),
+);
 
 const importedBy = new Map<string, Import[]>(all.map((source) => [source.path, importsOf(source)]));
 const filesOf = (path: string) => (importedBy.get(path) ?? []).filter(({ isFile }) => isFile);
@@ -47,13 +49,15 @@ function beyond(exceptions: Record<string, string>, found: readonly string[]): s
   ];
 }
 
-test("api and worker import shared and never each other, and shared imports neither", () => {
+test("shared imports no other part, api and worker import shared alone, and the commands all three", () => {
   const allowed: Record<string, string[]> = {
     api: ["api", "shared"],
     worker: ["worker", "shared"],
     shared: ["shared"],
+    commands: ["commands", "api", "worker", "shared"],
+    local: ["local", "api", "shared"],
     deploy: ["deploy"],
-    test: ["api", "worker", "shared", "deploy", "test"],
+    test: ["api", "worker", "commands", "local", "shared", "deploy", "test"],
   };
   const wrong = [...product, ...tests].flatMap(({ path }) =>
     filesOf(path)
@@ -92,15 +96,15 @@ test("no file or folder has a name that says nothing", () => {
 test("settings are read in one place", () => {
   const exceptions = {
     "shared/config.ts": "the place",
-    "shared/local/start.ts": "it decides the environment that the processes get",
-    "shared/local/redis.ts": "the path, for the script that starts the server",
+    "local/start.ts": "it decides the environment that the processes get",
+    "local/redis.ts": "the path, for the script that starts the server",
     "test/faults/mutants/run.ts": "the path, for the commands that have to catch a mutant",
     "test/harness/clients/chromium.ts": "where the browser is that tests start",
     "test/harness/servers/containers.ts": "testcontainers has no other way to set this",
     "test/harness/servers/servers.ts": "decides where the servers of the tests run",
     "test/harness/processes/service.ts": "the path, for the processes that it starts",
     "api/playground/code-samples.ts": "code that callers copy",
-    "test/shared/local/start.test.ts": "the path, on which it finds a Redis",
+    "test/local/start.test.ts": "the path, on which it finds a Redis",
   };
   expect(beyond(exceptions, places(all, /\bprocess\.env\b/))).toEqual([]);
 });
@@ -132,7 +136,7 @@ test("no test looks beyond the checkout", () => {
     return places([source], new RegExp(`["'\`](\\.\\./){${depth + 1}}`), ({ lines }) => lines);
   });
   const exceptions = {
-    "test/shared/providers/whole-answers.test.ts": "recordings beside the checkout, where there are any",
+    "test/worker/providers/whole-answers.test.ts": "recordings beside the checkout, where there are any",
   };
   expect(beyond(exceptions, above)).toEqual([]);
 });
@@ -198,7 +202,7 @@ test("titles of tests are unique within their file", () => {
 
 test("loading a file starts nothing: only the programs have effects", async () => {
   // Migration, local start and pinning are programs only when they are the ones started.
-  const programs = new Set(["api/main.ts", "worker/main.ts", "shared/admin.ts"]);
+  const programs = new Set(["api/main.ts", "worker/main.ts", "commands/main.ts"]);
   const quiet = product.map(({ path }) => path).filter((path) => !programs.has(path));
   const loading = quiet.map((path) => `import "./${path}";`).join("\n");
   const started = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", loading], {
@@ -242,7 +246,7 @@ test("every dependency is pinned to one version and used, and none is used that 
     "oxlint-tsgolint": "the part of the linter that knows types",
     typescript: "a command: the type check",
   };
-  const running = packagesOf(product.filter(({ path }) => !path.startsWith("shared/local/")));
+  const running = packagesOf(product.filter(({ path }) => !path.startsWith("local/")));
   expect([...running].toSorted()).toEqual(Object.keys(dependencies).toSorted());
   const developing = [...packagesOf(all)].filter((name) => !running.has(name));
   expect([...developing, ...Object.keys(tools)].toSorted()).toEqual(Object.keys(devDependencies).toSorted());

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Redis } from "ioredis";
 import { InFlightEntries } from "../shared/concurrency/in-flight-entries.ts";
-import type { Context } from "../shared/context.ts";
+import type { Context } from "../shared/process/context.ts";
 import { isLeft } from "../shared/credits/unpaid-calls.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { subscribeToAbandoned } from "../shared/queue/abandoned-searches.ts";

@@ -1,7 +1,7 @@
 import { type EventLoopUtilization, performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
-import type { Context } from "../shared/context.ts";
+import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { readBacklog, readWaitingWithinShare } from "../shared/queue/backlog.ts";
 import type { SearchWorker } from "../shared/queue/search-queue.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
-import type { Context } from "../shared/context.ts";
+import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { removeHeartbeat, writeHeartbeat } from "../shared/queue/worker-heartbeats.ts";
 import type { SlotLevel } from "./slot-level.ts";

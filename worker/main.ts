@@ -1,4 +1,4 @@
-import type { Context } from "../shared/context.ts";
+import type { Context } from "../shared/process/context.ts";
 import { Settlement } from "../shared/credits/settlement.ts";
 import { newId } from "../shared/ids.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
@@ -12,7 +12,7 @@ import { openListedLocations } from "./engine/listed-locations.ts";
 import { type Engine, openSingleFlight } from "./engine/single-flight.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { startMaintenance } from "./maintenance.ts";
-import { openRawAnswers } from "./raw-answers.ts";
+import { openRawAnswers } from "./raw-answers/record-raw-answers.ts";
 import { SlotLevel } from "./slot-level.ts";
 import { takeJobs } from "./take-jobs.ts";
 import { deliverEvents } from "./webhooks/deliver-events.ts";

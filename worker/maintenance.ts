@@ -1,7 +1,7 @@
 import type { Gauge } from "prom-client";
 import { clearOldSignIns } from "../shared/audit/audit.ts";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
-import type { Context } from "../shared/context.ts";
+import type { Context } from "../shared/process/context.ts";
 import { readOpenHolds } from "../shared/credits/hold-deadlines.ts";
 import { clearOldAnswers } from "../shared/credits/stored-answers.ts";
 import { clearOldRefunds } from "../shared/credits/refunds.ts";

@@ -1,4 +1,4 @@
-import type { Context } from "../shared/context.ts";
+import type { Context } from "../shared/process/context.ts";
 import { listUndelivered, reverseCharges } from "../shared/credits/deliveries.ts";
 import { type ComparedBalance, listBalances } from "../shared/credits/compared-balances.ts";
 import { deleteStoredBalance, readStoredBalances, storeBalance } from "../shared/credits/stored-balances.ts";

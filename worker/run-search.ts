@@ -1,4 +1,4 @@
-import type { Context } from "../shared/context.ts";
+import type { Context } from "../shared/process/context.ts";
 import { limitBehind, limitDetails, spentIn } from "../shared/credits/limits.ts";
 import { type Decision, type SettlementRequest, isCharged } from "../shared/credits/ledger.ts";
 import { compressAnswer } from "../shared/credits/stored-answers.ts";
@@ -12,7 +12,7 @@ import type { SearchJob } from "../shared/queue/search-job.ts";
 import type { SearchLog } from "../shared/search-log/search-log.ts";
 import type { AbandonedSearches } from "./abandoned-searches.ts";
 import { writeAnswerBody } from "./answer-body.ts";
-import type { RawAnswers } from "./raw-answers.ts";
+import type { RawAnswers } from "./raw-answers/record-raw-answers.ts";
 import type { Engine, EngineSearch, SourcedAnswer } from "./engine/single-flight.ts";
 import type { EngineAnswer } from "./engine/engine-answer.ts";
 

@@ -1,4 +1,4 @@
-import type { Context } from "../shared/context.ts";
+import type { Context } from "../shared/process/context.ts";
 import { findOverdueHolds, type IndexedHold } from "../shared/credits/hold-deadlines.ts";
 import { settleHolds } from "../shared/credits/holds.ts";
 import type { IdempotencyKey } from "../shared/credits/idempotency-key.ts";

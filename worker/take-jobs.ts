@@ -1,4 +1,4 @@
-import type { Context } from "../shared/context.ts";
+import type { Context } from "../shared/process/context.ts";
 import { isCharged } from "../shared/credits/ledger.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import { openSearchWorker, type SearchWorker, WorkersLost } from "../shared/queue/search-queue.ts";

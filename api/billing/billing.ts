@@ -7,7 +7,7 @@ import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
-import type { Shutdown } from "../../shared/process/shutdown.ts";
+import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
 import { isHttps } from "../http/security-headers.ts";
 import type { IdentifyByHash } from "../identify.ts";

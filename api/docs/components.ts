@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type ErrorStatus, errorBodySchemas, errorDefinitions } from "../../shared/error-schemas.ts";
+import { type ErrorStatus, errorBodySchemas, errorDefinitions } from "../error-schemas.ts";
 import { type ErrorCode, errors } from "../../shared/errors.ts";
 import { requestId } from "../../shared/ids.ts";
 import { searchRequestBody } from "../../shared/query/query.ts";

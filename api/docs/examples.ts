@@ -1,4 +1,4 @@
-import type { ErrorStatus } from "../../shared/error-schemas.ts";
+import type { ErrorStatus } from "../error-schemas.ts";
 import { type ErrorCode, type ErrorDetails, errorBody } from "../../shared/errors.ts";
 import type { z } from "zod";
 import type { searchRequestBody } from "../../shared/query/query.ts";

@@ -1,4 +1,4 @@
-import { chargingRule } from "../../shared/charging-rule.ts";
+import { chargingRule } from "../charging-rule.ts";
 
 /** The longer texts of the OpenAPI document, in Markdown, for developers who are about to call the API. */
 

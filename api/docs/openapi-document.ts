@@ -1,4 +1,4 @@
-import type { ErrorStatus } from "../../shared/error-schemas.ts";
+import type { ErrorStatus } from "../error-schemas.ts";
 import { type Json, errorStatuses, refTo, schemas } from "./components.ts";
 import { requestExamples } from "./examples.ts";
 import { aboutIdempotencyKey, aboutSearch, aboutTheApi, aboutTokens, aboutUsage } from "./openapi-descriptions.ts";

@@ -1,5 +1,5 @@
-import { chargingRule } from "../../shared/charging-rule.ts";
-import type { ErrorStatus } from "../../shared/error-schemas.ts";
+import { chargingRule } from "../charging-rule.ts";
+import type { ErrorStatus } from "../error-schemas.ts";
 import { errors } from "../../shared/errors.ts";
 import { codesOf, errorStatuses, type Json, refTo } from "./components.ts";
 import { answerExamples, errorExamples, type Examples, usageExamples } from "./examples.ts";

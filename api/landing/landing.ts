@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Request, Response } from "express";
-import { chargingRule } from "../../shared/charging-rule.ts";
+import { chargingRule } from "../charging-rule.ts";
 import type { Config } from "../../shared/config.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { type Brand, brandName, readBrand, siteStyle } from "../brand/brand.ts";

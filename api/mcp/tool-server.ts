@@ -6,7 +6,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
-import { chargingRule } from "../../shared/charging-rule.ts";
+import { chargingRule } from "../charging-rule.ts";
 import type { Config } from "../../shared/config.ts";
 import { errorBody } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";

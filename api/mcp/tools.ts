@@ -1,6 +1,6 @@
 import type { Tool } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { chargingRule } from "../../shared/charging-rule.ts";
+import { chargingRule } from "../charging-rule.ts";
 import type { Plan } from "../../shared/credits/plans.ts";
 import { errorBodySchema } from "../../shared/errors.ts";
 import type { Scope } from "../../shared/organizations/scopes.ts";

@@ -1,5 +1,5 @@
 import { searchPriceMils } from "../../shared/credits/plans.ts";
-import { issuesIn } from "../../shared/error-messages.ts";
+import { issuesIn } from "../../shared/errors/error-messages.ts";
 import { CallerError, errorBody, type ErrorDetails, errors } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import type { Database } from "../../shared/database/pool.ts";
 import { timeOfId } from "../../shared/ids.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
-import { sessionSearchesOf } from "../../shared/organizations/session-keys.ts";
+import { sessionSearchesOf } from "../billing/session/session-keys.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
 import { execPipeline } from "../../shared/redis/pipeline.ts";
 import type { LoggedSearch } from "../../shared/search-log/logged-search.ts";

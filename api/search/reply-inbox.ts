@@ -4,7 +4,7 @@ import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import { newId } from "../../shared/ids.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
-import type { Shutdown } from "../../shared/process/shutdown.ts";
+import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { readReply, replyInboxKey, type SearchOutcome, type SearchTrace } from "../../shared/queue/replies.ts";
 import type { RedisConnections } from "../../shared/redis/connections.ts";

@@ -1,5 +1,5 @@
-import type { Context } from "../../shared/context.ts";
-import { openStripe } from "../../shared/topups/stripe.ts";
+import type { Context } from "../../shared/process/context.ts";
+import { openStripe } from "./stripe.ts";
 import { startStripeDeletions } from "./delete-at-stripe.ts";
 import { startPayments } from "./make-payments.ts";
 import { beginCard, type CardHolder, saveCardOfSession } from "./save-card.ts";

@@ -1,8 +1,8 @@
 import type { Stripe } from "stripe";
-import { claimDeletions, recordDeletion } from "../../shared/auto-topups/stripe-deletions.ts";
+import { claimDeletions, recordDeletion } from "../auto-topups/stripe-deletions.ts";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
-import type { Context } from "../../shared/context.ts";
-import { stripeErrorFields } from "../../shared/topups/stripe.ts";
+import type { Context } from "../../shared/process/context.ts";
+import { stripeErrorFields } from "./stripe.ts";
 
 const pauseMs = 5_000;
 const deletionsPerRun = 5;

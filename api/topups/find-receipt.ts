@@ -1,8 +1,8 @@
 import type { Stripe } from "stripe";
 import { z } from "zod";
-import type { Context } from "../../shared/context.ts";
+import type { Context } from "../../shared/process/context.ts";
 import { CallerError } from "../../shared/errors.ts";
-import { stripeErrorFields } from "../../shared/topups/stripe.ts";
+import { stripeErrorFields } from "./stripe.ts";
 import { unavailable } from "../errors.ts";
 
 const retryAfterMs = 5_000;

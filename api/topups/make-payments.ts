@@ -1,21 +1,16 @@
 import type { Stripe } from "stripe";
 import type { Actor } from "../../shared/audit/audit.ts";
-import { creditPaymentIntent } from "../../shared/auto-topups/credit-payment-intent.ts";
-import {
-  type Failure,
-  pauseUnanswered,
-  recordFailure,
-  recordNotCharged,
-} from "../../shared/auto-topups/payment-failures.ts";
+import { creditPaymentIntent } from "../auto-topups/credit-payment-intent.ts";
+import { type Failure, pauseUnanswered, recordFailure, recordNotCharged } from "../auto-topups/payment-failures.ts";
 import {
   beginPayment,
   claimPayments,
   type ClaimedPayment,
   findLowBalances,
   postponePayment,
-} from "../../shared/auto-topups/payments.ts";
+} from "../auto-topups/payments.ts";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
-import type { Context } from "../../shared/context.ts";
+import type { Context } from "../../shared/process/context.ts";
 import { chargeCard, findCharge } from "./charge-card.ts";
 import { publishTopup } from "./publish-topup.ts";
 

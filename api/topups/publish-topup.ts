@@ -1,7 +1,7 @@
-import type { Context } from "../../shared/context.ts";
+import type { Context } from "../../shared/process/context.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
-import type { PaymentOutcome } from "../../shared/topups/credit-payment.ts";
+import type { PaymentOutcome } from "./credit-payment.ts";
 
 /** Stores the new balance in Redis and announces a new plan to every API. Without this, both are picked up later. */
 export async function publishTopup(

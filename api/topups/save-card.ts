@@ -1,12 +1,12 @@
 import type { Stripe } from "stripe";
 import { z } from "zod";
-import { keepCustomer, readAutoTopup } from "../../shared/auto-topups/auto-topup.ts";
-import { saveCard } from "../../shared/auto-topups/recorded-changes.ts";
-import type { Context } from "../../shared/context.ts";
+import { keepCustomer, readAutoTopup } from "../auto-topups/auto-topup.ts";
+import { saveCard } from "../auto-topups/recorded-changes.ts";
+import type { Context } from "../../shared/process/context.ts";
 import { inTransaction } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
-import { organizationOf, ownerMetadata } from "../../shared/topups/checkout.ts";
-import { stripeErrorFields } from "../../shared/topups/stripe.ts";
+import { organizationOf, ownerMetadata } from "./checkout.ts";
+import { stripeErrorFields } from "./stripe.ts";
 import { unavailable } from "../errors.ts";
 
 /**

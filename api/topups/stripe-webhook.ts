@@ -1,10 +1,10 @@
 import type { Request, Response } from "express";
 import { z } from "zod";
-import type { Context } from "../../shared/context.ts";
+import type { Context } from "../../shared/process/context.ts";
 import { CallerError } from "../../shared/errors.ts";
-import { creditCheckoutSession, organizationOf } from "../../shared/topups/checkout.ts";
-import type { PaymentOutcome } from "../../shared/topups/credit-payment.ts";
-import { creditPaymentIntent } from "../../shared/auto-topups/credit-payment-intent.ts";
+import { creditCheckoutSession, organizationOf } from "./checkout.ts";
+import type { PaymentOutcome } from "./credit-payment.ts";
+import { creditPaymentIntent } from "../auto-topups/credit-payment-intent.ts";
 import { orPostgresUnavailable } from "../datastore-unavailable.ts";
 import { unavailable } from "../errors.ts";
 import { readBytes } from "../http/read-json.ts";

@@ -1,11 +1,11 @@
 import type { Stripe } from "stripe";
 import { z } from "zod";
-import type { Context } from "../../shared/context.ts";
+import type { Context } from "../../shared/process/context.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import { checkoutMetadata } from "../../shared/topups/checkout.ts";
-import { milsPerCent } from "../../shared/topups/credit-payment.ts";
-import { openStripe, stripeErrorFields } from "../../shared/topups/stripe.ts";
+import { checkoutMetadata } from "./checkout.ts";
+import { milsPerCent } from "./credit-payment.ts";
+import { openStripe, stripeErrorFields } from "./stripe.ts";
 import { unavailable } from "../errors.ts";
 import { findReceipt } from "./find-receipt.ts";
 

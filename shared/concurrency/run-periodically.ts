@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Counter, Gauge } from "prom-client";
 import { type Log, throttledWarning } from "../log.ts";
-import type { Shutdown } from "../process/shutdown.ts";
+import type { Shutdown } from "./shutdown.ts";
 
 /** Each pause is longer or shorter by up to this share, so that processes which start together do not act in step. */
 const jitter = 0.1;

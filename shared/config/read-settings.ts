@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { StartRefused } from "../process/start-refused.ts";
+import { StartRefused } from "./start-refused.ts";
 import { readSecretFiles } from "./secret-files.ts";
 import { secretSettings } from "./secret-settings.ts";
 

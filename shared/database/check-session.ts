@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { z } from "zod";
-import { StartRefused } from "../process/start-refused.ts";
+import { StartRefused } from "../config/start-refused.ts";
 import { canBecomeMore, processRole, type usualLimits } from "./process-login.ts";
 
 /** The time-outs of a session in milliseconds. */

@@ -1,8 +1,8 @@
 import pg from "pg";
-import type { Shutdown } from "../process/shutdown.ts";
+import type { Shutdown } from "../concurrency/shutdown.ts";
 import type { Log } from "../log.ts";
 import { checkPooledLogin, checkSession, explainRefusal } from "./check-session.ts";
-import { StartRefused } from "../process/start-refused.ts";
+import { StartRefused } from "../config/start-refused.ts";
 import { canBecomeMore, processRole, usualLimits } from "./process-login.ts";
 
 export type Database = pg.Pool;

@@ -1,4 +1,4 @@
-import { foldLocationPart } from "../query/fold-name.ts";
+import { foldLocationPart } from "./fold-name.ts";
 
 /** Each slot takes 8 bytes. The names of the package fill 465,000. */
 const slotsCount = 655_360;

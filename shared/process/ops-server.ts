@@ -2,7 +2,7 @@ import type { AddressInfo } from "node:net";
 import { createServer, type RequestListener } from "node:http";
 import { isIP } from "node:net";
 import { withTimeout } from "../concurrency/with-timeout.ts";
-import type { Context } from "../context.ts";
+import type { Context } from "./context.ts";
 import type { Metrics } from "../metrics.ts";
 import { securityHeaders } from "./security-headers.ts";
 

@@ -2,8 +2,8 @@ import territoryInfo from "cldr-core/supplemental/territoryInfo.json" with { typ
 import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
 import english from "i18n-iso-countries/langs/en.json" with { type: "json" };
 import { googleNames, additionalNames } from "./country-names.ts";
-import { removeSpaces } from "./fold-name.ts";
-import { foldName } from "./fold-name.ts";
+import { removeSpaces } from "../gazetteer/fold-name.ts";
+import { foldName } from "../gazetteer/fold-name.ts";
 
 const icuNames = new Intl.DisplayNames("en", { type: "region" });
 

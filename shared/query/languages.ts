@@ -1,9 +1,9 @@
 import iso6391 from "iso-639-1";
 import { iso6392 } from "iso-639-2/2.js";
 import { countryCodeByName, countryName } from "./countries.ts";
-import { closestNames, didYouMean } from "./fuzzy-match.ts";
-import { truncate } from "./truncate.ts";
-import { foldName } from "./fold-name.ts";
+import { closestNames, didYouMean } from "../errors/closest-names.ts";
+import { truncate } from "../errors/truncate.ts";
+import { foldName } from "../gazetteer/fold-name.ts";
 
 /** Longer than any language name with script and region. */
 const nameCharactersMax = 120;

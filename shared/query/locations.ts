@@ -6,9 +6,9 @@ import {
   stripStateForm,
 } from "./countries.ts";
 import { citiesNamed } from "../gazetteer/gazetteer.ts";
-import { closestNames, didYouMean, suggestionsMax } from "./fuzzy-match.ts";
-import { truncate } from "./truncate.ts";
-import { foldName, removeSpaces } from "./fold-name.ts";
+import { closestNames, didYouMean, suggestionsMax } from "../errors/closest-names.ts";
+import { truncate } from "../errors/truncate.ts";
+import { foldName, removeSpaces } from "../gazetteer/fold-name.ts";
 import { regionsMeant, whereKnown } from "./regions-meant.ts";
 import { hasSubdivision, subdivisionNamesWithInitial, subdivisionsByName, subdivisionsByCode } from "./subdivisions.ts";
 

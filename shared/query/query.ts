@@ -3,11 +3,11 @@ import { z } from "zod";
 import { depthMax } from "./depth.ts";
 import { readDomain } from "./domains.ts";
 import { CallerError } from "../errors.ts";
-import { issuesOf } from "./issues.ts";
+import { issuesOf } from "../errors/issues.ts";
 import { readLanguage } from "./languages.ts";
 import { readLocation } from "./locations.ts";
 import { resultTypes } from "../results.ts";
-import { truncate } from "./truncate.ts";
+import { truncate } from "../errors/truncate.ts";
 
 /** The search engines. Any other name is answered with `not_implemented`. */
 export const engines = ["google"];

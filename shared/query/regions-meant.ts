@@ -1,6 +1,6 @@
 import { citiesNamed, type City } from "../gazetteer/gazetteer.ts";
 import { countryCodeByName, countryName } from "./countries.ts";
-import { foldName, removeSpaces } from "./fold-name.ts";
+import { foldName, removeSpaces } from "../gazetteer/fold-name.ts";
 import { hasSubdivision, subdivisionsByCode, usState, type UsState } from "./subdivisions.ts";
 
 /**

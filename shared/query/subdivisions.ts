@@ -2,8 +2,8 @@ import { createRequire } from "node:module";
 import type cldr from "cldr-subdivisions-full/subdivisions/en/en.json";
 import type * as iso3166 from "iso-3166/2.js";
 import { countryName, gdpUsd } from "./countries.ts";
-import { removeSpaces } from "./fold-name.ts";
-import { foldName } from "./fold-name.ts";
+import { removeSpaces } from "../gazetteer/fold-name.ts";
+import { foldName } from "../gazetteer/fold-name.ts";
 
 /** States, provinces and other subdivisions of countries, each with its country: `Texas, United States`. */
 type Subdivisions = {

@@ -5,7 +5,7 @@ import { InFlightEntries } from "../concurrency/in-flight-entries.ts";
 import { waitFor } from "../concurrency/with-timeout.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import type { Shutdown } from "../process/shutdown.ts";
+import type { Shutdown } from "../concurrency/shutdown.ts";
 import { protocolTimes } from "../protocol-times.ts";
 import { awaitReady } from "../redis/connect.ts";
 import type { RedisConnections } from "../redis/connections.ts";

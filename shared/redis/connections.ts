@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { Redis } from "ioredis";
 import { type Log, throttledWarning } from "../log.ts";
-import type { Shutdown } from "../process/shutdown.ts";
+import type { Shutdown } from "../concurrency/shutdown.ts";
 import { protocolTimes } from "../protocol-times.ts";
 
 const connectTimeoutMs = 2_000;

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { runPeriodically } from "../concurrency/run-periodically.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import type { Shutdown } from "../process/shutdown.ts";
+import type { Shutdown } from "../concurrency/shutdown.ts";
 
 const measuringPauseMs = 5_000;
 

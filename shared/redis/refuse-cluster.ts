@@ -1,7 +1,7 @@
 import { type Redis, ReplyError } from "ioredis";
 import { retryWhile } from "../concurrency/retry.ts";
 import type { Log } from "../log.ts";
-import { StartRefused } from "../process/start-refused.ts";
+import { StartRefused } from "../config/start-refused.ts";
 import { awaitReady } from "./connect.ts";
 
 const retryAfterMs = 500;

@@ -5,7 +5,7 @@ import { type Database, openDatabase } from "../database/pool.ts";
 import { isTransient } from "../database/transient-errors.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import type { Shutdown } from "../process/shutdown.ts";
+import type { Shutdown } from "../concurrency/shutdown.ts";
 import type { SearchRecord } from "./logged-search.ts";
 import { insertSearches } from "./insert-searches.ts";
 

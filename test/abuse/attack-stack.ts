@@ -1,5 +1,5 @@
-import { startRedis } from "../../shared/local/redis.ts";
-import type { LocalServer } from "../../shared/local/local-server.ts";
+import { startRedis } from "../../local/redis.ts";
+import type { LocalServer } from "../../local/local-server.ts";
 import { Callers } from "../faults/scenarios/callers.ts";
 import type { Say } from "../faults/report.ts";
 import { containerNodeOptions } from "../harness/processes/container-heap.ts";

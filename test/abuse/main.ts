@@ -1,6 +1,6 @@
 /** `npm run abuse`: attacks the running service as a malicious caller would, and reports which promises held. */
 import { Command } from "commander";
-import { startPostgres } from "../../shared/local/postgres.ts";
+import { startPostgres } from "../../local/postgres.ts";
 import { attacks } from "./all.ts";
 import { type Attack, type AttackRow, rowsOf } from "./attack.ts";
 import { type AttackServers, withAttackStack } from "./attack-stack.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { newToken } from "../../shared/organizations/tokens.ts";
+import { newToken } from "../../api/tokens/tokens.ts";
 import { endlessWindow } from "../harness/fixtures/refusals.ts";
 import { run } from "../harness/processes/run.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";

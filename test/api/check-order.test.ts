@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../shared/organizations/scopes.ts";
-import { issueToken, revokeToken } from "../../shared/organizations/tokens.ts";
+import { issueToken, revokeToken } from "../../api/tokens/tokens.ts";
 import {
   endlessWindow,
   enqueuedSearches,

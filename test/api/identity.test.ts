@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { publishIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
-import { issueToken, newToken, revokeToken } from "../../shared/organizations/tokens.ts";
+import { issueToken, newToken, revokeToken } from "../../api/tokens/tokens.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { challenges, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";

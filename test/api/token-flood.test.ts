@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
-import { newToken } from "../../shared/organizations/tokens.ts";
+import { newToken } from "../../api/tokens/tokens.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { type Api, Service } from "../harness/processes/service.ts";
 import { besidePostgres } from "../harness/servers/beside-postgres.ts";

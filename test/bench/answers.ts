@@ -12,8 +12,8 @@ import { coverWith, type Omission } from "../harness/omissions/omissions.ts";
 import { searxngOmissions } from "../harness/omissions/searxng.ts";
 import { serpapiOmissions } from "../harness/omissions/serpapi.ts";
 import { serperOmissions } from "../harness/omissions/serper.ts";
-import { contractCases } from "../shared/providers/contract-cases.ts";
-import { providerFailures } from "../shared/providers/provider-failures.ts";
+import { contractCases } from "../worker/providers/contract-cases.ts";
+import { providerFailures } from "../worker/providers/provider-failures.ts";
 
 /** How many of the expected values were extracted. */
 export interface Share {

@@ -1,14 +1,14 @@
 import { formatTable } from "../harness/format-table.ts";
 import { readChart } from "../../api/billing/overview/usage-view.ts";
-import { readDays, readLedgerDays } from "../../shared/credits/days.ts";
-import { historyFilters, readHistory } from "../../shared/credits/history.ts";
+import { readDays, readLedgerDays } from "../../api/ledger/days.ts";
+import { historyFilters, readHistory } from "../../api/ledger/history.ts";
 import { decideSettlements, type SettlementRequest } from "../../shared/credits/ledger.ts";
 import { type Database, openDatabase } from "../../shared/database/pool.ts";
 import { newId } from "../../shared/ids.ts";
-import { startPostgres } from "../../shared/local/postgres.ts";
+import { startPostgres } from "../../local/postgres.ts";
 import { openLog } from "../../shared/log.ts";
 import { createOrganization } from "../../shared/organizations/organizations.ts";
-import { Shutdown } from "../../shared/process/shutdown.ts";
+import { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { countRefunds } from "../harness/fixtures/backdate-ledger.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";

@@ -1,6 +1,6 @@
 /** `npm run bench`: measures the service and its parts, and prints tables. */
 import { Command, Option } from "commander";
-import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
+import { parseWholeNumber } from "../../commands/argument-parsers.ts";
 import { httpProviders, madeUpAnswers, recordedAnswers } from "../harness/fixtures/provider-answers.ts";
 import { interruptibly } from "../harness/processes/interruptibly.ts";
 import { answersReport } from "./answers-report.ts";

@@ -1,5 +1,5 @@
 import { openLog } from "../../shared/log.ts";
-import { Shutdown } from "../../shared/process/shutdown.ts";
+import { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { AskedProcess } from "./processes/asked-process.ts";
 
 const stepTimeoutMs = 15_000;

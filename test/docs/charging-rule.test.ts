@@ -3,7 +3,7 @@ import { readBrand } from "../../api/brand/brand.ts";
 import { openApiDocument } from "../../api/docs/openapi-document.ts";
 import { landingPage } from "../../api/landing/landing.ts";
 import { listTools } from "../../api/mcp/tools.ts";
-import { chargingRule } from "../../shared/charging-rule.ts";
+import { chargingRule } from "../../api/charging-rule.ts";
 import { page, pages } from "./markdown.ts";
 
 /** What is charged: one sentence, wherever callers and operators read it. */

@@ -44,7 +44,7 @@ function linksOf(from: Page): { link: string; target: string; anchor: string }[]
 }
 
 test("every file or folder that a page names exists", () => {
-  const names = new Set(sources("{api,worker,shared,test}/**/*", "*").map(({ path }) => basename(path)));
+  const names = new Set(sources("{api,worker,commands,local,shared,test}/**/*", "*").map(({ path }) => basename(path)));
   const roots = new Set(sources("*", "*/**/*.{ts,json,yml}").map(({ path }) => path.split("/")[0] ?? ""));
   const isOurs = (code: string) =>
     /^[\w.@*/-]+$/.test(code) && code.includes("/") && roots.has(code.split("/")[0] ?? "");

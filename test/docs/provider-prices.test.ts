@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { searchCostMicroUsd } from "../../shared/providers/prices.ts";
-import { openProvider } from "../../shared/providers/registry.ts";
+import { searchCostMicroUsd } from "../../worker/providers/prices.ts";
+import { openProvider } from "../../worker/providers/registry.ts";
 import { pagesOf } from "../../shared/query/depth.ts";
 import { engineConfig } from "../harness/fixtures/queries.ts";
-import { contractCases } from "../shared/providers/contract-cases.ts";
+import { contractCases } from "../worker/providers/contract-cases.ts";
 import { codesIn, page, tableRows } from "./markdown.ts";
 
 const providers = page("docs/operating/providers.md");

@@ -3,10 +3,10 @@ import { z } from "zod";
 import { errorExamples } from "../../api/docs/examples.ts";
 import { MissingSettings, type ProviderName, providerNames } from "../../shared/config.ts";
 import { providerSecrets } from "../../shared/config/secret-settings.ts";
-import { errorBodySchemas } from "../../shared/error-schemas.ts";
+import { errorBodySchemas } from "../../api/error-schemas.ts";
 import { type ErrorCode, errors } from "../../shared/errors.ts";
-import { prices } from "../../shared/providers/prices.ts";
-import { openProvider } from "../../shared/providers/registry.ts";
+import { prices } from "../../worker/providers/prices.ts";
+import { openProvider } from "../../worker/providers/registry.ts";
 import { result, resultTypes } from "../../shared/results.ts";
 import { compactResult, searchResponseBody } from "../../shared/search-answer.ts";
 import { readSource } from "../harness/assertions/sources.ts";
@@ -94,7 +94,7 @@ function placesOfError(code: ErrorCode): Places {
   const bodies = Object.entries(errorBodySchemas).map(([of, body]) => [of, JSON.stringify(z.toJSONSchema(body))]);
   const ofStatus = bodies.find(([of]) => of === String(status))?.[1];
   return {
-    "shared/error-schemas.ts: errorBodySchemas": ofRouter.has(code) || ofStatus?.includes(`"${code}"`) === true,
+    "api/error-schemas.ts: errorBodySchemas": ofRouter.has(code) || ofStatus?.includes(`"${code}"`) === true,
     "api/docs/examples.ts: errorExamples": ofRouter.has(code) || JSON.stringify(errorExamples).includes(`"${code}"`),
     "api/mcp/error-hint.ts: what a model does next": readSource("api/mcp/error-hint.ts").includes(`case "${code}":`),
     "docs/api.md: table of the errors": wordsIn("docs/api.md", "status", "code").includes(code),
@@ -108,7 +108,7 @@ test.each(codes)("the error %s is in every place that the recipe names", (code) 
 
 const placesOfType = (type: string): Places => ({
   "docs/api.md: the types of result": codesIn(tableRows(page("docs/api.md"), "key")[0]?.notes).includes(type),
-  "shared/providers/sandbox/generate-page.ts: an element": mentions("shared/providers/sandbox/generate-page.ts", type),
+  "worker/providers/sandbox/generate-page.ts: an element": mentions("worker/providers/sandbox/generate-page.ts", type),
   "docs/operating/provider-answers.md: a provider that has it": readSource(
     "docs/operating/provider-answers.md",
   ).includes(`| \`${type}\` |`),
@@ -123,7 +123,7 @@ const notExtracted: ReadonlySet<string> = new Set(["type", "rank"]);
 
 const placesOfField = (name: string): Places => ({
   "docs/api.md: keys of a result": wordsIn("docs/api.md", "key").includes(name),
-  "shared/providers/build-element.ts: a value": name === "rank" || mentions("shared/providers/build-element.ts", name),
+  "worker/providers/build-element.ts: a value": name === "rank" || mentions("worker/providers/build-element.ts", name),
   "api/billing/searches/results-page.ts: as people see it":
     name === "domain" || mentions("api/billing/searches/results-page.ts", name),
   "test/harness/expected-elements/expected-elements.ts: fields":

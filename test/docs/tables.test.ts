@@ -3,7 +3,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { readConfig } from "../../shared/config.ts";
 import { fileSettingOf, secretSettings } from "../../shared/config/secret-settings.ts";
-import { errorDefinitions } from "../../shared/error-schemas.ts";
+import { errorDefinitions } from "../../api/error-schemas.ts";
 import { type ErrorCode, errors } from "../../shared/errors.ts";
 import { openMetrics } from "../../shared/metrics.ts";
 import { allCommands } from "../harness/clients/admin.ts";

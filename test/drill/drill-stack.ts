@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
-import { startRedis } from "../../shared/local/redis.ts";
-import type { Shutdown } from "../../shared/process/shutdown.ts";
+import { startRedis } from "../../local/redis.ts";
+import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { type Prometheus, startPrometheus } from "../harness/servers/prometheus.ts";
@@ -9,7 +9,7 @@ import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { type AlertmanagerStub, startAlertmanagerStub } from "../harness/stubs/alertmanager-stub.ts";
 import { reply, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
-import { contractCases } from "../shared/providers/contract-cases.ts";
+import { contractCases } from "../worker/providers/contract-cases.ts";
 import { KillablePostgres } from "./killable-postgres.ts";
 import { SteadyLoad } from "./load.ts";
 import { writePastTraffic } from "./past-traffic.ts";

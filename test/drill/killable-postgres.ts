@@ -1,5 +1,5 @@
-import type { LocalServer } from "../../shared/local/local-server.ts";
-import { startPostgres } from "../../shared/local/postgres.ts";
+import type { LocalServer } from "../../local/local-server.ts";
+import { startPostgres } from "../../local/postgres.ts";
 
 /** A Postgres that can be killed and started again with its data. */
 export class KillablePostgres {

@@ -1,6 +1,6 @@
 /** `npm run drill`: breaks each part of the service under load, and reports which alert came, and after how long. */
 import { Command } from "commander";
-import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
+import { parseWholeNumber } from "../../commands/argument-parsers.ts";
 import { interruptibly } from "../harness/processes/interruptibly.ts";
 import { hasPrometheus } from "../harness/servers/prometheus.ts";
 import { drills } from "./all.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { openLog } from "../../shared/log.ts";
-import { Shutdown } from "../../shared/process/shutdown.ts";
+import { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import type { Say } from "../faults/report.ts";
 import { type Drill, type DrillAlert, type DrillResult, groupWaitMs, lastingAlerts } from "./drill.ts";
 import { type DrillStack, openDrillStack } from "./drill-stack.ts";

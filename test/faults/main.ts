@@ -1,7 +1,7 @@
 /** `npm run faults`: tries to break every promise about money, and reports which ones held. */
 import { Command, Option } from "commander";
-import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
-import { startPostgres } from "../../shared/local/postgres.ts";
+import { parseWholeNumber } from "../../commands/argument-parsers.ts";
+import { startPostgres } from "../../local/postgres.ts";
 import { runCrashPoints } from "./crash-points/run.ts";
 import { moneyModel } from "./money.ts";
 import { runMutants } from "./mutants/run.ts";

@@ -2,7 +2,7 @@ import { defineOpenHoldScripts } from "../../shared/credits/open-holds.ts";
 import { checkMoneyModel } from "../shared/credits/model/money-model.ts";
 import { Service } from "../harness/processes/service.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
-import { startRedis } from "../../shared/local/redis.ts";
+import { startRedis } from "../../local/redis.ts";
 import type { Row, Say } from "./report.ts";
 
 /** Sends random commands to the real scripts and functions, and compares the outcome with the money model. */

@@ -1,8 +1,8 @@
 import { text } from "node:stream/consumers";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { issueToken } from "../../shared/organizations/tokens.ts";
-import { freePort } from "../../shared/local/ports.ts";
+import { issueToken } from "../../api/tokens/tokens.ts";
+import { freePort } from "../../local/ports.ts";
 import { openBrowser, visitor } from "../harness/clients/browser.ts";
 import { withoutChromium } from "../harness/clients/chromium.ts";
 import { type Hands, keyboard, mouse } from "../harness/clients/hands.ts";

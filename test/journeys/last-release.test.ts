@@ -11,7 +11,7 @@ import { seesWorkers } from "../harness/assertions/metrics.ts";
 import type { FreshDatabase } from "../harness/servers/fresh-database.ts";
 import { freshDatabase, freshRedis } from "../harness/servers/servers.ts";
 import { reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
-import { processUrlOf } from "../../shared/local/postgres.ts";
+import { processUrlOf } from "../../local/postgres.ts";
 
 /**
  * Processes of the last release and of this one, side by side, as during an upgrade and a rollback. The releases agree on
@@ -131,7 +131,7 @@ const createdOrganization = z.looseObject({ token: z.string() });
 async function tokenOfLastRelease({ processDatabaseUrl, redisServer }: Service): Promise<string> {
   const admin = async (...args: string[]) => {
     const environment = { DATABASE_URL: processDatabaseUrl, REDIS_URL: redisServer.url, SERP_PROVIDERS: "sandbox" };
-    const { exitCode, stdout, stderr } = await run(join(upgrade.last, "shared/admin.ts"), args, environment);
+    const { exitCode, stdout, stderr } = await run(join(upgrade.last, "commands/main.ts"), args, environment);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
     return JSON.parse(stdout);
   };

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { holdIndexKey } from "../../shared/credits/redis-keys.ts";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
-import { changeLimits, type LimitChange } from "../../shared/organizations/limits.ts";
-import { issueToken } from "../../shared/organizations/tokens.ts";
+import { changeLimits, type LimitChange } from "../../api/organizations/limits.ts";
+import { issueToken } from "../../api/tokens/tokens.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { searchPatiently } from "../harness/clients/patient-search.ts";
 import { Service } from "../harness/processes/service.ts";

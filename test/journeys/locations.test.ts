@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { errorBodySchemas } from "../../shared/error-schemas.ts";
+import { errorBodySchemas } from "../../api/error-schemas.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
 import { type LocationStub, startLocationStub } from "../harness/stubs/location-stub.ts";
-import { contractCases } from "../shared/providers/contract-cases.ts";
+import { contractCases } from "../worker/providers/contract-cases.ts";
 
 let service: Service;
 let stub: LocationStub;

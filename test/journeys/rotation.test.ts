@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { Redis } from "ioredis";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { findRedisBinary } from "../../shared/local/redis-binary.ts";
+import { findRedisBinary } from "../../local/redis-binary.ts";
 import { seesWorkers } from "../harness/assertions/metrics.ts";
 import { PageVisitor } from "../harness/clients/page-visitor.ts";
 import { SearchStream } from "../harness/clients/search-stream.ts";

@@ -4,7 +4,7 @@ import { connect, createServer } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type GuardedProcess, startGuardedProcess } from "../../shared/local/guarded-process.ts";
+import { type GuardedProcess, startGuardedProcess } from "../../local/guarded-process.ts";
 import { readSource } from "../harness/assertions/sources.ts";
 import { seesWorkers } from "../harness/assertions/metrics.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";

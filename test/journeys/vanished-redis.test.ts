@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
-import { revokeToken } from "../../shared/organizations/tokens.ts";
+import { revokeToken } from "../../api/tokens/tokens.ts";
 import type { RunningProcess } from "../harness/processes/process.ts";
 import { type Api, type Organization, Service, type Worker } from "../harness/processes/service.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";

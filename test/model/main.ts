@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
+import { parseWholeNumber } from "../../commands/argument-parsers.ts";
 import { type DesignBug, bugs } from "./bugs.ts";
 import { asBuilt } from "./design.ts";
 import { explore, type Violation } from "./explore.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newToken } from "../../shared/organizations/tokens.ts";
+import { newToken } from "../../api/tokens/tokens.ts";
 import { everythingInPostgres, everythingInRedis } from "../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import type { LogLine } from "../harness/processes/process.ts";

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { accountPages } from "../../api/billing/frame/account-frame.ts";
-import { freePort } from "../../shared/local/ports.ts";
+import { freePort } from "../../local/ports.ts";
 import type { Service } from "../harness/processes/service.ts";
 import type { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { type Account, busyAccount, emptyAccount, lowAccount, newAccount, payingAccount } from "./accounts.ts";

@@ -1,6 +1,6 @@
 import type { Browser } from "playwright-core";
-import { startPostgres } from "../../shared/local/postgres.ts";
-import { startRedis } from "../../shared/local/redis.ts";
+import { startPostgres } from "../../local/postgres.ts";
+import { startRedis } from "../../local/redis.ts";
 import { openBrowser } from "../harness/clients/browser.ts";
 import { Service } from "../harness/processes/service.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";

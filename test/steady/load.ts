@@ -1,4 +1,4 @@
-import { startGuardedProcess } from "../../shared/local/guarded-process.ts";
+import { startGuardedProcess } from "../../local/guarded-process.ts";
 
 /** Keeps this many busy loops running, each a process of its own, while `use` runs. */
 export async function withLoad<T>(loops: number, use: () => Promise<T>): Promise<T> {

@@ -1,7 +1,7 @@
 /** `npm run test:steady -- FILE`: runs a test file again and again on a busy machine, until it fails or has passed often enough. */
 import { availableParallelism } from "node:os";
 import { Command } from "commander";
-import { parseWholeNumber } from "../../shared/admin/argument-parsers.ts";
+import { parseWholeNumber } from "../../commands/argument-parsers.ts";
 import { withLoad } from "./load.ts";
 import { repeat, summaryOf } from "./repeat.ts";
 import { runTestFile } from "./run-test-file.ts";

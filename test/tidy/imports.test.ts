@@ -1,23 +1,46 @@
 import { expect, test } from "vitest";
 import { importsOf, places, type Source, sources } from "../harness/assertions/sources.ts";
 
-/** What may import what, beyond the three parts api, worker and shared. */
+/** What may import what, beyond the parts api, worker, commands, local and shared. */
 
-const all = sources("{api,worker,shared,test}/**/*.ts", "*.ts");
+const all = sources("{api,worker,commands,local,shared,test}/**/*.ts", "*.ts");
 const importedBy = new Map(all.map((source) => [source.path, importsOf(source)]));
 const filesOf = (path: string) => (importedBy.get(path) ?? []).filter(({ isFile }) => isFile);
 
-test("no file imports itself through others, not even for its types", () => {
-  const cycles: string[] = [];
+/** The ways from a name back to itself. */
+function circlesIn(importsFrom: ReadonlyMap<string, Iterable<string>>): string[] {
+  const circles: string[] = [];
   const done = new Set<string>();
-  const follow = (path: string, way: readonly string[]) => {
-    if (way.includes(path)) cycles.push([...way.slice(way.indexOf(path)), path].join(" -> "));
-    if (done.has(path) || way.includes(path)) return;
-    for (const { target } of filesOf(path)) follow(target, [...way, path]);
-    done.add(path);
+  const follow = (name: string, way: readonly string[]) => {
+    if (way.includes(name)) circles.push([...way.slice(way.indexOf(name)), name].join(" -> "));
+    if (done.has(name) || way.includes(name)) return;
+    for (const target of importsFrom.get(name) ?? []) follow(target, [...way, name]);
+    done.add(name);
   };
-  for (const { path } of all) follow(path, []);
-  expect(cycles).toEqual([]);
+  for (const name of importsFrom.keys()) follow(name, []);
+  return circles;
+}
+
+test("no file imports itself through others, not even for its types", () => {
+  const targets = new Map(all.map(({ path }) => [path, filesOf(path).map(({ target }) => target)]));
+  expect(circlesIn(targets)).toEqual([]);
+});
+
+/** `api`, or `shared/credits`; a file such as `shared/config.ts` belongs to the folder of its name. */
+const roomOf = (path: string) =>
+  (path.startsWith("shared/") ? path.split("/").slice(0, 2).join("/") : (path.split("/")[0] ?? "")).replace(
+    /\.ts$/,
+    "",
+  );
+
+test("imports between rooms lead downwards: no room imports itself through others", () => {
+  const targets = new Map<string, Set<string>>();
+  for (const { path } of all.filter((source) => !source.path.startsWith("test/"))) {
+    const own = roomOf(path);
+    const others = filesOf(path).map(({ target }) => roomOf(target));
+    targets.set(own, new Set([...(targets.get(own) ?? []), ...others.filter((room) => room !== own)]));
+  }
+  expect(circlesIn(targets)).toEqual([]);
 });
 
 test("one file knows BullMQ, apart from the bare queue that the service is compared with", () => {
@@ -34,15 +57,15 @@ test("api/http knows HTTP, and none of the API's subjects", () => {
   expect(wrong).toEqual([]);
 });
 
-test("the worker has no SQL of its own: statements stand beside the table's owner", () => {
-  const worker = all.filter(({ path }) => path.startsWith("worker/"));
+test("the worker's searches have no SQL of their own: statements stand beside the table's owner", () => {
+  const worker = all.filter(({ path }) => path.startsWith("worker/") && !path.startsWith("worker/locations/"));
   const sql = /\b(select\s+[\w*(].*\bfrom|insert into|delete from|update \w+ set)\b/i;
   const withoutComments = ({ lines }: Source) => lines.map((line) => line.replace(/^\s*(\/\/|\*|\/\*).*/, ""));
   expect(places(worker, sql, withoutComments)).toEqual([]);
 });
 
 test("only the private servers of one machine start programs, and nothing runs text as code", () => {
-  const product = sources("{api,worker,shared}/**/*.ts").filter(({ path }) => !path.startsWith("shared/local/"));
+  const product = sources("{api,worker,commands,shared}/**/*.ts");
   const starters = new Set(["node:child_process", "node:vm", "node:cluster"]);
   const starting = product.filter(({ path }) => importedBy.get(path)?.some(({ target }) => starters.has(target)));
   expect(starting.map(({ path }) => path)).toEqual([]);
@@ -68,7 +91,7 @@ test("statements take values as parameters: only these constants of ours are put
   const isStatement =
     /`[^`]*\b(?:select\s+[\w*(,. ]+\s+from|insert into|delete from|update \w+ (?:as \w+ )?set)\b[^`]*`/g;
   // The migration, which the operator runs, gives the processes' login its name and time-outs.
-  const files = sources("{api,worker,shared}/**/*.ts").filter(
+  const files = sources("{api,worker,commands,shared}/**/*.ts").filter(
     ({ path }) => path !== "shared/database/process-login.ts",
   );
   const others = files.flatMap(({ path, text }) =>

@@ -13,14 +13,14 @@ const unwanted: [words: RegExp, better: string][] = [
 
 /** Files that name such a word because they mean the word itself. */
 const exceptions = new Set([
-  "shared/local/postgres-install.ts", // The system user `nobody`.
+  "local/postgres-install.ts", // The system user `nobody`.
   "test/harness/servers/pgbouncer.ts", // The same.
   "test/docs/pages.test.ts", // Looks for the same words.
 ]);
 
 // Recordings are as they came, and a migration that has run is never edited.
 const untouched = /^(test\/tidy\/|test\/harness\/fixtures\/|shared\/database\/migrations\/)/;
-const written = sources("{api,worker,shared,test,docs}/**/*", "*.{md,yml}", ".env.example").filter(
+const written = sources("{api,worker,commands,local,shared,test,docs}/**/*", "*.{md,yml}", ".env.example").filter(
   ({ path }) => /\.(ts|lua|md|js|css|html|yml|example)$/.test(path) && !untouched.test(path) && !exceptions.has(path),
 );
 

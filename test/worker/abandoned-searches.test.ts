@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { newId } from "../../shared/ids.ts";
-import type { LocalServer } from "../../shared/local/local-server.ts";
+import type { LocalServer } from "../../local/local-server.ts";
 import { AbandonedSearches } from "../../worker/abandoned-searches.ts";
 import { freshRedis } from "../harness/servers/servers.ts";
 

@@ -4,7 +4,7 @@ import { searchResponseBody } from "../../shared/search-answer.ts";
 import { writeAnswerBody } from "../../worker/answer-body.ts";
 import { mergePages } from "../../worker/engine/merge-pages.ts";
 import { query } from "../harness/fixtures/queries.ts";
-import { page, pageTitled } from "../shared/providers/policies/fixtures.ts";
+import { page, pageTitled } from "./providers/policies/fixtures.ts";
 
 const job = (fields: object = {}): SearchJob => ({
   requestId: "req_01m80e03wze4cr8a90msysevh5",

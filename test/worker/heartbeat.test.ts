@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { openMetrics } from "../../shared/metrics.ts";
-import { Shutdown } from "../../shared/process/shutdown.ts";
+import { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { readWorkerCapacity } from "../../shared/queue/worker-heartbeats.ts";
 import { Clock } from "../../shared/redis/clock.ts";
 import { startHeartbeat } from "../../worker/heartbeat.ts";

@@ -1,14 +1,14 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../../shared/config.ts";
-import { type Context, openContext } from "../../shared/context.ts";
+import { type Context, openContext } from "../../shared/process/context.ts";
 import { indexEntryOf } from "../../shared/credits/hold-deadlines.ts";
 import { decideSettlements, grantCredit } from "../../shared/credits/ledger.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
 import { Settlement } from "../../shared/credits/settlement.ts";
 import { newId } from "../../shared/ids.ts";
-import type { LocalServer } from "../../shared/local/local-server.ts";
-import { processUrlOf } from "../../shared/local/postgres.ts";
+import type { LocalServer } from "../../local/local-server.ts";
+import { processUrlOf } from "../../local/postgres.ts";
 import { createOrganization } from "../../shared/organizations/organizations.ts";
 import { startMaintenance } from "../../worker/maintenance.ts";
 import { eventually } from "../harness/assertions/eventually.ts";

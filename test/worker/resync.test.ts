@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { defineHoldScripts } from "../../shared/credits/holds.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import type { Database } from "../../shared/database/pool.ts";
-import type { LocalServer } from "../../shared/local/local-server.ts";
+import type { LocalServer } from "../../local/local-server.ts";
 import { openLog } from "../../shared/log.ts";
 import { type Metrics, openMetrics } from "../../shared/metrics.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";

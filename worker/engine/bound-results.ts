@@ -1,5 +1,5 @@
 import { countFitting } from "../../shared/fitting-results.ts";
-import { charactersOf } from "../../shared/providers/build-element.ts";
+import { charactersOf } from "../providers/build-element.ts";
 import type { Result } from "../../shared/results.ts";
 import { answerBytesMax } from "../../shared/search-answer.ts";
 

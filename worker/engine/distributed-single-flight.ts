@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Context } from "../../shared/context.ts";
+import type { Context } from "../../shared/process/context.ts";
 import { throttledWarning } from "../../shared/log.ts";
-import type { SlotClaim } from "../../shared/providers/policies/attempt.ts";
-import { type CallRecorder, newTrace } from "../../shared/providers/policies/trace.ts";
+import type { SlotClaim } from "../providers/policies/attempt.ts";
+import { type CallRecorder, newTrace } from "../providers/policies/trace.ts";
 import type { Query } from "../../shared/query/query.ts";
 import { hasCacheHeadroom } from "./redis-headroom.ts";
 import type { EngineAnswer } from "./engine-answer.ts";

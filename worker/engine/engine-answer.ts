@@ -1,5 +1,5 @@
 import type { ErrorDetails } from "../../shared/errors.ts";
-import type { Trace } from "../../shared/providers/policies/trace.ts";
+import type { Trace } from "../providers/policies/trace.ts";
 import type { Result } from "../../shared/results.ts";
 
 /** The error codes that an engine can answer with. */

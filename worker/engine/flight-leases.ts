@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
-import { parseJson } from "../../shared/providers/sanitize.ts";
+import { parseJson } from "../providers/sanitize.ts";
 import { Script } from "../../shared/redis/script.ts";
 import { result } from "../../shared/results.ts";
 import { type EngineAnswer, engineErrors } from "./engine-answer.ts";

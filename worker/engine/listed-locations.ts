@@ -1,12 +1,12 @@
 import { LRUCache } from "lru-cache";
 import pLimit from "p-limit";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
-import type { Context } from "../../shared/context.ts";
+import type { Context } from "../../shared/process/context.ts";
 import type { Database } from "../../shared/database/pool.ts";
-import { findLocation, type FoundLocation } from "../../shared/locations/find-location.ts";
-import { placeNamesList } from "../../shared/locations/place-names.ts";
-import { SimilarNames } from "../../shared/locations/similar-names.ts";
-import { readStoredLists, type StoredList } from "../../shared/locations/stored-lists.ts";
+import { findLocation, type FoundLocation } from "../locations/find-location.ts";
+import { placeNamesList } from "../locations/place-names.ts";
+import { SimilarNames } from "../locations/similar-names.ts";
+import { readStoredLists, type StoredList } from "../locations/stored-lists.ts";
 
 /** A worker follows a refreshed list after this time at the latest. */
 const reloadIntervalMs = 10_000;

@@ -1,9 +1,9 @@
 import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
-import type { ProviderClient } from "../../shared/providers/policies/provider-client.ts";
+import type { ProviderClient } from "../providers/policies/provider-client.ts";
 import { isKnown, placesNamed } from "../../shared/query/locations.ts";
 import type { Query } from "../../shared/query/query.ts";
-import type { FoundLocation } from "../../shared/locations/find-location.ts";
+import type { FoundLocation } from "../locations/find-location.ts";
 import type { EngineAnswer } from "./engine-answer.ts";
 import type { ListedLocations } from "./listed-locations.ts";
 

@@ -1,7 +1,7 @@
-import type { Element, Page } from "../../shared/providers/provider.ts";
-import { plainText } from "../../shared/providers/sanitize.ts";
+import type { Element, Page } from "../providers/provider.ts";
+import { plainText } from "../providers/sanitize.ts";
 import { keywordCharactersMax } from "../../shared/query/query.ts";
-import { truncate } from "../../shared/query/truncate.ts";
+import { truncate } from "../../shared/errors/truncate.ts";
 import type { Result } from "../../shared/results.ts";
 
 // No results page has so many elements: a provider that tells more counts something else.

@@ -1,9 +1,9 @@
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
-import type { Context } from "../../shared/context.ts";
+import type { Context } from "../../shared/process/context.ts";
 import type { PayableCalls } from "../../shared/queue/replies.ts";
-import type { SlotClaim } from "../../shared/providers/policies/attempt.ts";
-import type { CallRecorder, Trace } from "../../shared/providers/policies/trace.ts";
+import type { SlotClaim } from "../providers/policies/attempt.ts";
+import type { CallRecorder, Trace } from "../providers/policies/trace.ts";
 import { pagesOf } from "../../shared/query/depth.ts";
 import { type Query, queryFingerprint, searchedPart } from "../../shared/query/query.ts";
 import type { AnswerSource } from "../../shared/outcomes.ts";

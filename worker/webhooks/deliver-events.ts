@@ -1,5 +1,5 @@
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
-import type { Context } from "../../shared/context.ts";
+import type { Context } from "../../shared/process/context.ts";
 import { claimEvents, type DueEvent, recordAttempt } from "../../shared/webhooks/event-attempts.ts";
 import { openEventSender } from "./send-event.ts";
 

@@ -1,4 +1,4 @@
-import type { DayFigures } from "../../../shared/credits/days.ts";
+import type { DayFigures } from "../../ledger/days.ts";
 import type { Plan } from "../../../shared/credits/plans.ts";
 import { organicPerPage } from "../../../shared/query/depth.ts";
 import type { Credit } from "../frame/account-reads.ts";

@@ -1,5 +1,5 @@
 import type { Request } from "express";
-import type { HistoryEntry } from "../../../shared/credits/history.ts";
+import type { HistoryEntry } from "../../ledger/history.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";

@@ -1,6 +1,6 @@
-import type { DayFigures } from "../../../shared/credits/days.ts";
-import { entriesMax } from "../../../shared/credits/token-days.ts";
-import type { DurationFigures } from "../../../shared/search-log/durations.ts";
+import type { DayFigures } from "../../ledger/days.ts";
+import { entriesMax } from "../../ledger/token-days.ts";
+import type { DurationFigures } from "../../ledger/durations.ts";
 import { type Bar, barChart, type Drawing, key, labelOf, tokenlessNote } from "./chart.ts";
 import {
   type Chart,

@@ -1,10 +1,10 @@
 import type { Request } from "express";
 import { z } from "zod";
-import { type DayFigures, type LedgerDay, withoutPlace } from "../../../shared/credits/days.ts";
-import { readTokenDays, type TokenDays } from "../../../shared/credits/token-days.ts";
+import { type DayFigures, type LedgerDay, withoutPlace } from "../../ledger/days.ts";
+import { readTokenDays, type TokenDays } from "../../ledger/token-days.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
-import { type Durations, readDurations } from "../../../shared/search-log/durations.ts";
+import { type Durations, readDurations } from "../../ledger/durations.ts";
 import { tokenId as tokenIdSchema } from "../../../shared/ids.ts";
 
 /** What the chart of the overview shows. */

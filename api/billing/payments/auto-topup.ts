@@ -1,10 +1,4 @@
-import type {
-  AutoTopup,
-  AutoTopupTerms,
-  FailureReason,
-  LastFailure,
-  SavedCard,
-} from "../../../shared/auto-topups/auto-topup.ts";
+import type { AutoTopup, AutoTopupTerms, FailureReason, LastFailure, SavedCard } from "../../auto-topups/auto-topup.ts";
 import { organizationField } from "../frame/account-frame.ts";
 import { amountChoices } from "./add-credit.ts";
 import { problemOf, type SentForm, textField } from "../../pages/form.ts";

@@ -1,10 +1,10 @@
-import { type AutoTopupTerms, readAutoTopup } from "../../../shared/auto-topups/auto-topup.ts";
-import { removeCard, switchOff, switchOn } from "../../../shared/auto-topups/recorded-changes.ts";
-import { statementMonths } from "../../../shared/credits/statement.ts";
+import { type AutoTopupTerms, readAutoTopup } from "../../auto-topups/auto-topup.ts";
+import { removeCard, switchOff, switchOn } from "../../auto-topups/recorded-changes.ts";
+import { statementMonths } from "../../ledger/statement.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { showOrganization } from "../../../shared/organizations/organizations.ts";
-import { isAutomatic, isTopupOf, type ListedTopup, listTopups } from "../../../shared/topups/list-topups.ts";
+import { isAutomatic, isTopupOf, type ListedTopup, listTopups } from "../../topups/list-topups.ts";
 import { changeAccount } from "../frame/account-change.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountHandlers, AccountRequest, FormRequest, PageRequest } from "../frame/account-handlers.ts";

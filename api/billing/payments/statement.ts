@@ -1,6 +1,6 @@
 import { stringify } from "csv-stringify/sync";
 import type { Request } from "express";
-import { readStatement, type Statement, statementMonths } from "../../../shared/credits/statement.ts";
+import { readStatement, type Statement, statementMonths } from "../../ledger/statement.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { showOrganization } from "../../../shared/organizations/organizations.ts";

@@ -4,7 +4,7 @@ import { stringify } from "csv-stringify/sync";
 import { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
-import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
+import type { SearchEntry } from "../../ledger/find-searches.ts";
 import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";

@@ -1,6 +1,6 @@
 import type { RefundReason, ReversalReason } from "../../../shared/outcomes.ts";
-import type { HistoryEntry, HistoryFilter } from "../../../shared/credits/history.ts";
-import type { SearchEntry } from "../../../shared/search-log/find-searches.ts";
+import type { HistoryEntry, HistoryFilter } from "../../ledger/history.ts";
+import type { SearchEntry } from "../../ledger/find-searches.ts";
 import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
 import { tokenLabel } from "./find-form.ts";
 import { amount, dateOf, dayOf, timeElement, timeOf } from "../../pages/format.ts";

@@ -6,12 +6,12 @@ import {
   historyFilters,
   readHistory,
   readSearchEntries,
-} from "../../../shared/credits/history.ts";
+} from "../../ledger/history.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { requestId } from "../../../shared/ids.ts";
 import { keywordCharactersMax } from "../../../shared/query/query.ts";
-import { findSearches, type FoundSearches, type SearchEntry } from "../../../shared/search-log/find-searches.ts";
+import { findSearches, type FoundSearches, type SearchEntry } from "../../ledger/find-searches.ts";
 import { readSearches } from "../../../shared/search-log/read-search-log.ts";
 
 /** The part of the history that a page shows. */

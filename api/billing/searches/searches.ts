@@ -1,7 +1,7 @@
 import type { Request } from "express";
-import type { DayFigures } from "../../../shared/credits/days.ts";
-import { type HistoryFilter, historyFilters } from "../../../shared/credits/history.ts";
-import { scannedMax, type SearchEntry } from "../../../shared/search-log/find-searches.ts";
+import type { DayFigures } from "../../ledger/days.ts";
+import { type HistoryFilter, historyFilters } from "../../ledger/history.ts";
+import { scannedMax, type SearchEntry } from "../../ledger/find-searches.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
 import type { AccountReads, History } from "../frame/account-reads.ts";

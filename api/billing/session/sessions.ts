@@ -5,7 +5,7 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import { CallerError } from "../../../shared/errors.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
-import { sessionKeyOf as keyOf, sessionListOf } from "../../../shared/organizations/session-keys.ts";
+import { sessionKeyOf as keyOf, sessionListOf } from "./session-keys.ts";
 import type { Clock } from "../../../shared/redis/clock.ts";
 import { execPipeline } from "../../../shared/redis/pipeline.ts";
 import { orRedisUnavailable } from "../../datastore-unavailable.ts";

@@ -8,7 +8,7 @@ import { CallerError } from "../../../shared/errors.ts";
 import type { Log } from "../../../shared/log.ts";
 import type { Metrics } from "../../../shared/metrics.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
-import { hashToken, isTokenShaped } from "../../../shared/organizations/tokens.ts";
+import { hashToken, isTokenShaped } from "../../tokens/tokens.ts";
 import { narrowPage } from "../frame/account-frame.ts";
 import { CountedWindow, type PageWindow } from "./counted-window.ts";
 import { rejectCrossOrigin } from "./csrf.ts";

@@ -1,5 +1,5 @@
-import type { OwnLimits } from "../../../shared/organizations/limits.ts";
-import type { Excess } from "../../../shared/organizations/token-family.ts";
+import type { OwnLimits } from "../../organizations/limits.ts";
+import type { Excess } from "../../tokens/token-family.ts";
 import { organizationField } from "../frame/account-frame.ts";
 import { parseDollars, type SentForm, textField } from "../../pages/form.ts";
 import { amount, dollars } from "../../pages/format.ts";

@@ -2,19 +2,10 @@ import type { Database } from "../../../shared/database/pool.ts";
 import type { Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { tokenId as tokenIdSchema } from "../../../shared/ids.ts";
-import {
-  type AccountToken,
-  readAccountToken,
-  readTokenUse,
-  type TokenUse,
-} from "../../../shared/organizations/account-tokens.ts";
-import { type OwnLimits, readOwnLimits } from "../../../shared/organizations/limits.ts";
-import {
-  type Change,
-  changeLimitsRecorded,
-  revokeFamilyRecorded,
-} from "../../../shared/organizations/recorded-changes.ts";
-import { type FamilyMember, LimitsTooHigh, readDescendants } from "../../../shared/organizations/token-family.ts";
+import { type AccountToken, readAccountToken, readTokenUse, type TokenUse } from "../../tokens/account-tokens.ts";
+import { type OwnLimits, readOwnLimits } from "../../organizations/limits.ts";
+import { type Change, changeLimitsRecorded, revokeFamilyRecorded } from "../../organizations/recorded-changes.ts";
+import { type FamilyMember, LimitsTooHigh, readDescendants } from "../../tokens/token-family.ts";
 import { changeAccount } from "../frame/account-change.ts";
 import { type AccountView, organizationField } from "../frame/account-frame.ts";
 import type { FormRequest, PageRequest } from "../frame/account-handlers.ts";

@@ -1,4 +1,4 @@
-import { newToken } from "../../../shared/organizations/tokens.ts";
+import { newToken } from "../../../api/tokens/tokens.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";

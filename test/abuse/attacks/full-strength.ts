@@ -1,7 +1,7 @@
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startGuardedProcess } from "../../../shared/local/guarded-process.ts";
+import { startGuardedProcess } from "../../../local/guarded-process.ts";
 import { isStanding, readAccounts } from "../../faults/audit/accounts.ts";
 import { ledgerViolations } from "../../faults/audit/audit.ts";
 import type { CallerAnswer } from "../../faults/scenarios/callers.ts";

@@ -1,5 +1,5 @@
-import { changeLimits } from "../../../shared/organizations/limits.ts";
-import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { changeLimits } from "../../../api/organizations/limits.ts";
+import { issueToken } from "../../../api/tokens/tokens.ts";
 import { isStanding, readAccounts } from "../../faults/audit/accounts.ts";
 import { type CallerAnswer, keepInFlight } from "../../faults/scenarios/callers.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";

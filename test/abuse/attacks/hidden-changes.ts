@@ -1,4 +1,4 @@
-import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { issueToken } from "../../../api/tokens/tokens.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import { forgetPageViews, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import type { Organization } from "../../harness/processes/service.ts";

@@ -1,4 +1,4 @@
-import { changeLimits, type LimitChange } from "../../../shared/organizations/limits.ts";
+import { changeLimits, type LimitChange } from "../../../api/organizations/limits.ts";
 import { publishIdentityChange } from "../../../shared/organizations/organizations.ts";
 import { readAccounts } from "../../faults/audit/accounts.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";

@@ -1,6 +1,6 @@
 import { newId } from "../../../shared/ids.ts";
-import { changeLimits } from "../../../shared/organizations/limits.ts";
-import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { changeLimits } from "../../../api/organizations/limits.ts";
+import { issueToken } from "../../../api/tokens/tokens.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import { forgetPageViews, type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import type { Organization } from "../../harness/processes/service.ts";

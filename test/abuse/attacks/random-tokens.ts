@@ -1,4 +1,4 @@
-import { newToken } from "../../../shared/organizations/tokens.ts";
+import { newToken } from "../../../api/tokens/tokens.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Attack, Strength } from "../attack.ts";
 import { Connection } from "../callers/connection.ts";

@@ -3,7 +3,7 @@
  * prints how its requests ended. Its argument is an {@link AttackerOrder} as JSON.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { newToken } from "../../../shared/organizations/tokens.ts";
+import { newToken } from "../../../api/tokens/tokens.ts";
 import { Connection } from "../callers/connection.ts";
 import { cancelBytes, getBytes, largestFile, post, searchBytes, toolCallBytes } from "../callers/requests.ts";
 import { outcomeOf, responsesIn } from "../callers/responses.ts";

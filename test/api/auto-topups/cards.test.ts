@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { freePort } from "../../../shared/local/ports.ts";
+import { freePort } from "../../../local/ports.ts";
 import { openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { beginErasure } from "../../../shared/erasure/erase-organization.ts";
-import { exportOrganization } from "../../../shared/erasure/export-organization.ts";
-import { beginPayment, claimPayments } from "../../../shared/auto-topups/payments.ts";
-import { saveCard, switchOn } from "../../../shared/auto-topups/recorded-changes.ts";
-import { keepCustomer } from "../../../shared/auto-topups/auto-topup.ts";
+import { beginErasure } from "../../../commands/erasure/erase-organization.ts";
+import { exportOrganization } from "../../../commands/erasure/export-organization.ts";
+import { beginPayment, claimPayments } from "../../../api/auto-topups/payments.ts";
+import { saveCard, switchOn } from "../../../api/auto-topups/recorded-changes.ts";
+import { keepCustomer } from "../../../api/auto-topups/auto-topup.ts";
 import { inTransaction } from "../../../shared/database/transaction.ts";
 import { newId } from "../../../shared/ids.ts";
-import { topUp } from "../../../shared/credits/topup.ts";
+import { topUp } from "../../../api/topups/topup.ts";
 import { paymentsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { publishIdentityChange, setSuspended } from "../../../shared/organizations/organizations.ts";
-import { issueToken, newToken, revokeToken } from "../../../shared/organizations/tokens.ts";
+import { issueToken, newToken, revokeToken } from "../../../api/tokens/tokens.ts";
 import { type Exchange, sendRaw } from "../../harness/clients/raw-http.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { challenges, endlessWindow, expectNoTrace, refusalIn } from "../../harness/fixtures/refusals.ts";

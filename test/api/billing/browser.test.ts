@@ -1,7 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../../shared/local/ports.ts";
-import { revokeToken } from "../../../shared/organizations/tokens.ts";
+import { freePort } from "../../../local/ports.ts";
+import { revokeToken } from "../../../api/tokens/tokens.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { openBrowser, type Visitor, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
-import { revokeToken } from "../../../shared/organizations/tokens.ts";
+import { revokeToken } from "../../../api/tokens/tokens.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { type LiveEvent, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { type Api, Service } from "../../harness/processes/service.ts";

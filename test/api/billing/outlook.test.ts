@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { outlookOf } from "../../../api/billing/overview/credit-section.ts";
-import type { DayFigures } from "../../../shared/credits/days.ts";
+import type { DayFigures } from "../../../api/ledger/days.ts";
 
 const day = (charges: number, { mils = 5, reversals = 0 } = {}): DayFigures => ({
   day: "2026-11-22",

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
-import { freePort } from "../../../shared/local/ports.ts";
+import { freePort } from "../../../local/ports.ts";
 import { openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";

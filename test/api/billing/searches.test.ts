@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
-import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { issueToken } from "../../../api/tokens/tokens.ts";
 import type { Result } from "../../../shared/results.ts";
-import { scannedMax } from "../../../shared/search-log/find-searches.ts";
+import { scannedMax } from "../../../api/ledger/find-searches.ts";
 import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
 import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { query } from "../../harness/fixtures/queries.ts";

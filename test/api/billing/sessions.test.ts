@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newToken, revokeToken } from "../../../shared/organizations/tokens.ts";
+import { newToken, revokeToken } from "../../../api/tokens/tokens.ts";
 import { everythingInPostgres, everythingInRedis } from "../../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";

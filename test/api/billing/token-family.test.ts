@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readFamilyMember } from "../../../shared/organizations/token-family.ts";
+import { readFamilyMember } from "../../../api/tokens/token-family.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";

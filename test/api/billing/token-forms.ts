@@ -1,5 +1,5 @@
 import { newId } from "../../../shared/ids.ts";
-import { issueToken, type TokenTerms } from "../../../shared/organizations/tokens.ts";
+import { issueToken, type TokenTerms } from "../../../api/tokens/tokens.ts";
 import type { Organization, Service } from "../../harness/processes/service.ts";
 
 /** What the tests of the token pages do as an account does it. */

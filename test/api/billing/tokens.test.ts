@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { hashToken } from "../../../shared/organizations/tokens.ts";
+import { hashToken } from "../../../api/tokens/tokens.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";

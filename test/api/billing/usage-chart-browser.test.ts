@@ -1,6 +1,6 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { issueToken } from "../../../api/tokens/tokens.ts";
 import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns } from "../../harness/clients/page-visitor.ts";

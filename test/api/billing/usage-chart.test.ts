@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
-import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { issueToken } from "../../../api/tokens/tokens.ts";
 import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 import { backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";

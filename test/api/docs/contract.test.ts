@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { usageResponseBody } from "../../../api/read-usage.ts";
-import { errorBodySchemas, type ErrorStatus } from "../../../shared/error-schemas.ts";
+import { errorBodySchemas, type ErrorStatus } from "../../../api/error-schemas.ts";
 import { compactResponseBody, searchResponseBody } from "../../../shared/search-answer.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { endlessWindow } from "../../harness/fixtures/refusals.ts";

@@ -9,7 +9,7 @@ import {
   usageExamples,
 } from "../../../api/docs/examples.ts";
 import { usageResponseBody } from "../../../api/read-usage.ts";
-import { errorBodySchemas, type ErrorStatus, errorDefinitions } from "../../../shared/error-schemas.ts";
+import { errorBodySchemas, type ErrorStatus, errorDefinitions } from "../../../api/error-schemas.ts";
 import { type ErrorCode, errors } from "../../../shared/errors.ts";
 import { searchRequestBody } from "../../../shared/query/query.ts";
 import { resultTypes } from "../../../shared/results.ts";

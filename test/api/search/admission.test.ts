@@ -10,7 +10,7 @@ import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.t
 import { compressAnswer } from "../../../shared/credits/stored-answers.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ReplyInbox } from "../../../api/search/reply-inbox.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { serializeFailure } from "../../../shared/queue/replies.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";

@@ -8,9 +8,9 @@ import { removeHeartbeat, type WorkerCapacity, writeHeartbeat } from "../../../s
 import { openShedding, Shedding } from "../../../api/search/shedding.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
-import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { Clock } from "../../../shared/redis/clock.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 
 /** Load shedding against a queue that is filled by the test and has no worker. */

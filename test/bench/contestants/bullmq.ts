@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Shutdown } from "../../../shared/process/shutdown.ts";
+import type { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { loadResultSchema } from "../load/load.ts";
 import { AskedProcess } from "../processes/asked-process.ts";
 import type { Contestant } from "./contestant.ts";

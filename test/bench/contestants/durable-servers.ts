@@ -2,10 +2,10 @@ import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { Client } from "pg";
-import { startPostgres } from "../../../shared/local/postgres.ts";
-import { type LocalRedis, startRedis } from "../../../shared/local/redis.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
-import type { Shutdown } from "../../../shared/process/shutdown.ts";
+import { startPostgres } from "../../../local/postgres.ts";
+import { type LocalRedis, startRedis } from "../../../local/redis.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
+import type { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Shutdown } from "../../../shared/process/shutdown.ts";
+import type { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { AskedProcess } from "../processes/asked-process.ts";
 
 /** Starts a provider in Serper's format that answers each page after a delay, in a process of its own. */

@@ -1,7 +1,7 @@
 import { setPlan } from "../../../shared/credits/plans.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
-import type { Shutdown } from "../../../shared/process/shutdown.ts";
-import { changeLimits } from "../../../shared/organizations/limits.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
+import type { Shutdown } from "../../../shared/concurrency/shutdown.ts";
+import { changeLimits } from "../../../api/organizations/limits.ts";
 import { containerNodeOptions } from "../../harness/processes/container-heap.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";

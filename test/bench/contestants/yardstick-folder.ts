@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { cpSync, existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import type { Shutdown } from "../../../shared/process/shutdown.ts";
+import type { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 
 const installTimeoutMs = 300_000;

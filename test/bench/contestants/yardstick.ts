@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { startGuardedProcess } from "../../../shared/local/guarded-process.ts";
-import { freePort } from "../../../shared/local/ports.ts";
-import type { Shutdown } from "../../../shared/process/shutdown.ts";
+import { startGuardedProcess } from "../../../local/guarded-process.ts";
+import { freePort } from "../../../local/ports.ts";
+import type { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { loadResultSchema } from "../load/load.ts";
 import type { AskedProcess } from "../processes/asked-process.ts";

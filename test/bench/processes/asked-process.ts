@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { type GuardedProcess, startGuardedProcess } from "../../../shared/local/guarded-process.ts";
+import { type GuardedProcess, startGuardedProcess } from "../../../local/guarded-process.ts";
 import { compileCache } from "../../harness/processes/compile-cache.ts";
 
 const replySchema = z.union([z.object({ error: z.string() }), z.object({ value: z.unknown() })]);

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { readCredit } from "../../../shared/credits/ledger.ts";
-import { changeLimits } from "../../../shared/organizations/limits.ts";
-import { startRedis } from "../../../shared/local/redis.ts";
+import { changeLimits } from "../../../api/organizations/limits.ts";
+import { startRedis } from "../../../local/redis.ts";
 import { environmentFor } from "../../harness/processes/supervised-process.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";

@@ -20,13 +20,13 @@ export const correctionMutants: readonly Mutant[] = [
   {
     name: "correction-is-spending",
     what: "A correction that takes credit away counts against the limits, and one that adds credit makes room.",
-    caughtBy: testFile("test/shared/credits/corrections.test.ts"),
+    caughtBy: testFile("test/commands/ledger/corrections.test.ts"),
     edits: [inSql("correct_credit", replace("day_began_with_mils = o.day_began_with_mils + mils,", ""))],
   },
   {
     name: "correction-not-announced",
     what: "Redis keeps the balance of before a correction until the reconciler compares it.",
-    caughtBy: testFile("test/shared/admin/finding.test.ts"),
+    caughtBy: testFile("test/commands/finding.test.ts"),
     edits: [inCode("correct", replace("await announceBalance(context, organizationId, corrected);", ""))],
   },
 ];

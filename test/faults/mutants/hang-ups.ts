@@ -25,13 +25,13 @@ export const hangUpMutants: readonly Mutant[] = [
   {
     name: "next-page-after-hang-up",
     what: "A search asks its further pages although its caller has hung up.",
-    caughtBy: testFile("test/shared/providers/policies/abandoned.test.ts"),
+    caughtBy: testFile("test/worker/providers/policies/abandoned.test.ts"),
     edits: [inCode("callForPage", replace(/if \(attempt\.abandoned\?\.aborted\) return [^;]*;/, ""))],
   },
   {
     name: "sent-calls-aborted-at-hang-up",
     what: "A failed page aborts the other pages that were sent, although the caller has hung up and they may be billed.",
-    caughtBy: testFile("test/shared/providers/policies/abandoned.test.ts"),
+    caughtBy: testFile("test/worker/providers/policies/abandoned.test.ts"),
     edits: [inCode("fetchPages", replace("if (!attempt.abandoned?.aborted) cancelAttempt", "cancelAttempt"))],
   },
 ];

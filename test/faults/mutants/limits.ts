@@ -5,13 +5,13 @@ export const limitMutants: readonly Mutant[] = [
   {
     name: "limit-never-falls",
     what: "The limit of calls at once to a provider stays, although the provider refuses calls.",
-    caughtBy: testFile("test/shared/providers/policies/adaptive-limit.test.ts"),
+    caughtBy: testFile("test/worker/providers/policies/adaptive-limit.test.ts"),
     edits: [inCode("AdaptiveLimit.ended", replace("this.#set(Math.floor(this.#calls * fallTo));", ""))],
   },
   {
     name: "limit-falls-per-refusal",
     what: "Each refusal of one burst lets the limit of calls at once fall again.",
-    caughtBy: testFile("test/shared/providers/policies/adaptive-limit.test.ts"),
+    caughtBy: testFile("test/worker/providers/policies/adaptive-limit.test.ts"),
     edits: [inCode("AdaptiveLimit.ended", replace("startedAtMs <= this.#fellAtMs ||", ""))],
   },
   {

@@ -28,7 +28,7 @@ describe("every mutant still applies to the code", () => {
 test("every mutant is code that compiles, so that it is caught for what it does", { timeout: 180_000 }, async () => {
   const copy = await GuardedFolder.create("serpmill-mutants-");
   try {
-    for (const part of ["api", "worker", "shared", "package.json"])
+    for (const part of ["api", "worker", "commands", "local", "shared", "package.json"])
       cpSync(join(root, part), join(copy.path, part), { recursive: true });
     symlinkSync(join(root, "node_modules"), join(copy.path, "node_modules"));
     // Each mutated file stands beside its original, so that one run of the compiler checks all of them.

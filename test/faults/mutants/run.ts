@@ -13,7 +13,17 @@ import { productFiles } from "./symbols.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const runMsMax = 900_000;
-const copied = ["api", "worker", "shared", "test", "package.json", "tsconfig.json", "vitest.config.ts"];
+const copied = [
+  "api",
+  "worker",
+  "commands",
+  "local",
+  "shared",
+  "test",
+  "package.json",
+  "tsconfig.json",
+  "vitest.config.ts",
+];
 
 /** Applies each mutant to a copy of the checkout and runs there what has to catch it. @returns a row for each mutant. */
 export async function runMutants(options: { only?: string | undefined; say: Say }): Promise<Row[]> {

@@ -16,7 +16,7 @@ export interface SymbolRange {
 }
 
 export function productFiles(): Files {
-  return new Map(sources("{api,worker,shared}/**/*.{ts,lua,sql}").map(({ path, text }) => [path, text]));
+  return new Map(sources("{api,worker,commands,shared}/**/*.{ts,lua,sql}").map(({ path, text }) => [path, text]));
 }
 
 /**

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { Plan } from "../../../shared/credits/plans.ts";
-import { processUrlOf } from "../../../shared/local/postgres.ts";
+import { processUrlOf } from "../../../local/postgres.ts";
 import { createQueue } from "../../../shared/queue/search-queue.ts";
 import { type Scope, scopes as allScopes } from "../../../shared/organizations/scopes.ts";
-import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { issueToken } from "../../../api/tokens/tokens.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { environmentFor } from "../../harness/processes/supervised-process.ts";
 import { priceMils } from "../audit/evidence.ts";

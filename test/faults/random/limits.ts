@@ -1,6 +1,6 @@
 import { retryWhile } from "../../../shared/concurrency/retry.ts";
 import { readCredit } from "../../../shared/credits/ledger.ts";
-import { changeLimits, type LimitChange } from "../../../shared/organizations/limits.ts";
+import { changeLimits, type LimitChange } from "../../../api/organizations/limits.ts";
 import { publishIdentityChange } from "../../../shared/organizations/organizations.ts";
 import type { Service } from "../../harness/processes/service.ts";
 import type { LimitsInForce } from "../audit/spending-evidence.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { readOwnLimits } from "../../../shared/organizations/limits.ts";
+import { readOwnLimits } from "../../../api/organizations/limits.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { type Attempt, priceMils } from "../audit/evidence.ts";
 import { limitThatRefused } from "../audit/spending-evidence.ts";

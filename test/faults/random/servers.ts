@@ -5,10 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { migrate } from "../../../shared/database/migrate.ts";
 import { createProcessLogin } from "../../../shared/database/process-login.ts";
-import { processUrlOf, startPostgres } from "../../../shared/local/postgres.ts";
-import { startRedis } from "../../../shared/local/redis.ts";
+import { processUrlOf, startPostgres } from "../../../local/postgres.ts";
+import { startRedis } from "../../../local/redis.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 
 const diskMib = 700;
 const mib = 1_048_576;

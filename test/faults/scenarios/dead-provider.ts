@@ -1,5 +1,5 @@
 import { hang, refusal, type Reply, reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
-import { contractCases } from "../../shared/providers/contract-cases.ts";
+import { contractCases } from "../../worker/providers/contract-cases.ts";
 import type { Row } from "../report.ts";
 import { type CallerAnswer, keepInFlight } from "./callers.ts";
 import { type Scenario, type ScenarioServers, type ScenarioStack, withStack } from "./scenario-stack.ts";

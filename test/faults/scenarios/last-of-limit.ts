@@ -1,5 +1,5 @@
 import { publishIdentityChange } from "../../../shared/organizations/organizations.ts";
-import { changeLimits } from "../../../shared/organizations/limits.ts";
+import { changeLimits } from "../../../api/organizations/limits.ts";
 import { auditCharges } from "../audit/audit.ts";
 import { priceMils } from "../audit/evidence.ts";
 import type { Row } from "../report.ts";

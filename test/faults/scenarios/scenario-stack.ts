@@ -1,5 +1,5 @@
-import { startRedis } from "../../../shared/local/redis.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { startRedis } from "../../../local/redis.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { environmentFor, SupervisedProcess } from "../../harness/processes/supervised-process.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";

@@ -1,7 +1,7 @@
 import type { Client } from "pg";
 import { setPlan } from "../../../shared/credits/plans.ts";
 import { newId } from "../../../shared/ids.ts";
-import { hashToken, newToken } from "../../../shared/organizations/tokens.ts";
+import { hashToken, newToken } from "../../../api/tokens/tokens.ts";
 import { priceMils } from "../audit/evidence.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Service } from "../../harness/processes/service.ts";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { expect } from "vitest";
-import { createProgram, runAdmin } from "../../../shared/admin/run-admin.ts";
-import type { Terminal } from "../../../shared/admin/terminal.ts";
+import { createProgram, runAdmin } from "../../../commands/run-admin.ts";
+import type { Terminal } from "../../../commands/terminal.ts";
 
 export interface CommandResult {
   exitCode: number;

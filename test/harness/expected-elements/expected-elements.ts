@@ -1,5 +1,5 @@
 import type { ResultType } from "../../../shared/results.ts";
-import type { Element, Page } from "../../../shared/providers/provider.ts";
+import type { Element, Page } from "../../../worker/providers/provider.ts";
 
 /** The fields that extraction is measured by. */
 export const fields = [

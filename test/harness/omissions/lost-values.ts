@@ -1,5 +1,5 @@
 import { decodeHTML } from "entities";
-import type { Page } from "../../../shared/providers/provider.ts";
+import type { Page } from "../../../worker/providers/provider.ts";
 import { isRaw } from "../expected-elements/expected-elements.ts";
 
 /** A text, number or link of an answer that its page lacks. */

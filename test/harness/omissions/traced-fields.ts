@@ -1,4 +1,4 @@
-import type { Page } from "../../../shared/providers/provider.ts";
+import type { Page } from "../../../worker/providers/provider.ts";
 import { isRaw, toRaw } from "../expected-elements/expected-elements.ts";
 import { readAnswer } from "../fixtures/provider-answers.ts";
 import type { HttpProviderName } from "../fixtures/made-up-answers.ts";

@@ -3,7 +3,7 @@ import { onTestFinished } from "vitest";
 import { type Metrics, openMetrics } from "../../../shared/metrics.ts";
 import { openGoogleEngine, type GoogleEngine } from "../../../worker/engine/google-engine.ts";
 import type { ListedLocations } from "../../../worker/engine/listed-locations.ts";
-import type { Provider } from "../../../shared/providers/provider.ts";
+import type { Provider } from "../../../worker/providers/provider.ts";
 import { engineConfig } from "../fixtures/queries.ts";
 
 /** The engine with these settings, as a worker opens it. The test has to close it. */

@@ -36,7 +36,7 @@ export class Operator {
 
   /** Runs a command in a separate process, as an operator does. */
   tryAsProcess(...args: string[]): Promise<CommandResult> {
-    return run("shared/admin.ts", args, this.#environment);
+    return run("commands/main.ts", args, this.#environment);
   }
 
   /**
@@ -46,7 +46,7 @@ export class Operator {
   async killBefore(sent: string, ...args: string[]): Promise<NodeJS.Signals | null> {
     const preload = new URL("./die-before.ts", import.meta.url);
     preload.searchParams.set("before", sent);
-    const child = spawn(process.execPath, ["--import", preload.href, "shared/admin.ts", ...args], {
+    const child = spawn(process.execPath, ["--import", preload.href, "commands/main.ts", ...args], {
       cwd: root,
       env: { ...compileCache, ...this.#environment },
       stdio: "ignore",

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { startGuard } from "../../../shared/local/guarded-process.ts";
+import { startGuard } from "../../../local/guarded-process.ts";
 import { compileCache } from "./compile-cache.ts";
 
 const lineTimeoutMs = 120_000; // A start takes one second on an idle machine, and much longer on a busy one.

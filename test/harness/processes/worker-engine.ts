@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import { openContext } from "../../../shared/context.ts";
+import { openContext } from "../../../shared/process/context.ts";
 import { openLog } from "../../../shared/log.ts";
 import type { EngineAnswer } from "../../../worker/engine/engine-answer.ts";
 import { defineLeaseScripts } from "../../../worker/engine/flight-leases.ts";

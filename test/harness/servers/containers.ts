@@ -1,6 +1,6 @@
-/** The same servers as in shared/local, in containers. */
+/** The same servers as in local, in containers. */
 import { GenericContainer, getContainerRuntimeClient, type StartedTestContainer, Wait } from "testcontainers";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 
 const postgresImage = "postgres:18";
 const redisImage = "valkey/valkey:8";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Client } from "pg";
 import { migrate } from "../../../shared/database/migrate.ts";
 import { createProcessLogin } from "../../../shared/database/process-login.ts";
-import { processUrlOf } from "../../../shared/local/postgres.ts";
+import { processUrlOf } from "../../../local/postgres.ts";
 
 // Any number, the same in all workers: the first makes the template, the others wait for it.
 const templateLock = 3_141_592;

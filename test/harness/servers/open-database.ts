@@ -1,5 +1,5 @@
-import { processUrlOf } from "../../../shared/local/postgres.ts";
-import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { processUrlOf } from "../../../local/postgres.ts";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { openLog } from "../../../shared/log.ts";
 import { freshDatabase } from "./servers.ts";

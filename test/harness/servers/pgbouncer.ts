@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { chmod, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type LocalServer, startServer } from "../../../shared/local/local-server.ts";
+import { type LocalServer, startServer } from "../../../local/local-server.ts";
 
 const program = "/usr/sbin/pgbouncer"; // Where Debian has it.
 

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { type LocalServer, startServer } from "../../../shared/local/local-server.ts";
+import { type LocalServer, startServer } from "../../../local/local-server.ts";
 import { GuardedFolder } from "../processes/guarded-folder.ts";
 
 const program = "prometheus";

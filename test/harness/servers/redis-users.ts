@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Redis } from "ioredis";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 
 const startScript = fileURLToPath(new URL("../../../deploy/redis/start.sh", import.meta.url));
 const usualPasswords = { REDIS_API_PASSWORD: "of-the-api", REDIS_WORKER_PASSWORD: "of-the-worker" };

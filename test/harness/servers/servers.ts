@@ -4,9 +4,9 @@
  */
 import { inject } from "vitest";
 import type { TestProject } from "vitest/node";
-import { startPostgres } from "../../../shared/local/postgres.ts";
-import { startRedis } from "../../../shared/local/redis.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import { startPostgres } from "../../../local/postgres.ts";
+import { startRedis } from "../../../local/redis.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { type FreshDatabase, freshDatabaseIn } from "./fresh-database.ts";
 
 declare module "vitest" {

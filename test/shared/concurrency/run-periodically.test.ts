@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { jittered, runPeriodically } from "../../../shared/concurrency/run-periodically.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
-import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 
 const log = openLog({ name: "test", level: "silent" });
 

@@ -47,7 +47,7 @@ test("the migration and the operator's commands have their addresses from files"
     stdout: "the database is up to date\n",
     stderr: "",
   });
-  expect(await run("shared/admin.ts", ["ledger", "verify"], { ...secrets, SERP_PROVIDERS: "sandbox" })).toMatchObject({
+  expect(await run("commands/main.ts", ["ledger", "verify"], { ...secrets, SERP_PROVIDERS: "sandbox" })).toMatchObject({
     exitCode: 0,
     stderr: "",
   });
@@ -57,10 +57,10 @@ test.each([
   ["api/main.ts"],
   ["worker/main.ts"],
   ["shared/database/migrate.ts"],
-  ["shared/admin.ts", "ledger", "verify"],
-  ["shared/local/start.ts"],
+  ["commands/main.ts", "ledger", "verify"],
+  ["local/start.ts"],
 ])("%s does not start with a file that cannot be read, and names the setting", async (program, ...args) => {
   const { exitCode, stdout, stderr } = await run(program, args, { ...secrets, DATABASE_URL_FILE: folder });
-  expect(exitCode).toBe(program === "shared/admin.ts" ? 2 : 1);
+  expect(exitCode).toBe(program === "commands/main.ts" ? 2 : 1);
   expect(stdout + stderr).toContain("DATABASE_URL_FILE: expected the path of a file, not of a folder or device");
 });

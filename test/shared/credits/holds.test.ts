@@ -5,7 +5,7 @@ import { defineHoldScripts, readUsage, settleHolds } from "../../../shared/credi
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { newId } from "../../../shared/ids.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 import { plan, request, seed } from "./hold-requests.ts";
 

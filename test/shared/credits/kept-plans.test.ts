@@ -6,7 +6,7 @@ import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
-import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";

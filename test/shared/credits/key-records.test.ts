@@ -4,7 +4,7 @@ import { admit } from "../../../shared/credits/admit.ts";
 import { defineHoldScripts, readIdempotencyState, settleHolds } from "../../../shared/credits/holds.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { newId } from "../../../shared/ids.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 import { request, seed } from "./hold-requests.ts";
 

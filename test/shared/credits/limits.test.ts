@@ -4,7 +4,7 @@ import { decideSettlements, grantCredit, readCredit } from "../../../shared/cred
 import { spentIn } from "../../../shared/credits/limits.ts";
 import type { PayerLimits } from "../../../shared/queue/search-job.ts";
 import { newId } from "../../../shared/ids.ts";
-import { changeLimits } from "../../../shared/organizations/limits.ts";
+import { changeLimits } from "../../../api/organizations/limits.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 

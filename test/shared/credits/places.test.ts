@@ -5,7 +5,7 @@ import { admit } from "../../../shared/credits/admit.ts";
 import { defineHoldScripts, readUsage, settleHolds } from "../../../shared/credits/holds.ts";
 import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
 import { isLeft } from "../../../shared/credits/unpaid-calls.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 import { plan, request, seed } from "./hold-requests.ts";
 

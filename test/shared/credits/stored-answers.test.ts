@@ -16,12 +16,12 @@ import {
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
-import { generatePage } from "../../../shared/providers/sandbox/generate-page.ts";
+import { generatePage } from "../../../worker/providers/sandbox/generate-page.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";
 import { openDatabase } from "../../../shared/database/pool.ts";
 import { openLog } from "../../../shared/log.ts";
-import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 
 const priceMils = 5;
 const log = openLog({ name: "test", level: "silent" });

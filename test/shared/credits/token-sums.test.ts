@@ -4,9 +4,9 @@ import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { decideSettlements, readCredit } from "../../../shared/credits/ledger.ts";
 import { spentIn } from "../../../shared/credits/limits.ts";
 import { newId } from "../../../shared/ids.ts";
-import { changeLimits } from "../../../shared/organizations/limits.ts";
+import { changeLimits } from "../../../api/organizations/limits.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
-import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { issueToken } from "../../../api/tokens/tokens.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 

@@ -6,7 +6,7 @@ import type { Decision } from "../../../shared/credits/ledger.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { type EndedCalls, endedCalls, readUnpaidCalls, unpaidLevels } from "../../../shared/credits/unpaid-calls.ts";
 import { newId } from "../../../shared/ids.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 import { plan, request, seed } from "./hold-requests.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { seesWorkers } from "../../harness/assertions/metrics.ts";
 import { run } from "../../harness/processes/run.ts";
 import { Operator } from "../../harness/processes/operator.ts";

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../shared/database/pool.ts";
 import { openLog } from "../../../shared/log.ts";
-import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { startProxy } from "../../harness/servers/proxy.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { migrate } from "../../../shared/database/migrate.ts";
 import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";

@@ -20,7 +20,7 @@ const whatIsWrong =
   "These settings are missing or wrong:\n  SEARCH_DEADLINE_MS: expected a whole number from 500 to 120000";
 
 test("a command with a wrong setting prints what is wrong and exits with 2", async () => {
-  const ended = await run("shared/admin.ts", ["plan", "list"], environment(wrong));
+  const ended = await run("commands/main.ts", ["plan", "list"], environment(wrong));
   expect(ended).toEqual({ exitCode: 2, stdout: "", stderr: `${whatIsWrong}\n` });
 });
 
@@ -30,11 +30,11 @@ test.each(["api", "worker"])("the %s with a wrong setting logs what is wrong and
   expect(JSON.parse(stdout)).toMatchObject({ level: 60, process: kind, msg: whatIsWrong });
 });
 
-test.each(["api/main.ts", "worker/main.ts", "shared/admin.ts"])(
+test.each(["api/main.ts", "worker/main.ts", "commands/main.ts"])(
   "without SERP_PROVIDERS %s refuses to start, and says how to choose providers or, in so many words, the sandbox",
   async (program) => {
     const { exitCode, stdout, stderr } = await run(program, ["plan", "list"], environment({ SERP_PROVIDERS: "" }));
-    expect(exitCode).toBe(program === "shared/admin.ts" ? 2 : 1);
+    expect(exitCode).toBe(program === "commands/main.ts" ? 2 : 1);
     expect(stdout + stderr).toContain(
       "SERP_PROVIDERS: expected a comma list of: serpapi, serper, searxng, dataforseo; or sandbox, which makes answers up",
     );

@@ -2,7 +2,7 @@ import english from "cldr-subdivisions-full/subdivisions/en/en.json" with { type
 import { iso31662 } from "iso-3166/2.js";
 import { expect, test } from "vitest";
 import { countryName } from "../../../shared/query/countries.ts";
-import { foldName } from "../../../shared/query/fold-name.ts";
+import { foldName } from "../../../shared/gazetteer/fold-name.ts";
 import { readLocation } from "../../../shared/query/locations.ts";
 import { suggestionsFor } from "../../harness/fixtures/queries.ts";
 import { subdivisionsByCode, subdivisionsByName } from "../../../shared/query/subdivisions.ts";

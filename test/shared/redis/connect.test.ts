@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
-import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { openLog } from "../../../shared/log.ts";
 import { awaitReady, whenReady } from "../../../shared/redis/connect.ts";
 import { reconnectAfterMs, RedisConnections } from "../../../shared/redis/connections.ts";

@@ -1,9 +1,9 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
-import { freePort } from "../../../shared/local/ports.ts";
-import { processUrlOf } from "../../../shared/local/postgres.ts";
-import { startRedis } from "../../../shared/local/redis.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
+import { freePort } from "../../../local/ports.ts";
+import { processUrlOf } from "../../../local/postgres.ts";
+import { startRedis } from "../../../local/redis.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { run } from "../../harness/processes/run.ts";
 import type { FreshDatabase } from "../../harness/servers/fresh-database.ts";
@@ -29,8 +29,8 @@ afterAll(() => Promise.all([cluster.stop(), database.drop()]));
 test.each([
   ["api/main.ts", []],
   ["worker/main.ts", []],
-  ["shared/admin.ts", ["ledger", "verify"]],
-  ["shared/admin.ts", ["search", "raw", "req_01m7xy02p3f9xsnhttx3p2c6sn"]],
+  ["commands/main.ts", ["ledger", "verify"]],
+  ["commands/main.ts", ["search", "raw", "req_01m7xy02p3f9xsnhttx3p2c6sn"]],
 ] as const)(
   "%s %j refuses a Redis Cluster with one sentence that says what to use, and exits with 1",
   async (program, args) => {

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { Script } from "../../../shared/redis/script.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 

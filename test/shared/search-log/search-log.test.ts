@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newId, timeOfId } from "../../../shared/ids.ts";
-import { eraseRows } from "../../../shared/erasure/erase-organization.ts";
+import { eraseRows } from "../../../commands/erasure/erase-organization.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
-import { issueToken } from "../../../shared/organizations/tokens.ts";
+import { issueToken } from "../../../api/tokens/tokens.ts";
 import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
 import { keepSearchLog } from "../../../shared/search-log/keep-search-log.ts";
 import type { SearchRecord } from "../../../shared/search-log/logged-search.ts";

@@ -4,7 +4,7 @@ import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
-import { Shutdown } from "../../../shared/process/shutdown.ts";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import type { SearchRecord } from "../../../shared/search-log/logged-search.ts";
 import { readSearches } from "../../../shared/search-log/read-search-log.ts";
 import { SearchLog } from "../../../shared/search-log/search-log.ts";

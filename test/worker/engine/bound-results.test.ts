@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { boundPages } from "../../../shared/providers/bound-pages.ts";
-import { buildElement } from "../../../shared/providers/build-element.ts";
-import { plainText, plainUrl, textCharactersMax } from "../../../shared/providers/sanitize.ts";
+import { boundPages } from "../../../worker/providers/bound-pages.ts";
+import { buildElement } from "../../../worker/providers/build-element.ts";
+import { plainText, plainUrl, textCharactersMax } from "../../../worker/providers/sanitize.ts";
 import { answerBytesMax, compactResponseBody, searchResponseBody } from "../../../shared/search-answer.ts";
 import { writeAnswerBody } from "../../../worker/answer-body.ts";
 import { boundResults } from "../../../worker/engine/bound-results.ts";
 import { mergePages } from "../../../worker/engine/merge-pages.ts";
 import { query } from "../../harness/fixtures/queries.ts";
-import { page } from "../../shared/providers/policies/fixtures.ts";
+import { page } from "../providers/policies/fixtures.ts";
 
 const long = '漢"'.repeat(textCharactersMax);
 const hugeElement = (name: string) =>

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { hasCacheHeadroom } from "../../../worker/engine/redis-headroom.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { answerOf, FakeGoogle, openWorkerEngine, refused } from "../../harness/processes/worker-engine.ts";

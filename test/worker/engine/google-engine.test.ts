@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Provider } from "../../../shared/providers/provider.ts";
+import type { Provider } from "../../../worker/providers/provider.ts";
 import type { EngineAnswer } from "../../../worker/engine/engine-answer.ts";
-import { openSerper } from "../../../shared/providers/serper/serper.ts";
+import { openSerper } from "../../../worker/providers/serper/serper.ts";
 import { googleOver } from "../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";
 import {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { toListedLocation } from "../../../shared/locations/listed-location.ts";
-import { removeList, storeList } from "../../../shared/locations/stored-lists.ts";
+import { toListedLocation } from "../../../worker/locations/listed-location.ts";
+import { removeList, storeList } from "../../../worker/locations/stored-lists.ts";
 import type { Database } from "../../../shared/database/pool.ts";
-import type { Provider, ProviderQuery } from "../../../shared/providers/provider.ts";
-import { openSandbox } from "../../../shared/providers/sandbox/sandbox.ts";
+import type { Provider, ProviderQuery } from "../../../worker/providers/provider.ts";
+import { openSandbox } from "../../../worker/providers/sandbox/sandbox.ts";
 import { ListedLocations } from "../../../worker/engine/listed-locations.ts";
 import { places } from "../../harness/fixtures/location-lists.ts";
 import { query } from "../../harness/fixtures/queries.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { mergePages, searchedKeywordOf } from "../../../worker/engine/merge-pages.ts";
-import { page, pageTitled } from "../../shared/providers/policies/fixtures.ts";
+import { page, pageTitled } from "../providers/policies/fixtures.ts";
 
 /** A page with one organic result for each of these ranks; undefined for one whose place the provider does not tell. */
 function pageTelling(name: string, ranks: (number | undefined)[]) {

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "v
 import { ConfigError } from "../../../shared/config.ts";
 import type { EngineAnswer } from "../../../worker/engine/engine-answer.ts";
 import type { GoogleEngine } from "../../../worker/engine/google-engine.ts";
-import type { Provider } from "../../../shared/providers/provider.ts";
-import { openSandbox } from "../../../shared/providers/sandbox/sandbox.ts";
-import { openSerper } from "../../../shared/providers/serper/serper.ts";
+import type { Provider } from "../../../worker/providers/provider.ts";
+import { openSandbox } from "../../../worker/providers/sandbox/sandbox.ts";
+import { openSerper } from "../../../worker/providers/serper/serper.ts";
 import { googleOver, openGoogle } from "../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";
 import {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../../harness/assertions/eventually.ts";
-import type { LocalServer } from "../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
 import { answerOf, FakeGoogle, openWorkerEngine, outOfTime, refused } from "../../harness/processes/worker-engine.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 

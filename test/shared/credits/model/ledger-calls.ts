@@ -5,7 +5,7 @@ import { confirmDelivered, reverseCharges } from "../../../../shared/credits/del
 import type { HoldEnd } from "../../../../shared/credits/holds.ts";
 import { limitBehind } from "../../../../shared/credits/limits.ts";
 import type { Limits } from "../../../../shared/queue/search-job.ts";
-import { changeLimits } from "../../../../shared/organizations/limits.ts";
+import { changeLimits } from "../../../../api/organizations/limits.ts";
 import { correctCall, grantCall } from "./credit-calls.ts";
 import type { LedgerCall } from "./ledger-call.ts";
 import { decideInModel, type Reversed, reverseInModel } from "./postgres-model.ts";

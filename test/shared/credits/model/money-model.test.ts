@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Redis } from "ioredis";
-import { Shutdown } from "../../../../shared/process/shutdown.ts";
+import { Shutdown } from "../../../../shared/concurrency/shutdown.ts";
 import { defineHoldScripts } from "../../../../shared/credits/holds.ts";
 import { defineOpenHoldScripts } from "../../../../shared/credits/open-holds.ts";
-import { verifyLedger } from "../../../../shared/credits/verify.ts";
+import { verifyLedger } from "../../../../commands/ledger/verify.ts";
 import { type Database, openDatabase } from "../../../../shared/database/pool.ts";
-import type { LocalServer } from "../../../../shared/local/local-server.ts";
+import type { LocalServer } from "../../../../local/local-server.ts";
 import { openLog } from "../../../../shared/log.ts";
 import type { FreshDatabase } from "../../../harness/servers/fresh-database.ts";
 import { freshDatabase, freshRedis } from "../../../harness/servers/servers.ts";

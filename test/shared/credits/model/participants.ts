@@ -4,8 +4,8 @@ import type { Plan } from "../../../../shared/credits/plans.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
 import { newId } from "../../../../shared/ids.ts";
 import { createOrganization } from "../../../../shared/organizations/organizations.ts";
-import { changeLimits } from "../../../../shared/organizations/limits.ts";
-import { issueToken } from "../../../../shared/organizations/tokens.ts";
+import { changeLimits } from "../../../../api/organizations/limits.ts";
+import { issueToken } from "../../../../api/tokens/tokens.ts";
 
 /** A search that commands can choose, with everything about it that never changes. */
 export interface Search {

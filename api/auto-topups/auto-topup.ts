@@ -1,0 +1,136 @@
+import { z } from "zod";
+import type { Querying } from "../../shared/database/transaction.ts";
+
+/**
+ * What a payer set about automatic top-ups, and where they stand. The payments themselves are in `payments.ts`.
+ */
+
+/** Why a payment failed, or why automatic top-ups are paused. The pages have a sentence for each. */
+export const failureReasons = [
+  "card_declined",
+  "insufficient_funds",
+  "expired_card",
+  "authentication_required",
+  /** Stripe does not have the card any more. */
+  "card_unusable",
+  /** Stripe refused the request itself. */
+  "refused",
+  /** Stripe gave no answer in all attempts. */
+  "payments_unavailable",
+] as const;
+export type FailureReason = (typeof failureReasons)[number];
+
+/** The card that is charged, as Stripe describes it. */
+export interface SavedCard {
+  paymentMethodId: string;
+  /** Such as `visa`. */
+  brand: string;
+  last4: string;
+  /** Such as `4/2030`. */
+  expires: string;
+}
+
+/** When to charge the card: below the threshold, so much each time, and at most so much a calendar month in UTC. */
+export interface AutoTopupTerms {
+  thresholdMils: number;
+  amountMils: number;
+  ceilingMils: number;
+}
+
+export interface AutoTopup {
+  customerId: string;
+  card: SavedCard | undefined;
+  /** Undefined until the payer set them. They stay when the payer switches automatic top-ups off. */
+  terms: AutoTopupTerms | undefined;
+  isOn: boolean;
+  paused: { at: Date; reason: FailureReason } | undefined;
+  /** What was asked for in this month and did not fail. */
+  monthMils: number;
+  /** The newest payment, if it failed and another one is to follow. */
+  lastFailure: LastFailure | undefined;
+}
+
+/** A payment that failed, and when the next one may begin. */
+export interface LastFailure {
+  at: Date;
+  mils: number;
+  reason: FailureReason;
+  retryAt: Date;
+}
+
+const autoTopupRow = z.object({
+  customer_id: z.string(),
+  payment_method_id: z.string().nullable(),
+  card_brand: z.string().nullable(),
+  card_last4: z.string().nullable(),
+  card_expires: z.string().nullable(),
+  is_on: z.boolean(),
+  threshold_mils: z.number().nullable(),
+  amount_mils: z.number().nullable(),
+  ceiling_mils: z.number().nullable(),
+  paused_at: z.date().nullable(),
+  pause_reason: z.enum(failureReasons).nullable(),
+  month_mils: z.number(),
+  next_payment_at: z.date(),
+  failed_at: z.date().nullable(),
+  failed_mils: z.number().nullable(),
+  failure: z.enum(failureReasons).nullable(),
+});
+
+/** Reads what an organization set; undefined if it never began to save a card. */
+export async function readAutoTopup(database: Querying, organizationId: string): Promise<AutoTopup | undefined> {
+  const { rows } = await database.query(
+    `select a.*, (select coalesce(sum(p.mils), 0)::bigint from auto_topup_payments p
+       where p.organization_id = a.organization_id and p.state <> 'failed'
+         and p.asked_at >= date_trunc('month', now() at time zone 'UTC') at time zone 'UTC') as month_mils,
+       f.asked_at as failed_at, f.mils as failed_mils, f.failure
+     from auto_topups a
+     left join lateral (select p.asked_at, p.mils, p.failure from auto_topup_payments p
+       where p.organization_id = a.organization_id and p.failure = any($2) order by p.asked_at desc limit 1) f
+       on a.failures > 0 and a.next_payment_at > now()
+     where a.organization_id = $1`,
+    [organizationId, failureReasons],
+  );
+  return rows[0] && readRow(autoTopupRow.parse(rows[0]));
+}
+
+function readRow(row: z.infer<typeof autoTopupRow>): AutoTopup {
+  const { payment_method_id: paymentMethodId, card_brand: brand, card_last4: last4, card_expires: expires } = row;
+  const { threshold_mils: thresholdMils, amount_mils: amountMils, ceiling_mils: ceilingMils } = row;
+  const hasCard = paymentMethodId !== null && brand !== null && last4 !== null && expires !== null;
+  const hasTerms = thresholdMils !== null && amountMils !== null && ceilingMils !== null;
+  const { paused_at: at, pause_reason: reason, failed_at: failedAt, failed_mils: failedMils, failure } = row;
+  return {
+    customerId: row.customer_id,
+    card: hasCard ? { paymentMethodId, brand, last4, expires } : undefined,
+    terms: hasTerms ? { thresholdMils, amountMils, ceilingMils } : undefined,
+    isOn: row.is_on,
+    paused: at && reason ? { at, reason } : undefined,
+    monthMils: row.month_mils,
+    lastFailure:
+      failedAt && failedMils !== null && failure
+        ? { at: failedAt, mils: failedMils, reason: failure, retryAt: row.next_payment_at }
+        : undefined,
+  };
+}
+
+/** Keeps the id of the organization's customer at Stripe. @returns the one that it has, if it has one already. */
+export async function keepCustomer(database: Querying, organizationId: string, customerId: string): Promise<string> {
+  await database.query(
+    "insert into auto_topups (organization_id, customer_id) values ($1, $2) on conflict (organization_id) do nothing",
+    [organizationId, customerId],
+  );
+  const kept = await readAutoTopup(database, organizationId);
+  return kept?.customerId ?? customerId;
+}
+
+/** The settings of an organization, locked until the end of the transaction; undefined if it has none. */
+export async function lockAutoTopup(transaction: Querying, organizationId: string): Promise<AutoTopup | undefined> {
+  await transaction.query("select from auto_topups where organization_id = $1 for update", [organizationId]);
+  return readAutoTopup(transaction, organizationId);
+}
+
+/** Deletes the settings, the card and the payments of an organization; its customer at Stripe follows. */
+export async function eraseAutoTopup(transaction: Querying, organizationId: string): Promise<void> {
+  await transaction.query("select erase_auto_topup($1)", [organizationId]);
+}

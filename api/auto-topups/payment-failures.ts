@@ -1,0 +1,111 @@
+import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
+import type { Database } from "../../shared/database/pool.ts";
+import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
+import { recordEvent } from "../../shared/webhooks/webhook-events.ts";
+import { z } from "zod";
+import { type FailureReason, lockAutoTopup } from "./auto-topup.ts";
+import type { ClaimedPayment } from "./payments.ts";
+
+/** What follows when a payment fails: the next one waits longer each time, and after the fourth the payer has to act. */
+
+const pausesSeconds = [3_600, 6 * 3_600, 24 * 3_600];
+/** With three pauses between them. */
+export const failuresMax = pausesSeconds.length + 1;
+
+const actor: Actor = { kind: "service", name: "auto-topups" };
+
+/** A payment that Stripe did not make. */
+export interface Failure {
+  reason: FailureReason;
+  paymentIntentId: string | undefined;
+  /** Whether the same card would be declined again, so that no further payment is tried. */
+  isFinal: boolean;
+}
+
+const failedRow = z.object({ failed: z.boolean() });
+const failuresRow = z.object({ failures: z.number() });
+
+/**
+ * Ends a payment that was declined, and sets when the next one may begin, or pauses automatic top-ups: with an entry in the
+ * audit trail and an event for the payer's webhook, in one transaction.
+ * @returns whether they are paused now; undefined if the payment had ended before.
+ */
+export async function recordFailure(
+  database: Database,
+  { paymentId, organizationId, mils }: ClaimedPayment,
+  { failure, topupUrl }: { failure: Failure; topupUrl: string },
+): Promise<{ isPaused: boolean } | undefined> {
+  const { reason, paymentIntentId, isFinal } = failure;
+  return inTransaction(database, async (transaction) => {
+    const settings = await lockAutoTopup(transaction, organizationId);
+    if (!(await fail(transaction, paymentId, reason, paymentIntentId))) return undefined;
+    const { rows } = await transaction.query(
+      "update auto_topups set failures = failures + 1 where organization_id = $1 returning failures",
+      [organizationId],
+    );
+    const failures = rows[0] ? failuresRow.parse(rows[0]).failures : 0;
+    const isPaused = isFinal || failures >= failuresMax;
+    await recordAudit(transaction, actor, {
+      action: "auto_topup.failed",
+      organizationId,
+      subject: paymentId,
+      after: { mils, reason, failures },
+    });
+    if (isPaused && settings?.isOn) await pause(transaction, organizationId, { reason, mils, topupUrl });
+    else
+      await transaction.query(
+        "update auto_topups set next_payment_at = now() + make_interval(secs => $2) where organization_id = $1",
+        [organizationId, pausesSeconds[failures - 1] ?? pausesSeconds.at(-1)],
+      );
+    return { isPaused };
+  });
+}
+
+/**
+ * Ends a payment of which Stripe knows nothing, and which is not to be made any more: the payer switched automatic top-ups off,
+ * or removed the card. Or one that the operator has refunded before it was credited. It counts as no failure.
+ */
+export async function recordNotCharged(
+  database: Database,
+  { paymentId, organizationId }: ClaimedPayment,
+  reason: "cancelled" | "refunded",
+  paymentIntentId?: string,
+): Promise<void> {
+  await inTransaction(database, async (transaction) => {
+    await lockAutoTopup(transaction, organizationId);
+    await fail(transaction, paymentId, reason, paymentIntentId);
+  });
+}
+
+/** Pauses automatic top-ups because Stripe gave no answer in all attempts. The payment stays open. @returns whether it did. */
+export async function pauseUnanswered(
+  database: Database,
+  { organizationId, mils }: ClaimedPayment,
+  topupUrl: string,
+): Promise<boolean> {
+  return inTransaction(database, async (transaction) => {
+    const settings = await lockAutoTopup(transaction, organizationId);
+    if (!settings?.isOn || settings.paused) return false;
+    await pause(transaction, organizationId, { reason: "payments_unavailable", mils, topupUrl });
+    return true;
+  });
+}
+
+async function fail(transaction: Querying, paymentId: string, why: string, intent: string | undefined) {
+  const { rows } = await transaction.query("select fail_auto_topup($1, $2, $3) as failed", [paymentId, intent, why]);
+  return failedRow.parse(rows[0]).failed;
+}
+
+async function pause(
+  transaction: Querying,
+  organizationId: string,
+  { reason, mils, topupUrl }: { reason: FailureReason; mils: number; topupUrl: string },
+): Promise<void> {
+  await transaction.query("update auto_topups set paused_at = now(), pause_reason = $2 where organization_id = $1", [
+    organizationId,
+    reason,
+  ]);
+  await recordAudit(transaction, actor, { action: "auto_topup.paused", organizationId, after: { reason } });
+  const data = { reason, amountMils: mils, topupUrl };
+  await recordEvent(transaction, organizationId, { type: "auto_topup.paused", data });
+}

@@ -1,0 +1,122 @@
+import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
+import type { Querying } from "../../shared/database/transaction.ts";
+import type { Changer } from "../webhooks/recorded-changes.ts";
+import { type AutoTopupTerms, lockAutoTopup, type SavedCard } from "./auto-topup.ts";
+import { askToDelete } from "./stripe-deletions.ts";
+
+/**
+ * What payers and operators change about automatic top-ups, each with its entry in the audit trail, in one transaction. Entries have the
+ * ids of cards, and never their last digits.
+ */
+
+/**
+ * Sets the terms and switches automatic top-ups on. It also ends a pause.
+ * @returns whether there is a card to charge; without one nothing is changed.
+ */
+export async function switchOn(
+  transaction: Querying,
+  { actor, organizationId, requestId }: Changer,
+  terms: AutoTopupTerms,
+): Promise<boolean> {
+  const known = await lockAutoTopup(transaction, organizationId);
+  if (!known?.card) return false;
+  const { thresholdMils, amountMils, ceilingMils } = terms;
+  await transaction.query(
+    `update auto_topups set is_on = true, threshold_mils = $2, amount_mils = $3, ceiling_mils = $4
+     where organization_id = $1`,
+    [organizationId, thresholdMils, amountMils, ceilingMils],
+  );
+  await startAfresh(transaction, organizationId);
+  await recordAudit(transaction, actor, {
+    action: "auto_topup.set",
+    organizationId,
+    before: { isOn: known.isOn, isPaused: known.paused !== undefined, ...known.terms },
+    after: { isOn: true, isPaused: false, ...terms },
+    requestId,
+  });
+  return true;
+}
+
+/** Why an operator switches automatic top-ups off. The audit trail has no text of people, so it is one of these. */
+export const switchOffReasons = ["disputed", "payer_asked", "suspected_fraud", "other"] as const;
+export type SwitchOffReason = (typeof switchOffReasons)[number];
+
+/**
+ * Switches automatic top-ups off. The card and the terms stay. A payment that Stripe is being asked for may still be made.
+ * @param reason only if an operator does it. @returns whether they were on.
+ */
+export async function switchOff(
+  transaction: Querying,
+  { actor, organizationId, requestId }: Changer,
+  reason?: SwitchOffReason,
+): Promise<boolean> {
+  const known = await lockAutoTopup(transaction, organizationId);
+  if (!known?.isOn) return false;
+  await transaction.query("update auto_topups set is_on = false where organization_id = $1", [organizationId]);
+  await startAfresh(transaction, organizationId);
+  await recordAudit(transaction, actor, {
+    action: "auto_topup.set",
+    organizationId,
+    before: { isOn: true },
+    after: { isOn: false, ...(reason && { reason }) },
+    requestId,
+  });
+  return true;
+}
+
+/** Removes the card here, switches automatic top-ups off, and has the card deleted at Stripe. */
+export async function removeCard(transaction: Querying, { actor, organizationId, requestId }: Changer): Promise<void> {
+  const known = await lockAutoTopup(transaction, organizationId);
+  if (!known?.card) return;
+  const { paymentMethodId } = known.card;
+  await transaction.query(
+    `update auto_topups set is_on = false, payment_method_id = null, card_brand = null, card_last4 = null,
+       card_expires = null
+     where organization_id = $1`,
+    [organizationId],
+  );
+  await startAfresh(transaction, organizationId);
+  await askToDelete(transaction, paymentMethodId);
+  const values = { before: { isOn: known.isOn, paymentMethodId }, after: { isOn: false, paymentMethodId: null } };
+  await recordAudit(transaction, actor, { action: "auto_topup.card_removed", organizationId, ...values, requestId });
+}
+
+/**
+ * Saves a card that is attached to the organization's customer at Stripe. The one before is deleted there. A new card ends a
+ * pause. @returns false if the organization has another customer, or none.
+ */
+export async function saveCard(
+  transaction: Querying,
+  { actor, organizationId, requestId }: { actor: Actor; organizationId: string; requestId: string },
+  { customerId, card }: { customerId: string; card: SavedCard },
+): Promise<boolean> {
+  const known = await lockAutoTopup(transaction, organizationId);
+  if (known?.customerId !== customerId) return false;
+  const { paymentMethodId, brand, last4, expires } = card;
+  const before = known.card?.paymentMethodId;
+  if (before === paymentMethodId) return true;
+  await transaction.query(
+    `update auto_topups set payment_method_id = $2, card_brand = $3, card_last4 = $4, card_expires = $5
+     where organization_id = $1`,
+    [organizationId, paymentMethodId, brand, last4, expires],
+  );
+  await startAfresh(transaction, organizationId);
+  if (before !== undefined) await askToDelete(transaction, before);
+  await recordAudit(transaction, actor, {
+    action: "auto_topup.card_saved",
+    organizationId,
+    before: { paymentMethodId: before ?? null },
+    after: { paymentMethodId },
+    requestId,
+  });
+  return true;
+}
+
+/** Whatever a payer changes, no failure before it counts, a pause ends, and the next payment may be due at once. */
+async function startAfresh(transaction: Querying, organizationId: string): Promise<void> {
+  await transaction.query(
+    `update auto_topups set failures = 0, next_payment_at = now(), paused_at = null, pause_reason = null
+     where organization_id = $1`,
+    [organizationId],
+  );
+}

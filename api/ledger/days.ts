@@ -1,0 +1,149 @@
+import { z } from "zod";
+import type { Database } from "../../shared/database/pool.ts";
+
+/** One UTC day or hour of an organization. Mils are positive; `refunds` counts searches that were not charged. */
+export interface DayFigures {
+  /** As in `2026-03-01`, or `2026-03-01T14:00Z` for an hour. */
+  day: string;
+  charges: number;
+  refunds: number;
+  reversals: number;
+  chargedMils: number;
+  reversedMils: number;
+  grantedMils: number;
+  /** What corrections added; below 0 if they took more away. */
+  correctedMils: number;
+}
+
+/** A UTC day or hour with its place in the ledger. */
+export interface LedgerDay extends DayFigures {
+  ends: Date;
+  /** The balance before the day. */
+  openingMils: number;
+  /** The versions of the day's entries: from `first` to the one before `past`. */
+  first: number;
+  past: number;
+}
+
+const dayRow = z.object({
+  day: z.string(),
+  charges: z.number(),
+  refunds: z.number(),
+  reversals: z.number(),
+  charged_mils: z.number(),
+  reversed_mils: z.number(),
+  granted_mils: z.number(),
+  corrected_mils: z.number(),
+  opening_mils: z.number(),
+  ends: z.date(),
+  first: z.number(),
+  past: z.number(),
+});
+
+/** Reads the last days, or hours, of an organization's ledger, oldest first; the last one is today, or this hour, so far. */
+export async function readDays(
+  database: Database,
+  organizationId: string,
+  days: number,
+  unit: "day" | "hour" = "day",
+): Promise<DayFigures[]> {
+  const read = await readLedgerDays(database, organizationId, { days, unit });
+  return read.map(withoutPlace);
+}
+
+/** The figures of a day alone. */
+export function withoutPlace(day: LedgerDay): DayFigures {
+  const { openingMils: _opening, ends: _ends, first: _first, past: _past, ...figures } = day;
+  return figures;
+}
+
+/**
+ * Reads days of an organization's ledger, oldest first: from the day `from`, such as `2026-03-01`, or without it the last
+ * ones up to today. With the unit `hour` they are hours.
+ *
+ * The cost does not grow with the number of charges, because charges are not read. Versions have no gaps and each entry
+ * has the balance after it. So a binary search by version finds the first entry of a day; the number of charges is the
+ * number of entries minus the other kinds; and the charged mils are the fall of the balance plus what the other kinds
+ * added. The order of the ledger decides which day an entry counts for: an entry whose transaction began before midnight
+ * but waited for a lock counts with its neighbours. Searches that were not charged have no entry; they are counted by hour.
+ *
+ * `limit 1` makes Postgres look an entry up by its version. Otherwise it may read all entries of the organization each time,
+ * where its statistics are older than most of them.
+ */
+export async function readLedgerDays(
+  database: Database,
+  organizationId: string,
+  { from, days, unit = "day" }: { from?: string; days: number; unit?: "day" | "hour" },
+): Promise<LedgerDay[]> {
+  const { rows } = await database.query({
+    name: "read_days",
+    text: `
+      with starts as materialized (
+        select d.day, first.version, coalesce((select l.balance_after_mils from ledger_entries l
+          where l.organization_id = $1 and l.version = first.version - 1), 0) as balance_mils
+        from (
+          -- Days are added to a time without a zone: with one, days of the session's zone may have 23 or 25 hours.
+          select (coalesce($3::timestamp, date_trunc($4::text, now() at time zone 'UTC') + (1 - $2::int) * ('1 ' || $4)::interval)
+                  + n * ('1 ' || $4)::interval) at time zone 'UTC' as day
+          from generate_series(0, $2::int) n
+        ) d
+        cross join lateral (
+          with recursive halves (low, high) as (
+            select 1::bigint, o.version + 1 from organizations o where o.id = $1
+            union all
+            select case when m.created_at < d.day then m.version + 1 else h.low end,
+                   case when m.created_at < d.day then h.high else m.version end
+            from halves h
+            cross join lateral (select l.version, l.created_at from ledger_entries l
+                                where l.organization_id = $1 and l.version = (h.low + h.high) / 2 limit 1) m
+            where h.low < h.high
+          )
+          select low as version from halves where low = high
+        ) first
+      ), spans as (
+        select day, lead(day) over in_order as ends, version as first, lead(version) over in_order as past, balance_mils as opening_mils,
+               balance_mils - lead(balance_mils) over in_order as fallen_mils
+        from starts window in_order as (order by day)
+      )
+      select to_char(s.day at time zone 'UTC', case $4 when 'hour' then 'YYYY-MM-DD"T"HH24:MI"Z"' else 'YYYY-MM-DD' end) as day,
+        s.past - s.first - o.reversals - o.credits as charges, f.refunds, o.reversals,
+        s.fallen_mils + o.reversed_mils + o.granted_mils + o.corrected_mils as charged_mils, o.reversed_mils, o.granted_mils,
+        o.corrected_mils, s.opening_mils, s.ends, s.first, s.past
+      from spans s
+      cross join lateral (
+        select count(*) filter (where kind = 'reversal') as reversals,
+          count(*) filter (where kind in ('grant', 'correction')) as credits,
+          coalesce(sum(amount_mils) filter (where kind = 'reversal'), 0)::bigint as reversed_mils,
+          coalesce(sum(amount_mils) filter (where kind = 'grant'), 0)::bigint as granted_mils,
+          coalesce(sum(amount_mils) filter (where kind = 'correction'), 0)::bigint as corrected_mils
+        from ledger_entries
+        where organization_id = $1 and kind in ('reversal', 'grant', 'correction') and kind <> 'charge'
+          and version >= s.first and version < s.past
+      ) o
+      cross join lateral (
+        select coalesce(sum(searches), 0)::bigint as refunds from refund_counts
+        where organization_id = $1 and hour >= s.day and hour < s.ends
+      ) f
+      where s.past is not null
+      order by s.day`,
+    values: [organizationId, days, from, unit],
+  });
+  return rows.map((row) => readDay(dayRow.parse(row)));
+}
+
+function readDay(row: z.infer<typeof dayRow>): LedgerDay {
+  return {
+    day: row.day,
+    charges: row.charges,
+    refunds: row.refunds,
+    reversals: row.reversals,
+    chargedMils: row.charged_mils,
+    reversedMils: row.reversed_mils,
+    grantedMils: row.granted_mils,
+    correctedMils: row.corrected_mils,
+    openingMils: row.opening_mils,
+    ends: row.ends,
+    first: row.first,
+    past: row.past,
+  };
+}

@@ -1,0 +1,102 @@
+import { z } from "zod";
+import type { LedgerDay } from "./days.ts";
+import type { Database } from "../../shared/database/pool.ts";
+
+/** So many rows one call reads, shared among its days or hours. */
+const rowsMax = 30_000;
+/** A day with more searches than its share is read at so many places, evenly spread over its searches. */
+const placesPerDay = 20;
+
+/** How long the searches of one UTC day or hour took. */
+export interface DurationFigures {
+  /** As in {@link LedgerDay}. */
+  day: string;
+  /** Of how many searches the duration was read. */
+  measured: number;
+  /** Half of them took at most this long; null if none was measured. */
+  medianMs: number | null;
+  /** 95 of 100 took at most this long. */
+  p95Ms: number | null;
+}
+
+export interface Durations {
+  periods: DurationFigures[];
+  /** Of a day or hour with more searches than this, about so many were read. */
+  samplesMax: number;
+  isSampled: boolean;
+  /** With a token: whether searches were read that have none on record. */
+  hasTokenless: boolean;
+}
+
+const periodRow = z.object({
+  place: z.number(),
+  measured: z.number(),
+  median_ms: z.number().nullable(),
+  p95_ms: z.number().nullable(),
+  has_tokenless: z.boolean(),
+});
+
+/**
+ * Reads from the search log how long the searches of an organization took, or those with one token, on each of these days or
+ * hours.
+ *
+ * It reads 30,000 rows at most. Of a day with more than its share it reads runs of rows that follow each other, which begin at
+ * evenly spaced entries of the ledger. So an hour with many searches has as many runs as its share of the day. Where few of
+ * the searches were charged, the runs begin at evenly spaced times. A token is looked for among the rows that were read.
+ */
+export async function readDurations(
+  database: Database,
+  organizationId: string,
+  { days, tokenId }: { days: readonly LedgerDay[]; tokenId: string | undefined },
+): Promise<Durations> {
+  const samplesMax = Math.floor(rowsMax / Math.max(1, days.length));
+  const { rows } = await database.query({
+    name: "read_durations",
+    text: `
+      with periods as (
+        select *, past - first + refunds <= $6::bigint as is_whole
+        from unnest($2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::bigint[], $9::bigint[])
+          with ordinality p (begins, ends, first, past, refunds, place)
+      ), runs as (
+        select p.place, p.ends, case when p.is_whole then $6 else $6 / $7::bigint end as length,
+          case when n = 0 then p.begins when p.past - p.first <= $6 then p.begins + (p.ends - p.begins) * n / $7 else (
+            select created_at from ledger_entries
+            where organization_id = $1 and version = p.first + (p.past - p.first) * n / $7
+          ) end as since
+        from periods p cross join lateral generate_series(0, case when p.is_whole then 0 else $7 - 1 end) n
+      ), sampled as (
+        select r.place, l.duration_ms, l.token_id
+        from runs r cross join lateral (
+          select duration_ms, token_id from search_log
+          where organization_id = $1 and at >= r.since and at < r.ends
+          order by at, request_id limit r.length) l
+      )
+      select place, count(*) filter (where $8::text is null or token_id = $8) as measured,
+        percentile_disc(0.5) within group (order by duration_ms) filter (where $8 is null or token_id = $8) as median_ms,
+        percentile_disc(0.95) within group (order by duration_ms) filter (where $8 is null or token_id = $8) as p95_ms,
+        $8 is not null and bool_or(token_id is null) as has_tokenless
+      from sampled group by place`,
+    values: [
+      organizationId,
+      days.map(({ day }) => new Date(day)),
+      days.map(({ ends }) => ends),
+      days.map(({ first }) => first),
+      days.map(({ past }) => past),
+      samplesMax,
+      placesPerDay,
+      tokenId,
+      days.map(({ refunds }) => refunds),
+    ],
+  });
+  const read = new Map(rows.map((row) => periodRow.parse(row)).map((row) => [row.place, row]));
+  const periods = days.map(({ day }, index) => {
+    const row = read.get(index + 1);
+    return { day, measured: row?.measured ?? 0, medianMs: row?.median_ms ?? null, p95Ms: row?.p95_ms ?? null };
+  });
+  return {
+    periods,
+    samplesMax,
+    isSampled: days.some(({ first, past, refunds }) => past - first + refunds > samplesMax),
+    hasTokenless: [...read.values()].some((row) => row.has_tokenless),
+  };
+}

@@ -1,0 +1,103 @@
+import { z } from "zod";
+import type { Database } from "../../shared/database/pool.ts";
+import { type DayFigures, type LedgerDay, withoutPlace } from "./days.ts";
+
+/** So many ledger entries one call reads, the newest ones. */
+export const entriesMax = 100_000;
+
+/** What the searches with one token were charged on each of some days or hours. */
+export interface TokenDays {
+  /** From the first day that was counted. Nothing is granted to a token, nor corrected. */
+  figures: DayFigures[];
+  /** When the first counted entry was written; undefined if all entries of these days were counted. */
+  countedSince: Date | undefined;
+  /** Whether there are counted searches without a token: of an earlier version, or ended by a process that did not know it. */
+  hasTokenless: boolean;
+}
+
+const periodRow = z.object({
+  place: z.number(),
+  charges: z.number(),
+  reversals: z.number(),
+  charged_mils: z.number(),
+  reversed_mils: z.number(),
+  has_tokenless: z.boolean(),
+});
+
+/**
+ * Reads what the searches with a token were charged on these days or hours, oldest first, from 100,000 ledger entries at most. Unlike
+ * `readLedgerDays` it reads charges: neither versions nor balances know of tokens.
+ */
+export async function readTokenDays(
+  database: Database,
+  organizationId: string,
+  tokenId: string,
+  days: readonly LedgerDay[],
+): Promise<TokenDays> {
+  const past = days.at(-1)?.past ?? 1;
+  const first = Math.max(days[0]?.first ?? 1, past - entriesMax);
+  const isWhole = first === (days[0]?.first ?? 1);
+  const counted = isWhole ? days : days.filter((day, place) => day.past > first || place === days.length - 1);
+  const countedSince = isWhole ? undefined : await readTime(database, organizationId, first);
+  const refunds = await readTokenRefunds(database, organizationId, { tokenId, days: counted, since: countedSince });
+  const { rows } = await database.query({
+    name: "read_token_days",
+    // An empty day begins with the version of the next one. width_bucket() finds the last of equal beginnings, which has the entries.
+    text: `select width_bucket(version, $4::bigint[]) as place,
+        count(*) filter (where kind = 'charge' and token_id = $5) as charges,
+        count(*) filter (where kind = 'reversal' and token_id = $5) as reversals,
+        coalesce(-sum(amount_mils) filter (where kind = 'charge' and token_id = $5), 0)::bigint as charged_mils,
+        coalesce(sum(amount_mils) filter (where kind = 'reversal' and token_id = $5), 0)::bigint as reversed_mils,
+        bool_or(token_id is null) as has_tokenless
+      from ledger_entries
+      where organization_id = $1 and version >= $2 and version < $3 and kind in ('charge', 'reversal')
+        and (token_id = $5 or token_id is null)
+      group by 1`,
+    values: [organizationId, first, past, counted.map((day) => Math.max(day.first, first)), tokenId],
+  });
+  const read = new Map(rows.map((row) => periodRow.parse(row)).map((row) => [row.place, row]));
+  const figures = counted.map((day, index): DayFigures => {
+    const row = read.get(index + 1);
+    return {
+      ...withoutPlace(day),
+      charges: row?.charges ?? 0,
+      refunds: refunds.get(index + 1)?.refunds ?? 0,
+      reversals: row?.reversals ?? 0,
+      chargedMils: row?.charged_mils ?? 0,
+      reversedMils: row?.reversed_mils ?? 0,
+      grantedMils: 0,
+      correctedMils: 0,
+    };
+  });
+  const hasTokenless = [...read.values(), ...refunds.values()].some((row) => row.has_tokenless);
+  return { figures, countedSince, hasTokenless };
+}
+
+const refundsRow = z.object({ place: z.number(), refunds: z.number(), has_tokenless: z.boolean() });
+
+/** Of each day by its place, from 1: the searches with a token that were not charged, and whether there are some without a token. */
+async function readTokenRefunds(
+  database: Database,
+  organizationId: string,
+  { tokenId, days, since }: { tokenId: string; days: readonly LedgerDay[]; since: Date | undefined },
+) {
+  const begins = days.map(({ day }) => new Date(day));
+  const { rows } = await database.query({
+    name: "read_token_refunds",
+    text: `select width_bucket(hour, $2::timestamptz[]) as place,
+        coalesce(sum(searches) filter (where token_id = $5), 0)::bigint as refunds, bool_or(token_id = '') as has_tokenless
+      from refund_counts
+      where organization_id = $1 and hour >= $3 and hour < $4 and token_id in ($5, '')
+      group by 1`,
+    values: [organizationId, begins, since ?? begins[0], days.at(-1)?.ends, tokenId],
+  });
+  return new Map(rows.map((row) => refundsRow.parse(row)).map((row) => [row.place, row]));
+}
+
+async function readTime(database: Database, organizationId: string, version: number): Promise<Date | undefined> {
+  const { rows } = await database.query(
+    "select created_at from ledger_entries where organization_id = $1 and version = $2",
+    [organizationId, version],
+  );
+  return rows[0] && z.object({ created_at: z.date() }).parse(rows[0]).created_at;
+}

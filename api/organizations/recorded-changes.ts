@@ -1,0 +1,133 @@
+import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
+import type { Querying } from "../../shared/database/transaction.ts";
+import { changeLimits, type LimitChange, type OwnLimits } from "./limits.ts";
+import {
+  excessesOf,
+  type FamilyMember,
+  LimitsTooHigh,
+  lockAccountOf,
+  readDescendants,
+  readFamilyMember,
+} from "../tokens/token-family.ts";
+import { type IssuedToken, issueToken, revokeToken, type TokenTerms } from "../tokens/tokens.ts";
+
+/** Changes of tokens and limits with their entry in the audit trail, for operators and accounts: each in a transaction. */
+
+/** Who makes a change, and in which request to the API if it is one. */
+export interface Change {
+  actor: Actor;
+  requestId?: string | undefined;
+}
+
+/** Issues a token. @returns undefined if the organization does not exist. */
+export async function issueRecorded(
+  transaction: Querying,
+  { actor, requestId }: Change,
+  organizationId: string,
+  terms?: TokenTerms,
+): Promise<IssuedToken | undefined> {
+  const issued = await issueToken(transaction, organizationId, terms);
+  if (!issued) return undefined;
+  const { tokenId, scopes, expiresAt } = issued;
+  const after = { scopes, expiresAt, ...(terms?.parentId !== undefined && { parentId: terms.parentId }) };
+  const entry = { organizationId, subject: tokenId, before: null, after, requestId };
+  await recordAudit(transaction, actor, { action: "token.issued", ...entry });
+  return issued;
+}
+
+/** Revokes a token. @returns false if the token does not exist. */
+export async function revokeRecorded(
+  transaction: Querying,
+  { actor, requestId }: Change,
+  tokenId: string,
+): Promise<boolean> {
+  const token = await revokeToken(transaction, tokenId);
+  if (!token) return false;
+  await recordAudit(transaction, actor, {
+    action: "token.revoked",
+    organizationId: token.organizationId,
+    subject: tokenId,
+    before: { revoked: token.wasRevoked },
+    after: { revoked: true },
+    requestId,
+  });
+  return true;
+}
+
+/**
+ * Revokes a token and, if asked, the valid ones that it made, that these made, and so on.
+ * @returns those descendants; undefined if the token does not exist.
+ */
+export async function revokeFamilyRecorded(
+  transaction: Querying,
+  change: Change,
+  { tokenId, withDescendants }: { tokenId: string; withDescendants: boolean },
+): Promise<FamilyMember[] | undefined> {
+  // No token of the family is made meanwhile.
+  if ((await lockAccountOf(transaction, tokenId)) === undefined) return undefined;
+  const descendants = await readDescendants(transaction, tokenId);
+  const revoked = withDescendants ? descendants.map((descendant) => descendant.tokenId) : [];
+  for (const id of [tokenId, ...revoked]) await revokeRecorded(transaction, change, id);
+  return descendants;
+}
+
+/**
+ * Changes limits. Where limits of a token are lowered, those of the tokens that it made come down with them.
+ * @returns those after the change; undefined if the organization or the token does not exist.
+ * @throws {LimitsTooHigh} if a token would get more than its parent has, or than the token that changes it.
+ */
+export async function changeLimitsRecorded(
+  transaction: Querying,
+  { actor, requestId }: Change,
+  { owner, id }: { owner: Parameters<typeof changeLimits>[1]; id: string },
+  wanted: LimitChange,
+): Promise<OwnLimits | undefined> {
+  if (owner === "token") await refuseTooHigh(transaction, actor, id, wanted);
+  const limits = await changeLimits(transaction, owner, id, wanted);
+  if (!limits) return undefined;
+  await recordLimits(transaction, { actor, requestId }, limits, owner === "token" ? id : undefined);
+  if (owner === "token") await lowerDescendants(transaction, { actor, requestId }, id, limits.after);
+  return limits.after;
+}
+
+async function refuseTooHigh(transaction: Querying, actor: Actor, id: string, wanted: LimitChange): Promise<void> {
+  await lockAccountOf(transaction, id);
+  const token = await readFamilyMember(transaction, id, "any");
+  if (!token) return;
+  const bounding = [token.parentId, actor.kind === "account" ? actor.tokenId : null].filter((bound) => bound !== null);
+  for (const boundId of new Set(bounding)) {
+    const bound = await readFamilyMember(transaction, boundId, "any");
+    const excesses = bound ? excessesOf(token, wanted, bound) : [];
+    if (excesses.length > 0) throw new LimitsTooHigh(excesses);
+  }
+}
+
+/** Lowers what the descendants of a token may spend to what it may spend itself. */
+async function lowerDescendants(transaction: Querying, change: Change, id: string, limits: OwnLimits): Promise<void> {
+  for (const descendant of await readDescendants(transaction, id)) {
+    const [dayMils, monthMils] = [
+      lower(descendant.dayLimitMils, limits.dayLimitMils),
+      lower(descendant.monthLimitMils, limits.monthLimitMils),
+    ];
+    if (dayMils === descendant.dayLimitMils && monthMils === descendant.monthLimitMils) continue;
+    const changed = await changeLimits(transaction, "token", descendant.tokenId, { dayMils, monthMils });
+    if (changed) await recordLimits(transaction, change, changed, descendant.tokenId);
+  }
+}
+
+/** The lower of two limits; null for none. */
+const lower = (one: number | null, other: number | null) =>
+  one === null || other === null ? (one ?? other) : Math.min(one, other);
+
+async function recordLimits(
+  transaction: Querying,
+  { actor, requestId }: Change,
+  limits: { before: OwnLimits; after: OwnLimits },
+  subject: string | undefined,
+): Promise<void> {
+  const { organizationId } = limits.after;
+  const [before, after] = [termsOf(limits.before), termsOf(limits.after)];
+  await recordAudit(transaction, actor, { action: "limit.set", organizationId, subject, before, after, requestId });
+}
+
+const termsOf = ({ dayLimitMils, monthLimitMils }: OwnLimits) => ({ dayLimitMils, monthLimitMils });

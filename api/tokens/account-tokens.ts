@@ -1,0 +1,126 @@
+import { z } from "zod";
+import type { Database } from "../../shared/database/pool.ts";
+import type { Querying } from "../../shared/database/transaction.ts";
+import { readToken, tokenRow } from "./tokens.ts";
+
+/** The tokens of an organization, as its account shows them. */
+
+/** Tokens that are shown: valid ones first. An organization may have more from its operator. */
+const tokensMax = 200;
+/** Ledger entries that are read for the use of each token. */
+const entriesMax = 20_000;
+
+/** A token without its secret. */
+export interface AccountToken {
+  tokenId: string;
+  name: string | null;
+  scopes: string[];
+  /** The token that made it; null for one of the operator. */
+  parentId: string | null;
+  last4: string;
+  createdAt: Date;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+  lastUsedAt: Date | null;
+  /** Neither revoked nor expired. */
+  isValid: boolean;
+  dayLimitMils: number | null;
+  monthLimitMils: number | null;
+}
+
+const accountRow = tokenRow.extend({
+  is_valid: z.boolean(),
+  day_limit_mils: z.number().nullable(),
+  month_limit_mils: z.number().nullable(),
+});
+
+const isValid = "revoked_at is null and (expires_at is null or expires_at > now())";
+
+const statement = (condition: string) =>
+  `select id, name, scopes, parent_id, last4, created_at, expires_at, revoked_at, last_used_at, ${isValid} as is_valid,
+     day_limit_mils, month_limit_mils
+   from tokens where organization_id = $1 and ${condition}`;
+
+function readRow(read: unknown): AccountToken {
+  const row = accountRow.parse(read);
+  return {
+    ...readToken(row),
+    isValid: row.is_valid,
+    dayLimitMils: row.day_limit_mils,
+    monthLimitMils: row.month_limit_mils,
+  };
+}
+
+/** Reads the tokens of an organization, valid ones first, the newest first. */
+export async function readAccountTokens(database: Database, organizationId: string): Promise<AccountToken[]> {
+  const text = `${statement("true")} order by is_valid desc, id desc limit $2`;
+  const { rows } = await database.query(text, [organizationId, tokensMax]);
+  return rows.map(readRow);
+}
+
+/** Reads one token. @returns undefined if the organization has no such token. */
+export async function readAccountToken(
+  database: Querying,
+  organizationId: string,
+  tokenId: string,
+): Promise<AccountToken | undefined> {
+  const { rows } = await database.query(statement("id = $2"), [organizationId, tokenId]);
+  return rows[0] ? readRow(rows[0]) : undefined;
+}
+
+/** How many valid tokens an organization has. */
+export async function countValidTokens(transaction: Querying, organizationId: string): Promise<number> {
+  const { rows } = await transaction.query(
+    `select count(*)::integer as tokens from tokens where organization_id = $1 and ${isValid}`,
+    [organizationId],
+  );
+  return z.object({ tokens: z.number() }).parse(rows[0]).tokens;
+}
+
+/** What the searches with each token cost, without what was credited back later. */
+export interface TokenUse {
+  /** The beginning: 30 days ago, or later if the organization has too many entries since. */
+  since: Date;
+  isWhole: boolean;
+  /** By the token's id. A search of an earlier version has none. */
+  byToken: Map<string, { charges: number; netMils: number }>;
+}
+
+const useRow = z.object({
+  since: z.date(),
+  is_whole: z.boolean(),
+  token_id: z.string().nullable(),
+  charges: z.number().nullable(),
+  net_mils: z.number().nullable(),
+});
+
+/** Reads what the searches with each token cost in the last 30 days, from 20,000 ledger entries at most. */
+export async function readTokenUse(database: Database, organizationId: string): Promise<TokenUse> {
+  const { rows } = await database.query(
+    `with span as (
+       select greatest(f.first, o.version - $2 + 1) as first, f.first > o.version - $2 as is_whole
+       from organizations o cross join lateral (select first_version_since(o.id, now() - interval '30 days') as first) f
+       where o.id = $1
+     ), used as (
+       select l.token_id, count(*) filter (where l.kind = 'charge')::integer as charges, -sum(l.amount_mils)::bigint as net_mils
+       from ledger_entries l, span
+       where l.organization_id = $1 and l.version >= span.first and l.kind in ('charge', 'reversal') and l.token_id is not null
+       group by l.token_id
+     )
+     select s.is_whole, u.*,
+       case when s.is_whole then now() - interval '30 days'
+         else (select created_at from ledger_entries where organization_id = $1 and version = s.first) end as since
+     from span s left join used u on true`,
+    [organizationId, entriesMax],
+  );
+  const read = rows.map((row) => useRow.parse(row));
+  return {
+    since: read[0]?.since ?? new Date(),
+    isWhole: read[0]?.is_whole ?? true,
+    byToken: new Map(
+      read.flatMap(({ token_id, charges, net_mils }) =>
+        token_id === null ? [] : [[token_id, { charges: charges ?? 0, netMils: net_mils ?? 0 }]],
+      ),
+    ),
+  };
+}

@@ -1,0 +1,123 @@
+import { z } from "zod";
+import type { Querying } from "../../shared/database/transaction.ts";
+import type { LimitChange } from "../organizations/limits.ts";
+import { lockAccount } from "../../shared/organizations/organizations.ts";
+
+/**
+ * A token that was made on the billing page has a parent: the token of the session that made it. It expires with its parent at
+ * the latest, and no limit of it is above that of its parent, also when either is changed. Tokens of operators, and of earlier
+ * releases, have no parent.
+ */
+
+/** A valid token with what bounds its children. */
+export interface FamilyMember {
+  tokenId: string;
+  parentId: string | null;
+  name: string | null;
+  last4: string;
+  expiresAt: Date | null;
+  dayLimitMils: number | null;
+  monthLimitMils: number | null;
+}
+
+const memberRow = z.object({
+  id: z.string(),
+  parent_id: z.string().nullable(),
+  name: z.string().nullable(),
+  last4: z.string(),
+  expires_at: z.date().nullable(),
+  day_limit_mils: z.number().nullable(),
+  month_limit_mils: z.number().nullable(),
+});
+
+function readMember(read: unknown): FamilyMember {
+  const row = memberRow.parse(read);
+  return {
+    tokenId: row.id,
+    parentId: row.parent_id,
+    name: row.name,
+    last4: row.last4,
+    expiresAt: row.expires_at,
+    dayLimitMils: row.day_limit_mils,
+    monthLimitMils: row.month_limit_mils,
+  };
+}
+
+const columns = "id, parent_id, name, last4, expires_at, day_limit_mils, month_limit_mils";
+const isValid = "revoked_at is null and (expires_at is null or expires_at > now())";
+
+/** Locks the account of a token as {@link lockAccount}. @returns its organization; undefined if there is no such token. */
+export async function lockAccountOf(transaction: Querying, tokenId: string): Promise<string | undefined> {
+  const { rows } = await transaction.query("select organization_id from tokens where id = $1", [tokenId]);
+  if (!rows[0]) return undefined;
+  const { organization_id: organizationId } = z.object({ organization_id: z.string() }).parse(rows[0]);
+  await lockAccount(transaction, organizationId);
+  return organizationId;
+}
+
+/** Reads a token if it is valid, or in any state. */
+export async function readFamilyMember(
+  database: Querying,
+  tokenId: string,
+  state: "valid" | "any" = "valid",
+): Promise<FamilyMember | undefined> {
+  const { rows } = await database.query(
+    `select ${columns} from tokens where id = $1 ${state === "valid" ? `and ${isValid}` : ""}`,
+    [tokenId],
+  );
+  return rows[0] && readMember(rows[0]);
+}
+
+/** The valid tokens that a token made, that these made, and so on; the oldest first. */
+export async function readDescendants(database: Querying, tokenId: string): Promise<FamilyMember[]> {
+  const { rows } = await database.query(
+    `with recursive own as (
+       select id, parent_id from tokens where organization_id = (select organization_id from tokens where id = $1)
+     ), family as (
+       select id from own where parent_id = $1
+       union select own.id from own join family on own.parent_id = family.id
+     )
+     select ${columns} from tokens where id in (select id from family) and ${isValid} order by id`,
+    [tokenId],
+  );
+  return rows.map(readMember);
+}
+
+type Limits = Pick<FamilyMember, "dayLimitMils" | "monthLimitMils">;
+
+/** A limit that would be above that of another token. */
+export interface Excess {
+  field: "day" | "month";
+  boundMils: number;
+  /** Whose limit is the bound. */
+  tokenId: string;
+}
+
+/** Limits were not set, because they would be above those of the token that made this one, or of the one that changes them. */
+export class LimitsTooHigh extends Error {
+  readonly excesses: readonly Excess[];
+
+  constructor(excesses: readonly Excess[]) {
+    super("a limit of a token may not be above that of its parent");
+    this.excesses = excesses;
+  }
+}
+
+/** The limits that a change raises above those of another token. To lower them is always allowed. */
+export function excessesOf(current: Limits, { dayMils, monthMils }: LimitChange, bound: FamilyMember): Excess[] {
+  const { tokenId, dayLimitMils, monthLimitMils } = bound;
+  return [
+    ...excessOf("day", tokenId, { wanted: dayMils, current: current.dayLimitMils, bound: dayLimitMils }),
+    ...excessOf("month", tokenId, { wanted: monthMils, current: current.monthLimitMils, bound: monthLimitMils }),
+  ];
+}
+
+function excessOf(
+  field: Excess["field"],
+  tokenId: string,
+  { wanted, current, bound }: { wanted: number | null | undefined; current: number | null; bound: number | null },
+): Excess[] {
+  if (wanted === undefined || bound === null) return [];
+  const [mils, currentMils] = [wanted ?? Number.POSITIVE_INFINITY, current ?? Number.POSITIVE_INFINITY];
+  return mils > bound && mils > currentMils ? [{ field, boundMils: bound, tokenId }] : [];
+}

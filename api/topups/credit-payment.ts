@@ -1,0 +1,90 @@
+import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
+import type { Context } from "../../shared/process/context.ts";
+import { grantRefusal } from "../../shared/credits/ledger.ts";
+import { type Topup, topUp } from "./topup.ts";
+import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
+import { isErased } from "../../shared/organizations/organizations.ts";
+
+/** What payments through Stripe have in common, whether a person paid on its page or a saved card was charged. */
+
+export const milsPerCent = 10;
+
+/**
+ * The outcome of a payment; each is a label of the metric `topups_total`. The id of the grant is that of the payment at Stripe.
+ * - `credited`: added now; `repeated`: added before.
+ * - `foreign`: not ours; `unpaid`: not paid yet; `refunded`: paid back at Stripe before it was credited.
+ * - `unknown_organization`, `unusable`: paid but not credited. The operator has to look at these.
+ */
+export type PaymentOutcome =
+  | { outcome: "credited" | "repeated"; organizationId: string; grantId: string; mils: number; topup: Topup }
+  | { outcome: "foreign" | "unpaid" | "refunded" }
+  | { outcome: "unknown_organization" | "unusable"; grantId: string | undefined; reason?: string };
+
+/** Who brings a payment: Stripe by an event in a request, the service that charged a card, or an operator by a command. */
+export interface Bringer {
+  actor: Actor;
+  requestId?: string;
+}
+
+/** A payment that Stripe says is paid. */
+export interface PaidPayment {
+  organizationId: string;
+  grantId: string;
+  mils: number;
+  /** Runs in the transaction that adds the credit, also if it was added before. */
+  record?: (transaction: Querying) => Promise<void>;
+}
+
+/** Adds the credit and its entry in the audit trail in one transaction. A payment that was credited before has its entry. */
+export async function creditPayment(
+  { database }: Pick<Context, "database">,
+  { record, ...paid }: PaidPayment,
+  { actor, requestId }: Bringer,
+): Promise<PaymentOutcome> {
+  const { organizationId, grantId, mils } = paid;
+  const credited = inTransaction(database, async (transaction) => {
+    // The operator has to pay it back at Stripe.
+    if (await isErased(transaction, organizationId)) return undefined;
+    const topup = await topUp(transaction, paid);
+    if (topup) await record?.(transaction);
+    if (!topup?.fresh) return topup;
+    const { balance, planChanged } = topup;
+    await recordAudit(transaction, actor, {
+      action: "credit.topped_up",
+      organizationId,
+      subject: grantId,
+      before: { balanceMils: balance.balanceMils - mils, ...(planChanged && { plan: "free" }) },
+      after: { balanceMils: balance.balanceMils, ...(planChanged && { plan: "payg" }) },
+      requestId,
+    });
+    return topup;
+  });
+  const topup = await credited.catch(grantRefusalOrThrow);
+  if (typeof topup === "string") return { outcome: "unusable", grantId, reason: topup };
+  if (!topup) return { outcome: "unknown_organization", grantId };
+  return { outcome: topup.fresh ? "credited" : "repeated", organizationId, grantId, mils, topup };
+}
+
+/** The ledger's reason for refusing a grant. It belongs to this payment alone, so the others go on. Throws other errors. */
+function grantRefusalOrThrow(error: unknown): string {
+  const refusal = grantRefusal(error);
+  if (refusal === undefined) throw error;
+  return refusal;
+}
+
+/** Counts an outcome, and logs credit and what could not be credited. */
+export function reportPayment(
+  { log, metrics }: Pick<Context, "log" | "metrics">,
+  outcome: PaymentOutcome,
+  organizationId: string | undefined,
+): void {
+  metrics.topups.inc({ outcome: outcome.outcome });
+  if (outcome.outcome === "credited") {
+    const { topup, ...logFields } = outcome;
+    metrics.topupMils.inc(outcome.mils);
+    log.info({ ...logFields, planChanged: topup.planChanged }, "top-up credited");
+  }
+  if ("grantId" in outcome && !("topup" in outcome)) {
+    log.error({ ...outcome, organizationId }, "a paid top-up could not be credited");
+  }
+}

@@ -1,0 +1,49 @@
+import type { Stripe } from "stripe";
+import { z } from "zod";
+import type { Config } from "../../shared/config.ts";
+
+// A call takes at most two attempts and the pause between them, which is a second at most.
+const attemptMsMax = 4_000;
+const retriesMax = 1;
+
+/**
+ * Opens a client for Stripe, or returns undefined without a key. Then the SDK is not even loaded: it would take 35 MB and an
+ * eighth of a second. Telemetry is off: only our own requests leave the machine, and nothing is written to the home folder.
+ * @param attemptTimeoutMs the time limit of one attempt.
+ */
+export async function openStripe(
+  { STRIPE_SECRET_KEY: key, STRIPE_BASE_URL: baseUrl }: Pick<Config, "STRIPE_SECRET_KEY" | "STRIPE_BASE_URL">,
+  attemptTimeoutMs = attemptMsMax,
+): Promise<Stripe | undefined> {
+  if (key === undefined) return undefined;
+  const { Stripe } = await import("stripe");
+  const { protocol, hostname, port } = new URL(baseUrl);
+  const isPlain = protocol === "http:";
+  return new Stripe(key, {
+    host: hostname,
+    port: port || (isPlain ? "80" : "443"),
+    protocol: isPlain ? "http" : "https",
+    timeout: attemptTimeoutMs,
+    maxNetworkRetries: retriesMax,
+    telemetry: false,
+    // This HTTP client limits the whole attempt, to the last byte. The default one keeps waiting while bytes trickle in.
+    httpClient: Stripe.createFetchHttpClient((address, init) => fetch(address, { ...init, redirect: "error" })),
+  });
+}
+
+const stripeError = z.object({
+  type: z.string().optional(),
+  code: z.string().optional(),
+  statusCode: z.number().optional(),
+  requestId: z.string().optional(),
+  detail: z
+    .object({ code: z.string().optional(), cause: z.object({ code: z.string().optional() }).optional() })
+    .optional()
+    .catch(undefined),
+});
+
+/** The fields of a Stripe error that may be logged. Messages are left out: some of Stripe's repeat the secret key. */
+export function stripeErrorFields(error: unknown) {
+  const { requestId: stripeRequestId, detail, ...fields } = stripeError.safeParse(error).data ?? {};
+  return { ...fields, network: detail?.code ?? detail?.cause?.code, stripeRequestId };
+}

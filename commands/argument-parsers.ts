@@ -1,0 +1,77 @@
+import { InvalidArgumentError } from "commander";
+import { z } from "zod";
+import { requestId } from "../shared/ids.ts";
+
+/** Parsers for commander's arguments and options. Each throws an {@link InvalidArgumentError} that says what it expects. */
+
+/** Parses a whole number from `min` to `max`, written in digits. */
+export function parseWholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+  return (text: string): number => {
+    const value = Number(text);
+    if (/^(\d+|-[1-9]\d*)$/.test(text) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}`);
+  };
+}
+
+/** Parses a whole number from `min` to `max`, or the word `none`. */
+export function parseWholeNumberOrNone(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+  return (text: string): number | "none" => {
+    if (text === "none") return text;
+    try {
+      return parseWholeNumber(min, max)(text);
+    } catch {
+      throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}, or none`);
+    }
+  };
+}
+
+/** Parses the id of an organization (`org_…`) or token (`tok_…`). */
+export function parseId(prefix: "org" | "tok") {
+  return (text: string): string => {
+    if (new RegExp(`^${prefix}_[0-7][0-9a-z]{25}$`).test(text)) return text;
+    throw new InvalidArgumentError(`expected an id that begins with ${prefix}_`);
+  };
+}
+
+/** Parses the id of a search. */
+export function parseRequestId(text: string): string {
+  if (requestId.safeParse(text).success) return text;
+  throw new InvalidArgumentError("expected the id of a search, which begins with req_");
+}
+
+/** As zod counts: -1 for times without seconds. */
+const minutes = -1;
+
+/** Parses a time by ISO 8601, a date alone as its beginning in UTC. */
+export function parseTime(text: string): Date {
+  const isDate = z.iso.date().safeParse(text).success;
+  const forms = [z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: minutes })];
+  const isTime = z.union(forms).safeParse(text).success;
+  if (isDate || isTime) return new Date(text);
+  throw new InvalidArgumentError("expected a date, or a date and time with Z or an offset: 2026-11-22T09:30Z");
+}
+
+/** Parses the URL of a file on a web server. */
+export function parseHttpUrl(text: string): string {
+  if (/^https?:$/.test(URL.parse(text)?.protocol ?? "")) return text;
+  throw new InvalidArgumentError("expected a URL that begins with https:// or http://");
+}
+
+/** Parses a text that is not blank. */
+export function parseText(lengthMax: number) {
+  return (text: string): string => {
+    const { length } = text.trim();
+    if (length >= 1 && length <= lengthMax) return text;
+    throw new InvalidArgumentError(`expected 1 to ${lengthMax} characters`);
+  };
+}
+
+/** Parses a comma list of one or more of these names. @returns them without repeats, in the order of `names`. */
+export function parseList<Name extends string>(names: readonly Name[]) {
+  return (text: string): Name[] => {
+    const wanted = new Set(text.split(",").map((name) => name.trim()));
+    const known = names.filter((name) => wanted.has(name));
+    if (known.length === wanted.size) return known;
+    throw new InvalidArgumentError(`expected a comma list of ${names.join(", ")}`);
+  };
+}

@@ -1,0 +1,40 @@
+import { type Command, Option } from "commander";
+import { type AuditAction, auditActions } from "../shared/audit/audit.ts";
+import { readAudit, type StoredAuditEntry } from "../shared/audit/read-audit.ts";
+import { parseId, parseTime, parseWholeNumber } from "./argument-parsers.ts";
+import { formatResult } from "./format-result.ts";
+import type { RunCommand } from "./run-command.ts";
+
+const entriesDefault = 100;
+const entriesMax = 10_000;
+
+interface ListOptions {
+  org?: string;
+  since?: Date;
+  action?: AuditAction;
+  limit: number;
+}
+
+export function addAuditCommands(program: Command, run: RunCommand): void {
+  program
+    .command("audit")
+    .description("the audit trail: what operators, accounts and Stripe did")
+    .command("list")
+    .description("list the newest entries, oldest first")
+    .option("--org <org>", "only of this organization", parseId("org"))
+    .option("--since <time>", "only since this time, such as 2026-11-22 or 2026-11-22T09:30Z", parseTime)
+    .addOption(new Option("--action <action>", "only of this kind").choices(auditActions))
+    .option("--limit <n>", "how many at most", parseWholeNumber(1, entriesMax), entriesDefault)
+    .action(({ org: organizationId, ...filter }: ListOptions) =>
+      run(async ({ database }) => ({ entries: await readAudit(database, { organizationId, ...filter }) }), { toText }),
+    );
+}
+
+/** The columns that fit a terminal, with what was changed as one text. */
+function toText({ entries }: { entries: StoredAuditEntry[] }, columns: number): string {
+  const shown = entries.map(({ at, actor, action, orgId, subject, before, after }) => {
+    const changed = before && after ? { before, after } : (after ?? before);
+    return { at, actor, action, of: subject ?? orgId, changed };
+  });
+  return formatResult({ entries: shown }, columns);
+}

@@ -1,0 +1,147 @@
+import { open } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import { recordAudit } from "../shared/audit/audit.ts";
+import { beginErasure, countOpen, eraseFromRedis, eraseRows, type ErasedRows } from "./erasure/erase-organization.ts";
+import { exportOrganization } from "./erasure/export-organization.ts";
+import { inTransaction } from "../shared/database/transaction.ts";
+import { showOrganization } from "../shared/organizations/organizations.ts";
+import { listTokens } from "../api/tokens/tokens.ts";
+import { protocolTimes } from "../shared/protocol-times.ts";
+import { parseId } from "./argument-parsers.ts";
+import { CommandRefused } from "./command-refused.ts";
+import { suspendRecorded } from "./organizations.ts";
+import { requireRedis } from "./out-of-reach.ts";
+import { announceIdentityChange } from "./publish-changes.ts";
+import type { CommandContext, RunCommand } from "./run-command.ts";
+import type { Terminal } from "./terminal.ts";
+import { revokeRecorded } from "./tokens.ts";
+
+/** From then on no API takes a revoked token, also where the announcement was lost. */
+const revocationMs = 2_000;
+/** Millions of searches take minutes, and the operator sees how far they are. */
+const progressMs = 5_000;
+
+/** @param org the parent command. */
+export function addErasureCommands(org: Command, run: RunCommand, terminal: Terminal): void {
+  org
+    .command("export")
+    .description("print all data of an organization, one line of JSON per item")
+    .argument("<org>", "the organization's id", parseId("org"))
+    .option("--output <file>", "write the lines to a new file, and a summary to stdout")
+    .action((orgId: string, { output }: { output?: string }) =>
+      run((context) => writeExport(context, terminal, orgId, output), {
+        toData: output === undefined ? (end) => `${JSON.stringify(end)}\n` : undefined,
+      }),
+    );
+  org
+    .command("erase")
+    .description(
+      "erase an organization: names, keywords, answers, sessions. The ledger keeps its ids and amounts. Cannot be undone",
+    )
+    .argument("<org>", "the organization's id", parseId("org"))
+    .option("--yes", "skip the confirmation")
+    .action((orgId: string, { yes = false }: { yes?: boolean }) =>
+      run((context) => erase(context, terminal, { orgId, yes })),
+    );
+}
+
+/** The last line counts the others, so that an export that was cut off shows. */
+async function writeExport(context: CommandContext, terminal: Terminal, orgId: string, output: string | undefined) {
+  const { database, actor } = context;
+  await requireRedis(context);
+  if (!(await showOrganization(database, orgId))) throw new CommandRefused(`There is no organization ${orgId}.`);
+  const file = output === undefined ? undefined : await openNew(output);
+  try {
+    await recordAudit(database, actor, { action: "organization.exported", organizationId: orgId });
+    let lines = 0;
+    for await (const line of exportOrganization(context, orgId)) {
+      const text = `${JSON.stringify(line)}\n`;
+      if (file) await file.write(text);
+      else terminal.stdout(text);
+      lines += 1;
+    }
+    const end = { kind: "end", orgId, lines };
+    if (!file) return end;
+    await file.write(`${JSON.stringify(end)}\n`);
+    await file.sync();
+    return { orgId, lines, output };
+  } finally {
+    await file?.close();
+  }
+}
+
+/** @throws {CommandRefused} if there is a file already, or none can be made. */
+async function openNew(path: string) {
+  return open(path, "wx", 0o600).catch((error: unknown) => {
+    throw new CommandRefused(`Cannot create the file: ${error instanceof Error ? error.message : String(error)}.`);
+  });
+}
+
+async function erase(context: CommandContext, terminal: Terminal, { orgId, yes }: { orgId: string; yes: boolean }) {
+  const { database, redis, actor } = context;
+  await requireRedis(context);
+  const organization = await showOrganization(database, orgId);
+  if (!organization) throw new CommandRefused(`There is no organization ${orgId}.`);
+  if (!yes) await confirm(terminal, orgId, organization.balanceMils);
+  await close(context, orgId);
+  await sleep(revocationMs);
+  refuseOpen(await countOpen({ database, redis }, orgId));
+  // Repeats that waited for a search get its end from Redis until then.
+  await sleep(protocolTimes.idempotencyEndMs);
+  const begun = await beginErasure(database, actor, orgId);
+  if (typeof begun === "string")
+    throw new CommandRefused(`The organization changed in the meantime (${begun}). Run the command again.`);
+  try {
+    const rows = await eraseRows(database, orgId, { onPage: sayProgress(context) });
+    await eraseFromRedis({ database, redis }, orgId);
+    await removeFailedJobs(context, orgId);
+    return { orgId, erased: true, balanceMils: begun.balanceMils, ...rows };
+  } catch (error) {
+    context.warn(`${orgId} is partly erased. Run the command again to erase the rest.`);
+    throw error;
+  }
+}
+
+function sayProgress({ warn }: CommandContext): (erased: ErasedRows) => void {
+  let saidAtMs = performance.now();
+  return ({ tokens, answers, searches }) => {
+    if (performance.now() - saidAtMs < progressMs) return;
+    saidAtMs = performance.now();
+    warn(`Erased so far: ${tokens} tokens, ${answers} answers, ${searches} searches.`);
+  };
+}
+
+/** @throws {CommandRefused} unless the operator types the id. */
+async function confirm({ ask }: Terminal, orgId: string, balanceMils: number): Promise<void> {
+  if (!ask) throw new CommandRefused("This cannot be undone. Add --yes, or confirm in a terminal.");
+  const question = `This erases ${orgId} and cannot be undone. ${balanceMils} mils of credit will be lost.\nType the id again: `;
+  if ((await ask(question)).trim() !== orgId) throw new CommandRefused("The id does not match. Nothing was changed.");
+}
+
+/**
+ * Suspends the organization and revokes its tokens, each with its entry in the audit trail, and each in a transaction of its own:
+ * searches that end now wait for the organization's row no longer than for its suspension.
+ */
+async function close(context: CommandContext, orgId: string): Promise<void> {
+  const { database, actor } = context;
+  await inTransaction(database, (transaction) =>
+    suspendRecorded(transaction, actor, { organizationId: orgId, suspended: true }),
+  );
+  for (const { tokenId, revokedAt } of await listTokens(database, orgId))
+    if (!revokedAt) await inTransaction(database, (transaction) => revokeRecorded(transaction, actor, tokenId));
+  await announceIdentityChange(context);
+}
+
+function refuseOpen({ searches, charges }: { searches: number; charges: number }): void {
+  if (searches + charges === 0) return;
+  throw new CommandRefused(
+    `The organization is suspended and its tokens are revoked, but ${searches} searches still run and ${charges} charges wait for confirmation of their delivery. Nothing has been erased yet. Run the command again in a few minutes.`,
+  );
+}
+
+async function removeFailedJobs({ redis }: CommandContext, orgId: string): Promise<void> {
+  // Loaded on demand: BullMQ would add to the start of every other command.
+  const { removeFailedSearches } = await import("../shared/queue/search-queue.ts");
+  await removeFailedSearches(redis, orgId);
+}

@@ -1,0 +1,155 @@
+import { type Command, Option } from "commander";
+import { recordAudit } from "../shared/audit/audit.ts";
+import {
+  listPlans,
+  lockPlan,
+  type Operation,
+  operations,
+  type Plan,
+  setPlan,
+  unpaidCallsMax,
+} from "../shared/credits/plans.ts";
+import { inTransaction } from "../shared/database/transaction.ts";
+import { depthMax, organicPerPage, pagesOf } from "../shared/query/depth.ts";
+import { assignPlan } from "../shared/organizations/organizations.ts";
+import { parseId, parseList, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
+import { CommandRefused } from "./command-refused.ts";
+import { formatResult } from "./format-result.ts";
+import { describeLoss, type Margins, marginsOf } from "./plan-margins.ts";
+import { announceIdentityChange } from "./publish-changes.ts";
+import { refuseErased } from "./refuse-erased.ts";
+import type { CommandContext, RunCommand } from "./run-command.ts";
+
+const int4Max = 2_147_483_647;
+
+// Amounts stay below 2^53, also for the deepest search.
+const pricePerPageMilsMax = Math.floor(Number.MAX_SAFE_INTEGER / pagesOf(depthMax));
+
+/** The terms to set; those of a plan that exists stay as they are where nothing is given. */
+interface PlanOptions {
+  /** Either this or `pricePerPage`. */
+  price?: number;
+  pricePerPage?: number;
+  maxDepth?: number | "none";
+  limit?: number;
+  window?: number;
+  concurrency?: number;
+  unpaidCalls?: number;
+  operations?: Operation[];
+}
+
+export function addPlanCommands(program: Command, run: RunCommand): void {
+  const plan = program.command("plan").description("plans: price, rate window, concurrency and operations");
+  plan
+    .command("set")
+    .summary("create a plan, or change its terms")
+    .description(
+      "Create a plan, or change the given terms of an existing one. A new plan needs a price, --limit, --window and --concurrency. Every API applies the terms within two seconds. No command changes the starting grant. A price below the cost at a provider of SERP_PROVIDERS is accepted with a warning.",
+    )
+    .argument("<code>", "a short lower-case word, such as free")
+    .option("--price <mils>", "price of a search of any depth", parseWholeNumber(0))
+    .addOption(
+      new Option("--price-per-page <mils>", `instead of --price: price per ${organicPerPage} results of a search`)
+        .argParser(parseWholeNumber(0, pricePerPageMilsMax))
+        .conflicts("price"),
+    )
+    .option(
+      "--max-depth <n>",
+      "maximum depth of a search, or none (default for a new plan: none)",
+      parseWholeNumberOrNone(1, depthMax),
+    )
+    .option("--limit <n>", "requests per window", parseWholeNumber(1, int4Max))
+    .option("--window <seconds>", "length of the window", parseWholeNumber(1, 86_400))
+    .option("--concurrency <n>", "searches in flight at a time", parseWholeNumber(1, int4Max))
+    .option(
+      "--unpaid-calls <n>",
+      "provider calls that callers may leave unpaid per hour (default for a new plan: ten per search in flight)",
+      parseWholeNumber(1, unpaidCallsMax),
+    )
+    .option(
+      "--operations <list>",
+      `comma list of ${operations.join(" and ")} (default for a new plan: both)`,
+      parseList(operations),
+    )
+    .action((code: string, options: PlanOptions, command: Command) => {
+      if (Object.keys(options).length === 0) command.error("error: no term given");
+      return run((context) => set(context, code, options), { toText: formatTerms });
+    });
+  plan
+    .command("assign")
+    .description("move an organization to another plan; every API applies it within two seconds")
+    .argument("<org>", "the organization's id", parseId("org"))
+    .argument("<code>", "the plan's code")
+    .action((orgId: string, code: string) => run((context) => assign(context, orgId, code)));
+  plan
+    .command("list")
+    .description("list all plans")
+    .action(() => run(async ({ database }) => ({ plans: await listPlans(database) })));
+}
+
+async function set(context: CommandContext, code: string, options: PlanOptions) {
+  if (!/^[a-z][a-z0-9_-]{0,31}$/.test(code)) {
+    throw new CommandRefused(
+      "A plan's code is a lower-case letter and up to 31 more lower-case letters, digits, - or _.",
+    );
+  }
+  const plan = await inTransaction(context.database, async (transaction) => {
+    const before = await lockPlan(transaction, code);
+    const after = await setPlan(transaction, termsOf(code, options, before));
+    const values = { before: before && { ...before }, after: { ...after } };
+    await recordAudit(transaction, context.actor, { action: "plan.set", subject: code, ...values });
+    return after;
+  });
+  await announceIdentityChange(context);
+  const margins = marginsOf(plan, context.config.SERP_PROVIDERS);
+  for (const loss of margins.belowCost) context.warn(`Warning: ${describeLoss(code, loss)}.`);
+  for (const provider of margins.unknownCost) context.warn(`The cost of a search at ${provider} is unknown.`);
+  return { ...plan, ...margins };
+}
+
+/** The terms alone: people read on stderr what is below cost. */
+function formatTerms(result: Plan & Margins, columns: number): string {
+  const { belowCost: _, unknownCost: __, ...terms } = result;
+  return formatResult(terms, columns);
+}
+
+/** @throws {CommandRefused} if a term is missing for a new plan. */
+function termsOf(code: string, options: PlanOptions, before: Plan | undefined) {
+  const price =
+    priceOf(options) ?? (before && { priceMils: before.priceMils, pricePerPageMils: before.pricePerPageMils });
+  const { limit = before?.windowLimit, window = before?.windowSeconds } = options;
+  const { concurrency = before?.concurrency, maxDepth = before?.maxDepth ?? "none" } = options;
+  if (!price || limit === undefined || window === undefined || concurrency === undefined)
+    throw new CommandRefused(
+      `There is no plan "${code}" yet. A new plan needs --price or --price-per-page, --limit, --window and --concurrency.`,
+    );
+  return {
+    code,
+    ...price,
+    maxDepth: maxDepth === "none" ? undefined : maxDepth,
+    windowLimit: limit,
+    windowSeconds: window,
+    concurrency,
+    unpaidCalls: options.unpaidCalls ?? before?.unpaidCalls,
+    operations: options.operations ?? before?.operations ?? [...operations],
+  };
+}
+
+/** The price as a whole: that of any depth, or that of each page. Undefined if none is given. */
+function priceOf({ price, pricePerPage }: PlanOptions) {
+  if (pricePerPage !== undefined) return { priceMils: pricePerPage, pricePerPageMils: pricePerPage };
+  return price === undefined ? undefined : { priceMils: price, pricePerPageMils: undefined };
+}
+
+async function assign(context: CommandContext, orgId: string, code: string) {
+  await inTransaction(context.database, async (transaction) => {
+    await refuseErased(transaction, orgId);
+    const assigned = await assignPlan(transaction, orgId, code);
+    if (!assigned) throw new CommandRefused(`There is no organization ${orgId}, or no plan "${code}".`);
+    const values = { before: { plan: assigned.oldPlanCode }, after: { plan: code } };
+    const entry = { action: "plan.assigned", organizationId: orgId, subject: code, ...values } as const;
+    await recordAudit(transaction, context.actor, entry);
+  });
+  await announceIdentityChange(context);
+  return { orgId, plan: code };
+}

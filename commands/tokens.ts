@@ -1,0 +1,130 @@
+import type { Command } from "commander";
+import type { Actor } from "../shared/audit/audit.ts";
+import { inTransaction, type Querying } from "../shared/database/transaction.ts";
+import { showOrganization } from "../shared/organizations/organizations.ts";
+import {
+  issueRecorded as issueWithEntry,
+  revokeFamilyRecorded,
+  revokeRecorded as revokeWithEntry,
+} from "../api/organizations/recorded-changes.ts";
+import { type Scope, scopes } from "../shared/organizations/scopes.ts";
+import { findToken, isTokenShaped, listTokens, type TokenTerms } from "../api/tokens/tokens.ts";
+import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";
+import { CommandRefused } from "./command-refused.ts";
+import { announceIdentityChange } from "./publish-changes.ts";
+import { refuseErased } from "./refuse-erased.ts";
+import { formatResult } from "./format-result.ts";
+import type { CommandContext, RunCommand } from "./run-command.ts";
+import type { Terminal } from "./terminal.ts";
+
+const daysMax = 3_650;
+const nameLengthMax = 100;
+
+/** The options of `token issue`, as commander names them. */
+interface IssueOptions {
+  name?: string;
+  scopes: Scope[];
+  expires?: number;
+}
+
+export function addTokenCommands(program: Command, run: RunCommand, terminal: Terminal): void {
+  const token = program.command("token").description("bearer tokens of organizations");
+  token
+    .command("issue")
+    .description("issue a token, which is shown only once")
+    .argument("<org>", "the organization's id", parseId("org"))
+    .option("--name <name>", "a name to show in lists", parseText(nameLengthMax))
+    .option("--scopes <list>", `comma list of ${scopes.join(", ")}: what the token may do`, parseList(scopes), [
+      "search",
+      "usage",
+    ])
+    .option("--expires <days>", "days until it expires; without it, never", parseWholeNumber(1, daysMax))
+    .action((orgId: string, { expires: expiresInDays, ...terms }: IssueOptions) =>
+      run((context) => issue(context, orgId, { ...terms, expiresInDays })),
+    );
+  token
+    .command("list")
+    .description("list an organization's tokens by their last four characters, with scopes and last use")
+    .argument("<org>", "the organization's id", parseId("org"))
+    .action((orgId: string) => run((context) => list(context, orgId), { toText }));
+  token
+    .command("find")
+    .summary("show the owner of a token, without printing it")
+    .description(
+      "Show the owner of a token, and whether the token still works. Never prints the token. With - it reads the token from stdin, which keeps it out of the shell's history and the list of processes.",
+    )
+    .argument("<token>", "the token, or - to read it from stdin")
+    .action((given: string) => run((context) => find(context, given === "-" ? terminal.readLine : given)));
+  token
+    .command("revoke")
+    .description(
+      "revoke a token permanently, and list the valid tokens that it made on the billing page; every API refuses it within two seconds",
+    )
+    .argument("<tokenId>", "the token's id, not the token", parseId("tok"))
+    .option("--children", "also revoke the tokens that it made, and their descendants")
+    .action((tokenId: string, { children = false }: { children?: boolean }) =>
+      run((context) => revoke(context, tokenId, children)),
+    );
+}
+
+async function issue({ database, actor }: CommandContext, orgId: string, terms: TokenTerms) {
+  return inTransaction(database, (transaction) => issueRecorded(transaction, actor, orgId, terms));
+}
+
+/** Issues a token with its entry in the audit trail. @throws {CommandRefused} if there is no such organization. */
+export async function issueRecorded(transaction: Querying, actor: Actor, orgId: string, terms?: TokenTerms) {
+  await refuseErased(transaction, orgId);
+  const issued = await issueWithEntry(transaction, { actor }, orgId, terms);
+  if (!issued) throw new CommandRefused(`There is no organization ${orgId}.`);
+  return issued;
+}
+
+async function list({ database }: CommandContext, orgId: string) {
+  if (!(await showOrganization(database, orgId))) throw new CommandRefused(`There is no organization ${orgId}.`);
+  return { orgId, tokens: await listTokens(database, orgId) };
+}
+
+/** @param given the token, or how to read it. No message has it, and none that could have a part of it. */
+async function find({ database }: CommandContext, given: string | (() => Promise<string>)) {
+  const token = (typeof given === "string" ? given : await given()).trim();
+  if (!isTokenShaped(token))
+    throw new CommandRefused(
+      "This is not a Serpmill token. A token is smk_ and 39 letters and digits, of which the last 7 are a checksum. A character may be missing or wrong.",
+    );
+  const found = await findToken(database, token);
+  if (!found) throw new CommandRefused("This token was never issued here, or its organization was erased.");
+  return { ...found, state: stateOf(found) };
+}
+
+function stateOf({ revokedAt, expiresAt }: { revokedAt: Date | null; expiresAt: Date | null }) {
+  if (revokedAt !== null) return "revoked";
+  return expiresAt !== null && expiresAt.getTime() <= Date.now() ? "expired" : "valid";
+}
+
+/** The columns that fit a terminal. */
+function toText({ tokens }: Awaited<ReturnType<typeof list>>, columns: number): string {
+  const shown = tokens.map((token) => {
+    const { tokenId, name, scopes: granted, last4, expiresAt, lastUsedAt } = token;
+    return { tokenId, name, scopes: granted, last4, state: stateOf(token), expiresAt, lastUsedAt };
+  });
+  return formatResult({ tokens: shown }, columns);
+}
+
+async function revoke(context: CommandContext, tokenId: string, withDescendants: boolean) {
+  const { database, actor } = context;
+  const descendants = await inTransaction(database, (transaction) =>
+    revokeFamilyRecorded(transaction, { actor }, { tokenId, withDescendants }),
+  );
+  if (!descendants) throw new CommandRefused(`There is no token ${tokenId}.`);
+  await announceIdentityChange(context);
+  const children = descendants.map(({ tokenId: id, parentId, name, last4, expiresAt }) => {
+    return { tokenId: id, parentId, name, last4, expiresAt, revoked: withDescendants };
+  });
+  return { tokenId, revoked: true, children };
+}
+
+/** Revokes a token with its entry in the audit trail. @throws {CommandRefused} if there is no such token. */
+export async function revokeRecorded(transaction: Querying, actor: Actor, tokenId: string): Promise<void> {
+  if (!(await revokeWithEntry(transaction, { actor }, tokenId)))
+    throw new CommandRefused(`There is no token ${tokenId}.`);
+}

@@ -1,0 +1,95 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { inTransaction } from "../shared/database/transaction.ts";
+import { showOrganization } from "../shared/organizations/organizations.ts";
+import { readThreshold } from "../shared/webhooks/low-balance.ts";
+import { changeThreshold, dropWebhook, replayWebhookEvent } from "../api/webhooks/recorded-changes.ts";
+import { listEvents, type WebhookEvent } from "../shared/webhooks/webhook-events.ts";
+import { readWebhook } from "../shared/webhooks/webhooks.ts";
+import { parseId, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
+import { CommandRefused } from "./command-refused.ts";
+import { refuseErased } from "./refuse-erased.ts";
+import type { CommandContext, RunCommand } from "./run-command.ts";
+
+const eventsDefault = 20;
+const eventsMax = 10_000;
+
+/** @param org the parent command of those about organizations. */
+export function addWebhookCommands(program: Command, org: Command, run: RunCommand): void {
+  org
+    .command("low-balance")
+    .description("show or set the balance below which an organization is notified, on its page and by its webhook")
+    .argument("<org>", "the organization's id", parseId("org"))
+    .option("--below <mils>", "the threshold in mils, or none", parseWholeNumberOrNone(1))
+    .action((orgId: string, { below }: { below?: number | "none" }) =>
+      run((context) => threshold(context, orgId, below)),
+    );
+  const webhook = program
+    .command("webhook")
+    .description("webhooks that organizations set on their page, and the events sent to them");
+  webhook
+    .command("list")
+    .description("show an organization's webhook without its secret, and its newest events, newest first")
+    .argument("<org>", "the organization's id", parseId("org"))
+    .option("--limit <n>", "how many events at most", parseWholeNumber(1, eventsMax), eventsDefault)
+    .action((orgId: string, { limit }: { limit: number }) => run((context) => list(context, orgId, limit)));
+  webhook
+    .command("replay")
+    .description("send an event again, under the same id")
+    .argument("<event>", "the event's id", parseEventId)
+    .action((eventId: string) => run((context) => replay(context, eventId)));
+  webhook
+    .command("remove")
+    .description("remove an organization's webhook; waiting events are not sent")
+    .argument("<org>", "the organization's id", parseId("org"))
+    .action((orgId: string) => run((context) => remove(context, orgId)));
+}
+
+async function threshold(context: CommandContext, organizationId: string, below: number | "none" | undefined) {
+  const { database, actor } = context;
+  const known = (await showOrganization(database, organizationId)) ?? refuseUnknown(organizationId);
+  if (below !== undefined) {
+    await inTransaction(database, async (transaction) => {
+      await refuseErased(transaction, organizationId);
+      await changeThreshold(transaction, { actor, organizationId }, below === "none" ? null : below);
+    });
+  }
+  const belowMils = await readThreshold(database, organizationId);
+  const { balanceMils } = known;
+  return { orgId: organizationId, belowMils, balanceMils, isLow: belowMils !== null && balanceMils < belowMils };
+}
+
+async function list({ database }: CommandContext, organizationId: string, limit: number) {
+  if (!(await showOrganization(database, organizationId))) refuseUnknown(organizationId);
+  const webhook = (await readWebhook(database, organizationId)) ?? null;
+  const events = await listEvents(database, organizationId, limit);
+  return { orgId: organizationId, webhook, events: events.map(withoutOrganization) };
+}
+
+async function replay({ database, actor }: CommandContext, eventId: string) {
+  const replayed = await inTransaction(database, (transaction) =>
+    replayWebhookEvent(transaction, { actor, organizationId: undefined }, eventId),
+  );
+  if (!replayed) throw new CommandRefused(`There is no event ${eventId}. Events are deleted after 30 days.`);
+  if (replayed === "no_webhook") throw new CommandRefused("The organization no longer has a webhook.");
+  const { organizationId: orgId, ...event } = replayed;
+  return { orgId, ...event };
+}
+
+async function remove({ database, actor }: CommandContext, organizationId: string) {
+  if (!(await showOrganization(database, organizationId))) refuseUnknown(organizationId);
+  const removed = await inTransaction(database, (transaction) => dropWebhook(transaction, { actor, organizationId }));
+  return { orgId: organizationId, removed };
+}
+
+function withoutOrganization({ organizationId: _organizationId, ...event }: WebhookEvent) {
+  return event;
+}
+
+function parseEventId(text: string): string {
+  if (/^evt_[0-7][0-9a-z]{25}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected the id of an event, which begins with evt_");
+}
+
+function refuseUnknown(organizationId: string): never {
+  throw new CommandRefused(`There is no organization ${organizationId}.`);
+}

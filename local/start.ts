@@ -1,0 +1,243 @@
+/**
+ * `npm start` and `npm run dev`: the whole service on one machine that has Node and nothing else. Only this file and
+ * shared/config.ts read `process.env`; this one because it sets the environment of the processes that it starts.
+ */
+import { mkdir, writeFile } from "node:fs/promises";
+import { join, relative, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { addressSettings, readAddresses } from "../shared/config.ts";
+import { migrate } from "../shared/database/migrate.ts";
+import { createProcessLogin } from "../shared/database/process-login.ts";
+import { ensureDemoToken } from "./demo-token.ts";
+import { claimPort, freePort } from "./ports.ts";
+import { processUrlOf, startPostgres } from "./postgres.ts";
+import { startRedis } from "./redis.ts";
+import { begin, print, printBox, say, warn } from "./start-output.ts";
+import { answerSignal, end, isStopping, stopAtEnd } from "./stop-all.ts";
+import type { LocalServer } from "./local-server.ts";
+import {
+  exitMessage,
+  openLogFormat,
+  startLoggedProcess,
+  type LoggedProcess,
+  waitUntilReady,
+} from "./logged-process.ts";
+
+const checkout = join(import.meta.dirname, "..", "..");
+const parentPollMs = 250;
+const workerPollMs = 50;
+
+// `npm run dev`: the API and the worker restart when a file of theirs changes, and their logs are shown in readable form.
+let isWatching = false;
+let folder = join(checkout, ".serpmill");
+
+const help = `npm start: runs Serpmill on this machine until Ctrl-C.
+npm run dev: the same; restarts the API and the worker when a file changes, and shows their logs.
+
+Starts a private Postgres and Redis on free ports of 127.0.0.1, migrates the database, starts the API and one
+worker, creates an organization with credit and a token, and prints where everything is and a curl line that searches.
+Its data, logs and token are in .serpmill/; delete that folder to start from scratch.
+npm start -- --folder PATH keeps them in another folder.
+
+Settings, all optional, from the environment:
+  DATABASE_URL      use this Postgres instead of a private one; migrated as MIGRATION_DATABASE_URL if that is set
+  REDIS_URL         use this Redis instead of a private one
+  API_PORT          3000, or the next free port
+  API_OPS_PORT      3001, or the next free port
+  WORKER_OPS_PORT   3002, or the next free port
+  HOST              127.0.0.1, the interface of these ports
+  SERP_PROVIDERS    sandbox, which makes answers up
+All other settings (see .env.example) are passed to the API and the worker. A secret may also come from a file: NAME_FILE=PATH.
+`;
+
+async function main(): Promise<void> {
+  process.stdout.on("error", () => {}); // The terminal may be closed (SIGHUP); the processes still have to be stopped in order.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, answerSignal);
+  if (process.env.npm_lifecycle_event !== undefined) stopWithParent();
+  try {
+    await startAll();
+  } catch (error) {
+    if (!isStopping()) await end(1, reasonOf(error));
+  }
+}
+
+// npm runs this file through a shell that forwards no signals. If npm is killed alone, the parent process id changes.
+function stopWithParent(): void {
+  const parent = process.ppid;
+  setInterval(() => process.ppid === parent || void end(0), parentPollMs).unref();
+}
+
+async function startAll(): Promise<void> {
+  print("Starting Serpmill. Ctrl-C stops everything.\n");
+  await mkdir(join(folder, "logs"), { recursive: true });
+  const given = readAddresses();
+  const { ownerUrl, processUrl } = await openPostgres(given);
+  const redis = await openRedis(given.REDIS_URL);
+  const addresses = { DATABASE_URL: processUrl, REDIS_URL: redis.api };
+  // Only here is the sandbox a default: elsewhere its answers might be sold.
+  const exported = { ...addresses, SERP_PROVIDERS: process.env.SERP_PROVIDERS || "sandbox" };
+  const servers = { ...process.env, ...addressSettings(addresses), SERP_PROVIDERS: exported.SERP_PROVIDERS };
+  begin("Migrations", "bringing the database up to date");
+  const applied = await migrate(ownerUrl, {
+    say: (line) => warn("Migrations", line),
+    ...(!given.DATABASE_URL && { remedy: `delete the folder ${shortened(folder)} and start again` }),
+  });
+  await createProcessLogin(ownerUrl, processUrl);
+  say("Migrations", applied.length > 0 ? `applied ${applied.length}, up to ${applied.at(-1)}` : "none needed");
+
+  const host = process.env.HOST || "127.0.0.1";
+  const ports = {
+    API_PORT: await claim("API_PORT", 3000, host),
+    API_OPS_PORT: await claim("API_OPS_PORT", 3001, host),
+    WORKER_OPS_PORT: await claim("WORKER_OPS_PORT", 3002, host),
+  };
+  const environment = { ...servers, ...ports };
+  const urlOf = (port: string) => `http://${["0.0.0.0", "::"].includes(host) ? "127.0.0.1" : host}:${port}`;
+  const api = await startOne("API", "api", environment);
+  const worker = await startOne("Worker", "worker", { ...environment, REDIS_URL: redis.worker });
+  begin("API, worker", "waiting until both are ready");
+  await Promise.all([
+    waitUntilReady(api, urlOf(ports.API_OPS_PORT)),
+    waitUntilReady(worker, urlOf(ports.WORKER_OPS_PORT)),
+  ]);
+  say("API", `ready on ${urlOf(ports.API_PORT)}, metrics on ${urlOf(ports.API_OPS_PORT)}/metrics`);
+  say("Worker", `ready, metrics on ${urlOf(ports.WORKER_OPS_PORT)}/metrics`);
+  await waitUntilWorkerIsSeen(urlOf(ports.API_OPS_PORT));
+  await writeSettings(exported);
+  await printAddresses(urlOf(ports.API_PORT), environment);
+}
+
+/** The API accepts searches once it has read a worker's heartbeat, a moment after both are ready. */
+async function waitUntilWorkerIsSeen(apiOpsUrl: string): Promise<void> {
+  const isSeen = async () => /^workers_reporting [1-9]/m.test(await (await fetch(`${apiOpsUrl}/metrics`)).text());
+  while (!(await isSeen())) await sleep(workerPollMs);
+}
+
+/** Writes settings to a file that a shell can source, for the operator's commands. */
+async function writeSettings(settings: Readonly<Record<string, string>>): Promise<void> {
+  const lines = Object.entries(settings).map(([name, value]) => `export ${name}='${value}'\n`);
+  await writeFile(join(folder, "env"), lines.join(""), { mode: 0o600 });
+}
+
+async function openPostgres(
+  given: ReturnType<typeof readAddresses>,
+): Promise<{ ownerUrl: string; processUrl: string }> {
+  if (given.DATABASE_URL) {
+    const processUrl = useExisting("Postgres", "DATABASE_URL", given.DATABASE_URL);
+    return { ownerUrl: given.MIGRATION_DATABASE_URL ?? processUrl, processUrl };
+  }
+  begin("Postgres", "starting; the first start prepares a database");
+  const server = await startPostgres({ folder: join(folder, "postgres"), durable: true });
+  return { ownerUrl: keepRunning("Postgres", server), processUrl: processUrlOf(server.url) };
+}
+
+async function openRedis(url: string | undefined): Promise<{ api: string; worker: string }> {
+  if (url) return { api: useExisting("Redis", "REDIS_URL", url), worker: url };
+  const options = { folder: join(folder, "redis"), durable: true, withUsers: true, say: sayOfRedis };
+  begin("Redis", "starting");
+  const server = await startRedis(options);
+  keepRunning("Redis", server);
+  return server.urls;
+}
+
+function useExisting(name: string, settingName: string, url: string): string {
+  say(name, `from ${settingName}`);
+  return url;
+}
+
+function keepRunning(name: string, server: LocalServer): string {
+  stopAtEnd(name, server.stop);
+  void endWith(
+    server.exited,
+    (reason) => `${name} ended by itself (${reason}). Its log: ${join(server.folder, "log")}`,
+  );
+  say(name, `started on 127.0.0.1:${server.port} (data in ${shortened(server.folder)})`);
+  return server.url;
+}
+
+async function claim(settingName: string, usual: number, host: string): Promise<string> {
+  const wanted = Number(process.env[settingName] || usual);
+  if (!(Number.isInteger(wanted) && wanted >= 0)) throw new Error(`${settingName}: expected a port number`);
+  const port = await claimPort(wanted === 0 ? await freePort() : wanted, host);
+  if (wanted !== 0 && port !== wanted) warn("Ports", `${wanted} (${settingName}) is in use; using ${port}`);
+  return String(port);
+}
+
+async function startOne(name: string, part: string, environment: NodeJS.ProcessEnv): Promise<LoggedProcess> {
+  const logPath = join(folder, "logs", `${part}.log`);
+  const mainFile = join(checkout, part, "main.ts");
+  const child = await startLoggedProcess({
+    name,
+    mainFile,
+    environment,
+    logPath,
+    ...(isWatching && { watched: [join(checkout, part), join(checkout, "shared")], format: await openLogFormat() }),
+    say: isWatching ? print : (line) => warn(name, line),
+  });
+  stopAtEnd(name, child.stop);
+  void endWith(child.exited, (reason) => exitMessage(child, reason), child);
+  begin(name, `starting (log in ${shortened(logPath)})`);
+  return child;
+}
+
+async function printAddresses(apiUrl: string, environment: NodeJS.ProcessEnv): Promise<void> {
+  const tokenFile = join(folder, "token");
+  begin("Token", "looking for one that works");
+  const { token, isNew } = await ensureDemoToken(apiUrl, tokenFile, environment);
+  say(
+    "Token",
+    `${isNew ? "created with a new organization, stored" : "reused from the last start,"} in ${shortened(tokenFile)}`,
+  );
+  printBox("Serpmill is running", [
+    ["API", apiUrl],
+    ["Token", token],
+    ["Reference", `${apiUrl}/docs`],
+    ["Account", `${apiUrl}/billing`],
+    ["Playground", `${apiUrl}/playground`],
+    ["Agents", `${apiUrl}/mcp?names=plain`],
+  ]);
+  const curl = [
+    `curl -s ${apiUrl}/v1/serp/search`,
+    `-H 'Authorization: Bearer ${token}'`,
+    `-H 'Content-Type: application/json' -d '{"keyword":"best coffee beans"}'`,
+  ];
+  print(`\nRun a search:\n  ${curl.join(" \\\n    ")}`);
+  print("\nThe account and the playground ask for the token.");
+  print(`\nOperator's commands:\n  . ${shortened(join(folder, "env"))} && npm run --silent admin -- --help\n`);
+}
+
+/** If one of the processes ends by itself, stops all others and prints the reason. */
+async function endWith(
+  exited: Promise<string>,
+  describe: (reason: string) => string,
+  child?: LoggedProcess,
+): Promise<void> {
+  const reason = await exited;
+  if (!isStopping()) await end(child?.process.exitCode || 1, describe(reason));
+}
+
+// Some errors, such as those of fetch, only say in their cause what failed.
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error && !error.message.includes(error.cause.message)
+    ? `${error.message}\n${error.cause.message}`
+    : error.message;
+}
+
+function shortened(path: string): string {
+  const fromCheckout = relative(checkout, path);
+  return fromCheckout.startsWith("..") ? path : fromCheckout;
+}
+
+const sayOfRedis = (line: string) => begin("Redis", line);
+
+if (import.meta.main) {
+  const { values: given } = parseArgs({
+    options: { help: { type: "boolean" }, watch: { type: "boolean" }, folder: { type: "string" } },
+  });
+  isWatching = given.watch === true;
+  if (given.folder !== undefined) folder = resolve(given.folder);
+  if (given.help) process.stdout.write(help);
+  else await main();
+}

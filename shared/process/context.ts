@@ -1,0 +1,41 @@
+import type { Redis } from "ioredis";
+import { Shutdown } from "../concurrency/shutdown.ts";
+import type { Config } from "../config.ts";
+import { defineHoldScripts } from "../credits/holds.ts";
+import { defineOpenHoldScripts } from "../credits/open-holds.ts";
+import { type Database, openDatabase } from "../database/pool.ts";
+import { type Log, openLog } from "../log.ts";
+import { type Metrics, openMetrics } from "../metrics.ts";
+import { shutdownStepMsWith } from "../protocol-times.ts";
+import { Clock } from "../redis/clock.ts";
+import { RedisConnections } from "../redis/connections.ts";
+import { defineReplyScript } from "../queue/replies.ts";
+
+/** What every process opens. Functions take the parts that they use. */
+export interface Context {
+  config: Config;
+  log: Log;
+  metrics: Metrics;
+  shutdown: Shutdown;
+  database: Database;
+  /** For commands that need no connection of their own. */
+  redis: Redis;
+  connections: RedisConnections;
+  clock: Clock;
+}
+
+/** Opens what API, worker and the operator's commands share, without waiting for Postgres or Redis. */
+export function openContext(options: { config: Config; name: string; databaseSizeMax: number; log?: Log }): Context {
+  const { config, name } = options;
+  const log = options.log ?? openLog({ name, level: config.LOG_LEVEL });
+  const shutdown = new Shutdown(shutdownStepMsWith(config.SEARCH_DEADLINE_MS));
+  const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
+  const isPooled = pooler === "transaction";
+  const database = openDatabase({ url, name, isPooled, sizeMax: options.databaseSizeMax, log, shutdown });
+  const connections = new RedisConnections({ url: config.REDIS_URL, log, shutdown });
+  const redis = connections.openCommands(name);
+  defineHoldScripts(redis);
+  defineOpenHoldScripts(redis);
+  defineReplyScript(redis);
+  return { config, log, metrics: openMetrics(), shutdown, database, redis, connections, clock: new Clock() };
+}

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
+import { type DayFigures, readDays } from "../../../api/ledger/days.ts";
+import { type HistoryFilter, historyFilters, readHistory } from "../../../api/ledger/history.ts";
+import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
+import { reverseCharges } from "../../../shared/credits/deliveries.ts";
+import { openDatabase } from "../../../shared/database/pool.ts";
+import { newId } from "../../../shared/ids.ts";
+import { openLog } from "../../../shared/log.ts";
+import { inTimeZone } from "../../harness/servers/open-database.ts";
+import { aMonth, type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
+import { Service } from "../../harness/processes/service.ts";
+
+const log = openLog({ name: "test", level: "silent" });
+const shutdown = new Shutdown();
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 0 });
+});
+afterAll(async () => {
+  await shutdown.run(log);
+  await service.stop();
+});
+
+const databaseIn = (timeZone: string) =>
+  openDatabase({ url: inTimeZone(service.databaseUrl, timeZone), name: "test", sizeMax: 1, log, shutdown });
+
+const dayMs = 24 * 3_600_000;
+const dayOf = (at: Date) => at.toISOString().slice(0, 10);
+
+/** The same figures, counted entry by entry. */
+function countedDays(past: readonly BackdatedEntry[], now: Date, days: number): DayFigures[] {
+  return Array.from({ length: days }, (_, at) => {
+    const day = dayOf(new Date(now.getTime() - (days - 1 - at) * dayMs));
+    const of = (kind: BackdatedEntry["kind"]) => past.filter((entry) => entry.kind === kind && dayOf(entry.at) === day);
+    const mils = (kind: BackdatedEntry["kind"]) =>
+      of(kind).reduce((sum, entry) => sum + ("mils" in entry ? entry.mils : 0), 0);
+    return {
+      day,
+      charges: of("charge").length,
+      refunds: of("refund").length,
+      reversals: of("reversal").length,
+      chargedMils: mils("charge"),
+      reversedMils: mils("reversal"),
+      grantedMils: mils("grant"),
+      correctedMils: 0,
+    };
+  });
+}
+
+const histories: { title: string; past: (now: Date) => BackdatedEntry[] }[] = [
+  { title: "a whole month", past: (now) => aMonth(now) },
+  { title: "no entries", past: () => [] },
+  { title: "one entry today", past: (now) => [{ at: now, kind: "grant", mils: 7 }] },
+  {
+    title: "only entries older than thirty days",
+    past: (now) => [{ at: new Date(now.getTime() - 40 * dayMs), kind: "grant", mils: 7 }],
+  },
+  {
+    title: "days without entries, and entries exactly at midnight",
+    past: (now) => {
+      const midnight = new Date(`${dayOf(new Date(now.getTime() - 3 * dayMs))}T00:00:00Z`);
+      return [
+        { at: new Date(now.getTime() - 35 * dayMs), kind: "grant", mils: 100 },
+        { at: new Date(midnight.getTime() - 1), kind: "charge", mils: 5 },
+        { at: midnight, kind: "charge", mils: 3 },
+        { at: midnight, kind: "refund", reason: "engine_error" },
+      ];
+    },
+  },
+];
+
+test.each(histories)("the figures of thirty days agree with the ledger: $title", async ({ past }) => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  // The same instant for both, so that midnight cannot fall between them.
+  const [{ now }] = (await service.database.query("select now()")).rows;
+  const entries = past(now);
+  await backdateLedger(service.databaseUrl, organizationId, entries);
+  const read = await readDays(service.database, organizationId, 30);
+  expect(read).toEqual(countedDays(entries, now, 30));
+});
+
+test.each(["Europe/Berlin", "America/New_York"])(
+  "days are UTC days if the time zone of Postgres is %s",
+  async (zone) => {
+    const { organizationId } = await service.organization({ creditMils: 0 });
+    const elsewhere = databaseIn(zone);
+    const [{ now }] = (await service.database.query("select now()")).rows;
+    // More than a year, so that both clock changes are in it. Entries at both ends of each day show an hour that is off.
+    const days = 400;
+    const today = new Date(`${dayOf(now)}T00:00:00Z`).getTime();
+    const entries = Array.from({ length: days }, (_, at) => today - (days - 1 - at) * dayMs).flatMap(
+      (midnight, at): BackdatedEntry[] => [
+        { at: new Date(midnight), kind: "grant", mils: at + 1 },
+        { at: new Date(midnight + dayMs - 1), kind: "refund", reason: "engine_error" },
+      ],
+    );
+    await backdateLedger(service.databaseUrl, organizationId, entries);
+    expect(await readDays(elsewhere, organizationId, days)).toEqual(countedDays(entries, now, days));
+  },
+);
+
+test("the functions of the database write the entries from which days are counted", async () => {
+  const { organizationId } = await service.organization({ creditMils: 1_000 });
+  const [charged, reversed, refunded] = [newId("req"), newId("req"), newId("req")];
+  await decideSettlements(service.database, [
+    { requestId: charged, organizationId, wanted: "charge", priceMils: 5 },
+    { requestId: reversed, organizationId, wanted: "charge", priceMils: 7 },
+    { requestId: refunded, organizationId, wanted: "refund", reason: "engine_error" },
+  ]);
+  await reverseCharges(service.database, [{ organizationId, requestId: reversed }], "caller_gone");
+  const days = await readDays(service.database, organizationId, 30);
+  expect(days.at(-1)).toMatchObject({
+    charges: 2,
+    refunds: 1,
+    reversals: 1,
+    chargedMils: 12,
+    reversedMils: 7,
+    grantedMils: 1_000,
+  });
+
+  const all = await readHistory(service.database, organizationId, { filter: "all", limit: 10 });
+  expect(all.entries).toMatchObject([
+    { outcome: "refunded", requestId: refunded, reason: "engine_error" },
+    { outcome: "reversed", requestId: reversed, chargedMils: 7, reason: "caller_gone" },
+    { outcome: "charged", requestId: charged, chargedMils: 5 },
+    { outcome: "granted", grantedMils: 1_000, note: "test" },
+  ]);
+});
+
+const belongs: Record<HistoryFilter, (outcome: string) => boolean> = {
+  all: () => true,
+  charged: (outcome) => outcome === "charged",
+  refunded: (outcome) => outcome === "refunded",
+  reversed: (outcome) => outcome === "reversed",
+  grants: (outcome) => outcome === "granted",
+};
+
+test.each(historyFilters)("pages of the history filtered by %s have no gap and no repeat", async (filter) => {
+  const [mine, other] = [await service.organization({ creditMils: 0 }), await service.organization({ creditMils: 0 })];
+  const past = aMonth(new Date(), 2);
+  await backdateLedger(service.databaseUrl, mine.organizationId, past);
+  await backdateLedger(service.databaseUrl, other.organizationId, aMonth(new Date(), 2));
+  const read = (of: HistoryFilter, limit: number, before?: string) =>
+    readHistory(service.database, mine.organizationId, { filter: of, limit, before });
+
+  const { entries: whole } = await read("all", 10_000);
+  expect(whole).toHaveLength(past.filter(({ kind }) => kind !== "reversal").length);
+  const expected = whole.filter(({ outcome }) => belongs[filter](outcome));
+  expect(expected.length).toBeGreaterThan(1);
+  const paged: typeof whole = [];
+  let before: string | undefined;
+  for (;;) {
+    const page = await read(filter, 7, before);
+    paged.push(...page.entries);
+    before = page.older;
+    if (before === undefined) break;
+    // New entries and refunds do not move the pages that follow.
+    const { organizationId } = mine;
+    await grantCredit(service.database, { organizationId, grantId: newId("grant"), mils: 1, reason: "meanwhile" });
+    await decideSettlements(service.database, [
+      { organizationId, requestId: newId("req"), wanted: "refund", reason: "engine_error" },
+    ]);
+  }
+  const ids = (entries: typeof whole) =>
+    entries.map((entry) => ("requestId" in entry ? entry.requestId : "grantId" in entry ? entry.grantId : ""));
+  expect(ids(paged)).toEqual(ids(expected));
+  const times = paged.map(({ at }) => at.getTime());
+  expect(times).toEqual(times.toSorted((one, next) => next - one));
+});

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readStatement, statementMonths } from "../../../api/ledger/statement.ts";
+import { newId } from "../../../shared/ids.ts";
+import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
+import { Service } from "../../harness/processes/service.ts";
+
+/** The statement of a month, compared with the entries of that month counted one by one. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 0 });
+});
+afterAll(() => service.stop());
+
+const [first, second] = [newId("req"), newId("req")];
+/** Entries at both ends of months, with a charge that the next month gives back, corrections, and a month without any. */
+const past: readonly BackdatedEntry[] = [
+  { at: new Date("2025-12-31T23:59:59.999Z"), kind: "grant", mils: 10_000, reason: "bank transfer" },
+  { at: new Date("2026-01-01T00:00:00Z"), kind: "charge", mils: 5 },
+  { at: new Date("2026-01-15T12:00:00Z"), kind: "refund", reason: "engine_error" },
+  { at: new Date("2026-01-20T12:00:00Z"), kind: "correction", mils: -300, reason: "granted twice" },
+  { at: new Date("2026-01-31T23:59:59.999Z"), kind: "charge", mils: 7, requestId: first },
+  { at: new Date("2026-02-01T00:00:00Z"), kind: "reversal", mils: 7, requestId: first, reason: "undelivered" },
+  { at: new Date("2026-02-01T00:00:00Z"), kind: "correction", mils: 40, reason: "too much taken" },
+  { at: new Date("2026-02-28T10:00:00Z"), kind: "grant", mils: 25_000, reason: "top-up" },
+  { at: new Date("2026-02-28T23:00:00Z"), kind: "charge", mils: 11, requestId: second },
+  { at: new Date("2026-02-28T23:00:01Z"), kind: "reversal", mils: 11, requestId: second, reason: "caller_gone" },
+  { at: new Date("2026-02-28T23:59:59.999Z"), kind: "correction", mils: -9_000, reason: "paid back" },
+  { at: new Date("2026-04-02T00:00:00Z"), kind: "charge", mils: 13 },
+  { at: new Date("2026-05-01T00:00:00Z"), kind: "correction", mils: -1, reason: "rounding" },
+];
+
+const sumOf = (entries: readonly BackdatedEntry[], kind: BackdatedEntry["kind"]) =>
+  entries.reduce((sum, entry) => (entry.kind === kind && "mils" in entry ? sum + entry.mils : sum), 0);
+const balanceAt = (entries: readonly BackdatedEntry[]) =>
+  sumOf(entries, "grant") + sumOf(entries, "correction") + sumOf(entries, "reversal") - sumOf(entries, "charge");
+
+test("each statement agrees with the entries of its month, and begins where the one before ended", async () => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  await backdateLedger(service.databaseUrl, organizationId, past);
+  let closingMils = 0;
+  for (const month of ["2025-11", "2025-12", "2026-01", "2026-02", "2026-03", "2026-04", "2026-05"]) {
+    const own = past.filter(({ at }) => at.toISOString().startsWith(month));
+    const before = past.filter(({ at }) => at.toISOString().slice(0, 7) < month);
+    const statement = await readStatement(service.database, organizationId, month);
+    expect(statement).toMatchObject({
+      month,
+      openingMils: balanceAt(before),
+      addedMils: sumOf(own, "grant"),
+      correctedMils: sumOf(own, "correction"),
+      chargedMils: sumOf(own, "charge"),
+      reversedMils: sumOf(own, "reversal"),
+      closingMils: balanceAt([...before, ...own]),
+      unlistedMils: 0,
+    });
+    expect(statement.openingMils).toBe(closingMils);
+    closingMils = statement.closingMils;
+    expect(statement.credits.map(({ kind, at, mils, note }) => ({ kind, at, mils, reason: note }))).toEqual(
+      own.filter(({ kind }) => kind === "grant" || kind === "correction"),
+    );
+    expect(statement.days.map(({ day }) => day)).toEqual([
+      ...new Set(own.map(({ at }) => at.toISOString().slice(0, 10))),
+    ]);
+  }
+  const { rows } = await service.database.query("select balance_mils from organizations where id = $1", [
+    organizationId,
+  ]);
+  expect(closingMils).toBe(rows[0].balance_mils);
+});
+
+test("of a month with more than 1,000 grants, the rest is one sum", async () => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  const at = new Date("2026-03-10T00:00:00Z");
+  const grants = Array.from({ length: 1_003 }, () => ({ at, kind: "grant", mils: 2 }) as const);
+  await backdateLedger(service.databaseUrl, organizationId, grants);
+  const { credits, addedMils, unlistedMils, closingMils } = await readStatement(
+    service.database,
+    organizationId,
+    "2026-03",
+  );
+  expect([credits.length, addedMils, unlistedMils, closingMils]).toEqual([1_000, 2_006, 6, 2_006]);
+});
+
+test("there are statements from the month in which the organization was created to this one, newest first", () => {
+  const now = new Date("2026-02-28T23:59:59Z");
+  expect(statementMonths(new Date("2025-11-30T23:59:59Z"), now)).toEqual(["2026-02", "2026-01", "2025-12", "2025-11"]);
+  expect(statementMonths(new Date("2026-02-01T00:00:00Z"), now)).toEqual(["2026-02"]);
+  // Created by a Postgres whose clock is ahead.
+  expect(statementMonths(new Date("2026-03-01T00:00:01Z"), now)).toEqual(["2026-02"]);
+});

@@ -1,0 +1,122 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { allCommands, runAdminHere } from "../harness/clients/admin.ts";
+
+/** The output of commands that connect to no server: refused arguments and help. */
+
+const unknownId = `org_${"0".repeat(26)}`;
+const badNumber = /is invalid.* expected a whole number from/;
+const badId = /is invalid.* expected an id that begins with org_/;
+const free = ["--name", "Acme", "--plan", "free"];
+const terms = ["--price", "5", "--limit", "1", "--window", "1", "--concurrency", "1"];
+
+test.each([
+  { args: ["org", "create", "--plan", "free"], says: /required option '--name <name>' not specified/ },
+  { args: ["org", "create", "--name", " ", "--plan", "free"], says: /'--name <name>'.* expected 1 to 200 characters/ },
+  { args: ["org", "create", ...free, "--credit", "-5"], says: badNumber },
+  { args: ["org", "create", ...free, "--credit", "1.5"], says: badNumber },
+  { args: ["org", "create", ...free, "--credit", "9007199254740992"], says: badNumber },
+  { args: ["org", "create", ...free, "more"], says: /too many arguments/ },
+  { args: ["org", "create", ...free, "--credits", "5"], says: /unknown option '--credits'/ },
+  { args: ["org", "show", "org_1"], says: badId },
+  { args: ["credit", "grant", unknownId, "0"], says: badNumber },
+  { args: ["credit", "grant", unknownId, "5", "--id", ""], says: /'--id <grant>'.* expected 1 to 500 characters/ },
+  { args: ["credit", "grant", unknownId], says: /missing required argument 'mils'/ },
+  { args: ["credit", "correct", unknownId, "0", "--reason", "x"], says: /error: the amount is 0/ },
+  { args: ["credit", "correct", unknownId, "-5"], says: /required option '--reason <text>' not specified/ },
+  { args: ["auto-topup", "off", unknownId], says: /required option '--reason <reason>' not specified/ },
+  {
+    args: ["auto-topup", "off", unknownId, "--reason", "as Mr. Smith asked"],
+    says: /Allowed choices are disputed, payer_asked, suspected_fraud, other/,
+  },
+  { args: ["token", "issue", unknownId, "--expires", "0"], says: badNumber },
+  { args: ["token", "issue", unknownId, "--name", " "], says: /'--name <name>'.* expected 1 to 100 characters/ },
+  ...["fly", "search,fly", "", "search,", ","].map((list) => ({
+    args: ["token", "issue", unknownId, "--scopes", list],
+    says: /'--scopes <list>'.* expected a comma list of search, usage, billing/,
+  })),
+  { args: ["token", "revoke", unknownId], says: /expected an id that begins with tok_/ },
+  { args: ["plan", "set", "gold"], says: /error: no term given/ },
+  { args: ["plan", "set", "gold", "--max-depth", "all"], says: /expected a whole number from 1 to 100, or none/ },
+  { args: ["plan", "set", "gold", ...terms, "--limit", "0"], says: badNumber },
+  {
+    args: ["plan", "set", "gold", ...terms, "--price-per-page", "2"],
+    says: /'--price-per-page <mils>' cannot be used with option '--price <mils>'/,
+  },
+  { args: ["plan", "set", "gold", ...terms, "--price-per-page", "900719925474100"], says: badNumber },
+  { args: ["plan", "set", "gold", ...terms, "--max-depth", "101"], says: badNumber },
+  {
+    args: ["plan", "set", "gold", ...terms, "--operations", "fly"],
+    says: /expected a comma list of serp.search, usage.get/,
+  },
+  {
+    args: ["ledger", "list", unknownId, "--kind", "gift"],
+    says: /Allowed choices are grant, charge, reversal/,
+  },
+  { args: ["completion", "tcsh"], says: /Allowed choices are bash, zsh, fish/ },
+  { args: ["ledger", "repair"], says: /unknown command 'repair'/ },
+  { args: ["fly"], says: /unknown command 'fly'/ },
+  { args: ["org", "shwo"], says: /unknown command 'shwo'\n\(Did you mean show\?\)/ },
+  { args: ["org", "create", ...free, "--credits", "5"], says: /Did you mean --credit\?/ },
+  { args: [], says: /Usage: admin/ },
+])("wrong arguments are refused with a sentence and exit code 2: $args", async ({ args, says }) => {
+  const { exitCode, stdout, stderr } = await runAdminHere(args, {});
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
+  expect(stderr).toMatch(says);
+  expect(stderr).not.toMatch(/^\s+at |\{/m);
+});
+
+test("--version prints the version of the release", async () => {
+  const { exitCode, stdout } = await runAdminHere(["--version"], {});
+  expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+});
+
+test("without its settings a command says which are missing", async () => {
+  const { exitCode, stdout, stderr } = await runAdminHere(["plan", "list"], {});
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
+  const missing = ["DATABASE_URL", "REDIS_URL", "SERP_PROVIDERS"].map((name) => `\n  ${name}: .*`);
+  expect(stderr).toMatch(new RegExp(`^These settings are missing or wrong:${missing.join("")}\n$`));
+});
+
+test.each([
+  ["o", ["org"]],
+  ["limit ", ["org", "token"]],
+  ["org create --name Acme --c", ["--credit"]],
+  ["limit org --d", ["--day"]],
+  ["completion ", ["bash", "zsh", "fish", "--help", "--json"]],
+])("in bash, TAB after `serpmill-admin %s` offers what may follow", async (line, offered) => {
+  const { exitCode, stdout } = await runAdminHere(["completion", "bash"], {});
+  expect(exitCode).toBe(0);
+  const words = `serpmill-admin ${line}`.split(" ").map((word) => `'${word}'`);
+  const press = `COMP_WORDS=(${words.join(" ")}); COMP_CWORD=${words.length - 1}; _serpmill_admin; echo "\${COMPREPLY[*]}"`;
+  const bash = await promisify(execFile)("bash", ["-euc", `${stdout}\n${press}`]);
+  expect(bash.stdout.trim().split(" ")).toEqual(offered);
+});
+
+test.each(["zsh", "fish"])("the script for %s has the words of every command", async (shell) => {
+  const { stdout } = await runAdminHere(["completion", shell], {});
+  for (const { words, command } of allCommands()) {
+    const options = command.options.map(({ long }) => long);
+    const branch = stdout.slice(stdout.indexOf(` ${words.join(" ")}`));
+    for (const option of options) expect(branch.slice(0, branch.indexOf("\n", 80))).toContain(option);
+  }
+});
+
+test.each([
+  { args: [], lists: ["org", "credit", "token", "plan", "providers", "ledger"] },
+  { args: ["org"], lists: ["create", "show", "suspend", "resume"] },
+  { args: ["org", "create"], lists: ["--name", "--plan", "--credit"] },
+  { args: ["credit", "grant"], lists: ["<org>", "<mils>", "--id", "--reason"] },
+  { args: ["credit", "topups-check"], lists: ["--days"] },
+  { args: ["token"], lists: ["issue", "list", "revoke"] },
+  { args: ["token", "issue"], lists: ["<org>", "--name", "--scopes", "--expires"] },
+  { args: ["plan", "set"], lists: ["<code>", "--price", "--limit", "--window", "--concurrency", "--operations"] },
+  { args: ["plan", "set"], lists: ["--price-per-page", "instead of --price", "--max-depth"] },
+  { args: ["plan", "assign"], lists: ["<org>", "<code>"] },
+  { args: ["ledger", "verify"], lists: ["every invariant"] },
+])("--help lists commands, arguments and options: $args", async ({ args, lists }) => {
+  const { exitCode, stdout, stderr } = await runAdminHere([...args, "--help"], {});
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  for (const part of lists) expect(stdout).toContain(part);
+});

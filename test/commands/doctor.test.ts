@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { Operator } from "../harness/processes/operator.ts";
+import { Service } from "../harness/processes/service.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
+import { freePort } from "../../local/ports.ts";
+import { startProviderStubs } from "../worker/providers/provider-stubs.ts";
+
+/** `admin doctor`: it says what keeps searches from being served, and what to do about it. */
+
+const report = z.object({
+  ok: z.boolean(),
+  findings: z.array(
+    z.object({ part: z.string(), state: z.string(), found: z.string(), advice: z.string().nullable() }),
+  ),
+});
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 1 });
+});
+afterAll(() => service.stop());
+
+/** @returns what is not ok, and the exit code. */
+async function examine(settings: Record<string, string> = {}) {
+  const { exitCode, stdout, stderr } = await new Operator(service, settings).try("doctor");
+  expect(stderr).toBe("");
+  const { ok, findings } = report.parse(JSON.parse(stdout));
+  expect(ok).toBe(exitCode === 0);
+  return { exitCode, wrong: findings.filter(({ state }) => state !== "ok") };
+}
+
+const sandboxOnly = { part: "providers", state: "warning", found: "sandbox makes answers up" };
+const withoutPassword = { part: "redis", state: "warning", found: "requires no password" };
+const withoutMaximum = { part: "redis", state: "warning", found: "has no maxmemory" };
+const withoutFile = { part: "redis", state: "warning", found: "keeps no append-only file" };
+const usual = [withoutMaximum, withoutFile, withoutPassword, sandboxOnly];
+
+test("a service that serves searches gets exit code 0, and text with what could be better", async () => {
+  const { exitCode, stdout, stderr } = await new Operator(service).tryAtTerminal(120, "doctor");
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  expect(stdout).toMatch(/^ok {6} settings {3}all valid$/m);
+  expect(stdout).toMatch(/^ok {6} postgres {3}Postgres \d+\.\d+$/m);
+  expect(stdout).toMatch(/^ok {6} workers {4}1 with 32 slots; the oldest search has waited 0 ms$/m);
+  expect(stdout).toMatch(/^warning {2}redis {6}requires no password\n {20}→ Give it users: /m);
+});
+
+test("to a pipe it prints one line of JSON with the same findings", async () => {
+  expect(await examine()).toMatchObject({ exitCode: 0, wrong: usual });
+});
+
+test("each wrong setting is named with what was expected, without its value", async () => {
+  const settings = { API_PORT: "canary", REDIS_URL: "http://canary" };
+  const { exitCode, wrong } = await examine(settings);
+  expect(exitCode).toBe(1);
+  expect(wrong).toMatchObject([
+    { part: "settings", state: "error", found: expect.stringMatching(/^REDIS_URL: expected/) },
+    { part: "settings", state: "error", found: expect.stringMatching(/^API_PORT: expected/) },
+  ]);
+  expect(JSON.stringify(wrong)).not.toContain("canary");
+});
+
+test("without Postgres and Redis both are named, and searches cannot be served", async () => {
+  const [postgres, redis] = [await freePort(), await freePort()];
+  const { exitCode, wrong } = await examine({
+    DATABASE_URL: `postgres://a:canary@127.0.0.1:${postgres}/b`,
+    REDIS_URL: `redis://:canary@127.0.0.1:${redis}`,
+  });
+  expect(exitCode).toBe(1);
+  expect(wrong).toMatchObject([
+    { part: "postgres", state: "error", advice: expect.stringContaining("DATABASE_URL") },
+    { part: "redis", state: "error", advice: expect.stringContaining("REDIS_URL") },
+    sandboxOnly,
+  ]);
+  expect(JSON.stringify(wrong)).not.toContain("canary");
+});
+
+test("a Redis that evicts keys is an error", async () => {
+  await service.redis.config("SET", "maxmemory-policy", "allkeys-lru");
+  const { exitCode, wrong } = await examine();
+  await service.redis.config("SET", "maxmemory-policy", "noeviction");
+  expect(exitCode).toBe(1);
+  expect(wrong).toContainEqual(expect.objectContaining({ state: "error", found: "evicts keys (allkeys-lru)" }));
+});
+
+test("a Redis that is almost full is a warning", async () => {
+  const used = Number(/used_memory:(\d+)/.exec(await service.redis.info("memory"))?.[1]);
+  await service.redis.config("SET", "maxmemory", String(Math.round(used * 1.1)));
+  const { exitCode, wrong } = await examine();
+  await service.redis.config("SET", "maxmemory", "0");
+  expect(exitCode).toBe(0);
+  expect(wrong).toContainEqual(expect.objectContaining({ advice: expect.stringContaining("Raise maxmemory") }));
+});
+
+test.each([
+  ["delete from migrations where version = (select max(version) from migrations)", "pending migrations: 1"],
+  ["revoke all on all functions in schema public from serpmill", "the role serpmill lacks privileges"],
+  ["revoke all on migrations from serpmill", "permission denied for table migrations"],
+])("after `%s` the doctor sends the operator to the migration", async (statement, found) => {
+  const other = await Service.start({ apis: 0, workers: 0 });
+  try {
+    await asOwner(other.databaseUrl, (client) => client.query(statement));
+    const { exitCode, stdout } = await new Operator(other).try("doctor");
+    expect(exitCode).toBe(1);
+    const advice = expect.stringContaining("npm run migrate");
+    expect(report.parse(JSON.parse(stdout)).findings).toContainEqual({
+      part: "postgres",
+      state: "error",
+      found,
+      advice,
+    });
+  } finally {
+    await other.stop();
+  }
+});
+
+test("without a worker searches cannot be served", async () => {
+  const other = await Service.start({ apis: 0, workers: 0 });
+  const { exitCode, stdout } = await new Operator(other).try("doctor");
+  await other.stop();
+  expect(exitCode).toBe(1);
+  expect(report.parse(JSON.parse(stdout)).findings).toContainEqual(
+    expect.objectContaining({ part: "workers", state: "error", found: "no heartbeat" }),
+  );
+});
+
+test("a provider that refuses our account is a warning beside another that works, and an error alone", async () => {
+  const stubs = await startProviderStubs();
+  const settings = { ...stubs.settings, SERPER_API_KEY: "another-key" };
+  const found = expect.stringMatching(/^serper rejects our account/);
+  const beside = await examine({ ...settings, SERP_PROVIDERS: "serper,sandbox" });
+  const alone = await examine({ ...settings, SERP_PROVIDERS: "serper" });
+  await stubs.close();
+  expect(beside).toMatchObject({ exitCode: 0 });
+  expect(beside.wrong).toContainEqual(expect.objectContaining({ part: "providers", state: "warning", found }));
+  expect(alone).toMatchObject({ exitCode: 1 });
+  expect(alone.wrong).toContainEqual(expect.objectContaining({ part: "providers", state: "error", found }));
+});

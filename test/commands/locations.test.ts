@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { readLine, runAdminHere } from "../harness/clients/admin.ts";
+import { dataForSeoList, places, wholeList } from "../harness/fixtures/location-lists.ts";
+import { Service } from "../harness/processes/service.ts";
+import { type LocationStub, startLocationStub } from "../harness/stubs/location-stub.ts";
+import { contractCases } from "../worker/providers/contract-cases.ts";
+
+let service: Service;
+let stub: LocationStub;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 0 });
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  stub = await startLocationStub({ dataforseo: contractCases.dataforseo.page, serpapi: contractCases.serpapi.page });
+  await service.database.query("delete from location_lists");
+  return () => stub.close();
+});
+
+const listed = wholeList().filter(([, countryCode, type]) => countryCode !== null && type !== "Country").length;
+const isoTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+const listOf = (provider: string) => ({ provider, locations: listed, refreshedAt: isoTime, ageDays: 0 });
+
+async function locations(args: string[], SERP_PROVIDERS = "serper,dataforseo,serpapi") {
+  const connections = { DATABASE_URL: service.processDatabaseUrl, REDIS_URL: service.redisServer.url };
+  const settings = { ...connections, ...stub.settings, SERPER_API_KEY: "secret", SERP_PROVIDERS };
+  const result = await runAdminHere(["locations", ...args], settings);
+  expect(result.stdout + result.stderr).not.toContain("secret");
+  return result;
+}
+
+async function storedNames(): Promise<string[]> {
+  const { rows } = await service.database.query(
+    "select name from locations where folded not like 'hamlet%' order by 1",
+  );
+  return rows.map(({ name }) => name);
+}
+
+test("refresh stores the list of each provider that publishes one, and says on stderr how far it is", async () => {
+  const { exitCode, stdout, stderr } = await locations(["refresh"]);
+  expect({ exitCode, result: readLine(stdout) }).toEqual({
+    exitCode: 0,
+    result: { lists: [listOf("dataforseo"), listOf("serpapi")], failed: [] },
+  });
+  expect(stderr.split("\n").slice(0, 3)).toEqual([
+    "dataforseo: fetching its list",
+    `dataforseo: read ${wholeList().length} rows, of which ${listed} are cities and regions`,
+    `dataforseo: stored ${listed} of ${listed}`,
+  ]);
+});
+
+test("list shows the stored lists with their dates, and remove ends the use of one", async () => {
+  expect(readLine((await locations(["list"])).stdout)).toEqual({ lists: [] });
+  await locations(["refresh"]);
+  expect(readLine((await locations(["list"])).stdout)).toEqual({ lists: [listOf("dataforseo"), listOf("serpapi")] });
+  expect(readLine((await locations(["remove", "serpapi"])).stdout)).toEqual({ provider: "serpapi", removed: true });
+  expect(readLine((await locations(["list"])).stdout)).toEqual({ lists: [listOf("dataforseo")] });
+  expect(await locations(["remove", "serpapi"])).toEqual({
+    exitCode: 1,
+    stdout: "",
+    stderr: 'There is no stored list of "serpapi".\n',
+  });
+});
+
+test("a refresh replaces the whole list: places that the provider has dropped are gone", async () => {
+  await locations(["refresh"], "dataforseo");
+  expect(await storedNames()).toContain("Tokyo,Japan");
+  stub.lists.dataforseo.body = dataForSeoList(wholeList(places.filter(([name]) => name !== "Tokyo,Japan")));
+  expect(await locations(["refresh"], "dataforseo")).toMatchObject({ exitCode: 0 });
+  const names = await storedNames();
+  expect(names).toContain("Munich,Bavaria,Germany");
+  expect(names).not.toContain("Tokyo,Japan");
+});
+
+test.each([
+  ["an empty list", () => dataForSeoList([]), "returned 0 locations, which is not its whole list"],
+  ["some rows", () => dataForSeoList(places), "returned 17 locations, which is not its whole list"],
+  [
+    "an answer that is cut off",
+    () => JSON.stringify(dataForSeoList()).slice(0, -9),
+    "incomplete, too large or not readable",
+  ],
+  ["fewer rows than it announces", () => dataForSeoList(wholeList(), { result_count: 9_999 }), "incomplete"],
+  ["an error", () => ({ status_code: 40_100, status_message: "secret", tasks: null }), "rejects our account"],
+])("after %s the old list stays, and the command says why and exits with 1", async (_, answer, problem) => {
+  await locations(["refresh"], "dataforseo");
+  const before = [await storedNames(), (await locations(["list"])).stdout];
+  stub.lists.dataforseo.body = answer();
+  const { exitCode, stdout, stderr } = await locations(["refresh"]);
+  expect({ exitCode, result: readLine(stdout) }).toEqual({
+    exitCode: 1,
+    result: {
+      lists: [listOf("serpapi")],
+      failed: [{ provider: "dataforseo", problem: expect.stringContaining(problem) }],
+    },
+  });
+  expect(stderr).toMatch(new RegExp(`dataforseo .*${problem}.*\\. The stored list was not changed\\.`));
+  await locations(["remove", "serpapi"]);
+  expect([await storedNames(), (await locations(["list"])).stdout]).toEqual(before);
+});
+
+test("a list that is much shorter than the stored one replaces it only with --accept-shorter", async () => {
+  stub.lists.dataforseo.body = dataForSeoList([...wholeList(), ...wholeList(places).map(renamed)]);
+  await locations(["refresh"], "dataforseo");
+  stub.lists.dataforseo.body = dataForSeoList();
+  const refused = await locations(["refresh"], "dataforseo");
+  expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("add --accept-shorter to replace it") });
+  expect(await locations(["refresh", "--accept-shorter"], "dataforseo")).toMatchObject({ exitCode: 0 });
+  expect(readLine((await locations(["list"])).stdout)).toEqual({ lists: [listOf("dataforseo")] });
+});
+
+test("without a provider that publishes a list, refresh is refused", async () => {
+  expect(await locations(["refresh"], "serper,sandbox")).toEqual({
+    exitCode: 1,
+    stdout: "",
+    stderr: "No provider of SERP_PROVIDERS publishes a list of its locations.\n",
+  });
+});
+
+function renamed([name, countryCode, type]: ReturnType<typeof wholeList>[number]) {
+  return [`New ${name}`, countryCode, type] as const;
+}

@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readLine, runAdminHere } from "../harness/clients/admin.ts";
+import { Operator } from "../harness/processes/operator.ts";
+import { Service } from "../harness/processes/service.ts";
+import { formatResult } from "../../commands/format-result.ts";
+
+/** What commands print on a terminal and to a pipe, and how they end if Postgres or Redis is out of reach. */
+
+let service: Service;
+let operator: Operator;
+beforeAll(async () => {
+  service = await Service.start({ apis: 0, workers: 0 });
+  operator = new Operator(service);
+});
+afterAll(() => service.stop());
+
+test("a result is a table on a terminal, and one line of JSON to a pipe or with --json", async () => {
+  const piped = await operator.try("plan", "list");
+  expect(readLine(piped.stdout)).toMatchObject({ plans: [{ code: "free" }, { code: "payg" }] });
+  expect(await operator.tryAtTerminal(120, "plan", "list", "--json")).toEqual(piped);
+  const { stdout } = await operator.tryAtTerminal(120, "plan", "list");
+  const [titles, , free] = stdout.split("\n").map((line) => line.split(/ {2,}/));
+  expect(titles?.slice(0, 3)).toEqual(["code", "price (mils)", "window limit"]);
+  expect(free?.slice(0, 3)).toEqual(["free", "5", "60"]);
+});
+
+const tokens = [
+  { tokenId: "tok_00000000000000000000000001", name: "Shop search of the branch in Munich", uses: 5 },
+  { tokenId: "tok_00000000000000000000000002", name: null, uses: 1_200 },
+];
+
+test("a table that is too wide for the terminal has its texts shortened, and never an id", () => {
+  expect(formatResult({ tokens }, 56)).toBe(
+    [
+      "token id                        name                uses",
+      "──────────────────────────────  ──────────────────  ────",
+      "tok_00000000000000000000000001  Shop search of th…     5",
+      "tok_00000000000000000000000002  -                   1200",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("a table that does not fit even so is one block of lines for each row, with whole texts", () => {
+  expect(formatResult({ orgId: "org_1", createdAt: new Date(0), tokens }, 50)).toBe(
+    [
+      "org id   org_1",
+      "created  1970-01-01T00:00:00Z",
+      "",
+      "token id  tok_00000000000000000000000001",
+      "name      Shop search of the branch in Munich",
+      "uses      5",
+      "",
+      "token id  tok_00000000000000000000000002",
+      "name      -",
+      "uses      1200",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("columns stay aligned beside wide letters, and an empty list says so", () => {
+  const rows = [
+    { name: "東京", id: 1 },
+    { name: "Rome", id: 2 },
+  ];
+  expect(formatResult({ rows }, 80)).toBe("name  id\n────  ──\n東京   1\nRome   2\n");
+  expect(formatResult({ rows: [] }, 80)).toBe("rows: none\n");
+});
+
+test("a name cannot move the cursor, colour the terminal or turn a line around", async () => {
+  const name = "a\u001b[2Jb\u009bc\nd\u202ee";
+  const created = await operator.try("org", "create", "--name", name, "--plan", "free");
+  const { orgId } = Object(readLine(created.stdout));
+  const { stdout } = await operator.tryAtTerminal(120, "org", "show", orgId);
+  expect(stdout).toContain("a\\u{1b}[2Jb\\u{9b}c\\u{a}d\\u{202e}e\n");
+});
+
+const closedPort = "127.0.0.1:1";
+const unknownRequest = "req_01m7xy02p3f9xsnhttx3p2c6sn";
+const unknownId = `org_${"0".repeat(26)}`;
+
+test.each([`ada:canary@${closedPort}`, "ada:canary@localhost:1"])(
+  "without Postgres at %s the exit code is 3, and the message has its address without credentials",
+  async (address) => {
+    const cutOff = new Operator(service, { DATABASE_URL: `postgres://${address}/none` });
+    const { exitCode, stdout, stderr } = await cutOff.try("plan", "list");
+    expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: "" });
+    const host = address.slice(address.indexOf("@") + 1);
+    expect(stderr).toMatch(/^Postgres at \S+ is unreachable: connect ECONNREFUSED .*\. Check DATABASE_URL, .*\.\n$/);
+    expect(stderr).toContain(`Postgres at ${host} is`);
+    expect(stderr).not.toMatch(/ada|canary/);
+  },
+);
+
+test("a Postgres that refuses the login is out of reach, and the message does not name the user", async () => {
+  const url = new URL(service.processDatabaseUrl);
+  const wrong = new Operator(service, { DATABASE_URL: Object.assign(new URL(url), { pathname: "/canary" }).href });
+  const { exitCode, stderr } = await wrong.try("plan", "list");
+  expect({ exitCode, stderr }).toEqual({
+    exitCode: 3,
+    stderr: `Postgres at ${url.hostname}:${url.port} is unreachable: it refuses the login. Check DATABASE_URL, and that the server runs and is reachable.\n`,
+  });
+});
+
+test.each([
+  ["search", "raw", unknownRequest],
+  ["org", "export", unknownId],
+  ["org", "erase", unknownId, "--yes"],
+])("without Redis a command that needs it exits with 3 and names it: %s %s", async (...args) => {
+  const cutOff = new Operator(service, { REDIS_URL: `redis://ada:canary@${closedPort}` });
+  const { exitCode, stdout, stderr } = await cutOff.try(...args);
+  expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: "" });
+  expect(stderr).toMatch(/^Redis at 127\.0\.0\.1:1 is unreachable: connect ECONNREFUSED .*\. Check REDIS_URL, .*\.\n$/);
+  expect(stderr).not.toMatch(/ada|canary/);
+});
+
+test("the help says what the exit codes mean, and each command's that there is --json", async () => {
+  const { stdout } = await runAdminHere(["--help"], {});
+  expect(stdout).toContain("Exit codes: 0 done");
+  expect((await runAdminHere(["plan", "list", "--help"], {})).stdout).toMatch(/^ {2}--json +\S/m);
+});

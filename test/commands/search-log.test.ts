@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { reverseCharges } from "../../shared/credits/deliveries.ts";
+import { decideSettlements } from "../../shared/credits/ledger.ts";
+import type { RefundReason } from "../../shared/outcomes.ts";
+import { newId } from "../../shared/ids.ts";
+import { Operator } from "../harness/processes/operator.ts";
+import { Service } from "../harness/processes/service.ts";
+
+/** `search show` and `search failures`. */
+
+let service: Service;
+let operator: Operator;
+beforeAll(async () => {
+  service = await Service.start();
+  operator = new Operator(service);
+});
+afterAll(() => service.stop());
+
+const idOf = ({ headers }: { headers: Headers }) => headers.get("x-request-id") ?? "";
+
+/** Waits until the log has the search. */
+async function isLogged(requestId: string): Promise<void> {
+  await service.until(async () => {
+    const { rows } = await service.database.query("select from search_log where request_id = $1", [requestId]);
+    return rows.length === 1;
+  });
+}
+
+test("search show has the query, the token, the outcome, the ledger entries and what each call cost", async () => {
+  const { organizationId: orgId, token, tokenId } = await service.organization();
+  const body = { keyword: "garden pump", location: "Munich, Germany", language: "de", device: "mobile", depth: 20 };
+  const answer = await service.search(token, body, { key: "a" });
+  const requestId = idOf(answer);
+  await isLogged(requestId);
+  const canonical = { ...body, location: "Munich,Germany", language: "German" };
+  const asked = { ...canonical, targetDomain: null, types: null, format: "full" };
+  const call = { provider: "sandbox", outcome: "ok", ms: expect.any(Number), costMicroUsd: 0 };
+  expect(await operator.run("search", "show", requestId)).toEqual({
+    requestId,
+    orgId,
+    outcome: "charged",
+    reason: null,
+    chargedMils: 5,
+    arrivedAt: expect.stringMatching(/Z$/),
+    durationMs: expect.any(Number),
+    ...asked,
+    tokenId,
+    tokenName: null,
+    hasKey: true,
+    answerFrom: "provider",
+    provider: "sandbox",
+    costMicroUsd: expect.any(Number),
+    entries: [
+      { version: 2, at: expect.any(String), kind: "charge", amountMils: -5, balanceAfterMils: 995, reason: null },
+    ],
+    calls: [call, call],
+  });
+});
+
+test("on a terminal a keyword cannot move the cursor or turn the line around", async () => {
+  const { token } = await service.organization();
+  const requestId = idOf(await service.search(token, { keyword: "pump \u200f\u200e sandbox:error" }));
+  await isLogged(requestId);
+  const { stdout } = await operator.tryAtTerminal(100, "search", "show", requestId);
+  expect(stdout).toContain("pump \\u{200f}\\u{200e} sandbox:error");
+  expect(stdout).toMatch(/^outcome +refunded$/m);
+  expect(stdout).toMatch(/^reason +engine_error$/m);
+});
+
+test("a search that the log does not have is shown as it was decided, and one that was not decided is refused", async () => {
+  const { organizationId } = await service.organization();
+  const requestId = await refund(organizationId, "abandoned");
+  const shown = await operator.try("search", "show", requestId);
+  expect(shown).toMatchObject({ exitCode: 0, stderr: expect.stringContaining("The search log has no row for it") });
+  expect(JSON.parse(shown.stdout)).toMatchObject({
+    outcome: "refunded",
+    reason: "abandoned",
+    keyword: null,
+    calls: [],
+  });
+  const off = await new Operator(service, { SEARCH_LOG_DAYS: "0" }).try("search", "show", requestId);
+  expect(off).toMatchObject({ exitCode: 0, stderr: "SEARCH_LOG_DAYS is 0, so the search log is off.\n" });
+  for (const unknown of [newId("req"), "req_7zzzzzzzzzzzzzzzzzzzzzzzzz"]) {
+    const { exitCode, stderr } = await operator.try("search", "show", unknown);
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 1,
+      stderr: `There is no search ${unknown} that ended. It still runs, was refused before it ran, ended without a charge more than 30 days ago, or does not exist.\n`,
+    });
+  }
+});
+
+async function refund(organizationId: string, reason: RefundReason): Promise<string> {
+  const requestId = newId("req");
+  await decideSettlements(service.database, [{ organizationId, requestId, wanted: "refund", reason }]);
+  return requestId;
+}
+
+async function reverse(organizationId: string): Promise<string> {
+  const requestId = newId("req");
+  const charge = { organizationId, requestId, wanted: "charge", priceMils: 5 } as const;
+  await decideSettlements(service.database, [charge]);
+  await reverseCharges(service.database, [{ organizationId, requestId }], "undelivered");
+  return requestId;
+}
+
+test("search failures counts by reason what cost nothing, of all organizations or one, since a time", async () => {
+  const [one, other] = [await service.organization(), await service.organization()];
+  await refund(one.organizationId, "engine_timeout");
+  const since = new Date();
+  await service.until(async () => Date.now() > since.getTime());
+  const ofOne = await refund(one.organizationId, "engine_timeout");
+  const reversed = await reverse(one.organizationId);
+  const ofOther = await refund(other.organizationId, "engine_timeout");
+
+  const timeout = { reason: "engine_timeout", outcome: "not charged" };
+  const undelivered = { reason: "undelivered", outcome: "credited back", searches: 1, organizations: 1 };
+  const time = ["--since", since.toISOString()];
+  expect(await operator.run("search", "failures", ...time)).toEqual({
+    since: since.toISOString(),
+    failures: [
+      { ...timeout, searches: 2, organizations: 2, lastRequestId: ofOther },
+      { ...undelivered, lastRequestId: reversed },
+    ],
+  });
+  expect(await operator.run("search", "failures", "--org", one.organizationId, ...time)).toMatchObject({
+    failures: expect.arrayContaining([{ ...timeout, searches: 1, organizations: 1, lastRequestId: ofOne }]),
+  });
+  expect(await operator.run("search", "failures", "--org", one.organizationId)).toMatchObject({
+    failures: [{ ...timeout, searches: 2 }, undelivered],
+  });
+  const unknown = newId("org");
+  expect(await operator.try("search", "failures", "--org", unknown)).toMatchObject({
+    exitCode: 1,
+    stderr: `There is no organization ${unknown}.\n`,
+  });
+});

@@ -1,0 +1,58 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startLoggedProcess } from "../../local/logged-process.ts";
+import { eventually } from "../harness/assertions/eventually.ts";
+import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
+
+let guarded: GuardedFolder;
+let folder: string;
+beforeAll(async () => {
+  guarded = await GuardedFolder.create("serpmill-logged-");
+  folder = guarded.path;
+});
+afterAll(() => guarded.remove());
+
+/** A program that logs one line and runs until it is stopped. `write` changes its file. */
+async function start(name: string, line: string, isWatched: boolean) {
+  const sources = join(folder, name);
+  await mkdir(sources);
+  const mainFile = join(sources, "main.ts");
+  const write = (text: string) => writeFile(mainFile, `console.log('${text}'); setInterval(() => {}, 1000);`);
+  await write(line);
+  const shown: string[] = [];
+  const started = await startLoggedProcess({
+    name,
+    mainFile,
+    environment: {},
+    logPath: join(folder, `${name}.log`),
+    ...(isWatched && { watched: [sources], format: (text: string) => `[${text}]` }),
+    say: (text) => shown.push(text),
+  });
+  return { ...started, shown, write };
+}
+
+test("a watched process restarts when a file changes, and its lines are shown as formatted", async () => {
+  const { shown, write, stop } = await start("watched", "before", true);
+  await eventually(async () => shown.length > 0);
+  expect(shown).toEqual(["watched: [before]"]);
+  await write("after");
+  await eventually(async () => shown.includes("watched: [after]"));
+  await stop();
+});
+
+test("a warning of a process that is not watched is shown by what it says, and the log has it whole", async () => {
+  const line = '{"level":40,"msg":"Redis is slow","err":{"message":"no answer"},"requestId":"req_1"}';
+  const { shown, stop, lastLines } = await start("warning", line, false);
+  await eventually(async () => shown.length > 0);
+  expect(shown).toEqual(["Redis is slow: no answer"]);
+  expect(lastLines).toEqual([line]);
+  await stop();
+});
+
+test("of a process that is not watched, only warnings and errors are shown", async () => {
+  const { shown, stop, lastLines } = await start("plain", '{"level":30,"msg":"started"}', false);
+  await eventually(async () => lastLines.length > 0);
+  expect(shown).toEqual([]);
+  await stop();
+});

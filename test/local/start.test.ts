@@ -1,0 +1,123 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { chmod, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { migrate } from "../../shared/database/migrate.ts";
+import { startPostgres } from "../../local/postgres.ts";
+import { eventually } from "../harness/assertions/eventually.ts";
+import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
+import { freshDatabase, freshRedis } from "../harness/servers/servers.ts";
+
+/** `npm start`, from its first line to Ctrl-C. */
+
+let guarded: GuardedFolder;
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+let redis: Awaited<ReturnType<typeof freshRedis>>;
+beforeAll(async () => {
+  guarded = await GuardedFolder.create("serpmill-start-");
+  // For root, Postgres runs as another user. One that cannot enter this folder would get another for its data, which stays.
+  await chmod(guarded.path, 0o711);
+  [database, redis] = await Promise.all([freshDatabase(), freshRedis()]);
+});
+afterAll(async () => {
+  await redis.stop();
+  await database.drop();
+  guarded.remove();
+});
+
+const program = fileURLToPath(new URL("../../local/start.ts", import.meta.url));
+
+/** Starts it with its data in a folder of its own, on free ports. Without the servers it starts its own. */
+function start(folder: string, settings: Record<string, string> = {}) {
+  const given = { DATABASE_URL: database.url, REDIS_URL: redis.url, ...settings };
+  const ports = { API_PORT: "0", API_OPS_PORT: "0", WORKER_OPS_PORT: "0" };
+  const child = spawn(process.execPath, [program, "--folder", join(guarded.path, folder)], {
+    env: { PATH: process.env.PATH, ...ports, ...given },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const started = { child, text: "", exited: once(child, "close") };
+  for (const output of [child.stdout, child.stderr])
+    output.setEncoding("utf8").on("data", (text: string) => (started.text += text));
+  return started;
+}
+
+/** @returns what it printed, and its exit code. */
+async function stop({ child, exited, ...started }: ReturnType<typeof start>) {
+  child.kill("SIGINT");
+  const [exitCode] = await exited;
+  return { ...started, exitCode };
+}
+
+test("it prints progress at once, and in the end every address with a token that works", async () => {
+  const started = start("whole");
+  await eventually(async () => started.text.includes("Serpmill is running"));
+  expect(started.text).toMatch(/^Starting Serpmill\. Ctrl-C stops everything\.\n\n✓ Postgres +from DATABASE_URL\n/);
+  const [, api = "", token = ""] = /^ {2}API +(\S+)\n {2}Token +(smk_\w+)$/m.exec(started.text) ?? [];
+  expect(started.text).toContain(
+    `  Reference   ${api}/docs\n  Account     ${api}/billing\n  Playground  ${api}/playground\n  Agents      ${api}/mcp?names=plain\n`,
+  );
+  expect(started.text).not.toContain("\u001b[");
+  expect(started.text).toMatch(
+    /^! Worker +SERP_PROVIDERS has sandbox: it makes answers up, and callers pay for them\./m,
+  );
+  expect(await readFile(join(guarded.path, "whole/env"), "utf8")).toContain("export SERP_PROVIDERS='sandbox'\n");
+  const usage = await fetch(`${api}/v1/usage`, { headers: { Authorization: `Bearer ${token}` } });
+  expect(usage.status).toBe(200);
+  expect(await stop(started)).toMatchObject({ exitCode: 0 });
+  expect(started.text).toMatch(/\nStopping\n✓ Worker +stopped\n✓ API +stopped\n$/);
+  await expect(fetch(`${api}/v1/usage`)).rejects.toThrow("fetch failed");
+});
+
+test.each([
+  ["Starting Serpmill", {}],
+  ["… Postgres    starting", { DATABASE_URL: "" }],
+  ["… Redis       starting", { REDIS_URL: "" }],
+  ["… Migrations", {}],
+  ["… API         starting", {}],
+  ["… API, worker waiting", {}],
+  ["… Token", {}],
+])("Ctrl-C is answered in the phase %j, with exit code 0", async (phase, settings) => {
+  const started = start(`phase ${phase.slice(2, 14).trim()}`, settings);
+  await eventually(async () => started.text.includes(phase));
+  expect(await stop(started)).toMatchObject({ exitCode: 0 });
+  expect(started.text).toContain("\nStopping\n");
+});
+
+test("a database of a newer release is said in one sentence with what to do, and left as it is", async () => {
+  const newer = await freshDatabase();
+  await asOwner(newer.url, (owner) => owner.query("insert into migrations (version, name) values (9999, 'future')"));
+  const started = start("newer", { DATABASE_URL: newer.url });
+  await eventually(async () => started.text.includes("✓ Migrations"));
+  await stop(started);
+  await newer.drop();
+  expect(started.text).toMatch(
+    /^! Migrations {2}The database is of a newer release \(migration 9999, this release ends with \d+\) and is left as it is: start that release again, or use another database\.$/m,
+  );
+});
+
+test("data of another baseline is refused in one sentence that names the folder to delete", async () => {
+  const folder = join(guarded.path, "baseline");
+  const postgres = await startPostgres({ folder: join(folder, "postgres"), durable: true });
+  await migrate(postgres.url);
+  await asOwner(postgres.url, (owner) => owner.query("update migrations set md5 = 'other' where version = 1"));
+  await postgres.stop();
+  const started = start("baseline", { DATABASE_URL: "" });
+  expect(await started.exited).toEqual([1, null]);
+  expect(started.text).toContain(
+    `✗ The database has another schema than this release: its migration 1 is not 001.do.organizations.sql. The schema changed before the first release, and nothing converts it: delete the folder ${folder} and start again.\n`,
+  );
+});
+
+test.each(["12", "99"])("a database of Postgres %s is refused in one sentence with what to do", async (version) => {
+  const folder = join(guarded.path, `postgres-${version}`);
+  await (await startPostgres({ folder })).stop();
+  await writeFile(join(folder, "data", "PG_VERSION"), `${version}\n`);
+  await expect(startPostgres({ folder })).rejects.toThrow(
+    new RegExp(
+      `is of Postgres ${version}, and this release has Postgres \\d+: start the release that made it, or delete`,
+    ),
+  );
+});

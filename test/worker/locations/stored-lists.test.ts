@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { ListedLocation } from "../../../worker/locations/listed-location.ts";
+import { findNamesakes, readStoredLists, storeList } from "../../../worker/locations/stored-lists.ts";
+import type { Database } from "../../../shared/database/pool.ts";
+import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+
+let database: Database;
+let close: () => Promise<void>;
+beforeAll(async () => {
+  ({ database, close } = await openFreshDatabase());
+});
+afterAll(() => close());
+
+const onProgress = () => undefined;
+
+function locationNamed(name: string, countryCode = "DE"): ListedLocation {
+  return { name: `${name},Germany`, countryCode, folded: name.toLowerCase(), isMarket: false };
+}
+
+const many = (prefix: string) => Array.from({ length: 12_000 }, (_, number) => locationNamed(`${prefix} ${number}`));
+
+async function namesOf(provider: string, firstPart: string): Promise<string[]> {
+  const found = await findNamesakes(database, [provider], { countryCode: "DE", firstParts: [firstPart] });
+  return found.map(({ name }) => name);
+}
+
+test("a refresh that is interrupted leaves the old list as it was, with its date", async () => {
+  await storeList(database, "interrupted", { locations: many("Old"), onProgress });
+  const before = await readStoredLists(database);
+  const broken = [...many("New"), locationNamed("Broken", "no code")];
+  const steps: number[] = [];
+  const onStored = (stored: number) => void steps.push(stored);
+  const refresh = storeList(database, "interrupted", { locations: broken, onProgress: onStored });
+  await expect(refresh).rejects.toThrow("country_code_has_two_letters");
+  expect(steps).toEqual([10_000]);
+  expect(await readStoredLists(database)).toEqual(before);
+  expect(await namesOf("interrupted", "old 11999")).toEqual(["Old 11999,Germany"]);
+  expect(await namesOf("interrupted", "new 0")).toEqual([]);
+});
+
+test("while a list is replaced, searches find the old one, and all of the new one after that", async () => {
+  await storeList(database, "replaced", { locations: [locationNamed("Old")], onProgress });
+  const during: string[][] = [];
+  const onStored = async () => void during.push(await namesOf("replaced", "old"));
+  await storeList(database, "replaced", { locations: many("New"), onProgress: onStored });
+  expect(during).toEqual([["Old,Germany"], ["Old,Germany"]]);
+  expect(await namesOf("replaced", "old")).toEqual([]);
+  expect(await namesOf("replaced", "new 11999")).toEqual(["New 11999,Germany"]);
+});
+
+test("two refreshes at the same time leave one whole list", async () => {
+  const lists = [many("One"), many("Two")].map((locations) => storeList(database, "twice", { locations, onProgress }));
+  await Promise.all(lists);
+  const { rows } = await database.query(
+    "select split_part(folded, ' ', 1) as prefix, count(*) from locations where provider = 'twice' group by 1",
+  );
+  expect(rows).toMatchObject([{ count: 12_000 }]);
+});
+
+test("a name is found alone and before a comma, but not as the beginning of a longer word", async () => {
+  const folded = ["ulm", "ulm,bavaria", "ulm 2", "ulm-x", "ulmen"];
+  const locations = folded.map((each) => ({ ...locationNamed(each), folded: each }));
+  await storeList(database, "words", { locations, onProgress });
+  expect(await namesOf("words", "ulm")).toEqual(["ulm,Germany", "ulm,bavaria,Germany"]);
+});

@@ -1,0 +1,199 @@
+import { describe, expect, test } from "vitest";
+import { resultTypesByItemType } from "../../../../worker/providers/dataforseo/map-item-type.ts";
+import { element } from "../../../harness/assertions/element.ts";
+import { elementsOf, itemsWithLinks } from "../../../harness/fixtures/dataforseo-items.ts";
+
+describe("elements of DataForSEO", () => {
+  test("an organic result has its texts, rating, price, date, attributes and site links", () => {
+    const item = {
+      type: "organic",
+      rank_group: 1,
+      rank_absolute: 1,
+      domain: "www.pumps.example",
+      title: "Pumps &amp; hoses\u200e",
+      url: "https://www.pumps.example/all",
+      breadcrumb: "https://www.pumps.example › all",
+      description: "Ten <b>pumps</b>.",
+      pre_snippet: "3 days ago — ",
+      extended_snippet: "Brand: Nimbus · \u200eIn stock",
+      rating: { rating_type: "Max5", value: 4.8, votes_count: 1234, rating_max: 5 },
+      price: { current: 30, currency: "USD", displayed_price: "US$30.00" },
+      faq: { items: [{ type: "faq_box_element", title: "Is it loud?", description: "No." }] },
+      images: [{ type: "images_element", alt: "a pump", image_url: "https://img.example/1" }],
+      links: [
+        { type: "link_element", title: "Hoses", url: "https://www.pumps.example/hoses", description: null },
+        { type: "link_element", title: "Deep well", url: "https://www.pumps.example/deep", description: "Deeper." },
+        { type: "link_element", title: "Again", url: "https://www.pumps.example/deep" },
+      ],
+      related_result: [
+        { type: "related_result", title: "Old", url: "https://www.pumps.example/old", description: "x" },
+      ],
+      timestamp: "2026-01-02 00:00:00 +00:00",
+    };
+    expect(elementsOf(item)).toEqual([
+      {
+        type: "organic",
+        toldRank: 1,
+        title: "Pumps & hoses",
+        url: "https://www.pumps.example/all",
+        domain: "pumps.example",
+        breadcrumb: "https://www.pumps.example › all",
+        description: "Ten pumps.",
+        richSnippet: {
+          top: ["4.8 (1,234)", "US$30.00", "3 days ago"],
+          bottom: ["Brand: Nimbus", "In stock", "Is it loud? No."],
+        },
+        siteLinks: [
+          { title: "Deep well", url: "https://www.pumps.example/deep", description: "Deeper." },
+          { title: "Hoses", url: "https://www.pumps.example/hoses", description: "" },
+          { title: "Old", url: "https://www.pumps.example/old", description: "x" },
+        ],
+      },
+    ]);
+  });
+
+  test.each([...resultTypesByItemType, ["__proto__", "other"], ["invented_tomorrow", "other"]])(
+    "an item of type %s becomes %s, even without other fields",
+    (type, ours) => {
+      const bare = { type, title: null, url: "https://pumps.example/" };
+      const [found, ...more] = elementsOf(bare);
+      expect(more).toEqual([]);
+      expect(element.parse(found)).toMatchObject({ type: ours, title: ours === "other" ? type : "" });
+    },
+  );
+
+  test("an element of no known type that shows nothing is left out, and one of a known type has its rank", () => {
+    const items = [
+      { type: "google_posts", posts_id: "abc", cid: "1", feature: "0x1:0x2", rank_absolute: 1 },
+      { type: "ai_overview", asynchronous_ai_overview: true, items: null, rank_absolute: 2 },
+      { type: "invented_tomorrow", items: [{ title: "A chip" }], rank_absolute: 3 },
+    ];
+    expect(elementsOf(...items).map(({ type, title, toldRank }) => [type, title, toldRank])).toEqual([
+      ["ai_overview", "", 2],
+      ["other", "invented_tomorrow", 3],
+    ]);
+  });
+
+  test("a grouped element has its members as links, described by their answer or source", () => {
+    expect(itemsWithLinks.map((item) => elementsOf(item)[0]).map((found) => [found?.type, found?.siteLinks])).toEqual([
+      [
+        "people_also_ask",
+        [{ title: "Which pump?", url: "https://faq.example/1", description: "A small one. · FAQ · 2026-09-11" }],
+      ],
+      [
+        "people_also_ask",
+        [
+          { title: "Why?", url: "https://ai.example/", description: "So. Step 1: And so. · A: B; c · d · e" },
+          { title: "Why not?", url: "https://ai.example/", description: "" },
+          { title: "AI", url: "https://ai.example/", description: "" },
+          { title: "Also AI", url: "https://ai.example/2", description: "Why so." },
+        ],
+      ],
+      ["top_stories", [{ title: "Pump wins", url: "https://news.example/1", description: "News · 2 hours ago" }]],
+      ["video", [{ title: "Pumping", url: "https://video.example/1", description: "Tube · 2026-09-11" }]],
+      ["images", [{ title: "A pump", url: "https://img.example/1.png", description: "" }]],
+      ["shopping", [{ title: "Pump 900", url: "https://shop.example/9", description: "$99 · Shop · 4.8 (803)" }]],
+      [
+        "related_searches",
+        [
+          { title: "pump repair", url: "", description: "" },
+          { title: "pump noise", url: "", description: "" },
+        ],
+      ],
+      [
+        "other",
+        [
+          { title: "Pump 1", url: "https://review.example/1", description: "92% (46) · Best. · Review 1" },
+          { title: "Review 2", url: "https://review.example/2", description: "" },
+        ],
+      ],
+      ["other", [{ title: "From $10", url: "https://fly.example/", description: "" }]],
+    ]);
+  });
+
+  test("consecutive businesses become one local pack; a new pack begins after another item", () => {
+    const business = (title: string) => ({
+      type: "local_pack",
+      title,
+      description: "1 Main St",
+      phone: "555",
+      cid: "1",
+    });
+    const items = [business("A"), business("B"), { type: "map", title: "Here" }, business("C")];
+    expect(elementsOf(...items).map(({ type, title, siteLinks }) => [type, title, siteLinks.length])).toEqual([
+      ["local_pack", "", 2],
+      ["local_pack", "Here", 0],
+      ["local_pack", "", 1],
+    ]);
+    expect(elementsOf(business("A"))[0]?.siteLinks).toEqual([{ title: "A", url: "", description: "555 · 1 Main St" }]);
+  });
+
+  test("an answer box has its answer as description", () => {
+    const table = { table_header: null, table_content: [["Mkt cap", "549B"], ["a", "b", "c"], "d"] };
+    const found = elementsOf(
+      { type: "answer_box", text: ["jeudi", "31 octobre"], links: null },
+      {
+        type: "math_solver",
+        title: "2x=4",
+        result: "x=2",
+        items: [{ title: "Divide" }],
+        links: [{ url: "https://m.example/" }],
+      },
+      {
+        type: "currency_box",
+        value: 1,
+        converted_value: 1.0551899999999999,
+        currency: "Euro",
+        converted_currency: "Dollar",
+      },
+      {
+        type: "stocks_box",
+        title: "Pump Inc",
+        source: "NYSE: PMP",
+        snippet: "+3",
+        price: { current: 57.5, currency: "USD" },
+        table,
+      },
+      {
+        type: "featured_snippet",
+        title: "Pumps",
+        featured_title: "42",
+        url: "https://p.example/",
+        timestamp: "2026-09-11 14:42:55",
+      },
+    );
+    expect(
+      found.map(({ title, description, richSnippet: { top, bottom } }) => [title, description, top, bottom]),
+    ).toEqual([
+      ["", "jeudi · 31 octobre", [], []],
+      ["2x=4", "x=2", [], ["Divide"]],
+      ["1 Euro", "1.05519 Dollar", [], []],
+      ["Pump Inc", "+3", ["57.5 USD", "NYSE: PMP"], ["Mkt cap: 549B", "a · b · c", "d"]],
+      ["Pumps", "", ["42", "2026-09-11"], []],
+    ]);
+  });
+
+  test("an element has the rank that DataForSEO tells, a local pack that of its first business; 0 is none", () => {
+    const types = ["ai_overview", "local_pack", "local_pack", "images"];
+    const items = types.map((type, at) => ({ type, title: "a", rank_absolute: at === 3 ? 7 : at + 2 }));
+    expect(elementsOf(...items).map(({ type, toldRank }) => [type, toldRank])).toEqual([
+      ["ai_overview", 2],
+      ["local_pack", 3],
+      ["images", 7],
+    ]);
+    for (const rank_absolute of [0, -1, 1.5, "2", null]) {
+      for (const type of ["local_pack", "images"]) {
+        expect(elementsOf({ type, rank_absolute })[0]).not.toHaveProperty("toldRank");
+      }
+    }
+  });
+
+  test("items are sorted by absolute rank if every item has a distinct one", () => {
+    const at = (...ranks: unknown[]) =>
+      elementsOf(...ranks.map((rank_absolute) => ({ type: "x", title: String(rank_absolute), rank_absolute })));
+    expect(at(3, 1, 2).map(({ title }) => title)).toEqual(["1", "2", "3"]);
+    expect(at(3, 1, 1).map(({ title }) => title)).toEqual(["3", "1", "1"]);
+    expect(at(3, 0, 1).map(({ title }) => title)).toEqual(["3", "0", "1"]);
+    expect(at(3, null, "1").map(({ title }) => title)).toEqual(["3", "null", "1"]);
+  });
+});

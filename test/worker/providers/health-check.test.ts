@@ -1,0 +1,171 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type ProviderName, providerNames, readEngineConfig } from "../../../shared/config.ts";
+import { type ProviderHealth, checkProvidersHealth } from "../../../worker/providers/health-check.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { contractCases, type ContractCase } from "./contract-cases.ts";
+import { type ProviderStubs, type Reply, reply, startProviderStubs } from "./provider-stubs.ts";
+
+const timeoutMs = 20_000;
+const overHttp = ["serpapi", "serper", "searxng", "dataforseo"] as const;
+const withAccount = ["serpapi", "serper", "dataforseo"] as const;
+
+let stubs: ProviderStubs;
+beforeEach(async () => {
+  stubs = await startProviderStubs();
+});
+afterEach(() => stubs.close());
+
+function checkAll(names: readonly ProviderName[], settings: Record<string, string> = {}, msMax = timeoutMs) {
+  return checkProvidersHealth(
+    readEngineConfig({ ...stubs.settings, SERP_PROVIDERS: names.join(","), ...settings }),
+    msMax,
+  );
+}
+
+/** Checks one provider that sends this reply. */
+async function checkOne(name: ProviderName, replies: Reply, msMax?: number): Promise<ProviderHealth | undefined> {
+  stubs.replies.set(name, replies);
+  return (await checkAll([name], {}, msMax))[0];
+}
+
+/** The state of credentials that no provider has accepted or refused. */
+const credentialsUnknown = (name: ProviderName) => (name === "searxng" ? "none needed" : null);
+
+test("healthy providers are checked by the state of the account, or by a search where searches cost nothing", async () => {
+  const checks = await checkAll(providerNames);
+  const healthy = { reachable: true, credentials: "ok", problem: null, latencyMs: expect.any(Number) };
+  const free = { ...healthy, credentials: "none needed", balance: null };
+  const most = { mobile: true, cities: true, everyLanguage: false, depthInOneCall: false };
+  expect(checks).toEqual([
+    { ...free, provider: "sandbox", can: { ...most, everyLanguage: true } },
+    { ...healthy, provider: "serpapi", balance: "870 searches left", can: most },
+    { ...healthy, provider: "serper", balance: "2,492 credits", can: { ...most, mobile: false } },
+    { ...free, provider: "searxng", can: { ...most, mobile: false, cities: false } },
+    { ...healthy, provider: "dataforseo", balance: "12.34 USD", can: { ...most, depthInOneCall: true } },
+  ]);
+  expect(stubs.requests.toSorted()).toEqual([
+    "dataforseo GET /v3/appendix/user_data",
+    "searxng POST /search",
+    "serpapi GET /account.json",
+    "serper GET /account",
+  ]);
+});
+
+test("all providers are checked concurrently, each once even if it is listed twice", async () => {
+  const held: (() => void)[] = [];
+  for (const name of overHttp) {
+    const { account, page }: ContractCase = contractCases[name];
+    stubs.replies.set(name, (response) => held.push(() => reply(200, account?.answer ?? page)(response)));
+  }
+  const checks = checkAll([...overHttp, ...overHttp]);
+  await eventually(async () => held.length === overHttp.length);
+  for (const answer of held) answer();
+  expect((await checks).map(({ provider, problem }) => [provider, problem])).toEqual(
+    overHttp.map((name) => [name, null]),
+  );
+});
+
+test.each(withAccount)("%s is reachable and refuses wrong credentials", async (name) => {
+  const wrong = {
+    SERPAPI_API_KEY: "another-key-0123456789",
+    SERPER_API_KEY: "another",
+    DATAFORSEO_PASSWORD: "another",
+  };
+  const [check] = await checkAll([name], wrong);
+  expect(check).toMatchObject({ reachable: true, credentials: "refused", balance: null });
+  expect(check?.problem).toMatch(/^rejects our account: wrong credentials/);
+});
+
+test.each(withAccount)("an account at %s without balance is a problem, and its balance is shown", async (name) => {
+  const { account }: ContractCase = contractCases[name];
+  const check = await checkOne(name, reply(200, account?.spent));
+  expect(check).toMatchObject({ reachable: true, credentials: "ok", problem: "has no balance left on our account" });
+  expect(check?.balance).toMatch(/^-?0/);
+});
+
+test.each(overHttp)("%s is unreachable if nothing listens at its address", async (name) => {
+  const closedPorts = Object.fromEntries(
+    overHttp.map((each) => [`${each.toUpperCase()}_BASE_URL`, "http://127.0.0.1:1"]),
+  );
+  const [check] = await checkAll([name], closedPorts);
+  expect(check).toMatchObject({
+    reachable: false,
+    credentials: credentialsUnknown(name),
+    balance: null,
+    latencyMs: null,
+  });
+  expect(check?.problem).toBe("is unreachable or returned a server error");
+});
+
+test.each(overHttp)("%s times out if it does not answer", async (name) => {
+  const check = await checkOne(name, () => {}, 50);
+  expect(check).toMatchObject({
+    reachable: false,
+    credentials: credentialsUnknown(name),
+    problem: "did not answer in time",
+  });
+});
+
+test.each(overHttp)("%s times out if it does not end its answer", async (name) => {
+  const check = await checkOne(name, (response) => response.writeHead(200).write("{"), 50);
+  expect(check).toMatchObject({ reachable: false, problem: "did not answer in time" });
+});
+
+const unreadable: [string, Reply][] = [
+  ["garbage", reply(200, "<!doctype html><title>Sign in to the network</title>")],
+  ["an answer of another service", reply(200, { hello: "world" })],
+  ["a redirect", (response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end()],
+  ["an answer that is too large", reply(200, { balance: 1, pad: "x".repeat(5 * 1024 * 1024) })],
+];
+
+test.each(overHttp.flatMap((name) => unreadable.map(([what, happens]) => ({ name, what, happens }))))(
+  "$what from $name is a problem, but $name is reachable",
+  async ({ name, happens }) => {
+    const check = await checkOne(name, happens);
+    expect(check).toMatchObject({ reachable: true, credentials: credentialsUnknown(name), balance: null });
+    expect(check?.problem).toBe("returned an unreadable answer");
+  },
+);
+
+test.each(overHttp)("%s is unhealthy after a server error or a broken connection", async (name) => {
+  const problem = "is unreachable or returned a server error";
+  expect(await checkOne(name, reply(503, "Oops"))).toMatchObject({ reachable: true, problem });
+  expect(await checkOne(name, (response) => response.destroy())).toMatchObject({ reachable: false, problem });
+});
+
+test("a failure in an answer with status 200 is a failure", async () => {
+  const unauthorized = { status_code: 40_100, status_message: "You are not Authorized.", cost: 0, tasks: null };
+  expect(await checkOne("dataforseo", reply(200, unauthorized))).toMatchObject({ credentials: "refused" });
+  const task = { status_code: 40_104, status_message: "Please visit your account to verify it.", result: null };
+  const unverified = { status_code: 20_000, status_message: "Ok.", tasks: [task] };
+  expect(await checkOne("dataforseo", reply(200, unverified))).toMatchObject({ credentials: "refused" });
+  const invalid = { error: "Invalid API key. Your API key should be here: https://serpapi.com/manage-api-key" };
+  expect(await checkOne("serpapi", reply(200, invalid))).toMatchObject({ credentials: "refused" });
+  const suspended = { results: [], answers: [], infoboxes: [], unresponsive_engines: [["google", "CAPTCHA"]] };
+  expect(await checkOne("searxng", reply(200, suspended))).toMatchObject({ problem: "is blocked by Google" });
+});
+
+test("a provider without its settings is not called, its missing settings are listed, and the others are checked", async () => {
+  const { settings } = stubs;
+  const lacking = Object.fromEntries(Object.entries(settings).filter(([name]) => /SERPER/.test(name)));
+  const config = readEngineConfig({
+    ...lacking,
+    SERP_PROVIDERS: "dataforseo,serpapi,serper,searxng",
+    DATAFORSEO_LOGIN: "a",
+  });
+  const checks = await checkProvidersHealth(config, timeoutMs);
+  const nothing = { reachable: null, balance: null, latencyMs: null, can: null };
+  const missing = (provider: ProviderName, names: string) => ({
+    provider,
+    ...nothing,
+    credentials: `missing: ${names}`,
+    problem: `lacks ${names}`,
+  });
+  expect(checks).toEqual([
+    missing("dataforseo", "DATAFORSEO_PASSWORD"),
+    missing("serpapi", "SERPAPI_API_KEY"),
+    expect.objectContaining({ provider: "serper", problem: null }),
+    missing("searxng", "SEARXNG_BASE_URL"),
+  ]);
+  expect(stubs.requests).toEqual(["serper GET /account"]);
+});

@@ -1,0 +1,158 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { openMetrics } from "../../../../shared/metrics.ts";
+import { Bulkhead } from "../../../../worker/providers/policies/bulkhead.ts";
+import type { Failure, PageOutcome } from "../../../../worker/providers/provider.ts";
+import { farMs, page } from "./fixtures.ts";
+
+/** A bulkhead whose limit finds itself. Its calls end when the test says so, and the test moves the clock. */
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const refused: Failure = { failure: "rate_limited" };
+
+function openBulkhead() {
+  const metrics = openMetrics();
+  const bulkhead = new Bulkhead({ name: "serper", concurrentCallsMax: "adaptive" }, metrics);
+  const running: ((outcome: PageOutcome) => void)[] = [];
+  const call = () => new Promise<PageOutcome>((resolve) => running.push(resolve));
+  const settled = () => vi.advanceTimersByTimeAsync(0);
+  /** Starts calls, as far as the limit allows. */
+  const start = async (count: number) => {
+    const claim = { organizationId: "one", openSearches: 1 };
+    const wait = { deadlineAtMs: performance.now() + farMs, signal: new AbortController().signal, claim };
+    for (let started = 0; started < count; started += 1) void bulkhead.run(call, wait);
+    await settled();
+  };
+  /** Ends the oldest running call. */
+  const end = async (outcome: PageOutcome = page()) => {
+    running.shift()?.(outcome);
+    await settled();
+  };
+  const endAll = async (outcome: PageOutcome = page()) => {
+    for (const finish of running.splice(0)) finish(outcome);
+    await settled();
+  };
+  const limit = async () => (await metrics.providerCallsLimit.get()).values[0]?.value;
+  /** Lets the limit fall from 50 to 33, with no call left. */
+  const fall = async () => {
+    await start(1);
+    await end(refused);
+    expect(await limit()).toBe(33);
+  };
+  return { start, end, endAll, limit, fall, running: () => running.length };
+}
+
+const pass = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1_000);
+
+describe("the limit of calls at once", () => {
+  test("doubles each second from 50 up to 1,000 while calls wait, although none ends", async () => {
+    const { start, limit, running } = openBulkhead();
+    await start(2_000);
+    const seen: unknown[] = [];
+    for (let second = 0; second <= 6; second += 1) {
+      seen.push([await limit(), running()]);
+      await pass(1);
+    }
+    expect(seen).toEqual([50, 100, 200, 400, 800, 1_000, 1_000].map((calls) => [calls, calls]));
+  });
+
+  test("stays while it is not used up", async () => {
+    const { start, endAll, limit } = openBulkhead();
+    await start(49);
+    await pass(10);
+    expect(await limit()).toBe(50);
+    await start(1);
+    await endAll(); // It was used up for a moment only.
+    await pass(10);
+    expect(await limit()).toBe(50);
+  });
+
+  test("doubles when a call had to wait, although slots are free in the moment of the decision", async () => {
+    const { start, endAll, limit } = openBulkhead();
+    await start(51);
+    await endAll();
+    await endAll();
+    await pass(1);
+    expect(await limit()).toBe(100);
+    await pass(5);
+    expect(await limit()).toBe(100);
+  });
+
+  test.each<[string, Failure]>([
+    ["a 429", refused],
+    ["a 503", { failure: "unavailable", overloaded: true }],
+    ["a time-out", { failure: "timeout" }],
+  ])("falls by a third after %s, and then rises by one a second while it is used up", async (_, outcome) => {
+    const { start, end, endAll, limit } = openBulkhead();
+    await start(40);
+    await end(outcome);
+    expect(await limit()).toBe(33);
+    await endAll();
+    await start(100);
+    await pass(1);
+    expect(await limit()).toBe(34);
+    await pass(3);
+    expect(await limit()).toBe(37);
+    await endAll();
+    await endAll();
+    await endAll();
+    await pass(5);
+    expect(await limit()).toBeLessThanOrEqual(38);
+  });
+
+  test.each<[string, PageOutcome]>([
+    ["an answer", page()],
+    ["a provider that cannot be reached", { failure: "unavailable" }],
+    ["a time-out for lack of time", { failure: "timeout", outOfTime: true }],
+    ["an empty account", { failure: "account_refused" }],
+  ])("does not fall after %s", async (_, outcome) => {
+    const { start, endAll, limit } = openBulkhead();
+    await start(40);
+    await endAll(outcome);
+    expect(await limit()).toBe(50);
+  });
+
+  test("falls once for one burst of refusals, however long they take to arrive", async () => {
+    const { start, end, limit } = openBulkhead();
+    await start(50);
+    await end(refused);
+    for (let seconds = 0; seconds < 20; seconds += 1) {
+      await end(refused);
+      await pass(1);
+    }
+    expect(await limit()).toBe(33);
+  });
+
+  test("falls again when calls that began after the fall are refused, at most once a second", async () => {
+    const { start, end, limit, fall } = openBulkhead();
+    await fall();
+    for (let calls = 0; calls < 10; calls += 1) {
+      await start(1);
+      await end(refused);
+    }
+    expect(await limit()).toBe(33);
+    await pass(1);
+    await start(1);
+    await end(refused);
+    expect(await limit()).toBe(22);
+  });
+
+  test("never falls below one, and doubles from there once the provider answers again", async () => {
+    const { start, end, endAll, limit } = openBulkhead();
+    for (let calls = 0; calls < 30; calls += 1) {
+      await start(1);
+      await end(refused);
+      await pass(1);
+    }
+    expect(await limit()).toBe(1);
+    await start(1_000);
+    await endAll();
+    await pass(3);
+    expect(await limit()).toBe(8);
+  });
+});

@@ -1,0 +1,113 @@
+import { expect, test } from "vitest";
+import { type Metrics, openMetrics } from "../../../../shared/metrics.ts";
+import { Bulkhead } from "../../../../worker/providers/policies/bulkhead.ts";
+import type { PageOutcome } from "../../../../worker/providers/provider.ts";
+import { eventually } from "../../../harness/assertions/eventually.ts";
+import { farMs, held, page } from "./fixtures.ts";
+
+const open = (concurrentCallsMax: number, metrics: Metrics = openMetrics()) =>
+  new Bulkhead({ name: "serper", concurrentCallsMax }, metrics);
+const limits = (remainingMs = farMs, stop = new AbortController()) => ({
+  deadlineAtMs: performance.now() + remainingMs,
+  signal: stop.signal,
+  claim: { organizationId: "one", openSearches: 1 },
+});
+const busy = { failure: "busy", outOfTime: true };
+
+test("no more calls run at once than the limit allows; further calls of an organization wait, first come, first served", async () => {
+  const bulkhead = open(2);
+  let running = 0;
+  let most = 0;
+  const started: number[] = [];
+  const call = (index: number) => async () => {
+    started.push(index);
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise((resolve) => setImmediate(resolve));
+    running -= 1;
+    return page();
+  };
+  await Promise.all([0, 1, 2, 3, 4].map((index) => bulkhead.run(call(index), limits())));
+  expect({ most, started }).toEqual({ most: 2, started: [0, 1, 2, 3, 4] });
+});
+
+test("a call that gets no slot before its deadline is never made, and ends as busy", async () => {
+  const bulkhead = open(1);
+  const [first, second] = [held<PageOutcome>(), held<PageOutcome>()];
+  const running = bulkhead.run(first.call, limits());
+  expect(await bulkhead.run(second.call, limits(20))).toEqual(busy);
+  expect(await bulkhead.run(second.call, limits(-1))).toEqual(busy);
+  first.end(page());
+  expect(await running).toEqual(page());
+  expect(await bulkhead.run(async () => page(), limits())).toEqual(page());
+  expect(second.calls()).toBe(0);
+});
+
+test("a cancelled call stops waiting for a slot", async () => {
+  const bulkhead = open(1);
+  void bulkhead.run(held<PageOutcome>().call, limits());
+  const stop = new AbortController();
+  const waiting = bulkhead.run(held<PageOutcome>().call, limits(farMs, stop));
+  stop.abort();
+  expect(await waiting).toEqual(busy);
+});
+
+test("once a call that waited has a slot, its own outcome counts", async () => {
+  const bulkhead = open(1);
+  const [first, second] = [held<PageOutcome>(), held<PageOutcome>()];
+  const stop = new AbortController();
+  const running = bulkhead.run(first.call, limits());
+  const waiting = bulkhead.run(second.call, limits(farMs, stop));
+  first.end(page());
+  await running;
+  await eventually(async () => second.calls() === 1);
+  stop.abort();
+  second.end({ failure: "timeout" });
+  expect(await waiting).toEqual({ failure: "timeout" });
+});
+
+test("free slots and running calls are visible", async () => {
+  const metrics = openMetrics();
+  const bulkhead = open(1, metrics);
+  const runningCalls = async () => (await metrics.providerCallsRunning.get()).values;
+  expect(await runningCalls()).toMatchObject([{ labels: { provider: "serper" }, value: 0 }]);
+  const call = held<PageOutcome>();
+  const running = bulkhead.run(call.call, limits());
+  expect(bulkhead.hasFreeSlot()).toBe(false);
+  expect(await runningCalls()).toMatchObject([{ value: 1 }]);
+  call.end(page());
+  await running;
+  expect(bulkhead.hasFreeSlot()).toBe(true);
+  expect(await runningCalls()).toMatchObject([{ value: 0 }]);
+});
+
+test("each wait for a slot is measured: of calls that start at once, later, and never", async () => {
+  const metrics = openMetrics();
+  const bulkhead = open(1, metrics);
+  const waits = async () => {
+    const { values } = await metrics.providerSlotWaitSeconds.get();
+    const of = (suffix: string) => values.find(({ metricName }) => metricName?.endsWith(suffix))?.value ?? 0;
+    return { count: of("_count"), seconds: of("_sum") };
+  };
+  const first = held<PageOutcome>();
+  const running = bulkhead.run(first.call, limits());
+  expect(await waits()).toEqual({ count: 1, seconds: 0 });
+  const later = bulkhead.run(async () => page(), limits());
+  expect(bulkhead.waiting).toBe(1);
+  expect(await bulkhead.run(async () => page(), limits(20))).toEqual(busy);
+  const { count, seconds } = await waits();
+  expect(count).toBe(2);
+  expect(seconds).toBeGreaterThan(0.015);
+  first.end(page());
+  await Promise.all([running, later]);
+  expect((await waits()).count).toBe(3);
+  expect((await waits()).seconds).toBeGreaterThan(2 * 0.015);
+  expect(bulkhead.waiting).toBe(0);
+});
+
+test("a fixed limit stays, whatever the provider answers", async () => {
+  const metrics = openMetrics();
+  const bulkhead = open(4, metrics);
+  await bulkhead.run(async () => ({ failure: "rate_limited" }), limits());
+  expect((await metrics.providerCallsLimit.get()).values).toMatchObject([{ labels: { provider: "serper" }, value: 4 }]);
+});

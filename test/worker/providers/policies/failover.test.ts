@@ -1,0 +1,220 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { type Attempt, cancellationFailure } from "../../../../worker/providers/policies/attempt.ts";
+import { type FailoverProvider, fetchWithFailover } from "../../../../worker/providers/policies/failover.ts";
+import type { Availability } from "../../../../worker/providers/policies/provider-client.ts";
+import { newTrace } from "../../../../worker/providers/policies/trace.ts";
+import type { Failure, Page } from "../../../../worker/providers/provider.ts";
+import { openSandbox } from "../../../../worker/providers/sandbox/sandbox.ts";
+import { eventually } from "../../../harness/assertions/eventually.ts";
+import { query } from "../../../harness/fixtures/queries.ts";
+import { farMs, pageTitled, titlesOf } from "./fixtures.ts";
+
+afterEach(() => void vi.useRealTimers());
+
+type Started = { attempt: Attempt; sendFirstPage: () => void; end: (outcome: Page[] | Failure) => void };
+
+/** A provider whose attempts end when the test says so, or when they are cancelled. */
+class FakeProvider implements FailoverProvider {
+  readonly provider;
+  state: Availability = "ready";
+  checks = 0;
+  attempts: Started[] = [];
+
+  constructor(name: string) {
+    this.provider = { ...openSandbox(), name };
+  }
+
+  availability(): Availability {
+    this.checks += 1;
+    return this.state;
+  }
+
+  reserveHedge(): boolean {
+    return true;
+  }
+
+  fetchPages(attempt: Attempt, onFirstPage: () => void): Promise<Page[] | Failure> {
+    const { promise, resolve } = Promise.withResolvers<Page[] | Failure>();
+    attempt.cancellation.signal.addEventListener("abort", () => resolve(cancellationFailure(attempt)));
+    const sendFirstPage = () => {
+      attempt.hasFirstPage = true;
+      onFirstPage();
+    };
+    this.attempts.push({ attempt, sendFirstPage, end: resolve });
+    return promise;
+  }
+
+  answer(outcome: Page[] | Failure): void {
+    const last = this.attempts.at(-1);
+    if (!last) throw new Error(`${this.provider.name} was not tried.`);
+    if (!("failure" in outcome)) last.sendFirstPage();
+    last.end(outcome);
+  }
+
+  async hasStarted(times = 1): Promise<void> {
+    await eventually(async () => this.attempts.length === times);
+  }
+}
+
+const pagesOf = (name: string) => [pageTitled(name)];
+const unavailable: Failure = { failure: "unavailable" };
+const blocked: Failure = { failure: "blocked" };
+const fakes = (...names: string[]) => names.map((name) => new FakeProvider(name));
+
+/** Starts a search; `ended` has its titles or failures. */
+function search(providers: FailoverProvider[], { remainingMs = farMs, hedgeAfterMs = 0 } = {}) {
+  const trace = newTrace();
+  const deadlineAtMs = performance.now() + remainingMs;
+  const ended = fetchWithFailover({ providers, query: query(), deadlineAtMs, hedgeAfterMs, trace }).then((outcome) =>
+    "pages" in outcome ? { titles: titlesOf(outcome.pages), from: trace.provider } : outcome,
+  );
+  return { ended, trace, deadlineAtMs };
+}
+
+/** The two providers of most tests. */
+function twoFakes(): [FakeProvider, FakeProvider] {
+  return [new FakeProvider("first"), new FakeProvider("second")];
+}
+
+describe("one provider after the other", () => {
+  test("the first one that answers in full answers the search, and no other is tried", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second]);
+    first.answer(pagesOf("first"));
+    expect(await ended).toEqual({ titles: ["first"], from: "first" });
+    expect(second.attempts).toEqual([]);
+  });
+
+  test("the next one is tried after a failure", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second]);
+    first.answer(unavailable);
+    await second.hasStarted();
+    second.answer(pagesOf("second"));
+    expect(await ended).toEqual({ titles: ["second"], from: "second" });
+  });
+
+  test("when all fail, the failures are returned in order", async () => {
+    const [first, second] = twoFakes();
+    const { ended, trace } = search([first, second]);
+    first.answer(unavailable);
+    await second.hasStarted();
+    second.answer(blocked);
+    expect(await ended).toEqual({ failures: [unavailable, blocked], isCutShort: false });
+    expect(trace.provider).toBe("second");
+  });
+
+  test("with too little time for a call no further provider is tried, and the failure says so", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { remainingMs: 1_000 });
+    vi.advanceTimersByTime(951);
+    first.answer(unavailable);
+    expect(await ended).toEqual({ failures: [unavailable], isCutShort: true });
+    expect(await search([first], { remainingMs: 49 }).ended).toEqual({ failures: [], isCutShort: true });
+  });
+
+  test("an attempt gets two thirds of the time that is left, and the last provider all of it", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    const [first, second, third] = fakes("first", "second", "third");
+    if (!first || !second || !third) throw new Error("There are three.");
+    const startedAtMs = performance.now();
+    const { ended } = search([first, second, third], { remainingMs: 3_000 });
+    const deadlineOf = ({ attempts }: FakeProvider) => (attempts[0]?.attempt.deadlineAtMs ?? 0) - startedAtMs;
+    expect(deadlineOf(first)).toBeCloseTo(2_000);
+    vi.advanceTimersByTime(1_500);
+    first.answer(unavailable);
+    await nextTurn();
+    expect(deadlineOf(second)).toBeCloseTo(2_500);
+    second.answer(unavailable);
+    await nextTurn();
+    expect(deadlineOf(third)).toBeCloseTo(3_000);
+    third.answer(pagesOf("third"));
+    expect(await ended).toEqual({ titles: ["third"], from: "third" });
+  });
+});
+
+describe("a hedge", () => {
+  const hedgeAfterMs = 2;
+
+  test("starts at the next provider when the first one is slow, and its answer counts if it is faster", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs });
+    await second.hasStarted();
+    second.answer(pagesOf("second"));
+    expect(await ended).toEqual({ titles: ["second"], from: "second" });
+    expect(first.attempts[0]?.attempt.cancellation.signal.reason).toEqual({ failure: "outrun" });
+  });
+
+  test("is cancelled when the first provider answers after all, which is not held against the hedge's provider", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs });
+    await second.hasStarted();
+    first.answer(pagesOf("first"));
+    expect(await ended).toEqual({ titles: ["first"], from: "first" });
+    expect(second.attempts[0]?.attempt.cancellation.signal.reason).toEqual({ failure: "unneeded" });
+  });
+
+  test("that fails leaves the search to the provider that was slow", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs });
+    await second.hasStarted();
+    second.answer(blocked);
+    first.answer(pagesOf("first"));
+    expect(await ended).toEqual({ titles: ["first"], from: "first" });
+  });
+
+  test("that wins and fails later makes failover try the cancelled provider again", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs });
+    await second.hasStarted();
+    second.attempts[0]?.sendFirstPage();
+    second.attempts[0]?.end(blocked);
+    await first.hasStarted(2);
+    first.answer(pagesOf("first"));
+    expect(await ended).toEqual({ titles: ["first"], from: "first" });
+  });
+
+  test("does not start for a provider whose first page has arrived", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs });
+    first.attempts[0]?.sendFirstPage();
+    await sleep(10 * hedgeAfterMs);
+    expect([second.checks, second.attempts]).toEqual([0, []]);
+    first.answer(pagesOf("first"));
+    await ended;
+  });
+
+  test("waits until the next provider is ready", async () => {
+    const [first, second] = twoFakes();
+    second.state = "saturated";
+    const { ended } = search([first, second], { hedgeAfterMs });
+    await eventually(async () => second.checks > 2);
+    expect(second.attempts).toEqual([]);
+    second.state = "ready";
+    await second.hasStarted();
+    second.answer(pagesOf("second"));
+    expect(await ended).toEqual({ titles: ["second"], from: "second" });
+  });
+
+  test("starts only once in a search", async () => {
+    const [first, second] = twoFakes();
+    const third = new FakeProvider("third");
+    const { ended } = search([first, second, third], { hedgeAfterMs });
+    await second.hasStarted();
+    await sleep(10 * hedgeAfterMs);
+    expect([third.checks, third.attempts]).toEqual([0, []]);
+    second.answer(pagesOf("second"));
+    await ended;
+  });
+
+  test("never starts where hedging is turned off", async () => {
+    const [first, second] = twoFakes();
+    const { ended } = search([first, second], { hedgeAfterMs: 0 });
+    await sleep(20);
+    expect([second.checks, second.attempts]).toEqual([0, []]);
+    first.answer(pagesOf("first"));
+    await ended;
+  });
+});

@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { openProviderHttp, type ProviderHttp } from "../../../../worker/providers/policies/http.ts";
+import type { PageRequest, Provider } from "../../../../worker/providers/provider.ts";
+import { openSandbox } from "../../../../worker/providers/sandbox/sandbox.ts";
+import {
+  breakOff,
+  hang,
+  hangUp,
+  huge,
+  raw,
+  type Reply,
+  reply,
+  type SerperStub,
+  stall,
+  startSerperStub,
+} from "../../../harness/stubs/serper-stub.ts";
+import { eventually } from "../../../harness/assertions/eventually.ts";
+import { farMs } from "./fixtures.ts";
+
+let stub: SerperStub;
+let http: ProviderHttp;
+
+beforeEach(async () => {
+  stub = await startSerperStub();
+  http = openProviderHttp();
+});
+afterEach(async () => {
+  await http.close();
+  await stub.close();
+});
+
+const overHttp: Provider = { ...openSandbox() };
+delete overHttp.transport;
+
+function send({ timeoutMs = farMs, provider = overHttp, stop = new AbortController(), request = {} } = {}) {
+  const whole: PageRequest = { url: `${stub.url}/search`, method: "POST", headers: {}, body: "{}", ...request };
+  return http.send(provider, whole, { timeoutMs, signal: stop.signal });
+}
+
+test("no call waits for a connection, however many run", async () => {
+  const calls = 600;
+  const release = stub.hold();
+  const answers = Array.from({ length: calls }, () => send({ request: { body: '{"page":1}' } }));
+  await eventually(async () => stub.requests.length === calls);
+  release();
+  expect((await Promise.all(answers)).filter((answer) => !("status" in answer))).toEqual([]);
+});
+
+test.each([200, 403, 429, 500])("an answer with status %d is returned, with headers and body", async (status) => {
+  stub.otherwise = reply(status, { message: "text" });
+  expect(await send()).toMatchObject({
+    status,
+    headers: { "content-type": "application/json" },
+    body: '{"message":"text"}',
+  });
+});
+
+test.each<[string, Reply, string]>([
+  ["a connection that closes without an answer", hangUp, "unavailable"],
+  ["a connection that closes within the answer", breakOff, "unavailable"],
+  ["an answer of eleven megabytes", huge, "unreadable"],
+  ["a redirect, which would send the API key to another host,", raw(302, "", { location: "/elsewhere" }), "unreadable"],
+])("%s is a failure", async (_, sent, failure) => {
+  stub.otherwise = sent;
+  expect(await send()).toEqual({ failure });
+  expect(stub.requests.map(({ path }) => path)).toEqual(["/search"]);
+});
+
+test("a provider that does not listen is unavailable", async () => {
+  await stub.close();
+  expect(await send()).toEqual({ failure: "unavailable" });
+});
+
+test("a request that cannot be sent is the request's fault", async () => {
+  expect(await send({ request: { headers: { "X-Key": "two\nlines" } } })).toEqual({ failure: "request_refused" });
+  expect(stub.requests).toEqual([]);
+});
+
+const ignoringSignal: Provider = { ...openSandbox(), transport: () => new Promise(() => undefined) };
+
+test.each<[string, Reply, Provider]>([
+  ["never answers", hang, overHttp],
+  ["never ends its answer", stall, overHttp],
+  ["ignores the signal to stop", hang, ignoringSignal],
+])("a provider that %s times out", async (_, silent, provider) => {
+  stub.otherwise = silent;
+  expect(await send({ timeoutMs: 50, provider })).toEqual({ failure: "timeout" });
+});
+
+test("a cancelled request ends at once", async () => {
+  const stop = new AbortController();
+  stub.otherwise = () => stop.abort();
+  expect(await send({ stop })).toEqual({ failure: "timeout" });
+  expect(await send({ stop })).toEqual({ failure: "timeout" });
+});

@@ -1,0 +1,224 @@
+import { expect, test } from "vitest";
+import {
+  googleLanguageCode,
+  googleLanguages,
+  isLanguageListed,
+} from "../../../shared/capabilities/google-languages.ts";
+import { googleLocationName } from "../../../worker/providers/google-location.ts";
+import { domainOf, plainText, plainUrl } from "../../../worker/providers/sanitize.ts";
+import { query } from "../../harness/fixtures/queries.ts";
+
+test.each([
+  ["<b>Best</b> pumps &amp; more", "Best pumps & more"],
+  ["12&nbsp;kg\u00a0net ", "12 kg net"],
+  ["line\nbreak\ttab", "line break tab"],
+  ["Open now<br>Closes 6 PM<br/><br />Mon\u2028Tue \r\n Wed<wbr>nesday", "Open now Closes 6 PM Mon Tue Wednesday"],
+  ["two  spaces \u00a0 stay", "two  spaces   stay"],
+  ["a < b, I <3 &lt;b&gt;", "a < b, I <3 <b>"],
+  ["Dupont&#39;s &eacute;toile <br/>", "Dupont's étoile"],
+  ["half \ud83d", "half \ufffd"],
+])("the text %j is returned as %j", (given, read) => {
+  expect(plainText(given)).toBe(read);
+});
+
+test.each([
+  ["safe\u202egpj.exe", "safegpj.exe"],
+  ["safe&#x202E;gpj&#8238;.exe", "safegpj.exe"],
+  ["\u202aa\u202bb\u202cc\u202dd\u2066e\u2067f\u2068g\u2069", "abcdefg"],
+  ["https://bank.example \u203a \u2067login\u2069", "https://bank.example \u203a login"],
+])("the text %j loses what would change the order of its letters: %j", (given, read) => {
+  expect(plainText(given)).toBe(read);
+});
+
+test.each([
+  ["Persian", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"],
+  ["Sinhala", "\u0dc1\u0dca\u200d\u0dbb\u0dd3"],
+  ["emoji", "\u{1f469}\u200d\u{1f52c}"],
+  ["Hebrew with a mark after C++", "C++\u200f \u05e9\u05e4\u05d4"],
+])("the joiners and marks that %s is spelled with stay", (_, text) => {
+  expect(plainText(text)).toBe(text);
+});
+
+test.each([
+  "<div>: The Content Division element - HTML | MDN",
+  '<input type="checkbox"> - HTML | MDN',
+  "<img> and <iframe> explained",
+  "List<T> Class",
+  "std::vector<int> and Map<String, List<B>>",
+  "Is a<b and c>d legal in Python?",
+  "Does a<b and c==d or e>f chain?",
+  "What <!DOCTYPE html> is for",
+  "Vue's <script-setup> and <Image>",
+])("%j is text, not markup, and stays unchanged", (title) => {
+  expect(plainText(title)).toBe(title);
+});
+
+test.each([
+  ['Ten <em class="hit" lang=en>pumps</em><br /> H<sub>2</sub>O', "Ten pumps H2O"],
+  ["<span style=\"color:red\">Best</span> <mark data-n='1'>pumps</mark>", "Best pumps"],
+  ['<em class="hit"data-ved="x">Pumps</em>', "Pumps"],
+  ["a &lt;div&gt; is &amp;lt;div&amp;gt; in HTML", "a <div> is &lt;div&gt; in HTML"],
+])("formatting tags are removed from %j, which leaves %j", (given, read) => {
+  expect(plainText(given)).toBe(read);
+});
+
+test.each([
+  "<script>Pumps</script>",
+  "<SCRIPT src='x'>Pumps</SCRIPT\n>",
+  "<style media=all>Pumps</style>",
+  'Pumps<img src=x onerror="alert(1)">',
+  "<svg/onload=alert(1)>Pumps",
+  '<iframe srcdoc="x" />Pumps',
+  "<object data=x>Pumps",
+  '<a title="x" xlink:href = "javascript:alert(1)">Pumps</a>',
+  '<img alt=">" src=x onerror=alert(1)>Pumps',
+  '<img alt="x src=x onerror=alert(1)>Pumps',
+  '<svg a=""onload=alert(1)>Pumps</SVG>',
+  '<meta http-equiv="refresh" content="0;url=https://x.example">Pumps',
+  '<div style="background:url(https://x.example)">Pumps</div>',
+  "<button formaction=javascript:alert(1)>Pumps</button>",
+  "<video poster=https://x.example>Pumps</video>",
+  "<!-- hidden -->Pumps",
+])("%j loses every tag that would run or load something", (given) => {
+  expect(plainText(given)).toBe("Pumps");
+});
+
+test.each(['<"', "<'", '<a "', '" <a="', "<a style", "<", "<b", "<b a=", "<a ", "<a src=", "<a on", "<b a=b >", "<>"])(
+  "a long text of %j is sanitized in linear time",
+  (part) => {
+    for (const text of [part.repeat(200_000), `<a ${part.replace(/[<>]/g, "").repeat(200_000)}>`]) {
+      expect(plainText(text).length).toBeLessThanOrEqual(text.length);
+    }
+  },
+);
+
+test.each([
+  ["https://example.com/a?b=c#d", "https://example.com/a?b=c#d"],
+  ["HTTP://Example.com", "HTTP://Example.com"],
+  ["/url?q=https://example.com/x%3Fy%3D1&sa=U", "https://example.com/x?y=1"],
+  ["https://www.google.com/url?url=http://example.com/&ved=2", "http://example.com/"],
+  ["https://example.com/url?q=https://other.example/", "https://example.com/url?q=https://other.example/"],
+  ["https://example.com/a b", "https://example.com/a%20b"],
+  ["https://example.com/\u202egpj.exe", "https://example.com/%E2%80%AEgpj.exe"],
+  ["https://bank.example\u202e/", ""],
+  ["/url?q=javascript:alert(1)", ""],
+  ["javascript:alert(1)", ""],
+  ["data:text/html,x", ""],
+  ["//example.com/", ""],
+  ["https://", ""],
+  ["", ""],
+])("the URL %j is returned as %j", (given, url) => {
+  expect(plainUrl(given)).toBe(url);
+});
+
+test.each([
+  ["https://google.com/url?q=https://bank.example/", "https://bank.example/"],
+  ["https://www.google.co.uk/url?sa=t&url=https://bank.example/", "https://bank.example/"],
+  ["https://www.google.de/url?q=https://bank.example/&url=https://bank.example/", "https://bank.example/"],
+  ["https://bank.example@www.google.com/url?q=https://other.example/", "https://other.example/"],
+])("Google's own redirect %j is returned as %j", (given, url) => {
+  expect(plainUrl(given)).toBe(url);
+});
+
+test.each([
+  "https://google.evil.com/url?q=https://bank.example/",
+  "https://www.google.evil.example/url?q=https://bank.example/",
+  "https://google.com.evil.example/url?q=https://bank.example/",
+  "https://evil.example/google.com/url?q=https://bank.example/",
+  "https://www-google.com/url?q=https://bank.example/",
+  "https://google.co/url?q=https://bank.example/",
+  "https://google.com.de/url?q=https://bank.example/",
+  "https://sites.google.com/url?q=https://bank.example/",
+  "https://www.google.com:8443/url?q=https://bank.example/",
+  "https://xn--ggle-0nda.com/url?q=https://bank.example/",
+  "https://evil.example#@www.google.com/url?q=https://bank.example/",
+])("a stranger's redirect %j is not unwrapped", (given) => {
+  expect(plainUrl(given)).toBe(given);
+});
+
+test.each([
+  ["//evil.example/url?q=https://bank.example/", ""],
+  ["/\\evil.example/url?q=https://bank.example/", ""],
+  [
+    "https://www.google.com@evil.example/url?q=https://bank.example/",
+    "https://evil.example/url?q=https://bank.example/",
+  ],
+  [
+    "https://evil.example\\@www.google.com/url?q=https://bank.example/",
+    "https://evil.example/@www.google.com/url?q=https://bank.example/",
+  ],
+])("a stranger's redirect %j is not unwrapped, and is returned as %j", (given, url) => {
+  expect(plainUrl(given)).toBe(url);
+});
+
+test("a redirect of Google with two targets is not unwrapped", () => {
+  const given = "https://www.google.com/url?q=https://bank.example/&url=https://evil.example/";
+  expect(plainUrl(given)).toBe(given);
+});
+
+test.each([
+  ["https://bank.example@evil.example/", "https://evil.example/"],
+  ["https://bank.example:443%2Flogin@evil.example/a", "https://evil.example/a"],
+  ["https://evil.example\\@bank.example/", "https://evil.example/@bank.example/"],
+  ["https:///evil.example/", "https://evil.example/"],
+  ["https://example.com/@someone?next=a@b", "https://example.com/@someone?next=a@b"],
+])("the URL %j names only the host that a browser goes to: %j", (given, url) => {
+  expect(plainUrl(given)).toBe(url);
+});
+
+test.each([
+  ["https://www.Example.com:8080/", "example.com"],
+  ["https://www.example.com./", "example.com"],
+  ["https://www.com./", "www.com"],
+  ["https://bank.example@evil.example/", "evil.example"],
+  ["https://bücher.example/", "xn--bcher-kva.example"],
+  ["https://www.com/", "www.com"],
+  ["", ""],
+])("the domain of %j is %j", (url, domain) => {
+  expect(domainOf(url)).toBe(domain);
+});
+
+test.each([
+  ["en", "en"],
+  ["en-US", "en"],
+  ["de-AT", "de"],
+  ["fr-CA", "fr"],
+  ["es-MX", "es"],
+  ["es-419", "es-419"],
+  ["pt", "pt"],
+  ["pt-BR", "pt-BR"],
+  ["pt-AO", "pt"],
+  ["zh", "zh-CN"],
+  ["zh-Hans-HK", "zh-CN"],
+  ["zh-Hant", "zh-TW"],
+  ["zh-HK", "zh-TW"],
+  ["nb", "no"],
+  ["fil", "tl"],
+  ["jv", "jw"],
+  ["sr-Cyrl", "sr"],
+  ["sr-Latn", "sh"],
+  ["sr-Latn-ME", "sr-ME"],
+])("the language %s is sent to Google as %s", (code, hl) => {
+  expect(googleLanguageCode(code, googleLanguages)).toBe(hl);
+});
+
+test.each([
+  ["Istanbul, Istanbul, Turkey", "Istanbul,Istanbul,Turkiye"],
+  ["Abidjan, Ivory Coast", "Abidjan,Cote d'Ivoire"],
+  ["Yangon, Myanmar", "Yangon,Myanmar (Burma)"],
+  ["Nassau, Bahamas", "Nassau,The Bahamas"],
+  ["Jamestown, Saint Helena", "Jamestown,Saint Helena, Ascension and Tristan da Cunha"],
+  ["Köln, Germany", "Köln,Germany"],
+])("%s is sent as %s, the spelling of Google's list of locations", (typed, listed) => {
+  const { location } = query({ location: typed });
+  expect(googleLocationName({ location })).toBe(listed);
+  // The spelling of the list is read as the same location.
+  expect(query({ location: listed }).location).toBe(location);
+});
+
+test.each(["yue", "lb", "uz-Cyrl", "pa-PK"])(
+  "%s is not a language of Google, and is not replaced by another",
+  (code) => {
+    expect(isLanguageListed(code, googleLanguages)).toBe(false);
+  },
+);

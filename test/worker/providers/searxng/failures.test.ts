@@ -1,0 +1,148 @@
+import { expect, test } from "vitest";
+import { openSearxng } from "../../../../worker/providers/searxng/searxng.ts";
+import type { Failure, Page } from "../../../../worker/providers/provider.ts";
+import { engineConfig } from "../../../harness/fixtures/queries.ts";
+import { answerWith } from "../../../harness/fixtures/searxng-page.ts";
+import { searxngFailures, searxngEngineErrors } from "../provider-failures.ts";
+
+const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080" }));
+const found = { url: "https://pumps.example/1", title: "Pumps", engine: "google", engines: ["google"], positions: [1] };
+
+test.each(searxngFailures)("SearXNG's status %i with %j is the failure %s", (status, body, failure) => {
+  expect(searxng.read({ status, headers: {}, body: JSON.stringify(body) })).toEqual({ failure });
+  expect(searxng.read({ status, headers: {}, body: "<!doctype html>" })).toHaveProperty("failure");
+});
+
+test.each(searxngEngineErrors)(
+  "an empty list with the message %j for Google is the failure %s, not an empty page",
+  (text, failure) => {
+    expect(read({ unresponsive_engines: [["google", text]] })).toEqual({ failure });
+    expect(read({ unresponsive_engines: [["google", text]], suggestions: ["pump repair"] })).toEqual({ failure });
+  },
+);
+
+test("an empty list without failed engines is an empty page and the last one", () => {
+  expect(read({})).toEqual({ elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd: 0 });
+});
+
+test("results are returned even if SearXNG also reports a timeout of Google", () => {
+  expect(read({ results: [found], unresponsive_engines: [["google", "timeout"]] })).toMatchObject({ hasMore: true });
+});
+
+test.each([
+  ["a row of Bing", { results: [found, { ...found, engine: "bing", engines: ["bing"] }] }],
+  ["a row that Bing had too", { results: [{ ...found, engines: ["google", "bing"] }] }],
+  ["a failure of Bing and no rows", { unresponsive_engines: [["bing", "timeout"]] }],
+  ["Google's news search", { results: [{ ...found, engine: "google news", engines: ["google news"] }] }],
+  ["a row that Google's custom search and Brave had", { results: [{ ...found, engines: ["google cse", "brave"] }] }],
+  ["an infobox of Wikipedia", { infoboxes: [{ infobox: "Pump", engine: "wikipedia", engines: ["wikipedia"] }] }],
+])("results of another engine are never returned as Google's: %s", (_, fields) => {
+  expect(read(fields)).toEqual({ failure: "account_refused" });
+});
+
+test.each([
+  ["an answerer", [{ answer: "17", engine: "answerer: random" }]],
+  ["an answer without an engine", [{ answer: "17" }]],
+  ["an answer in its former form", ["17"]],
+])("a keyword that the instance answers itself is refused: %s", (_, answers) => {
+  expect(read({ answers })).toEqual({ failure: "query_refused" });
+});
+
+test.each<[string, object]>([
+  ["no results part", { results: undefined }],
+  ["results is null", { results: null }],
+  ["results is an object", { results: { 0: found } }],
+  ["only a result that is a text", { results: ["x"] }],
+  ["a list of nothing", { results: [null, {}] }],
+  ["only a result without any text", { results: [{ engine: "google" }] }],
+  ["only a result whose texts are lists", { results: [{ engine: "google", url: [], title: ["x"], content: {} }] }],
+  ["a result with an empty engine", { results: [{ ...found, engine: "" }] }],
+  ["a result without an engine", { results: [{ ...found, engine: undefined }] }],
+  ["no rows and no list of failures", { unresponsive_engines: undefined }],
+  ["no rows and failures in an unknown form", { unresponsive_engines: [{ google: "CAPTCHA" }] }],
+  ["no rows and failures that are a text", { unresponsive_engines: "google" }],
+  ["no rows and answers that are a text", { answers: "17" }],
+  ["no rows and infoboxes that are null", { infoboxes: null }],
+])("an answer of SearXNG with %s is unreadable", (_, fields) => {
+  expect(read(fields)).toEqual({ failure: "unreadable" });
+});
+
+test.each(["", "null", "[]", "1", '"x"', "<!doctype html><title>Just a moment...</title>", '{"results":['])(
+  "%j of SearXNG is unreadable",
+  (body) => {
+    expect(searxng.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
+  },
+);
+
+test("a row of SearXNG that cannot be read is counted, and the others are returned", () => {
+  const results = ["x", { engine: "google" }, found, { ...found, engine: 7 }, null, {}];
+  const page = read({ results });
+  expect(page).toMatchObject({ elements: [{ title: "Pumps" }], unreadableRows: 3, hasMore: true });
+  expect(read({ results: [found, null, {}] })).not.toHaveProperty("unreadableRows");
+});
+
+test("a result of SearXNG without title or link has what it has", () => {
+  const results = [
+    { ...found, url: undefined },
+    { ...found, title: ["x"], positions: [2] },
+  ];
+  expect(read({ results })).toMatchObject({
+    elements: [
+      { title: "Pumps", url: "" },
+      { title: "", url: "https://pumps.example/1" },
+    ],
+  });
+});
+
+test("elements of SearXNG are returned although the list of results is missing, unless an engine failed", () => {
+  const fields = { results: undefined, answers: [{ answer: "42", engine: "google" }], suggestions: ["pump repair"] };
+  expect(read(fields)).toMatchObject({
+    elements: [{ type: "answer_box" }, { type: "related_searches" }],
+    hasMore: false,
+  });
+  expect(read({ ...fields, unresponsive_engines: [["google", "CAPTCHA"]] })).toEqual({ failure: "blocked" });
+});
+
+test("an instance whose only engine is Google's custom search answers from it, and fails with it", () => {
+  const custom = { ...found, engine: "google cse", engines: ["google cse"], content: "Mar 12, 2024 ... Ten pumps." };
+  expect(read({ results: [custom] })).toMatchObject({
+    elements: [{ type: "organic", description: "Ten pumps.", richSnippet: { top: ["Mar 12, 2024"] } }],
+  });
+  expect(read({ unresponsive_engines: [["google cse", "too many requests"]] })).toEqual({ failure: "blocked" });
+});
+
+test("optional fields in an unexpected form are left out, and the rest of the page is kept", () => {
+  const odd = { content: ["x"], author: {}, publishedDate: [], engines: "google", template: 7, positions: { 0: 1 } };
+  const page = read({
+    results: [{ ...found, ...odd }],
+    answers: { a: 1 },
+    infoboxes: ["x", { infobox: ["Pump"], engine: "google", attributes: "x", urls: [1], relatedTopics: [null] }],
+    suggestions: [{}, "pump repair"],
+    corrections: "x",
+    unresponsive_engines: null,
+  });
+  expect(page).toMatchObject({
+    elements: [
+      { type: "knowledge_graph", title: "", siteLinks: [] },
+      { type: "organic", title: "Pumps", description: "", richSnippet: { top: [], bottom: [] } },
+      { type: "related_searches", siteLinks: [{ title: "pump repair" }] },
+    ],
+  });
+});
+
+test("a list of 40,000 positions is read", () => {
+  const positions = Array.from({ length: 40_000 }, (_, position) => position);
+  expect(read({ results: [{ ...found, positions }, found] })).toMatchObject({ hasMore: true });
+});
+
+test("a URL from SearXNG that is not http or https is removed", () => {
+  const page = read({
+    results: [{ ...found, url: "javascript:alert(1)" }],
+    infoboxes: [{ infobox: "x", engine: "google", urls: [{ title: "site", url: "data:text/html,x" }] }],
+  });
+  expect(JSON.stringify(page)).not.toMatch(/javascript:|data:/);
+});
+
+function read(fields: object): Page | Failure {
+  return searxng.read({ status: 200, headers: {}, body: JSON.stringify(answerWith(fields)) });
+}

@@ -1,0 +1,98 @@
+import { describe, expect, test } from "vitest";
+import type { Element } from "../../../../worker/providers/provider.ts";
+import { pageOf, partsWithEveryElement } from "../../../harness/fixtures/serpapi-page.ts";
+
+const row = { title: "Pumps", link: "https://pumps.example/" };
+
+test("an AI overview has its text and sources; one that needs a second search becomes an empty element", () => {
+  const [, overview] = elementsOf(partsWithEveryElement);
+  expect(overview).toMatchObject({
+    type: "ai_overview",
+    description:
+      "A pump moves water. Kinds · Deep: for wells. Kind: Price · P 1 · P 2 · Power: 1 W, 2 W · More · To read · start()",
+    siteLinks: [
+      { title: "Pumps", url: "https://wiki.example/pump", description: "Wiki · Moves water." },
+      { title: "P 900", url: "", description: "$99 · 4.7 (10K) · $9 × 11" },
+    ],
+  });
+  expect(elementsOf({ ai_overview: { page_token: "t", serpapi_link: "https://serpapi.example/" } })).toMatchObject([
+    { type: "ai_overview", description: "" },
+    { type: "organic" },
+  ]);
+});
+
+describe("an AI overview", () => {
+  test("has headings, lists, tables, comparisons, expandable parts and code, and headings do not run into sentences", () => {
+    const text_blocks = [
+      {
+        type: "paragraph",
+        snippet: "A pump moves water.",
+        snippet_highlighted_words: ["moves"],
+        reference_indexes: [0],
+      },
+      { type: "heading", snippet: "Kinds" },
+      { type: "list", list: [{ title: "Deep:", snippet: "for wells", list: [{ snippet: "of 9 m" }] }, "Small"] },
+      {
+        type: "table",
+        table: [
+          ["Kind", "Price"],
+          ["Deep", "$99"],
+        ],
+        formatted: [{ kind: "Deep", price: "$99" }],
+      },
+      { type: "comparison", product_labels: ["P1", "P2"], comparison: [{ feature: "Power", values: ["1 W", "2 W"] }] },
+      {
+        type: "expandable",
+        title: "More",
+        subtitle: "To read",
+        text_blocks: [{ type: "paragraph", snippet: "Prime it." }],
+      },
+      { type: "code", code: "pump.start()" },
+    ];
+    expect(firstOf({ ai_overview: { text_blocks } })?.description).toBe(
+      "A pump moves water. Kinds · Deep: for wells · of 9 m · Small · Kind: Price · Deep: $99 · P1 · P2 · Power: 1 W, 2 W · " +
+        "More · To read · Prime it. pump.start()",
+    );
+  });
+
+  test("has its references, products, stories, videos and cited words as links", () => {
+    const link = (number: number) => `https://pumps.example/${number}`;
+    const ai_overview = {
+      text_blocks: [
+        {
+          snippet: "Pumps are wells.",
+          snippet_links: [{ text: "wells", link: link(3) }],
+          video: { link: link(4), source: "Pump TV", date: "Feb 9" },
+        },
+        { type: "top_stories", top_stories: [{ title: "Pump wins", link: link(5), source: "News", live: true }] },
+      ],
+      references: [{ title: "Pump", link: link(1), source: "Wiki", snippet: "Moves water.", index: 0 }],
+      products: [{ title: "P 900", rating: "4.7", reviews: "10K", price: "$99", installments: "$9 × 11" }],
+    };
+    expect(linksOf({ ai_overview })).toEqual([
+      { title: "Pump", url: link(1), description: "Wiki · Moves water." },
+      { title: "P 900", url: "", description: "$99 · 4.7 (10K) · $9 × 11" },
+      { title: "wells", url: link(3), description: "" },
+      { title: "", url: link(4), description: "Pump TV · Feb 9" },
+      { title: "Pump wins", url: link(5), description: "News · Live" },
+    ]);
+  });
+
+  test("that Google could not generate is no element", () => {
+    expect(pageOf({ organic_results: [row], ai_overview: { error: "Try later." } }).elements).toHaveLength(1);
+  });
+});
+
+/** The elements of a page with these parts and one organic result. */
+function elementsOf(parts: object): Element[] {
+  return pageOf({ organic_results: [row], ...parts }).elements;
+}
+
+/** The first element of a page with these parts and an organic result. */
+function firstOf(parts: object): Element | undefined {
+  return pageOf({ organic_results: [row], ...parts }).elements.find(({ type }) => type !== "organic");
+}
+
+function linksOf(parts: object): Element["siteLinks"] {
+  return firstOf(parts)?.siteLinks ?? [];
+}

@@ -1,0 +1,144 @@
+import { describe, expect, test } from "vitest";
+import type { Element } from "../../../../worker/providers/provider.ts";
+import { result } from "../../../../shared/results.ts";
+import {
+  partsWithEveryElement,
+  pageOf,
+  readJson,
+  serpapi,
+  succeededMetadata,
+} from "../../../harness/fixtures/serpapi-page.ts";
+
+const element = result.omit({ rank: true });
+const row = { title: "Pumps", link: "https://pumps.example/" };
+
+describe("a hostile answer of SerpApi", () => {
+  test.each([
+    ["results are null", { organic_results: null }],
+    ["results are an object", { organic_results: row }],
+    ["all results are null", { organic_results: [null] }],
+    ["all results are without an address", { organic_results: [{ title: "a" }, "b", 7] }],
+    ["an error that is an object", { organic_results: [row], error: { message: "a" } }],
+  ])("is unreadable, and has its cost if the search succeeded: %s", (_, parts) => {
+    expect(readJson(200, { search_metadata: succeededMetadata, ...parts })).toEqual({
+      failure: "unreadable",
+      costMicroUsd: 25_000,
+    });
+    expect(readJson(200, { search_metadata: { status: "Perhaps" }, ...parts })).toEqual({ failure: "unreadable" });
+  });
+
+  test.each(["", "null", "[]", "7", '"Success"', "<!doctype html>", '{"organic_results":['])(
+    "is unreadable: %j",
+    (body) => {
+      expect(serpapi.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
+    },
+  );
+
+  const unexpectedValues = [
+    null,
+    true,
+    7,
+    1e300,
+    "",
+    "<script>alert(1)</script>",
+    "javascript:alert(1)",
+    [],
+    {},
+    [[]],
+    [null],
+    [{}],
+  ];
+  const unexpectedParts = [
+    ...unexpectedValues,
+    { expanded: 7 },
+    { top: { extensions: "a" } },
+    { top: 7, bottom: [] },
+    JSON.parse('{"__proto__":{"title":[]}}'),
+  ];
+
+  test("with an unexpected value in an optional field loses only that field", () => {
+    const fields =
+      "displayed_link snippet date author price rating reviews extensions rich_snippet rich_snippet_table rich_snippet_list sitelinks redirect_link thumbnail";
+    const wrong = fields.split(" ").flatMap((field) =>
+      unexpectedParts
+        .filter((value) => {
+          const { elements } = pageOf({ organic_results: [{ ...row, [field]: value }] });
+          const [found] = elements;
+          const isKept = found?.type === "organic" && found.title === row.title && found.url === row.link;
+          return elements.length !== 1 || !isKept || isUnsafe(elements);
+        })
+        .map((value) => `${field} = ${JSON.stringify(value)}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("with an unexpected value in another part is still a page of complete elements", () => {
+    const wrong = Object.entries(partsWithEveryElement).flatMap(([name, value]) =>
+      unexpectedParts
+        .flatMap((unexpected) => brokenVariants(value, unexpected))
+        .filter((part) => {
+          const { elements } = pageOf({ organic_results: [row], [name]: part });
+          const isEachComplete = elements.every((found) => element.safeParse(found).success);
+          return (
+            !isEachComplete || elements.filter(({ type }) => type === "organic").length !== 1 || isUnsafe(elements)
+          );
+        })
+        .map((part) => `${name} = ${JSON.stringify(part)}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("with very deep nesting is read up to a limit", () => {
+    const levels = 5_000;
+    const nested = `${'{"title":"a","text_blocks":[{"list":['.repeat(levels)}${"]}]}".repeat(levels)}`;
+    for (const part of ["ai_overview", "answer_box", "knowledge_graph", "new_results"]) {
+      const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],"${part}":${nested}}`;
+      const page = serpapi.read({ status: 200, headers: {}, body });
+      expect(page).toHaveProperty("elements.length", 2);
+      expect(JSON.stringify(page).length).toBeLessThan(5_000);
+    }
+  });
+
+  const four = 4 * 1024 * 1024;
+  const longList = (member: string) => `[${`${member},`.repeat(10_000)}${member}]`;
+  test.each([
+    ["that is larger than any page", `"pad":"${"x".repeat(four)}"`],
+    ["with too many results", `"organic_results":${longList(JSON.stringify(row))}`],
+    ["with too many parts", Array.from({ length: 10_000 }, (_, index) => `"part_${index}":{"a":1}`).join()],
+  ])("%s is unreadable, in linear time", (_, part) => {
+    const start = performance.now();
+    const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],${part}}`;
+    expect(serpapi.read({ status: 200, headers: {}, body })).toMatchObject({ failure: "unreadable" });
+    expect(performance.now() - start).toBeLessThan(5_000);
+  });
+
+  test.each(["related_questions", "new_results", "ads", "immersive_products"])(
+    "with a very long list in %s is still a page, in linear time",
+    (name) => {
+      const start = performance.now();
+      for (const member of ["{}", '[{"title":"a"}]', '{"list":[{}]}']) {
+        const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],"${name}":${longList(member)}}`;
+        expect(serpapi.read({ status: 200, headers: {}, body })).toHaveProperty("hasMore", true);
+      }
+      expect(performance.now() - start).toBeLessThan(5_000);
+    },
+  );
+
+  test("loses scripts in its texts and unsafe URLs", () => {
+    const title = 'Pumps <img src=x onerror="alert(1)"><script>alert(1)</script>';
+    const { elements } = pageOf({ organic_results: [{ title, link: "javascript:alert(1)", snippet: title }] });
+    expect(elements).toMatchObject([{ title: "Pumps alert(1)", url: "", domain: "", description: "Pumps alert(1)" }]);
+  });
+});
+
+/** The part replaced by an unexpected value, or with that value in each field of the object or of the first member of the list. */
+function brokenVariants(part: unknown, unexpected: unknown): unknown[] {
+  const isList = Array.isArray(part);
+  const fields: object = Object(isList ? part[0] : part);
+  const withOneBroken = Object.keys(fields).map((field) => ({ ...fields, [field]: unexpected }));
+  return [unexpected, [unexpected], ...(isList ? withOneBroken.map((member) => [member]) : withOneBroken)];
+}
+
+function isUnsafe(elements: readonly Element[]): boolean {
+  return /<script|"url":"javascript/.test(JSON.stringify(elements));
+}

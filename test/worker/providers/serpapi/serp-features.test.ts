@@ -1,0 +1,170 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { result } from "../../../../shared/results.ts";
+import type { Element } from "../../../../worker/providers/provider.ts";
+import { partsWithEveryElement, serpapi } from "../../../harness/fixtures/serpapi-page.ts";
+
+test("every kind of element is extracted, in page order, with its links", () => {
+  const found = elementsOf(partsWithEveryElement);
+  expect(found.map(({ type }) => type)).toEqual([
+    "paid",
+    "ai_overview",
+    "featured_snippet",
+    "knowledge_graph",
+    "shopping",
+    "top_stories",
+    "local_pack",
+    "organic",
+    "people_also_ask",
+    "images",
+    "video",
+    "video",
+    "shopping",
+    "shopping",
+    "discussions",
+    "other",
+    "other",
+    "other",
+    "paid",
+    "related_searches",
+  ]);
+  expect(z.array(result.omit({ rank: true })).parse(found)).toEqual(found);
+});
+
+test.each([
+  ["top_stories", [{ title: "Pump wins", url: "https://news.example/1", description: "News · 1 hour ago" }]],
+  [
+    "local_pack",
+    [
+      {
+        title: "Pump Shop",
+        url: "https://shop.example/",
+        description:
+          "4.5 (1,200) · $ · Hardware · 1 Main St · Closes 8 PM · (555) 010-0100 · Sells pumps. · In-store pickup",
+      },
+    ],
+  ],
+  ["images", [{ title: "A pump", url: "https://img.example/page", description: "Img" }]],
+  [
+    "video",
+    [
+      {
+        title: "Pumping",
+        url: "https://video.example/1",
+        description: "Tube · Pump TV · 2 days ago · 3:14 · 00:13 Priming",
+      },
+    ],
+  ],
+  ["discussions", [{ title: "Loud pump?", url: "https://forum.example/1", description: "Forum · 3 years ago" }]],
+  [
+    "shopping",
+    [
+      {
+        title: "Pump 900",
+        url: "https://shop.example/900",
+        description: "$99.00 · $120.00 · Shop · 4 (7) · refurbished · Free delivery · SALE · 17% OFF",
+      },
+    ],
+  ],
+  [
+    "people_also_ask",
+    [
+      {
+        title: "Which pump?",
+        url: "https://faq.example/1",
+        description: "A small one. · FAQ · faq.example › 1 · 2020",
+      },
+      {
+        title: "Why a pump?",
+        url: "https://faq.example/2",
+        description: "It moves water. Uses · Wells: deep ones. a: b",
+      },
+      { title: "How?", url: "", description: "So: Prime it. Pump: Price" },
+    ],
+  ],
+  [
+    "related_searches",
+    [
+      { title: "pump repair", url: "https://google.example/?q=pump+repair", description: "" },
+      { title: "pump noise", url: "", description: "" },
+    ],
+  ],
+])("the links of %s have the answer or the source as description", (type, links) => {
+  expect(elementsOf(partsWithEveryElement).find((found) => found.type === type)?.siteLinks).toEqual(links);
+});
+
+test("an ad has its breadcrumb, description, rating, attributes and site links, and keeps its place on the page", () => {
+  const [ad] = elementsOf(partsWithEveryElement);
+  expect(ad).toEqual({
+    type: "paid",
+    title: "Pumps now",
+    url: "https://ads.example/",
+    domain: "ads.example",
+    breadcrumb: "https://ads.example/",
+    description: "Cheap.",
+    richSnippet: { top: ["4.1 (5)", "$5"], bottom: ["Free returns"] },
+    siteLinks: [{ title: "Sale", url: "https://ads.example/sale", description: "All of it. Now." }],
+  });
+  expect(elementsOf(partsWithEveryElement).at(-2)).toMatchObject({ type: "paid", title: "Pumps below" });
+});
+
+test("products of several blocks become one element per block", () => {
+  const blocks = elementsOf(partsWithEveryElement).filter(({ type, title }) => type === "shopping" && title !== "");
+  expect(blocks.map(({ title, siteLinks }) => [title, siteLinks.length])).toEqual([
+    ["Popular products", 2],
+    ["In stores nearby", 1],
+  ]);
+});
+
+test("an unknown element becomes `other`, with the links in it and in its parts", () => {
+  const others = elementsOf(partsWithEveryElement).filter(({ type }) => type === "other");
+  expect(
+    others.map(({ title, description, siteLinks }) => [
+      title,
+      description,
+      siteLinks.map((link) => [link.title, link.description]),
+    ]),
+  ).toEqual([
+    ["events_results", "", [["Pump fair", "Sat, 9 May · Main Square · 1 Main St"]]],
+    ["Narrow it down", "Choose.", [["Solar", ""]]],
+    [
+      "refine_search_filters",
+      "",
+      [
+        ["Red", "Colour"],
+        ["Blue", "Colour"],
+      ],
+    ],
+  ]);
+});
+
+test.each([
+  ["a group in an unknown form", { related_questions: { a: { title: "Which?" } } }, "related_questions"],
+  ["ads in an unknown form", { ads: { first: "Pumps" } }, "ads"],
+  ["a panel that is a text", { knowledge_graph: "Pump" }, "knowledge_graph"],
+  ["a lone text", { spelling_fix: "pump" }, "spelling_fix"],
+])("%s becomes `other`, and the rest of the page is kept", (_, parts, title) => {
+  const found = elementsOf(parts);
+  expect(found).toHaveLength(2);
+  expect(found.find(({ type }) => type === "organic")).toMatchObject({ title: "Pumps" });
+  expect(found.find(({ type }) => type === "other")).toMatchObject({ title });
+});
+
+test("fields about the request and empty fields are not elements", () => {
+  const parts = {
+    search_parameters: { q: "pump" },
+    top_stories_link: "https://a.example/",
+    ads: [],
+    top_stories: null,
+  };
+  expect(elementsOf({ ...parts, related_questions: [], local_map: {}, was_fixed: false })).toHaveLength(1);
+});
+
+/** The elements of a successful answer with these parts and one organic result. */
+function elementsOf(parts: object): Element[] {
+  const organic_results = [{ title: "Pumps", link: "https://pumps.example/all" }];
+  const body = JSON.stringify({ search_metadata: { status: "Success" }, organic_results, ...parts });
+  const page = serpapi.read({ status: 200, headers: {}, body });
+  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
+  return page.elements;
+}

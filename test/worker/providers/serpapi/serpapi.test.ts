@@ -1,0 +1,194 @@
+import { describe, expect, test } from "vitest";
+import type { Element, Page } from "../../../../worker/providers/provider.ts";
+import { openSerpapi } from "../../../../worker/providers/serpapi/serpapi.ts";
+import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
+
+const key = "0123456789abcdef-of-a-test";
+const serpapi = openSerpapi(engineConfig({ SERPAPI_API_KEY: key, SERPAPI_BASE_URL: "https://serpapi.example/" }));
+
+describe("request", () => {
+  const parametersOf = (fields: object, pageNumber: number) =>
+    Object.fromEntries(new URL(serpapi.request(query(fields), pageNumber).url).searchParams);
+
+  test("a search for a country is one GET with country, language, device and the start of the page", () => {
+    const { url, ...rest } = serpapi.request(query(), 1);
+    expect(rest).toEqual({ method: "GET", headers: { accept: "application/json" }, body: "" });
+    expect(url.split("?")[0]).toBe("https://serpapi.example/search.json");
+    expect(parametersOf({ location: "UK", language: "pt-BR" }, 3)).toEqual({
+      engine: "google",
+      q: "garden pump",
+      gl: "gb",
+      hl: "pt-br",
+      location: "United Kingdom",
+      device: "desktop",
+      start: "20",
+      api_key: key,
+    });
+  });
+
+  test("a city is sent together with its country, and mobile as the device", () => {
+    const parameters = parametersOf({ location: "Lyon, France", device: "mobile" }, 1);
+    expect(parameters).toMatchObject({ gl: "fr", location: "Lyon,France", device: "mobile", start: "0" });
+    expect(parametersOf({ location: "Izmir, Turkey" }, 1)).toMatchObject({ gl: "tr", location: "Izmir,Turkiye" });
+  });
+
+  test("a country that SerpApi's list lacks is sent by its code alone", () => {
+    const parameters = parametersOf({ location: "Cuba" }, 1);
+    expect(parameters).toMatchObject({ gl: "cu" });
+    expect(parameters).not.toHaveProperty("location");
+  });
+
+  test.each([
+    ["en-US", "en"],
+    ["zh-Hant", "zh-tw"],
+    ["Filipino", "tl"],
+  ])("the language %s is sent as %s", (language, hl) => {
+    expect(parametersOf({ language }, 1)).toMatchObject({ hl });
+  });
+
+  test("no keyword can add or change another parameter", () => {
+    const keyword = 'a&api_key=b#c "d" +é %20';
+    expect(parametersOf({ keyword }, 1)).toMatchObject({ q: keyword, api_key: key });
+  });
+
+  test("a missing key stops the start and is named", () => {
+    expect(() => openSerpapi(engineConfig({}))).toThrow("SERPAPI_API_KEY: required by the provider serpapi");
+  });
+});
+
+describe("an organic result", () => {
+  test("has its texts, breadcrumb, rating, price, date and attributes, and expanded site links first", () => {
+    const [found] = pageOf({
+      organic_results: [
+        {
+          position: 1,
+          title: "Pumps &amp; hoses",
+          link: "https://www.pumps.example/all",
+          displayed_link: "https://www.pumps.example › pumps",
+          snippet: "Ten <b>pumps</b>.",
+          date: "3 days ago",
+          rich_snippet: {
+            top: {
+              detected_extensions: { rating: 4.8, votes: 1234 },
+              extensions: ["Rating: 4.8", "\u200e1,234 votes", "\u200e$99.00", "In stock"],
+            },
+            bottom: { extensions: ["Brand: Nimbus", "Free delivery"] },
+          },
+          rich_snippet_table: { extensions: ["Power: 900 W"] },
+          sitelinks: {
+            inline: [
+              { title: "Again", link: "https://www.pumps.example/deep" },
+              { title: "Hoses", link: "https://www.pumps.example/hoses" },
+            ],
+            expanded: [{ title: "Deep well", link: "https://www.pumps.example/deep", snippet: "For wells." }],
+          },
+        },
+      ],
+    }).elements;
+    expect(found).toEqual({
+      type: "organic",
+      title: "Pumps & hoses",
+      url: "https://www.pumps.example/all",
+      domain: "pumps.example",
+      breadcrumb: "https://www.pumps.example › pumps",
+      description: "Ten pumps.",
+      richSnippet: {
+        top: ["4.8 (1,234)", "$99.00", "In stock", "3 days ago"],
+        bottom: ["Brand: Nimbus", "Free delivery", "Power: 900 W"],
+      },
+      siteLinks: [
+        { title: "Deep well", url: "https://www.pumps.example/deep", description: "For wells." },
+        { title: "Hoses", url: "https://www.pumps.example/hoses", description: "" },
+      ],
+    });
+  });
+
+  test.each([
+    ["in one line with its count", ["5.0(102)", "5 mins"], { rating: 5, reviews: 102 }, ["5 (102)", "5 mins"]],
+    ["with a decimal comma", ["Bewertung: 4,7", "24 Rezensionen"], { rating: 4.7, reviews: 24 }, ["4.7 (24)"]],
+    ["with a rounded count", ["4.4 (1.1K)", "$5"], { rating: 4.4, reviews: 1100 }, ["4.4 (1,100)", "$5"]],
+    ["with a scale that is not 5", ["Rating: 9/10", "9 items"], { rating: 9 }, ["9/10", "9 items"]],
+    [
+      "with a line for screen readers",
+      ["Rating 8.5/10", " 8.5/10", "By Ann"],
+      { rating: 8.5, reviews: 8.5 },
+      ["8.5/10", "By Ann"],
+    ],
+    ["in Arabic digits", ["التقييم ٤٫٤  (١٤٧)", "٤٫٤  (١٤٧)"], { rating: 4.4, reviews: 147 }, ["4.4 (147)"]],
+    [
+      "by its French name, with its votes and what follows them",
+      ["Note : 4,3", "4\u00a0292 avis Non vérifiés", "9 kg"],
+      { rating: 4.5, note: 4.3, avis_non_vérifiés: 4292 },
+      ["4.3 (4,292)", "Non vérifiés", "9 kg"],
+    ],
+    [
+      "by its German name alone",
+      ["Bewertung: 4,7", "24 Rezensionen"],
+      { bewertung: 4.7, rezensionen: 24 },
+      ["4.7 (24)"],
+    ],
+    ["that is none", ["Length: 4.5", "3 doors"], { length: 4.5, doors: 3 }, ["Length: 4.5", "3 doors"]],
+    ["that no line contains", ["5 mins"], { rating: 5, reviews: 2 }, ["5 (2)", "5 mins"]],
+    ["that was not recognized", ["4.5 stars (3)"], {}, ["4.5 stars (3)"]],
+  ])("has its rating once: %s", (_, extensions, detected_extensions, top) => {
+    expect(organicOf({ rich_snippet: { top: { extensions, detected_extensions } } }).richSnippet.top).toEqual(top);
+  });
+
+  test("has its own rating above and its own lines below the snippet", () => {
+    const found = organicOf({
+      rating: 4.9,
+      reviews: 9,
+      extensions: ["Rating", "4.9 (9)", "5 min"],
+      author: "by A. Reed",
+    });
+    expect(found.richSnippet).toEqual({ top: ["4.9 (9)", "by A. Reed"], bottom: ["5 min"] });
+  });
+
+  test("without a link has the target of its redirect", () => {
+    const redirect_link = "https://www.google.com/url?sa=t&url=https://pumps.example/behind&ved=x";
+    expect(organicOf({ link: undefined, redirect_link }).url).toBe("https://pumps.example/behind");
+  });
+});
+
+describe("the rest of a page", () => {
+  test("has the total, unless the page itself contradicts it", () => {
+    const total = (total_results: unknown, next?: string) =>
+      pageOf({ search_information: { total_results }, serpapi_pagination: { current: 1, next } }).totalResultsCount;
+    expect([total(1_670_000_000, "https://next.example/"), total(1)]).toEqual([1_670_000_000, 1]);
+    expect([total(1, "https://next.example/"), total(0), total("many"), total(-1), total(null)]).toEqual([
+      0, 0, 0, 0, 0,
+    ]);
+    expect(pageOf({ search_information: "none" }).totalResultsCount).toBe(0);
+  });
+
+  test("has more pages if it says so, or if it has no pagination", () => {
+    const more = (pagination: object) => pageOf(pagination).hasMore;
+    expect(more({ serpapi_pagination: { current: 1, next: "https://serpapi.example/?start=10" } })).toBe(true);
+    expect(more({ serpapi_pagination: { current: 4 }, pagination: { current: 4 } })).toBe(false);
+    expect(more({ pagination: { current: 1, next: "https://google.example/?start=10" } })).toBe(true);
+    expect(more({})).toBe(true);
+  });
+
+  test("has the cost of one search", () => {
+    expect(pageOf({}).costMicroUsd).toBe(25_000);
+  });
+});
+
+function organicOf(fields: object): Element {
+  const row = { title: "Pumps", link: "https://pumps.example/", ...fields };
+  const [found] = pageOf({ organic_results: [row] }).elements;
+  if (found === undefined) throw new Error("A page with a result has one.");
+  return found;
+}
+
+/** The page of a successful answer with these parts, by default with one organic result. */
+function pageOf(parts: object): Page {
+  const organic_results = [{ title: "Pumps", link: "https://pumps.example/" }];
+  return pageFrom(JSON.stringify({ search_metadata: { id: "1", status: "Success" }, organic_results, ...parts }));
+}
+
+function pageFrom(body: string): Page {
+  const page = serpapi.read({ status: 200, headers: {}, body });
+  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
+  return page;
+}

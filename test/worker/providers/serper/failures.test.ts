@@ -1,0 +1,91 @@
+import { describe, expect, test } from "vitest";
+import type { Failure, Page } from "../../../../worker/providers/provider.ts";
+import { openSerper } from "../../../../worker/providers/serper/serper.ts";
+import { engineConfig } from "../../../harness/fixtures/queries.ts";
+import { serperFailures } from "../provider-failures.ts";
+
+const serper = openSerper(engineConfig({ SERPER_API_KEY: "key-of-a-test" }));
+
+describe("a page that can be read in part", () => {
+  const sound = { title: "a", link: "https://a.example/" };
+
+  test("a row that cannot be read is counted, and the others are returned", () => {
+    const page = pageOf({
+      organic: [7, "x", [sound], { position: 4 }, null, {}, sound],
+      peopleAlsoAsk: [{ title: [] }],
+    });
+    expect(page.elements.map(({ type, title }) => [type, title])).toEqual([["organic", "a"]]);
+    expect(page).toMatchObject({ unreadableRows: 5, hasMore: true });
+    expect(pageOf({ organic: [sound, null, {}, ""] })).not.toHaveProperty("unreadableRows");
+  });
+
+  test("a result without title, link or snippet has what it has", () => {
+    const { elements } = pageOf({
+      organic: [{ title: "a" }, { link: "https://b.example/" }, { title: ["c"], snippet: "C." }],
+    });
+    expect(elements.map(({ title, url, description }) => [title, url, description])).toEqual([
+      ["a", "", ""],
+      ["", "https://b.example/", ""],
+      ["", "", "C."],
+    ]);
+  });
+
+  test.each([undefined, null, { title: "a" }])(
+    "elements are returned although the organic results are %j",
+    (organic) => {
+      const page = pageOf({ organic, answerBox: { answer: "42" }, credits: 1 });
+      expect(page).toMatchObject({ elements: [{ type: "answer_box" }], hasMore: false, costMicroUsd: 1_000 });
+    },
+  );
+
+  test("elements are returned if no organic result can be read", () => {
+    const page = pageOf({ organic: [7, 8], relatedSearches: [{ query: "pump repair" }] });
+    expect(page).toMatchObject({ elements: [{ type: "related_searches" }], unreadableRows: 2, hasMore: true });
+  });
+});
+
+describe("a failure never looks like an empty page", () => {
+  test.each([
+    ["no organic part", { searchParameters: {} }],
+    ["organic is null", { organic: null }],
+    ["organic is an object", { organic: { title: "a", link: "https://a.example/" } }],
+    ["a list without any result", { organic: [{ position: 1 }] }],
+    ["a list of nothing", { organic: [null] }],
+    ["a list of empty results", { organic: [{}, {}] }],
+    ["elements without any content", { organic: [], peopleAlsoAsk: [{ title: [] }] }],
+    ["an empty list with a message", { organic: [], message: "Unauthorized." }],
+    ["only fields that are not known", { errors: [{ title: "Try again" }], error: { title: "Error" } }],
+    ["a list", [{ organic: [] }]],
+    ["null", null],
+    ["a refusal under status 200", { message: "Unauthorized.", statusCode: 403 }],
+  ])("%s is unreadable", (_, body) => {
+    expect(readJson(200, body)).toEqual({ failure: "unreadable" });
+  });
+
+  test("an unreadable answer with credits has a cost", () => {
+    const costly = { failure: "unreadable", costMicroUsd: 2_000 };
+    expect(readJson(200, { organic: null, credits: 2 })).toEqual(costly);
+    expect(readJson(200, { credits: 2 })).toEqual(costly);
+    for (const credits of [0, -1, 0.5, "2", null])
+      expect(readJson(200, { organic: null, credits })).toEqual({ failure: "unreadable" });
+  });
+
+  test.each(["", "<!doctype html>", '{"organic":[', "organic"])("%j is not JSON and unreadable", (body) => {
+    expect(serper.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
+  });
+
+  test.each(serperFailures)("status %i with %j is %s", (status, message, failure) => {
+    expect(readJson(status, { message, statusCode: status })).toEqual({ failure });
+    expect(serper.read({ status, headers: {}, body: "<html>" })).toHaveProperty("failure");
+  });
+});
+
+function readJson(status: number, json: unknown): Page | Failure {
+  return serper.read({ status, headers: {}, body: JSON.stringify(json) });
+}
+
+function pageOf(json: unknown): Page {
+  const page = readJson(200, json);
+  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
+  return page;
+}

@@ -1,0 +1,214 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { ConfigError } from "../../../../shared/config.ts";
+import { result } from "../../../../shared/results.ts";
+import type { Failure, Page } from "../../../../worker/providers/provider.ts";
+import { openSerper } from "../../../../worker/providers/serper/serper.ts";
+import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
+import { pageWithEveryElement } from "../../../harness/fixtures/serper-page.ts";
+
+const serper = openSerper(
+  engineConfig({ SERPER_API_KEY: "key-of-a-test", SERPER_BASE_URL: "https://serper.example/" }),
+);
+const element = result.omit({ rank: true });
+
+describe("request", () => {
+  test("a search for a country sends country and language, and the key only in its header", () => {
+    const request = serper.request(query({ location: "UK", language: "pt-BR" }), 3);
+    expect(request).toMatchObject({ method: "POST", url: "https://serper.example/search" });
+    expect(request.headers["x-api-key"]).toBe("key-of-a-test");
+    expect(JSON.parse(request.body)).toEqual({ q: "garden pump", gl: "gb", hl: "pt-br", num: 10, page: 3 });
+  });
+
+  test("a city is sent together with its country", () => {
+    const request = serper.request(query({ location: "Lyon, France" }), 1);
+    expect(JSON.parse(request.body)).toMatchObject({ gl: "fr", location: "Lyon,France" });
+    const { body } = serper.request(query({ location: "Izmir, Turkey" }), 1);
+    expect(JSON.parse(body)).toMatchObject({ gl: "tr", location: "Izmir,Turkiye" });
+  });
+
+  test("a missing key stops the start and is named", () => {
+    expect(() => openSerper(engineConfig({}))).toThrow(ConfigError);
+    expect(() => openSerper(engineConfig({}))).toThrow("SERPER_API_KEY");
+  });
+});
+
+describe("a page", () => {
+  test("an organic result has its texts, rating, date, attributes and site links", () => {
+    const { elements, costMicroUsd, hasMore } = pageOf({
+      credits: 2,
+      organic: [
+        {
+          title: "Pumps &amp; hoses",
+          link: "https://www.pumps.example/all",
+          snippet: "Ten <b>pumps</b>.",
+          date: "3 days ago",
+          rating: 4.8,
+          ratingCount: 1234,
+          attributes: { Brand: "Nimbus", Power: 900 },
+          sitelinks: [
+            { title: "Deep well", link: "https://www.pumps.example/deep" },
+            { title: "Again", link: "https://www.pumps.example/deep" },
+          ],
+          position: 1,
+        },
+      ],
+    });
+    expect(elements).toEqual([
+      {
+        type: "organic",
+        title: "Pumps & hoses",
+        url: "https://www.pumps.example/all",
+        domain: "pumps.example",
+        breadcrumb: "",
+        description: "Ten pumps.",
+        richSnippet: { top: ["4.8 (1,234)", "3 days ago"], bottom: ["Brand: Nimbus", "Power: 900"] },
+        siteLinks: [{ title: "Deep well", url: "https://www.pumps.example/deep", description: "" }],
+      },
+    ]);
+    expect([costMicroUsd, hasMore]).toEqual([2_000, true]);
+  });
+
+  test("every kind of element is extracted once, in page order, with its links", () => {
+    const { elements } = pageOf(pageWithEveryElement);
+    expect(elements.map(({ type }) => type)).toEqual([
+      "other",
+      "paid",
+      "featured_snippet",
+      "knowledge_graph",
+      "top_stories",
+      "local_pack",
+      "organic",
+      "people_also_ask",
+      "images",
+      "video",
+      "shopping",
+      "discussions",
+      "other",
+      "other",
+      "related_searches",
+    ]);
+    expect(z.array(element).parse(elements)).toEqual(elements);
+    const linksOf = (type: string) => elements.find((found) => found.type === type)?.siteLinks;
+    expect(linksOf("people_also_ask")).toEqual([
+      { title: "Which pump?", url: "https://faq.example/1", description: "A small one. · FAQ · May 2, 2026" },
+      { title: "Why a pump?", url: "https://faq.example/1", description: "It moves. · FAQ" },
+    ]);
+    expect(linksOf("local_pack")).toEqual([
+      {
+        title: "Pump Shop",
+        url: "https://shop.example/",
+        description: "4.5 (12) · Hardware · 1 Main Street · Monday: 9 AM to 5 PM, Sunday: closed · 555 0100",
+      },
+      { title: "Pump Shop West", url: "https://shop.example/", description: "(3) · $$" },
+    ]);
+    expect(linksOf("shopping")?.map(({ description }) => description)).toEqual([
+      "$99.00 · Shop · Free by Friday · Power: 900 W · old price: $120.00",
+    ]);
+    expect(linksOf("video")?.map(({ description }) => description)).toEqual(["Pump TV · 3:14 · How to."]);
+    expect(elements[0]).toMatchObject({ title: "didYouMean", siteLinks: [{ title: "garden pumps" }] });
+    expect(linksOf("related_searches")?.map(({ title }) => title)).toEqual(["pump repair", "pump noise"]);
+  });
+
+  test("an answer without a source is an answer box", () => {
+    const { elements } = pageOf({ organic: [], answerBox: { title: "7 × 6", answer: "42" } });
+    expect(elements).toMatchObject([{ type: "answer_box", title: "7 × 6", description: "42", url: "" }]);
+  });
+
+  test("an answer whose link is Google's own is an answer box, and one quoted from a page is a featured snippet", () => {
+    const typeOf = (link: string) => pageOf({ organic: [], answerBox: { answer: "42", link } }).elements[0]?.type;
+    expect(typeOf("https://www.google.com/search?q=6x7")).toBe("answer_box");
+    expect(typeOf("https://www.google.de/finance/quote/X")).toBe("answer_box");
+    expect(typeOf("https://www.google.com/url?q=https://wiki.example/")).toBe("featured_snippet");
+    expect(typeOf("https://support.google.com/pumps")).toBe("featured_snippet");
+  });
+
+  test("an answer that Serper tells only by its highlighted words has these as description", () => {
+    const answerBox = {
+      title: "Pump",
+      snippetHighlighted: ["moves", "water"],
+      link: "https://wiki.example/",
+      unit: "l",
+    };
+    expect(pageOf({ organic: [], answerBox }).elements).toMatchObject([
+      { type: "featured_snippet", description: "moves water", richSnippet: { bottom: ["unit: l"] } },
+    ]);
+  });
+
+  test("a rating keeps its scale if that does not end at five, and votes without a rating are kept", () => {
+    const topOf = (fields: object) =>
+      pageOf({ organic: [{ title: "a", link: "https://a.example/", ...fields }] }).elements[0]?.richSnippet.top;
+    expect(topOf({ rating: 8.5, ratingMax: 10, ratingCount: 1234 })).toEqual(["8.5/10 (1,234)"]);
+    expect(topOf({ rating: "4,5", ratingMax: 5, ratingCount: "1.234" })).toEqual(["4,5 (1.234)"]);
+    expect(topOf({ ratingCount: 12 })).toEqual(["(12)"]);
+  });
+
+  test("a field that is not known yet is kept with its name; pictures, ids and coordinates are left out", () => {
+    const row = {
+      title: "a",
+      link: "https://a.example/",
+      priceRange: "$10 to $20",
+      inStock: "3 left",
+      tags: ["new", "quiet"],
+      attributes: { Noise: ["40 dB", 40] },
+      imageUrl: "data:image/png;base64,AAAA",
+      posterLink: "https://a.example/poster",
+      cid: "1",
+      latitude: 1,
+      nested: { deeper: { text: "x" } },
+    };
+    expect(pageOf({ organic: [row] }).elements[0]?.richSnippet).toEqual({
+      top: ["$10 to $20"],
+      bottom: ["Noise: 40 dB, 40", "in stock: 3 left", "tags: new, quiet"],
+    });
+  });
+
+  test("the answer names what Google searched instead of a misspelled keyword", () => {
+    const organic = [{ title: "a", link: "https://a.example/" }];
+    const page = pageOf({ organic, searchInformation: { showingResultsFor: "garden <b>pump</b>" } });
+    expect(page.searchedKeyword).toBe("garden pump");
+    expect(pageOf({ organic, searchInformation: { didYouMean: "pumps" } })).not.toHaveProperty("searchedKeyword");
+  });
+
+  test("a knowledge panel has no link of its own", () => {
+    const [panel] = pageOf({ organic: [], knowledgeGraph: pageWithEveryElement.knowledgeGraph }).elements;
+    expect(panel).toMatchObject({
+      url: "",
+      domain: "",
+      richSnippet: { top: ["Machine"], bottom: ["Invented: long ago"] },
+    });
+    expect(panel?.siteLinks.map(({ url }) => url)).toEqual(["https://pumps.example/", "https://wiki.example/pump"]);
+  });
+
+  test("a known element in an unexpected form becomes `other`, and the rest of the page is kept", () => {
+    const { elements } = pageOf({
+      organic: [],
+      peopleAlsoAsk: { items: [{ title: "Which?", link: "https://faq.example/" }] },
+    });
+    expect(elements).toMatchObject([{ type: "other", title: "peopleAlsoAsk", siteLinks: [{ title: "Which?" }] }]);
+  });
+
+  test("a URL that is not http or https is removed", () => {
+    const { elements } = pageOf({ organic: [{ title: "a", link: "javascript:alert(1)" }] });
+    expect(elements).toMatchObject([{ url: "", domain: "" }]);
+  });
+
+  test("an empty page is a success and the last page", () => {
+    expect(pageOf({ organic: [] })).toEqual({
+      elements: [],
+      totalResultsCount: 0,
+      hasMore: false,
+      costMicroUsd: 1_000,
+    });
+  });
+});
+
+function readJson(status: number, json: unknown): Page | Failure {
+  return serper.read({ status, headers: {}, body: JSON.stringify(json) });
+}
+
+function pageOf(json: unknown): Page {
+  const page = readJson(200, json);
+  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
+  return page;
+}

@@ -1,0 +1,101 @@
+import type { Database } from "../../shared/database/pool.ts";
+import { countryName } from "../../shared/query/countries.ts";
+import { candidatesMax, countryOf } from "../../shared/query/locations.ts";
+import { withoutCountry } from "./listed-location.ts";
+import { matchLocation, toTypedLocation, type TypedLocation } from "./match-location.ts";
+import type { SimilarNames } from "./similar-names.ts";
+import { findOtherNames } from "./place-names.ts";
+import { findNamesakes, type StoredLocation } from "./stored-lists.ts";
+
+/**
+ * What a location means by the providers' lists: it is ambiguous if a list has several of that name. Candidates are locations
+ * that a caller can send: those of the same name, or similar ones.
+ */
+export type FoundLocation =
+  | { isAmbiguous: true; candidates: readonly string[] }
+  | {
+      isAmbiguous: false;
+      /** The name in the list of each provider that has it, in order of preference. */
+      names: ReadonlyMap<string, string>;
+      /** The providers whose lists lack it. */
+      lackedBy: ReadonlySet<string>;
+      /** Empty if a list has it. Undefined if there was no time to look for similar names: a later look-up may find some. */
+      candidates: readonly string[] | undefined;
+    };
+
+interface Lists {
+  database: Database;
+  /** Those whose lists count, in order of preference. */
+  providers: readonly string[];
+  similarNames: SimilarNames;
+}
+
+/** Looks a canonical location that is finer than a country up in the stored lists. */
+export async function findLocation(lists: Lists, location: string): Promise<FoundLocation> {
+  const { database, providers } = lists;
+  const countryCode = countryOf(location);
+  const typed = toTypedLocation(location.slice(0, location.lastIndexOf(",")), countryCode);
+  const [firstPart = ""] = typed.parts;
+  const namesakes = await findNamesakes(database, providers, { countryCode, firstParts: [firstPart] });
+  const inLists = matchIn(providers, [typed], namesakes);
+  const matches = inLists.some(({ rows }) => rows.length > 0) ? inLists : await matchOtherNames(lists, typed);
+  const several = matches.filter(({ rows }) => rows.length > 1);
+  if (several.length > 0) return { isAmbiguous: true, candidates: toCandidates(several.flatMap(rowsOf)) };
+  const names = new Map(matches.flatMap(({ provider, rows: [row] }) => (row ? [[provider, row.name] as const] : [])));
+  const lackedBy = new Set(providers.filter((provider) => !names.has(provider)));
+  const similar = names.size > 0 ? [] : await findSimilar(lists, typed, namesakes);
+  return { isAmbiguous: false, names, lackedBy, candidates: similar && toCandidates(similar) };
+}
+
+const rowsOf = ({ rows }: { rows: StoredLocation[] }) => rows;
+
+type Match = { provider: string; rows: StoredLocation[] };
+
+/** The rows of each list that a location may mean by one of its names. */
+function matchIn(
+  providers: readonly string[],
+  names: readonly TypedLocation[],
+  namesakes: readonly StoredLocation[],
+): Match[] {
+  return providers.map((provider) => {
+    const listed = namesakes.filter((row) => row.provider === provider);
+    const matched = new Set(names.flatMap((typed) => matchLocation(typed, listed)).map(({ name }) => name));
+    return { provider, rows: listed.filter(({ name }) => matched.has(name)) };
+  });
+}
+
+/**
+ * The rows that have the location by another name of it: `Köln` means `Cologne`. All cities of the country that have the typed
+ * name count, so of two that the lists have, none is guessed.
+ */
+async function matchOtherNames({ database, providers }: Lists, typed: TypedLocation): Promise<Match[]> {
+  const { countryCode } = typed;
+  const [firstPart = "", ...regions] = typed.parts;
+  const firstParts = await findOtherNames(database, { countryCode, firstPart });
+  if (firstParts.length === 0) return matchIn(providers, [], []);
+  const namesakes = await findNamesakes(database, providers, { countryCode, firstParts });
+  const names = firstParts.map((name) => ({ ...typed, cityAndRegion: "", parts: [name, ...regions] }));
+  return matchIn(providers, names, namesakes);
+}
+
+/** The same name elsewhere in the country, or else names that it may be a misspelling of. */
+async function findSimilar(
+  { database, providers, similarNames }: Lists,
+  { countryCode, parts }: TypedLocation,
+  namesakes: StoredLocation[],
+): Promise<StoredLocation[] | undefined> {
+  if (namesakes.length > 0) return namesakes;
+  const [firstPart = ""] = parts;
+  // A similar postcode is another place. A country has tens of thousands, whose comparison would hold up other searches.
+  if (/\d/.test(firstPart)) return [];
+  const closest = await similarNames.find(providers, { countryCode, firstPart });
+  if (closest === undefined) return undefined;
+  return findNamesakes(database, providers, { countryCode, firstParts: closest });
+}
+
+/** Places first, markets after them; each name once, whichever list has it. */
+function toCandidates(rows: readonly StoredLocation[]): string[] {
+  const places = [...rows.filter(({ isMarket }) => !isMarket), ...rows.filter(({ isMarket }) => isMarket)];
+  const names = places.map(({ name, countryCode }) => `${withoutCountry(name)},${countryName(countryCode) ?? ""}`);
+  return [...new Set(names)].slice(0, candidatesMax);
+}

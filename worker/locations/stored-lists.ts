@@ -1,0 +1,189 @@
+import type pg from "pg";
+import { z } from "zod";
+import type { Database } from "../../shared/database/pool.ts";
+import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
+import type { ListedLocation } from "./listed-location.ts";
+
+/** The providers' lists of locations in Postgres: tables `location_lists` and `locations`. */
+
+/** Rows that one statement inserts: a tenth of a second's work. */
+const rowsPerInsert = 10_000;
+/** Replacing a list of 200,000 rows takes seconds. */
+const statementTimeoutMs = 60_000;
+/** More places of one name are in no country. */
+const namesakesMax = 500;
+/** More names with one initial are in no country's list. */
+const neighborsMax = 20_000;
+/** Sorts after every letter. */
+const lastCharacter = "\u{10ffff}";
+
+export type StoredList = { provider: string; locations: number; refreshedAt: Date };
+export type StoredLocation = ListedLocation & { provider: string };
+type Named = { countryCode: string; firstPart: string };
+
+const listRow = z.object({ provider: z.string(), locations: z.number(), refreshed_at: z.date() });
+const locationRow = z.object({
+  provider: z.string(),
+  country_code: z.string(),
+  folded: z.string(),
+  name: z.string(),
+  is_market: z.boolean(),
+});
+const firstPartRow = z.object({ first_part: z.string() });
+
+const selectList = "select provider, locations, refreshed_at from location_lists where provider = $1";
+
+export async function readStoredLists(database: Database): Promise<StoredList[]> {
+  const { rows } = await database.query(
+    "select provider, locations, refreshed_at from location_lists order by provider",
+  );
+  return rows.map(toStoredList);
+}
+
+/** Records a change of a list in its transaction, with the list as it was and as it is. */
+export type RecordList = (
+  transaction: Querying,
+  change: { before: StoredList | undefined; after: StoredList | undefined },
+) => Promise<void>;
+
+/**
+ * Replaces the list of a provider in one transaction: until its end, and if it does not get there, the old list counts. Two
+ * refreshes of one list wait for each other.
+ */
+export async function storeList(
+  database: Database,
+  provider: string,
+  {
+    locations,
+    onProgress,
+    record,
+  }: {
+    locations: readonly ListedLocation[];
+    onProgress: (stored: number) => Promise<void> | void;
+    record?: RecordList | undefined;
+  },
+): Promise<StoredList> {
+  const insert = async (query: Run) => {
+    await query("delete from locations where provider = $1", [provider]);
+    await insertInBatches(locations, onProgress, (batch) =>
+      query(
+        `insert into locations (provider, country_code, folded, name, is_market)
+         select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::boolean[])`,
+        [
+          provider,
+          batch.map(({ countryCode }) => countryCode),
+          batch.map(({ folded }) => folded),
+          batch.map(({ name }) => name),
+          batch.map(({ isMarket }) => isMarket),
+        ],
+      ),
+    );
+  };
+  return replaceList(database, provider, { size: locations.length, insert, record });
+}
+
+/** Replaces a list by what `insert` inserts, with its size and its date, in one transaction. */
+export async function replaceList(
+  database: Database,
+  provider: string,
+  list: { size: number; insert: (query: Run) => Promise<void>; record: RecordList | undefined },
+): Promise<StoredList> {
+  return unhurried(database, async (query, transaction) => {
+    const { rows: replaced } = await query(`${selectList} for update`, [provider]);
+    const { rows } = await query(
+      `insert into location_lists (provider, locations) values ($1, $2)
+       on conflict (provider) do update set locations = excluded.locations, refreshed_at = clock_timestamp()
+       returning provider, locations, refreshed_at`,
+      [provider, list.size],
+    );
+    await list.insert(query);
+    const [before, after] = [replaced[0] && toStoredList(replaced[0]), toStoredList(rows[0])];
+    await list.record?.(transaction, { before, after });
+    return after;
+  });
+}
+
+/** Inserts rows by statements that each take a tenth of a second. */
+export async function insertInBatches<Row>(
+  rows: readonly Row[],
+  onProgress: (stored: number) => Promise<void> | void,
+  insert: (batch: readonly Row[]) => Promise<unknown>,
+): Promise<void> {
+  for (let start = 0; start < rows.length; start += rowsPerInsert) {
+    const batch = rows.slice(start, start + rowsPerInsert);
+    await insert(batch);
+    await onProgress(start + batch.length);
+  }
+}
+
+/** @returns whether there was a list. */
+export async function removeList(database: Database, provider: string, record?: RecordList): Promise<boolean> {
+  return unhurried(database, async (query, transaction) => {
+    const { rows } = await query(`${selectList} for update`, [provider]);
+    if (!rows[0]) return false;
+    await query("delete from location_lists where provider = $1", [provider]);
+    await record?.(transaction, { before: toStoredList(rows[0]), after: undefined });
+    return true;
+  });
+}
+
+export type Run = (text: string, values: unknown[]) => Promise<pg.QueryResult>;
+
+/** One transaction whose statements may take longer than those of a search. */
+async function unhurried<Result>(
+  database: Database,
+  work: (query: Run, transaction: Querying) => Promise<Result>,
+): Promise<Result> {
+  return inTransaction(database, async (transaction) => {
+    await transaction.query(`set local statement_timeout = ${statementTimeoutMs}`);
+    // pg reads this option of a query, which its types lack: the pool's own limit is for searches.
+    const limit: object = { query_timeout: statementTimeoutMs };
+    return work((text, values) => transaction.query({ text, values, ...limit }), transaction);
+  });
+}
+
+/** The locations of a country whose names begin with one of these folded parts, in all lists of these providers. */
+export async function findNamesakes(
+  database: Database,
+  providers: readonly string[],
+  { countryCode, firstParts }: { countryCode: string; firstParts: readonly string[] },
+): Promise<StoredLocation[]> {
+  const { rows } = await database.query({
+    name: "find_namesakes",
+    // A name ends, or goes on after a comma. All names that go on are between that comma and the character after it.
+    text: `select l.* from unnest($3::text[]) part
+           cross join lateral (
+             select provider, country_code, folded, name, is_market from locations
+             where provider = any($1) and country_code = $2
+               and (folded = part or (folded >= part || ',' and folded < part || '-'))
+             limit ${namesakesMax}) l
+           order by l.folded, l.name limit ${namesakesMax}`,
+    values: [providers, countryCode, firstParts],
+  });
+  return rows.map(toStoredLocation);
+}
+
+/** The first parts of all names in a country that begin with the same letter, folded. */
+export async function findFirstParts(
+  database: Database,
+  providers: readonly string[],
+  { countryCode, firstPart }: Named,
+): Promise<string[]> {
+  const [initial = ""] = firstPart;
+  const { rows } = await database.query(
+    `select distinct split_part(folded, ',', 1) as first_part from locations
+     where provider = any($1) and country_code = $2 and folded >= $3 and folded < $4 limit ${neighborsMax}`,
+    [providers, countryCode, initial, `${initial}${lastCharacter}`],
+  );
+  return rows.map((row) => firstPartRow.parse(row).first_part);
+}
+
+function toStoredList(row: unknown): StoredList {
+  const { provider, locations, refreshed_at: refreshedAt } = listRow.parse(row);
+  return { provider, locations, refreshedAt };
+}
+
+function toStoredLocation(row: unknown): StoredLocation {
+  const { provider, country_code: countryCode, folded, name, is_market: isMarket } = locationRow.parse(row);
+  return { provider, countryCode, folded, name, isMarket };
+}

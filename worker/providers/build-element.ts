@@ -1,0 +1,125 @@
+import type { ResultType, SiteLink } from "../../shared/results.ts";
+import type { Element } from "./provider.ts";
+import { domainOf, plainText, plainUrl } from "./sanitize.ts";
+
+const thousands = new Intl.NumberFormat("en-US");
+
+/** An element with the provider's own texts, before sanitizing. Missing fields are left out. */
+export type RawElement = {
+  title?: string;
+  url?: string;
+  breadcrumb?: string;
+  description?: string;
+  top?: readonly string[];
+  bottom?: readonly string[];
+  siteLinks?: readonly RawLink[];
+};
+export type RawLink = { title?: string; url?: string; description?: string };
+
+/** The types whose links are results of their own, of which several may lead to the same page. */
+const groupTypes: ReadonlySet<ResultType> = new Set([
+  "people_also_ask",
+  "local_pack",
+  "top_stories",
+  "video",
+  "images",
+  "shopping",
+  "discussions",
+]);
+
+/** Five times as many as an element with long texts and a hundred links has. */
+const elementCharactersMax = 100_000;
+/** What JSON adds to an entry of a list: names of fields and punctuation. */
+const entryCharacters = 50;
+
+/** Builds an element with all its keys: plain texts, checked URLs, no duplicate links, bounded size. */
+export function buildElement(type: ResultType, raw: RawElement): Element {
+  const url = plainUrl(raw.url ?? "");
+  const element = {
+    type,
+    title: plainText(raw.title ?? ""),
+    url,
+    domain: domainOf(url),
+    breadcrumb: plainText(raw.breadcrumb ?? ""),
+    description: plainText(raw.description ?? ""),
+    richSnippet: { top: plainTexts(raw.top ?? []), bottom: plainTexts(raw.bottom ?? []) },
+    siteLinks: uniqueLinks(raw.siteLinks ?? [], groupTypes.has(type)),
+  };
+  shortenLists(element);
+  return element;
+}
+
+/** Takes entries from the ends of an oversized element's lists. What is left without them fits. */
+function shortenLists(element: Element): void {
+  const { siteLinks, richSnippet } = element;
+  let excess = charactersOf(element) - elementCharactersMax;
+  while (excess > 0) {
+    const link = siteLinks.pop();
+    const line = link ? undefined : (richSnippet.bottom.pop() ?? richSnippet.top.pop());
+    if (!link && line === undefined) return;
+    excess -= link ? linkCharacters(link) : lineCharacters(line ?? "");
+  }
+}
+
+/** How many characters a result has as JSON, about. */
+export function charactersOf({ title, url, domain, breadcrumb, description, richSnippet, siteLinks }: Element): number {
+  let characters = title.length + url.length + domain.length + breadcrumb.length + description.length;
+  characters += 4 * entryCharacters;
+  for (const line of richSnippet.top) characters += lineCharacters(line);
+  for (const line of richSnippet.bottom) characters += lineCharacters(line);
+  for (const link of siteLinks) characters += linkCharacters(link);
+  return characters;
+}
+
+const lineCharacters = (line: string) => line.length + entryCharacters;
+const linkCharacters = ({ title, url, description }: SiteLink) =>
+  title.length + url.length + description.length + entryCharacters;
+
+/** `4.8 (1,234)`, as shown above a snippet; `(1,234)` for a count without a rating; "" without both. */
+export function ratingText(rating = "", ratingCount = ""): string {
+  if (ratingCount === "") return rating;
+  const count = Number(ratingCount);
+  return `${rating} (${Number.isSafeInteger(count) ? thousands.format(count) : ratingCount})`.trim();
+}
+
+/** `Source · 2 days ago`. Empty texts are left out. */
+export function joinWithDots(...texts: readonly string[]): string {
+  return texts.filter((text) => text !== "").join(" · ");
+}
+
+/** Joins lines or paragraphs: with a blank after punctuation, otherwise with a dot, so that no two sentences run into one. */
+export function joinLines(lines: readonly string[]): string {
+  let joined = "";
+  for (const line of lines) {
+    const text = line.trim();
+    if (text === "") continue;
+    const separator = joined === "" ? "" : isPunctuated(joined) ? " " : " · ";
+    joined += separator + text;
+  }
+  return joined;
+}
+
+/** Whether a text ends with a punctuation mark or a symbol. */
+export function isPunctuated(text: string): boolean {
+  return /[\p{P}\p{S}]$/u.test(text.slice(-2));
+}
+
+function plainTexts(texts: readonly string[]): string[] {
+  return texts.map(plainText).filter((text) => text !== "");
+}
+
+/**
+ * Links are identified by URL, or by title if they have none. In a group, URL and title identify them: two branches of a shop
+ * have the same site, and two questions the same source. A link with neither is dropped.
+ */
+function uniqueLinks(links: readonly RawLink[], isGroup: boolean): SiteLink[] {
+  const unique = new Map<string, SiteLink>();
+  for (const link of links) {
+    const url = plainUrl(link.url ?? "");
+    const title = plainText(link.title ?? "");
+    const key = url !== "" && !isGroup ? url : `${url} ${title}`;
+    if (key === " " || unique.has(key)) continue;
+    unique.set(key, { title, url, description: plainText(link.description ?? "") });
+  }
+  return [...unique.values()];
+}

@@ -1,0 +1,186 @@
+/**
+ * DataForSEO, SERP API v3, "Google Organic, Live Advanced": POST {DATAFORSEO_BASE_URL}/v3/serp/google/organic/live/advanced.
+ * Authentication: HTTP Basic with login and password.
+ * Cost: every answer states its own in USD; 0.002 USD for the first page as published, and as much for an AI Overview that
+ * Google loads later (DATAFORSEO_AI_OVERVIEW). Failed searches may be charged too.
+ * One call returns the whole depth, so the first page is the only page. No limits on device, city or depth; only the
+ * languages listed below.
+ * Nearly every failure arrives under HTTP 200 with a status code in the body (status-codes.ts).
+ * Wire format: the documentation of the DataForSEO API v3, and recorded answers.
+ */
+import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
+import { z } from "zod";
+import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
+import { organicPerPage, pagesOf } from "../../../shared/query/depth.ts";
+import { languageCodeOf } from "../../../shared/query/languages.ts";
+import { countryOf, isFinerThanCountry } from "../../../shared/query/locations.ts";
+import { balanceSchema, toAccount } from "../account.ts";
+import { capabilities } from "../../../shared/capabilities/capabilities.ts";
+import { googleLanguageCode } from "../../../shared/capabilities/google-languages.ts";
+import { googleLocationName } from "../google-location.ts";
+import {
+  type Account,
+  type Failure,
+  type Page,
+  type PageAnswer,
+  type Provider,
+  type ProviderQuery,
+  withCost,
+} from "../provider.ts";
+import { prices } from "../prices.ts";
+import { parseJson, plainText } from "../sanitize.ts";
+import { readElements } from "./elements.ts";
+import { dataForSeoLanguages } from "../../../shared/capabilities/dataforseo-languages.ts";
+import { readLocations } from "./locations.ts";
+import { readableItems } from "./readable-items.ts";
+import { failureOfHttpStatus, failureOfStatus, statusNoResults, statusOk, toMicroUsd } from "./status-codes.ts";
+
+/** DataForSEO states 6 s for one page and three to four times that for ten. The rest of a 30 s deadline is enough for a faster provider. */
+const callTimeoutMs = 25_000;
+/** More items than any page of results has. Reading more would block the worker's other searches. */
+const itemsMax = 5_000;
+/** For answers without a cost. */
+const defaultCostMicroUsd = prices.dataforseo.firstPageMicroUsd;
+/** No answer costs this many USD: a larger number is an error at DataForSEO. */
+const costUsdMax = 100;
+
+const costSchema = z.number().min(0).max(costUsdMax).optional().catch(undefined);
+const messageSchema = z.string().catch("");
+const taskSchema = z.object({
+  status_code: z.int(),
+  status_message: messageSchema,
+  cost: costSchema,
+  result: z.unknown(),
+});
+const answerSchema = z.object({
+  status_code: z.int(),
+  status_message: messageSchema,
+  cost: costSchema,
+  tasks: z.tuple([taskSchema]).optional().catch(undefined),
+});
+const userDataSchema = z.tuple([z.object({ money: z.object({ balance: balanceSchema }) })]);
+/** `items` is null for an empty page. `items_count` above 0 without items means that items were lost. */
+const resultSchema = z.tuple([
+  z.object({
+    spell: z.object({ keyword: z.string(), type: z.string() }).optional().catch(undefined),
+    se_results_count: z.int().min(0).catch(0),
+    items_count: z.int().catch(0),
+    items: z.array(z.unknown()).max(itemsMax).nullable(),
+  }),
+]);
+/** With these corrections Google searched another keyword. With `did_you_mean` it only suggests one. */
+const searchedCorrections = new Set(["showing_results_for", "including_results_for", "no_results_found_for"]);
+
+/** @throws {MissingSettings} without DATAFORSEO_LOGIN or DATAFORSEO_PASSWORD. */
+export function openDataForSeo(config: EngineConfig): Provider {
+  const { DATAFORSEO_LOGIN: login, DATAFORSEO_PASSWORD: password } = config;
+  if (login === undefined || password === undefined) {
+    const missing = [login === undefined && "DATAFORSEO_LOGIN", password === undefined && "DATAFORSEO_PASSWORD"];
+    throw new MissingSettings("dataforseo", ...missing.filter((name) => name !== false));
+  }
+  const base = config.DATAFORSEO_BASE_URL.replace(/\/+$/, "");
+  const url = `${base}/v3/serp/google/organic/live/advanced`;
+  const headers = {
+    "content-type": "application/json",
+    accept: "application/json",
+    authorization: `Basic ${Buffer.from(`${login}:${password}`).toString("base64")}`,
+  };
+  // Without the surcharge DataForSEO returns only overviews that Google has in its cache.
+  const options = config.DATAFORSEO_AI_OVERVIEW === "on" ? { load_async_ai_overview: true } : {};
+  return {
+    name: "dataforseo",
+    can: capabilities.dataforseo,
+    callTimeoutMs,
+    concurrentCallsMax: config.DATAFORSEO_CONCURRENCY,
+    request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([{ ...toTask(query), ...options }]) }),
+    read: readPage,
+    // Free, at most six calls per minute.
+    account: { request: { url: `${base}/v3/appendix/user_data`, method: "GET", headers, body: "" }, read: readAccount },
+    // Free.
+    locations: {
+      request: { url: `${base}/v3/serp/google/locations`, method: "GET", headers, body: "" },
+      read: readLocations,
+    },
+  };
+}
+
+/** One task with the whole depth. DataForSEO crawls, and charges for, only as many pages as the depth needs. */
+function toTask(query: ProviderQuery): object {
+  const pages = pagesOf(query.depth);
+  return {
+    // DataForSEO percent-decodes the keyword, as if it were part of a URL.
+    keyword: query.keyword.replaceAll("%", "%25").replaceAll("+", "%2B"),
+    ...toLocationFields(query),
+    language_code: googleLanguageCode(languageCodeOf(query.language), dataForSeoLanguages),
+    device: query.device,
+    depth: pages * organicPerPage,
+    max_crawl_pages: pages,
+  };
+}
+
+/** ISO 3166-1 reserves the numbers from 900 for private use, as for Kosovo. Google uses other numbers there. */
+const privateNumberMin = 900;
+const numbersByCountry = new Map(countryCodes.map(([code = "", , number = ""]) => [code, Number(number)]));
+
+/** A country is sent as Google's number for it, 2000 + its ISO 3166-1 number, which no spelling can miss. A city is sent by name. */
+function toLocationFields(query: ProviderQuery): object {
+  const { location } = query;
+  const number = numbersByCountry.get(countryOf(location)) ?? privateNumberMin;
+  return isFinerThanCountry(location) || number >= privateNumberMin
+    ? { location_name: googleLocationName(query) }
+    : { location_code: 2_000 + number };
+}
+
+function readPage(answer: PageAnswer): Page | Failure {
+  const read = readTask(answer);
+  if ("failure" in read) return read;
+  const { result, ...status } = read.task;
+  const costMicroUsd = toMicroUsd(status.cost ?? read.answerCostUsd) ?? defaultCostMicroUsd;
+  if (status.status_code === statusNoResults) {
+    return { elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd };
+  }
+  if (status.status_code !== statusOk) return failureOfStatus(status);
+  const page = resultSchema.safeParse(result).data?.[0];
+  if (page === undefined) return withCost({ failure: "unreadable" }, costMicroUsd);
+  const { spell, items: rows } = page;
+  const { items, unreadableRows } = readableItems(rows ?? []);
+  const elements = readElements(items);
+  const hasHeldItems = items.length === 0 && (page.items_count > 0 || Boolean(rows?.length));
+  if (hasHeldItems || (elements.length === 0 && unreadableRows > 0)) {
+    return withCost({ failure: "unreadable" }, costMicroUsd);
+  }
+  return {
+    elements,
+    totalResultsCount: page.se_results_count,
+    ...(searchedCorrections.has(spell?.type ?? "") && { searchedKeyword: plainText(spell?.keyword ?? "") }),
+    ...(unreadableRows > 0 && { unreadableRows }),
+    hasMore: false,
+    costMicroUsd,
+  };
+}
+
+function readAccount(answer: PageAnswer): Account | Failure {
+  const read = readTask(answer);
+  if ("failure" in read) return read;
+  if (read.task.status_code !== statusOk) return failureOfStatus(read.task);
+  const user = userDataSchema.safeParse(read.task.result).data?.[0];
+  return user === undefined ? { failure: "unreadable" } : toAccount(user.money.balance, "USD");
+}
+
+/** The one task of an answer, whether it succeeded or failed, and the cost of the whole answer; or why there is no task. */
+function readTask({
+  status: httpStatus,
+  body,
+}: PageAnswer): { task: z.infer<typeof taskSchema>; answerCostUsd: number | undefined } | Failure {
+  const answer = answerSchema.safeParse(parseJson(body)).data;
+  const outcome = answer?.status_code === statusOk ? answer.tasks?.[0] : answer;
+  if (httpStatus !== 200) {
+    return outcome === undefined || outcome.status_code === statusOk
+      ? failureOfHttpStatus(httpStatus)
+      : failureOfStatus(outcome);
+  }
+  if (answer?.status_code !== statusOk || answer.tasks === undefined) {
+    return outcome === undefined ? { failure: "unreadable" } : failureOfStatus(outcome);
+  }
+  return { task: answer.tasks[0], answerCostUsd: answer.cost };
+}

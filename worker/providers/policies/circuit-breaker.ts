@@ -1,0 +1,82 @@
+import type { Log } from "../../../shared/log.ts";
+import type { Metrics } from "../../../shared/metrics.ts";
+import { type Failure, failureKinds } from "../provider.ts";
+
+const outcomesMax = 20;
+const outcomesMin = 5;
+const failedShareMax = 0.5;
+const openMs = 10_000;
+
+/**
+ * The circuit breaker of one provider in this process. Other workers reach their own verdict. It judges whole attempts,
+ * not calls: one failed page of ten, and the pages that are dropped because of it, say little by themselves.
+ *
+ * - **closed**: attempts run and are counted. Opens when more than half of the last 20 outcomes, with at least 5 of them,
+ *   count against the provider (`countsAgainstProvider` in the table of failure kinds). Outcomes that say nothing about
+ *   the provider are not counted.
+ * - **open**, for 10 s: failover tries other providers first. After that the next attempt is the trial (half-open).
+ * - **half-open**, while the trial runs: for all other searches the circuit is still open. Closes when the trial succeeds;
+ *   opens for another 10 s when it fails, or when its outcome does not count.
+ *
+ * If failover has no other provider, it runs an attempt although the circuit is open. Such an attempt bypasses the
+ * breaker and is not counted, so that it neither delays the trial nor replaces it.
+ */
+export class CircuitBreaker {
+  readonly #setOpen: (isOpen: boolean) => void;
+  /** Of the last attempts that were counted, whether each failed. */
+  #failed: boolean[] = [];
+  /** Undefined while the circuit is closed. On the clock of `performance.now()`, which is never set back. */
+  #trialAtMs: number | undefined;
+  #isTrialRunning = false;
+
+  constructor({ provider, metrics, log }: { provider: string; metrics: Metrics; log: Log }) {
+    metrics.providerBreakerOpen.set({ provider }, 0);
+    this.#setOpen = (isOpen) => {
+      this.#failed = [];
+      this.#trialAtMs = isOpen ? performance.now() + openMs : undefined;
+      metrics.providerBreakerOpen.set({ provider }, isOpen ? 1 : 0);
+      const message = isOpen ? "circuit opened: the provider keeps failing" : "circuit closed: the provider works";
+      log.warn({ provider }, message);
+    };
+  }
+
+  /** Whether an attempt that starts now would bypass the breaker. False when it would be the trial. */
+  isOpen(): boolean {
+    return this.#trialAtMs !== undefined && (this.#isTrialRunning || performance.now() < this.#trialAtMs);
+  }
+
+  /** Runs an attempt and counts its outcome; bypasses the breaker while the circuit is open. */
+  async run<T extends object>(attempt: () => Promise<T | Failure>): Promise<T | Failure> {
+    if (this.isOpen()) return attempt();
+    if (this.#trialAtMs !== undefined) return this.#try(attempt);
+    const outcome = await attempt();
+    this.#count(countsAgainstProvider(outcome));
+    return outcome;
+  }
+
+  async #try<T extends object>(attempt: () => Promise<T | Failure>): Promise<T | Failure> {
+    this.#isTrialRunning = true;
+    let works = false;
+    try {
+      const outcome = await attempt();
+      works = countsAgainstProvider(outcome) === false;
+      return outcome;
+    } finally {
+      this.#isTrialRunning = false;
+      this.#setOpen(!works);
+    }
+  }
+
+  #count(isFailure: boolean | null): void {
+    // An attempt that began before the circuit opened says nothing about the provider now.
+    if (isFailure === null || this.#trialAtMs !== undefined) return;
+    this.#failed = [...this.#failed, isFailure].slice(-outcomesMax);
+    const failures = this.#failed.filter(Boolean).length;
+    if (this.#failed.length >= outcomesMin && failures > this.#failed.length * failedShareMax) this.#setOpen(true);
+  }
+}
+
+/** Null if the outcome says nothing about the provider. */
+function countsAgainstProvider(outcome: object | Failure): boolean | null {
+  return "failure" in outcome ? failureKinds[outcome.failure].countsAgainstProvider : false;
+}

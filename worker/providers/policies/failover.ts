@@ -1,0 +1,121 @@
+import type { Query } from "../../../shared/query/query.ts";
+import type { Failure, Page, ProviderQuery } from "../provider.ts";
+import { type Attempt, minCallMs, openAttempt, type SlotClaim } from "./attempt.ts";
+import { cancelLosers, mayHedge, resultOrHedgeDue } from "./hedge.ts";
+import type { ProviderClient } from "./provider-client.ts";
+import type { CallRecorder, Trace } from "./trace.ts";
+
+// While another provider could still be tried, an attempt gets this share of the time that is left, with all its pages,
+// retries and waits. The rest is for the next provider.
+const attemptTimeShareMax = 2 / 3;
+
+/** What failover needs of a provider. */
+export type FailoverProvider = Pick<ProviderClient, "provider" | "availability" | "reserveHedge" | "fetchPages">;
+
+/** One search, and the providers that can honour it. */
+export type FailoverRequest = {
+  /** In the order in which they are tried. */
+  providers: readonly FailoverProvider[];
+  query: Query;
+  /** By provider: the name of the query's city or region in its list of locations. */
+  listedLocations?: ReadonlyMap<string, string> | undefined;
+  /** On the clock of `performance.now()`. */
+  deadlineAtMs: number;
+  /** Milliseconds without a first page after which the next provider is tried as well; 0 to never hedge. */
+  hedgeAfterMs: number;
+  /** Aborted when no caller waits any more: no further attempt starts, and the calls that were sent end normally. */
+  abandoned?: AbortSignal | undefined;
+  /** By default that of an organization without any other search. */
+  claim?: SlotClaim | undefined;
+  trace: Trace;
+  /** Absent unless raw answers are kept. */
+  recorder?: CallRecorder | undefined;
+};
+
+/** Why no provider answered: the failures in the order in which they occurred. */
+export type FailoverFailure = {
+  failures: Failure[];
+  /** Whether the deadline passed, or the search was abandoned, before all providers had been tried. */
+  isCutShort: boolean;
+};
+
+type Ended = { attempt: Attempt; from: FailoverProvider; outcome: Page[] | Failure };
+type Running = Map<Attempt, Promise<Ended>>;
+
+/**
+ * Tries one provider after the other until one has answered in full. A search is in one of these states:
+ *
+ * - **idle**: no attempt is running. If a provider and at least 50 ms are left, and a caller waits, an attempt starts:
+ *   *single*. Otherwise the search has *failed*.
+ * - **single**: one attempt is running. It succeeds: *answered*. It fails: *idle*. While a hedge is pending, each
+ *   `hedgeAfterMs` without a first page, one attempt more starts if the next provider allows it: *hedged*.
+ * - **hedged**: two attempts are running, and no further hedge is pending for this search. The first attempt that has a
+ *   page wins and the other one is cancelled. If the winner answers in full: *answered*. If an attempt fails, the
+ *   other one continues, if it still runs: *single*; else *idle*. A provider whose attempt was cancelled goes to the end
+ *   of the list, and is tried again if the winner fails after its first page.
+ * - **answered** and **failed** are final. No attempt is running any more.
+ *
+ * @returns all pages of one provider, or why there are none. Never throws.
+ */
+export async function fetchWithFailover(request: FailoverRequest): Promise<{ pages: Page[] } | FailoverFailure> {
+  const { trace, hedgeAfterMs, abandoned, claim, recorder } = request;
+  const failures: Failure[] = [];
+  const running: Running = new Map();
+  const untried = [...request.providers];
+  let hedgePending = hedgeAfterMs > 0;
+  const startNext = () => {
+    const next = mayCall(request) && untried.shift();
+    if (!next) return false;
+    const deadlineAtMs = attemptDeadline(request, untried.length === 0);
+    trace.provider = next.provider.name;
+    const query = queryFor(request, next.provider.name);
+    startAttempt(next, openAttempt({ query, deadlineAtMs, abandoned, claim, trace, recorder }), running);
+    return true;
+  };
+
+  for (;;) {
+    if (running.size === 0 && !startNext()) return { failures, isCutShort: untried.length > 0 };
+    const first = Promise.race(running.values());
+    const ended = await (hedgePending ? resultOrHedgeDue(first, hedgeAfterMs) : first);
+    if (ended === "hedge_due") {
+      const isSlow = ![...running.keys()].some(({ hasFirstPage }) => hasFirstPage);
+      hedgePending = !(isSlow && mayCall(request) && mayHedge(untried[0]) && startNext());
+      continue;
+    }
+    const { attempt, from, outcome } = ended;
+    running.delete(attempt);
+    if (!("failure" in outcome)) {
+      // The cancelled attempt still adds its calls to the trace.
+      await Promise.all(running.values());
+      trace.provider = from.provider.name;
+      return { pages: outcome };
+    }
+    if (outcome.failure === "outrun" || outcome.failure === "unneeded") untried.push(from);
+    else failures.push(outcome);
+  }
+}
+
+function startAttempt(from: FailoverProvider, attempt: Attempt, running: Running): void {
+  const outcome = from.fetchPages(attempt, () => {
+    if (!attempt.abandoned?.aborted) cancelLosers(attempt, running.keys());
+  });
+  running.set(
+    attempt,
+    outcome.then((ended) => ({ attempt, from, outcome: ended })),
+  );
+}
+
+function queryFor({ query, listedLocations }: FailoverRequest, provider: string): ProviderQuery {
+  const listedLocation = listedLocations?.get(provider);
+  return listedLocation === undefined ? query : { ...query, listedLocation };
+}
+
+function attemptDeadline({ deadlineAtMs }: FailoverRequest, isLast: boolean): number {
+  if (isLast) return deadlineAtMs;
+  const now = performance.now();
+  return now + (deadlineAtMs - now) * attemptTimeShareMax;
+}
+
+function mayCall({ deadlineAtMs, abandoned }: FailoverRequest): boolean {
+  return !abandoned?.aborted && deadlineAtMs - performance.now() >= minCallMs;
+}

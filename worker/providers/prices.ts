@@ -1,0 +1,31 @@
+import type { ProviderName } from "../../shared/config.ts";
+
+/** What a search costs by the published prices, in millionths of a USD: its first page, and each further one that its depth needs. */
+interface Price {
+  firstPageMicroUsd: number;
+  furtherPageMicroUsd: number;
+}
+
+const perCall = (microUsd: number): Price => ({ firstPageMicroUsd: microUsd, furtherPageMicroUsd: microUsd });
+
+/**
+ * The adapters count their calls with these prices where an answer states none, and the operator's commands compare them with
+ * the prices of the plans. Undefined where a search has no price.
+ */
+export const prices = {
+  sandbox: perCall(0),
+  /** One search at the price of the smallest plan, 25 USD for 1,000. */
+  serpapi: perCall(25_000),
+  /** One credit at the price of the smallest package, 50 USD for 50,000. */
+  serper: perCall(1_000),
+  /** The operator's own machines and IP addresses. */
+  searxng: undefined,
+  /** Live results: dataforseo.com/pricing/serp/google-organic-serp-api. Without AI Overviews, which cost as much as a first page. */
+  dataforseo: { firstPageMicroUsd: 2_000, furtherPageMicroUsd: 1_500 },
+} satisfies Record<ProviderName, Price | undefined>;
+
+/** What a search of so many pages costs, in millionths of a USD, without retries and failover. Undefined if it is unknown. */
+export function searchCostMicroUsd(provider: ProviderName, pages: number): number | undefined {
+  const price: Price | undefined = prices[provider];
+  return price && price.firstPageMicroUsd + (pages - 1) * price.furtherPageMicroUsd;
+}

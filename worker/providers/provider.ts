@@ -1,0 +1,136 @@
+import type { LocationRow } from "../locations/listed-location.ts";
+import type { Query } from "../../shared/query/query.ts";
+import type { Result } from "../../shared/results.ts";
+import type { Capabilities } from "../../shared/capabilities/capabilities.ts";
+
+/**
+ * The ways in which a call, and with it an attempt, can fail:
+ *
+ * - `retry`: whether the same provider is worth a retry. Not after an unreadable answer or a timeout: the retry would
+ *   mostly end the same way, and may be billed again.
+ * - `countsAgainstProvider`: whether the circuit breaker counts it as a failure of the provider; `false` counts as a
+ *   success, `null` is not counted.
+ * - `reason`: what the caller gets as `details.reason` if no other provider answers; `timeout` becomes a 504.
+ *
+ * The names are label values of `provider_calls_total`.
+ *
+ * | kind              | retry | against provider | meaning                                                                   |
+ * | ----------------- | ----- | ---------------- | ------------------------------------------------------------------------- |
+ * | `unavailable`     | yes   | yes              | Unreachable, or a server error (5xx).                                     |
+ * | `blocked`         | no    | yes              | Google blocked the provider. It retried itself, and may bill each try.    |
+ * | `rate_limited`    | yes   | yes              | Our account has too many calls running there.                             |
+ * | `account_refused` | no    | yes              | Wrong key or no credits left. The operator has to act.                    |
+ * | `query_refused`   | no    | no               | Our account there does not allow this query.                              |
+ * | `request_refused` | no    | no               | The provider rejects our request: a defect of the adapter or a change of  |
+ * |                   |       |                  | the provider's API. The query may have caused it.                         |
+ * | `unreadable`      | no    | yes              | Not an answer to the request: not JSON, wrong shape, redirect, too large. |
+ * | `timeout`         | no    | yes              | No complete answer in time.                                               |
+ * | `out_of_time`     | no    | not counted      | No complete answer, in less time than the provider usually needs.         |
+ * | `busy`            | no    | not counted      | No bulkhead slot became free while there was time for a call.             |
+ * | `outrun`          | no    | yes              | Cancelled: a hedge, started later, sent its first page earlier.           |
+ * | `unneeded`        | no    | not counted      | Cancelled: it was the hedge, and the first attempt answered after all.    |
+ * | `dropped`         | no    | not counted      | Cancelled: another page of the same attempt had failed. Or not sent:      |
+ * |                   |       |                  | the caller has hung up.                                                   |
+ */
+export const failureKinds = {
+  unavailable: { retry: true, countsAgainstProvider: true, reason: "provider_unavailable" },
+  blocked: { retry: false, countsAgainstProvider: true, reason: "provider_unavailable" },
+  rate_limited: { retry: true, countsAgainstProvider: true, reason: "provider_unavailable" },
+  account_refused: { retry: false, countsAgainstProvider: true, reason: "provider_refused" },
+  query_refused: { retry: false, countsAgainstProvider: false, reason: "refused_by_provider" },
+  request_refused: { retry: false, countsAgainstProvider: false, reason: "provider_refused" },
+  unreadable: { retry: false, countsAgainstProvider: true, reason: "unreadable_answer" },
+  timeout: { retry: false, countsAgainstProvider: true, reason: "timeout" },
+  out_of_time: { retry: false, countsAgainstProvider: null, reason: "timeout" },
+  busy: { retry: false, countsAgainstProvider: null, reason: "timeout" },
+  outrun: { retry: false, countsAgainstProvider: true, reason: "timeout" },
+  unneeded: { retry: false, countsAgainstProvider: null, reason: "timeout" },
+  dropped: { retry: false, countsAgainstProvider: null, reason: "provider_unavailable" },
+} as const;
+
+export type FailureKind = keyof typeof failureKinds;
+
+export type Failure = {
+  failure: FailureKind;
+  /** The field of the query that was refused, if the provider names it; otherwise `keyword` is assumed. */
+  field?: "keyword" | "location" | "language";
+  /** What the provider charged although it failed. */
+  costMicroUsd?: number;
+  /** Whether it failed for lack of time: the same search with a later deadline may succeed. */
+  outOfTime?: boolean;
+  /** Whether the provider said, with a 503, that it has too much to do. */
+  overloaded?: boolean;
+};
+
+/** A failure with its cost, if it cost anything. */
+export function withCost(failure: Failure, costMicroUsd: number): Failure {
+  return costMicroUsd === 0 ? failure : { ...failure, costMicroUsd };
+}
+
+/** A result before its rank among all pages is known. */
+export type Element = Omit<Result, "rank"> & {
+  /** Its place among all elements as the provider tells it, from 1. Absent where the provider tells none. */
+  toldRank?: number;
+};
+
+/** One page that was read in full, in page order. A failure must never become an empty page: that would be charged. */
+export type Page = {
+  elements: Element[];
+  /** The engine's own estimate for the query; 0 if it gives none. */
+  totalResultsCount: number;
+  /** What the engine searched instead of the keyword, if it corrected the spelling. */
+  searchedKeyword?: string;
+  /** Whether elements at its end were left out, because they cannot be in the answer. */
+  truncated?: true;
+  /** Rows that held something but could not be read, and are left out. Absent: none. */
+  unreadableRows?: number;
+  /** Whether further pages are worth fetching. */
+  hasMore: boolean;
+  costMicroUsd: number;
+};
+
+export type PageOutcome = Page | Failure;
+
+/** What our account at a provider has left, in the provider's own unit: `12.34 USD`. */
+export type Account = { balance: string; isSpent: boolean };
+
+export type PageRequest = { url: string; method: "GET" | "POST"; headers: Record<string, string>; body: string };
+export type PageAnswer = { status: number; headers: Record<string, string | string[] | undefined>; body: string };
+
+/** A query as one provider gets it. */
+export type ProviderQuery = Query & {
+  /** The name of its city or region in the provider's own list of locations. Absent without a stored list. */
+  listedLocation?: string;
+};
+
+/** Sends one request. Rejects if there is no answer, and soon after the signal is aborted. */
+export type Transport = (request: PageRequest, signal: AbortSignal) => Promise<PageAnswer>;
+
+/**
+ * The adapter of one upstream provider of Google results. `request` and `read` are pure functions; HTTP, timeouts,
+ * retries, concurrency limits, circuit breaking, failover and cost accounting are in `policies/`, once for all providers.
+ */
+export type Provider = {
+  name: string;
+  can: Capabilities;
+  /** Milliseconds after which one call is given up. */
+  callTimeoutMs: number;
+  /**
+   * Calls that one process runs at once; `adaptive` if the limit finds itself (`policies/adaptive-limit.ts`). Further calls
+   * wait for a slot, or go to another provider.
+   */
+  concurrentCallsMax: number | "adaptive";
+  /**
+   * The request for one page; page numbers begin at 1. A page has up to 10 organic results, or all that the depth needs:
+   * then `read` returns it with `hasMore: false`.
+   */
+  request: (query: ProviderQuery, pageNumber: number) => PageRequest;
+  /** The page in an answer of any status, or the kind of failure that the answer is. */
+  read: (answer: PageAnswer) => PageOutcome;
+  /** A free call that returns the state of our account. Absent if searches cost nothing. */
+  account?: { request: PageRequest; read: (answer: PageAnswer) => Account | Failure };
+  /** A free call that returns the whole list of locations that it can search from. Absent if it publishes none. */
+  locations?: { request: PageRequest; read: (answer: PageAnswer) => LocationRow[] | Failure };
+  /** Replaces HTTP, for a provider that lives in this process. */
+  transport?: Transport;
+};

@@ -1,0 +1,133 @@
+import { decodeHTML } from "entities";
+import { withoutWww } from "../../shared/query/domains.ts";
+import { truncate } from "../../shared/errors/truncate.ts";
+import { isGoogleHost } from "./google-hosts.ts";
+
+/** A part in angle brackets. Most of them belong to the text: `<div>: the element`, `List<T>`, `a<b and c>d`. */
+const bracketed = /<(?:"[^"]*"|'[^']*'|[^<>"'])+>|<[^<>]+>/g;
+/** Formatting tags of snippets: in lower case (`List<B>` is text), and every attribute with a value (`<b and c>` is text). */
+const formattingTag =
+  /^<\/?(?:b|br|em|i|mark|span|strong|sub|sup|u|wbr)(?:(?:\s+|(?<=["']))[a-z][\w-]*=(?:"[^"]*"|'[^']*'|[^\s"'=]+))*\s*\/?>$/;
+/** Tags that run, load, link or hide something: script, style, comments, and any tag with an attribute that does. */
+const activeTag =
+  /^<(?:!--|\/?(?:script|style)[\s/>]|[a-z][^]*?["'\s/:](?:on[a-z]+|src[a-z]*|href|data|style|action|formaction|background|content|ping|poster)\s*=)/i;
+const lineBreakTag = /^<br\b/;
+const invalidInUrl = /[\s\p{Cc}\u202a-\u202e\u2066-\u2069]/u;
+/** A URL whose host every parser reads alike: two slashes, no user name, no backslash before the path. */
+const unambiguousHost = /^https?:\/\/[^/\\?#@]+(?:[/?#]|$)/i;
+const invisible = /[\p{Cc}\p{Zl}\p{Zp}\u00a0\u202a-\u202e\u2066-\u2069]/u;
+/**
+ * Embeddings, overrides and isolates of bidirectional text. They change the order of all that follows, so a text could look
+ * like another one (Unicode Technical Report 36, section 3.3). The marks LRM, RLM and ALM affect only their neighbours, and
+ * ZWJ and ZWNJ are part of the spelling of Persian, of Indic languages and of emoji: these stay.
+ */
+const bidiControls = /[\u202a-\u202e\u2066-\u2069]+/g;
+const lineBreak = /[\p{Cc}\p{Zl}\p{Zp}]/u;
+/** Spaces, and line breaks and tabs between them. */
+const gaps = /[\p{Cc}\p{Zl}\p{Zp} ]+/gu;
+
+/** The most characters of a text or a URL of a result. */
+export const textCharactersMax = 10_000;
+/** How much of a text is read: tags and entities make it shorter. To read megabytes would block the worker's other searches. */
+const readCharactersMax = 4 * textCharactersMax;
+
+/**
+ * A text as a person reads it: formatting and active tags removed, entities decoded, line breaks, tabs and NBSP replaced by
+ * spaces, trimmed; of more than {@link textCharactersMax} characters the first ones with an ellipsis. Other angle brackets and escaped tags stay in the text, so a client that renders it as HTML must escape it.
+ */
+export function plainText(text: string): string {
+  const read = text.length > readCharactersMax ? text.slice(0, readCharactersMax) : text;
+  const untagged = read.includes("<") ? withoutTags(read) : read;
+  const decoded = untagged.includes("&") ? decodeHTML(untagged) : untagged;
+  const visible = invisible.test(decoded) ? withoutInvisible(decoded) : decoded;
+  return shortened(visible.toWellFormed().trim());
+}
+
+function shortened(text: string): string {
+  if (text.length <= textCharactersMax) return text;
+  const kept = truncate(text, textCharactersMax - 1);
+  // A copy: a slice would keep the provider's whole text in memory.
+  return Buffer.from(`${kept}…`).toString();
+}
+
+function withoutInvisible(text: string): string {
+  return text
+    .replace(bidiControls, "")
+    .replaceAll("\u00a0", " ")
+    .replace(gaps, (gap) => (lineBreak.test(gap) ? " " : gap));
+}
+
+function withoutTags(text: string): string {
+  const opened = new Set<string>();
+  return text.replace(bracketed, (part) => {
+    const name = /^<\/?([a-z][^\s/>]*)/i.exec(part)?.[1]?.toLowerCase() ?? "";
+    if (formattingTag.test(part)) return lineBreakTag.test(part) ? "\n" : "";
+    if (activeTag.test(part)) opened.add(name);
+    else if (!part.startsWith("</") || !opened.has(name)) return part;
+    return "";
+  });
+}
+
+/**
+ * The URL of a result as the engine gives it, without Google's redirect; "" if it is not http or https, or longer than
+ * {@link textCharactersMax}: a part of it would lead elsewhere.
+ */
+export function plainUrl(text: string): string {
+  const url = text.length > textCharactersMax ? "" : checkedUrl(text.trim());
+  return url.length > textCharactersMax ? "" : url;
+}
+
+function checkedUrl(text: string): string {
+  const given = unwrapRedirect(text);
+  const url = /^https?:\/\//i.test(given) ? URL.parse(given) : null;
+  if (!url) return "";
+  // Spaces, line breaks and lone surrogates are encoded here, as a browser would silently do.
+  if (unambiguousHost.test(given) && !invalidInUrl.test(given) && given.isWellFormed()) return given;
+  // In https://bank.example@other.example/ the bank is a user name, which a person takes for the host.
+  url.username = "";
+  url.password = "";
+  return url.href;
+}
+
+/** The host of a URL in lower case, as punycode, without `www.` and the root's dot; "" for "". */
+export function domainOf(url: string): string {
+  return url === "" ? "" : withoutWww(new URL(url).hostname.replace(/\.$/, ""));
+}
+
+/** `/url?q=https://example.com/&sa=U` → `https://example.com/`, on Google's own hosts only. */
+function unwrapRedirect(text: string): string {
+  if (!text.includes("/url?")) return text;
+  const url = URL.parse(text, "https://www.google.com/");
+  if (url?.pathname !== "/url" || !isGoogleHost(url.host)) return text;
+  // Two different targets are a riddle: the redirect stays.
+  const [target, ...others] = new Set([...url.searchParams.getAll("q"), ...url.searchParams.getAll("url")]);
+  return target === undefined || others.length > 0 ? text : target;
+}
+
+/** Five times as many as a hundred results with every field have. Reading more would block the worker's other searches. */
+const partsMax = 50_000;
+
+/**
+ * Parses JSON. Returns undefined, which no answer schema accepts, if it is invalid or has more parts than any page. This also
+ * limits lists that the schemas do not limit.
+ */
+export function parseJson(body: string): unknown {
+  if (hasTooManyParts(body)) return undefined;
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A comma or an opening bracket comes before each part. Those within strings are counted too, which is harmless. */
+function hasTooManyParts(body: string): boolean {
+  // Each part has at least two characters, so a short body cannot have too many.
+  if (body.length <= 2 * partsMax) return false;
+  let parts = 0;
+  // indexOf takes a quarter of the time of parsing. A loop over all characters would take twice as long as that.
+  for (const mark of [",", "[", "{"]) {
+    for (let at = body.indexOf(mark); at >= 0 && parts <= partsMax; at = body.indexOf(mark, at + 1)) parts += 1;
+  }
+  return parts > partsMax;
+}

@@ -1,0 +1,139 @@
+/**
+ * SearXNG, Search API: POST {SEARXNG_BASE_URL}/search of an instance that the operator runs.
+ * The instance needs `json` in its `search.formats`, no limiter for the workers, the engine `google` loaded, and neither
+ * `categories` nor `language` locked. With `google cse` as its only engine it answers from Google's custom search.
+ * `corrections` are keywords that the engine offers instead; Google searched the keyword as typed.
+ * Authentication: none. Cost: none per call.
+ * Experimental: Google often blocks SearXNG's scraping. Desktop pages only, no cities, no total count, no breadcrumbs, and
+ * few element types besides organic results. SearXNG restricts pages to the language and country; other providers only
+ * prefer them.
+ * Wire format: the documentation of SearXNG's Search API, its source, and recorded answers.
+ */
+import { z } from "zod";
+import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
+import { languageCodeOf } from "../../../shared/query/languages.ts";
+import { countryOf } from "../../../shared/query/locations.ts";
+import type { Query } from "../../../shared/query/query.ts";
+import { capabilities } from "../../../shared/capabilities/capabilities.ts";
+import type { Failure, FailureKind, Page, PageAnswer, Provider } from "../provider.ts";
+import { readRows } from "../read-rows.ts";
+import { parseJson } from "../sanitize.ts";
+import { baseLanguage } from "../../../shared/capabilities/searxng-languages.ts";
+import {
+  surroundingElements,
+  isFromOtherEngine,
+  isFromGoogle,
+  isGoogle,
+  readRow,
+  resultElements,
+  resultsPageSchema,
+  type ResultsPage,
+} from "./results-page.ts";
+
+/** An instance waits 3 s for its engines by default. A loaded instance behind a proxy takes longer. */
+const callTimeoutMs = 15_000;
+
+/** Prefixes of a word that SearXNG reads as a command: `!bang`, `!!external`, `:language`, `<timeout`, formerly `?engine`. */
+const commandPrefix = /(?<!\S)[!?:<]+/g;
+
+/** The fields that show why a page is empty. All are required. */
+const emptyPageSchema = z.object({
+  unresponsive_engines: z.array(z.array(z.string()).min(1)),
+  answers: z.array(z.unknown()),
+  infoboxes: z.array(z.unknown()),
+});
+
+/** @throws {MissingSettings} without SEARXNG_BASE_URL. */
+export function openSearxng(config: EngineConfig): Provider {
+  if (config.SEARXNG_BASE_URL === undefined) throw new MissingSettings("searxng", "SEARXNG_BASE_URL");
+  const url = `${config.SEARXNG_BASE_URL.replace(/\/+$/, "")}/search`;
+  const headers = {
+    "content-type": "application/x-www-form-urlencoded",
+    accept: "application/json",
+    // As `locale` in the form, for an instance that locks it and follows the browser.
+    "accept-language": "en",
+  };
+  return {
+    name: "searxng",
+    can: capabilities.searxng,
+    callTimeoutMs,
+    concurrentCallsMax: config.SEARXNG_CONCURRENCY,
+    request: (query, pageNumber) => ({ url, method: "POST", headers, body: toForm(query, pageNumber) }),
+    read: readPage,
+  };
+}
+
+/** A form and not a query string, so that keywords do not appear in the access logs of the instance. */
+function toForm({ keyword, language, location }: Query, pageNumber: number): string {
+  return new URLSearchParams({
+    // Google ignores these prefixes, but SearXNG would change the engine, language or timeout.
+    q: keyword.replace(commandPrefix, "").trim(),
+    format: "json",
+    engines: "google",
+    language: `${baseLanguage(languageCodeOf(language))}-${countryOf(location)}`,
+    pageno: String(pageNumber),
+    safesearch: "0",
+    // The language in which SearXNG reports why an engine failed: failureOfEngine knows the English texts.
+    locale: "en",
+  }).toString();
+}
+
+function readPage({ status, body }: PageAnswer): Page | Failure {
+  if (status !== 200) return { failure: failureOfStatus(status) };
+  const json = parseJson(body);
+  const read = resultsPageSchema.safeParse(json);
+  if (!read.success) return { failure: "unreadable" };
+  const page = read.data;
+  const { found: all, unreadableRows } = readRows(page.results ?? [], readRow);
+  // An instance without the engine `google`, or with locked categories, silently uses its default engines instead.
+  if (all.some(isFromOtherEngine) || page.infoboxes.some(isFromOtherEngine)) return { failure: "account_refused" };
+  const rows = resultElements(all.filter(isFromGoogle));
+  const failure = rows.length === 0 && failureOfEmptyPage(page, json);
+  if (failure) return { failure };
+  const { above, below } = surroundingElements(page);
+  const elements = [...above, ...rows, ...below];
+  const isEmpty = page.results?.length === all.length;
+  if (elements.length === 0 && !isEmpty) return { failure: "unreadable" };
+  return {
+    elements,
+    // SearXNG removed the total in May 2026.
+    totalResultsCount: 0,
+    ...(unreadableRows === 0 ? {} : { unreadableRows }),
+    // SearXNG does not report it. Google's pages have fewer than ten results if other elements take their space, but never none.
+    hasMore: rows.length > 0,
+    // The operator's own machines and IP addresses have no price per call.
+    costMicroUsd: 0,
+  };
+}
+
+/** SearXNG documents 400 (a parameter), 403 (a format that is not enabled), 429 (its limiter) and 500. */
+function failureOfStatus(status: number): FailureKind {
+  if (status === 401 || status === 402 || status === 403) return "account_refused";
+  if (status === 429) return "rate_limited";
+  if (status === 408 || status >= 500) return "unavailable";
+  return status >= 400 ? "request_refused" : "unreadable";
+}
+
+/** A page without rows is empty only if no engine failed: a blocked Google differs only in `unresponsive_engines`. */
+function failureOfEmptyPage({ answers, infoboxes }: ResultsPage, json: unknown): FailureKind | undefined {
+  const read = emptyPageSchema.safeParse(json);
+  if (!read.success) return "unreadable";
+  const failedEngines = read.data.unresponsive_engines;
+  const google = failedEngines.find(([engine]) => isGoogle(engine));
+  if (google !== undefined) return failureOfEngine(google.slice(1).join(" "));
+  if (failedEngines.length > 0) return "account_refused";
+  // An instance answers some keywords (`random color`, `min 3 5`) itself, without calling any engine.
+  return [...answers, ...infoboxes].every(isFromGoogle) ? undefined : "query_refused";
+}
+
+/**
+ * After a block, SearXNG suspends the engine for minutes, an hour or a week, so a retry is useless. An instance that locks
+ * its language reports in that one. A text that is not known is then most likely Google's denial, which is by far the most
+ * frequent failure, and a retry of any other would gain little.
+ */
+function failureOfEngine(text: string): FailureKind {
+  if (/suspended/i.test(text)) return "blocked";
+  if (/timeout/i.test(text)) return "timeout";
+  if (/parsing error|unexpected crash/i.test(text)) return "unreadable";
+  return /HTTP|SSL|server API error|network error|proxy error/.test(text) ? "unavailable" : "blocked";
+}

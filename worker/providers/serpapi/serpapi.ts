@@ -1,0 +1,148 @@
+/**
+ * SerpApi, Google Search API (engine `google`): GET {SERPAPI_BASE_URL}/search.json with all parameters in the query string.
+ * Authentication: by SerpApi's design, the key is the parameter `api_key`. The URL of a request is therefore a secret and is
+ * sent only to SerpApi.
+ * Cost: each successful search is one search of the plan; answers do not state it.
+ * One page of ten organic results per call. The positions of other elements are not reported (serp-features.ts).
+ * Wire format: SerpApi's documentation of the Google Search API, and recorded answers.
+ */
+import { z } from "zod";
+import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
+import { organicPerPage } from "../../../shared/query/depth.ts";
+import { languageCodeOf } from "../../../shared/query/languages.ts";
+import { countryOf, isFinerThanCountry } from "../../../shared/query/locations.ts";
+import { balanceSchema, toAccount } from "../account.ts";
+import { capabilities } from "../../../shared/capabilities/capabilities.ts";
+import { googleLanguageCode, googleLanguages } from "../../../shared/capabilities/google-languages.ts";
+import { googleLocationName } from "../google-location.ts";
+import {
+  type Account,
+  type Failure,
+  type Page,
+  type PageAnswer,
+  type Provider,
+  type ProviderQuery,
+  withCost,
+} from "../provider.ts";
+import { prices } from "../prices.ts";
+import { parseJson } from "../sanitize.ts";
+import { readLocations } from "./locations.ts";
+import { toPage } from "./page.ts";
+
+/** SerpApi answers in 1 to 4 s. By this time it has usually given up on a search itself. */
+const callTimeoutMs = 20_000;
+/** Recorded answers have at most 200 kB. */
+const bodyCharactersMax = 4 * 1024 * 1024;
+/** SerpApi does not charge for an answer from its one-hour cache, but does not mark it either. */
+const costPerSearchMicroUsd = prices.serpapi.firstPageMicroUsd;
+
+/**
+ * Countries and territories that Google's list of locations lacks, which SerpApi's list is made from: those that its ads cannot
+ * be targeted to, by law or for lack of people.
+ */
+const unlistedCountries: ReadonlySet<string> = new Set(["AX", "BV", "CU", "EH", "IO", "IR", "KP", "SJ", "SY"]);
+
+const accountSchema = z.object({ total_searches_left: balanceSchema });
+const errorSchema = z.object({ error: z.string() });
+const searchStatusSchema = z.object({ search_metadata: z.object({ status: z.string() }) });
+
+/** @throws {MissingSettings} without SERPAPI_API_KEY. */
+export function openSerpapi(config: EngineConfig): Provider {
+  const key = config.SERPAPI_API_KEY;
+  if (key === undefined) throw new MissingSettings("serpapi", "SERPAPI_API_KEY");
+  const base = config.SERPAPI_BASE_URL.replace(/\/+$/, "");
+  const headers = { accept: "application/json" };
+  return {
+    name: "serpapi",
+    can: capabilities.serpapi,
+    callTimeoutMs,
+    concurrentCallsMax: config.SERPAPI_CONCURRENCY ?? "adaptive",
+    request: (query, pageNumber) => {
+      const parameters = new URLSearchParams({
+        engine: "google",
+        q: query.keyword,
+        // Sent with every location: otherwise the country of SerpApi's own servers would outweigh the location.
+        gl: countryOf(query.location).toLowerCase(),
+        hl: googleLanguageCode(languageCodeOf(query.language), googleLanguages).toLowerCase(),
+        ...toLocation(query),
+        device: query.device,
+        start: String((pageNumber - 1) * organicPerPage),
+        api_key: key,
+      });
+      return {
+        url: `${base}/search.json?${parameters.toString()}`,
+        method: "GET",
+        headers,
+        body: "",
+      };
+    },
+    // An answer may repeat the key, for example in a link to SerpApi. Callers must not find it in their results.
+    read: (answer) => readPage({ ...answer, body: answer.body.replaceAll(key, "") }),
+    // Free. The answer repeats the key; only a number is read from it.
+    account: {
+      request: { url: `${base}/account.json?api_key=${key}`, method: "GET", headers, body: "" },
+      read: readAccount,
+    },
+    // Free, and needs no key.
+    locations: {
+      request: { url: `${base}/locations.json`, method: "GET", headers, body: "" },
+      read: readLocations,
+    },
+  };
+}
+
+/**
+ * A country alone is sent as the location, too: without one, SerpApi may search from where its own server is. It refuses a
+ * country that its list lacks; a search from there has only the country's code.
+ */
+function toLocation(query: ProviderQuery): { location?: string } {
+  const isUnlisted = !isFinerThanCountry(query.location) && unlistedCountries.has(countryOf(query.location));
+  return isUnlisted ? {} : { location: googleLocationName(query) };
+}
+
+function readAccount({ status, body }: PageAnswer): Account | Failure {
+  const json = parseJson(body);
+  const account = status === 200 ? accountSchema.safeParse(json).data : undefined;
+  return account === undefined
+    ? failureOfAnswer(status, json)
+    : toAccount(account.total_searches_left, "searches left");
+}
+
+function readPage({ status, body }: PageAnswer): Page | Failure {
+  const json = body.length > bodyCharactersMax ? undefined : parseJson(body);
+  const page = status === 200 ? toPage(json, costPerSearchMicroUsd) : undefined;
+  return page ?? failureOfAnswer(status, json);
+}
+
+/** Newer and older texts for an empty account, and for a wrong key. */
+const accountRefusals = /run out of searches|searches for the month are exhausted|credit is too low|invalid api key/i;
+
+/**
+ * Only the message distinguishes an empty account from too many searches per hour: both are a 429. In older answers, an empty
+ * account is a 200.
+ */
+function failureOfAnswer(status: number, json: unknown): Failure {
+  const message = errorSchema.safeParse(json).data?.error ?? "";
+  if (accountRefusals.test(message)) return { failure: "account_refused" };
+  if (status === 400) return failureOfParameter(message);
+  if (status === 401 || status === 402 || status === 403) return { failure: "account_refused" };
+  if (status === 429) return { failure: "rate_limited" };
+  if (status === 408 || status >= 500) return { failure: "unavailable" };
+  if (status >= 400) return { failure: "request_refused" };
+  return status === 200 ? failureOfSearch(json) : { failure: "unreadable" };
+}
+
+/** ``Unsupported `Atlantis` location - location parameter.``: another provider may support the location, country or language. */
+function failureOfParameter(message: string): Failure {
+  const parameter = /^unsupported\b.*\b(location|gl|hl) parameter/is.exec(message)?.[1]?.toLowerCase();
+  if (parameter === undefined) return { failure: "request_refused" };
+  return { failure: "query_refused", field: parameter === "hl" ? "language" : "location" };
+}
+
+/** SerpApi charges for a search that succeeded, even if the adapter cannot read the answer. */
+function failureOfSearch(json: unknown): Failure {
+  const status = searchStatusSchema.safeParse(json).data?.search_metadata.status;
+  if (status === "Error") return { failure: "unavailable" };
+  if (status === "Queued" || status === "Processing") return { failure: "timeout" };
+  return withCost({ failure: "unreadable" }, status === "Success" ? costPerSearchMicroUsd : 0);
+}

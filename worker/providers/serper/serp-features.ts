@@ -1,0 +1,198 @@
+import type { ResultType } from "../../../shared/results.ts";
+import { buildElement, type RawLink } from "../build-element.ts";
+import { isOnGoogle } from "../google-hosts.ts";
+import type { Element } from "../provider.ts";
+import { plainUrl } from "../sanitize.ts";
+import { readOrganicRow } from "./organic-results.ts";
+import { type Fields, isObject, readRows } from "../read-rows.ts";
+import { knownFields, otherLines, type RowFields, rowKind, starsOf, textIn, toLink } from "./row-fields.ts";
+
+/** What was read of a field. Absent if the field has an unexpected form. */
+type ReadField = { elements: Element[]; unreadableRows: number } | undefined;
+type FieldReader = (value: unknown) => ReadField;
+
+export type Features = {
+  above: Element[];
+  below: Element[];
+  unreadableRows: number;
+  /** Whether there is an element of a kind that Serper is known to return. */
+  hasKnown: boolean;
+};
+
+/**
+ * Serper does not report the position of these elements. Each kind is placed where Google usually shows it: above or below
+ * the organic results, or at the end of the page.
+ */
+const readersAbove: Record<string, FieldReader> = {
+  ads: readAds,
+  answerBox: objectReader(readAnswerBox),
+  knowledgeGraph: objectReader(readKnowledgeGraph),
+  topStories: groupReader("top_stories", { title: ["title"], url: ["link"], texts: ["source", "date", "snippet"] }),
+  places: groupReader("local_pack", {
+    title: ["title"],
+    url: ["website", "link"],
+    texts: ["rating", "priceLevel", "category", "type", "address", "openingHours", "phoneNumber", "description"],
+  }),
+};
+const readersBelow: Record<string, FieldReader> = {
+  peopleAlsoAsk: groupReader("people_also_ask", {
+    title: ["question", "title"],
+    url: ["link"],
+    texts: ["snippet", "title", "source", "date"],
+  }),
+  images: groupReader("images", { title: ["title"], url: ["link", "imageUrl"], texts: ["source"] }),
+  videos: groupReader("video", {
+    title: ["title"],
+    url: ["link"],
+    texts: ["source", "channel", "date", "duration", "snippet"],
+  }),
+  shopping: groupReader("shopping", {
+    title: ["title"],
+    url: ["link"],
+    texts: ["price", "source", "rating", "delivery", "snippet"],
+  }),
+  discussions: groupReader("discussions", { title: ["title"], url: ["link"], texts: ["source", "date", "snippet"] }),
+};
+const readersAtEnd: Record<string, FieldReader> = {
+  relatedSearches: groupReader("related_searches", { title: ["query", "title"], url: ["link"], texts: [] }),
+};
+const knownReaders = { ...readersAbove, ...readersBelow, ...readersAtEnd };
+
+/** Fields about the request instead of the page. */
+const requestFields = new Set(["organic", "searchParameters", "searchInformation", "credits", "message", "statusCode"]);
+/** The rows of elements of an unknown kind. */
+const unknownKind = rowKind({
+  title: ["title", "question", "query", "name"],
+  url: ["link", "website", "url"],
+  texts: ["snippet", "description", "source", "date", "rating"],
+});
+const answerBoxFields = knownFields("title", "answer", "snippet", "link", "date");
+const panelFields = knownFields("title", "type", "website", "description", "descriptionSource", "descriptionLink");
+const unknownFields = knownFields("title", "snippet", "description", "link");
+
+/** The elements around the organic results. Unknown kinds stand before the related searches. */
+export function readFeatures(answer: Fields): Features {
+  const above = readAll(readersAbove, answer);
+  const below = readAll(readersBelow, answer);
+  const atEnd = readAll(readersAtEnd, answer);
+  const unknown = Object.keys(answer)
+    .filter((name) => !requestFields.has(name) && !Object.hasOwn(knownReaders, name))
+    .flatMap((name) => readOther(name, answer[name]));
+  return {
+    above: [...readSuggestedKeyword(answer), ...above.elements],
+    below: [...below.elements, ...unknown, ...atEnd.elements],
+    unreadableRows: above.unreadableRows + below.unreadableRows + atEnd.unreadableRows,
+    hasKnown: above.hasKnown || below.hasKnown || atEnd.hasKnown,
+  };
+}
+
+/** A known element in an unexpected form is read like an unknown one: a change of one element must not cost the whole page. */
+function readAll(readers: Record<string, FieldReader>, answer: Fields) {
+  const elements: Element[] = [];
+  let unreadableRows = 0;
+  let hasKnown = false;
+  for (const [name, read] of Object.entries(readers)) {
+    const value = answer[name];
+    if (value === undefined || value === null) continue;
+    const found = read(value);
+    elements.push(...(found?.elements ?? readOther(name, value)));
+    unreadableRows += found?.unreadableRows ?? 0;
+    hasKnown ||= (found?.elements.length ?? 0) > 0;
+  }
+  return { elements, unreadableRows, hasKnown };
+}
+
+function groupReader(type: ResultType, fields: RowFields): FieldReader {
+  const kind = rowKind(fields);
+  return (value) => {
+    if (!Array.isArray(value)) return undefined;
+    const { found, unreadableRows } = readRows(value, (row) => toLink(row, kind));
+    return { elements: found.length === 0 ? [] : [buildElement(type, { siteLinks: found })], unreadableRows };
+  };
+}
+
+function readAds(value: unknown): ReadField {
+  if (!Array.isArray(value)) return undefined;
+  const { found, unreadableRows } = readRows(value, (ad) => readOrganicRow("paid", ad));
+  return { elements: found, unreadableRows };
+}
+
+function objectReader(read: (row: Fields) => Element | undefined): FieldReader {
+  return (value) => {
+    const element = isObject(value) ? read(value) : undefined;
+    return element && { elements: [element], unreadableRows: 0 };
+  };
+}
+
+/** An answer with a page as its source is quoted from there. A page of Google's search is no such source: that answer is Google's own. */
+function readAnswerBox(box: Fields): Element | undefined {
+  const highlighted = box["snippetHighlighted"];
+  const words = Array.isArray(highlighted) ? highlighted.filter((part) => typeof part === "string").join(" ") : "";
+  const answer = textIn(box, "answer");
+  const snippet = textIn(box, "snippet") || words;
+  const url = plainUrl(textIn(box, "link"));
+  if ((textIn(box, "title", "link") || answer || snippet) === "") return undefined;
+  return buildElement(url === "" || isOnGoogle(url) ? "answer_box" : "featured_snippet", {
+    title: textIn(box, "title"),
+    url,
+    description: snippet || answer,
+    top: [snippet === "" ? "" : answer, textIn(box, "date")],
+    bottom: otherLines(box, answerBoxFields),
+  });
+}
+
+/** A knowledge panel has no URL of its own: the site of the entity and its source are among its links. */
+function readKnowledgeGraph(panel: Fields): Element | undefined {
+  const title = textIn(panel, "title");
+  const description = textIn(panel, "description");
+  const website = textIn(panel, "website");
+  const bottom = otherLines(withoutLists(panel), panelFields);
+  if ((title || description) === "" && bottom.length === 0) return undefined;
+  return buildElement("knowledge_graph", {
+    title,
+    description,
+    top: [textIn(panel, "type"), starsOf(panel)],
+    bottom,
+    siteLinks: [
+      { title: website && title, url: website },
+      { title: textIn(panel, "descriptionSource"), url: textIn(panel, "descriptionLink") },
+      ...toLinks(rowsWithin(panel)),
+    ],
+  });
+}
+
+/** `Did you mean`, as the element that it is on the page: Google searched the keyword as typed. */
+function readSuggestedKeyword(answer: Fields): Element[] {
+  const information = answer["searchInformation"];
+  const suggested = isObject(information) ? textIn(information, "didYouMean") : "";
+  return suggested === "" ? [] : [buildElement("other", { title: "didYouMean", siteLinks: [{ title: suggested }] })];
+}
+
+/** An element of an unknown kind: its own texts, and its rows as links; nothing if it has neither. */
+function readOther(name: string, value: unknown): Element[] {
+  const own = isObject(value) ? value : {};
+  const links = toLinks(Array.isArray(value) ? value.flat() : rowsWithin(own));
+  if (links.length === 0 && textIn(own, "title", "snippet", "description", "link") === "") return [];
+  return [
+    buildElement(name === "aiOverview" ? "ai_overview" : "other", {
+      title: textIn(own, "title") || name,
+      url: textIn(own, "link"),
+      description: textIn(own, "snippet", "description"),
+      bottom: otherLines(withoutLists(own), unknownFields),
+      siteLinks: links,
+    }),
+  ];
+}
+
+function toLinks(rows: readonly unknown[]): RawLink[] {
+  return readRows(rows, (row) => toLink(row, unknownKind)).found;
+}
+
+function withoutLists(object: Fields): Fields {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => !Array.isArray(value)));
+}
+
+/** The members of all lists in an object. */
+function rowsWithin(object: Fields): unknown[] {
+  return Object.values(object).filter(Array.isArray).flat();
+}

@@ -1,0 +1,133 @@
+/**
+ * Serper.dev, Google Search: POST {SERPER_BASE_URL}/search with a JSON body.
+ * Authentication: the key in the header X-API-KEY.
+ * Cost: in credits, stated by every answer; usually 1.
+ * One page of ten organic results per call. Desktop pages only. No breadcrumbs, no total count, and no places on the page:
+ * `position` counts within the organic results, and the other elements have none (serp-features.ts).
+ * Wire format: Serper publishes no reference. It is known from its playground and from recorded answers.
+ */
+import { z } from "zod";
+import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
+import { organicPerPage } from "../../../shared/query/depth.ts";
+import { languageCodeOf } from "../../../shared/query/languages.ts";
+import { countryOf, isFinerThanCountry } from "../../../shared/query/locations.ts";
+import { balanceSchema, toAccount } from "../account.ts";
+import { capabilities } from "../../../shared/capabilities/capabilities.ts";
+import { googleLanguageCode, googleLanguages } from "../../../shared/capabilities/google-languages.ts";
+import { googleLocationName } from "../google-location.ts";
+import {
+  type Account,
+  type Failure,
+  type FailureKind,
+  type Page,
+  type PageAnswer,
+  type Provider,
+  withCost,
+} from "../provider.ts";
+import { prices } from "../prices.ts";
+import { parseJson, plainText } from "../sanitize.ts";
+import { type Fields, isObject, readRows } from "../read-rows.ts";
+import { readOrganicRow } from "./organic-results.ts";
+import { textIn } from "./row-fields.ts";
+import { readFeatures } from "./serp-features.ts";
+
+/** Serper states 1 to 2 s per search, and 4 s if it retries by itself. */
+const callTimeoutMs = 10_000;
+const costPerCreditMicroUsd = prices.serper.firstPageMicroUsd;
+
+const creditsSchema = z.int().min(0);
+/** Every answer to a search states its cost, also one that is otherwise unreadable. */
+const costSchema = z.object({ credits: creditsSchema });
+const accountSchema = z.object({ balance: balanceSchema });
+const errorSchema = z.object({ message: z.string() });
+
+/** @throws {MissingSettings} without SERPER_API_KEY. */
+export function openSerper(config: EngineConfig): Provider {
+  const key = config.SERPER_API_KEY;
+  if (key === undefined) throw new MissingSettings("serper", "SERPER_API_KEY");
+  const base = config.SERPER_BASE_URL.replace(/\/+$/, "");
+  const url = `${base}/search`;
+  const headers = { "content-type": "application/json", accept: "application/json", "x-api-key": key };
+  return {
+    name: "serper",
+    can: capabilities.serper,
+    callTimeoutMs,
+    concurrentCallsMax: config.SERPER_CONCURRENCY ?? "adaptive",
+    request: (query, pageNumber) => ({
+      url,
+      method: "POST",
+      headers,
+      body: JSON.stringify({
+        q: query.keyword,
+        // Sent with every location: otherwise the country of Serper's own servers would outweigh the city.
+        gl: countryOf(query.location).toLowerCase(),
+        hl: googleLanguageCode(languageCodeOf(query.language), googleLanguages).toLowerCase(),
+        ...(isFinerThanCountry(query.location) ? { location: googleLocationName(query) } : {}),
+        // Google's page size since September 2025. Serper refuses a larger one on free accounts.
+        num: organicPerPage,
+        page: pageNumber,
+      }),
+    }),
+    read: readPage,
+    // Free, and undocumented like everything else.
+    account: { request: { url: `${base}/account`, method: "GET", headers, body: "" }, read: readAccount },
+  };
+}
+
+function readPage({ status, body }: PageAnswer): Page | Failure {
+  const json = parseJson(body);
+  if (status !== 200) return { failure: failureOfAnswer(status, json) };
+  const credits = costSchema.safeParse(json).data?.credits;
+  const page = isObject(json) ? readElements(json) : undefined;
+  if (page === undefined) return withCost({ failure: "unreadable" }, (credits ?? 0) * costPerCreditMicroUsd);
+  return {
+    ...page,
+    totalResultsCount: 0,
+    costMicroUsd: (credits ?? 1) * costPerCreditMicroUsd,
+  };
+}
+
+/** The page as far as it can be read. Undefined if nothing can be, unless Serper says that there is nothing: an empty list. */
+function readElements(answer: Fields): Omit<Page, "totalResultsCount" | "costMicroUsd"> | undefined {
+  const { above, below, hasKnown, unreadableRows } = readFeatures(answer);
+  const list = answer["organic"];
+  const rows: readonly unknown[] = Array.isArray(list) ? list : [];
+  const organic = readRows(rows, (row) => readOrganicRow("organic", row));
+  const elements = [...above, ...organic.found, ...below];
+  const unreadable = unreadableRows + organic.unreadableRows;
+  // Without the list of organic results, an unknown field may as well be the report of an error.
+  if (!Array.isArray(list) && !hasKnown) return undefined;
+  const isEmpty = rows.length === 0 && unreadable === 0 && !errorSchema.safeParse(answer).success;
+  if (elements.length === 0 && !isEmpty) return undefined;
+  const searchedKeyword = searchedKeywordOf(answer);
+  return {
+    elements,
+    ...(searchedKeyword === "" ? {} : { searchedKeyword }),
+    ...(unreadable === 0 ? {} : { unreadableRows: unreadable }),
+    // Serper does not report it. Google's pages have fewer than ten results if other elements take their space, but never none.
+    hasMore: rows.length > 0,
+  };
+}
+
+/** Google's "Showing results for"; "" if it searched the keyword as typed. */
+function searchedKeywordOf(answer: Fields): string {
+  const information = answer["searchInformation"];
+  return isObject(information) ? plainText(textIn(information, "showingResultsFor")) : "";
+}
+
+function readAccount({ status, body }: PageAnswer): Account | Failure {
+  const json = parseJson(body);
+  const account = status === 200 ? accountSchema.safeParse(json).data : undefined;
+  return account === undefined ? { failure: failureOfAnswer(status, json) } : toAccount(account.balance, "credits");
+}
+
+/** Only the message distinguishes an empty account from a forbidden query: both are a 400. */
+function failureOfAnswer(status: number, json: unknown): FailureKind {
+  const message = errorSchema.safeParse(json).data?.message ?? "";
+  if (status === 400 && /not enough credits/i.test(message)) return "account_refused";
+  if (status === 400 && /query pattern not allowed/i.test(message)) return "query_refused";
+  if (status === 401 || status === 402 || status === 403) return "account_refused";
+  if (status === 429) return "rate_limited";
+  if (status === 408 || status >= 500) return "unavailable";
+  return status >= 400 ? "request_refused" : "unreadable";
+}

@@ -1,0 +1,117 @@
+import { Turns } from "../../shared/concurrency/turns.ts";
+import type { Context } from "../../shared/process/context.ts";
+import { throttledWarning } from "../../shared/log.ts";
+import type { CallRecorder } from "../providers/policies/trace.ts";
+import { openSecretRemoval } from "./provider-secrets.ts";
+import {
+  appendEntry,
+  bodyCharactersMax,
+  compressEntry,
+  type NoCall,
+  type RawAnswer,
+  type RawAnswerEntry,
+  searchCharactersMax,
+} from "./raw-answers.ts";
+import { hasRawAnswerHeadroom } from "../engine/redis-headroom.ts";
+
+/** Characters of the bodies that wait to be stored. Further ones are dropped. */
+const waitingCharactersMax = 16 * 1024 * 1024;
+/** An entry counts this much more than its body. */
+const entryCharacters = 256;
+/** How long one look at the memory of Redis, or one failure, counts. */
+const headroomMs = 1_000;
+
+/** Keeps what belongs to one search. Neither method waits, and neither throws. */
+export type RawAnswerRecorder = CallRecorder & { recordNoCall: (reason: NoCall) => void };
+
+type Stored = "kept" | "no_headroom" | "dropped" | "failed";
+type Parts = Pick<Context, "config" | "redis" | "clock" | "log" | "metrics">;
+
+/**
+ * Keeps the raw answers of providers in Redis, in the background: a search neither waits for it nor fails by it. Entries are
+ * stored one after the other. An entry is lost if Redis is away or short of memory, or if too much waits.
+ */
+export class RawAnswers {
+  readonly #parts: Parts;
+  readonly #keepMs: number;
+  readonly #removeSecrets: (text: string) => string;
+  readonly #warn: (error: unknown) => void;
+  readonly #turns = new Turns();
+  #waitingCharacters = 0;
+  #headroom: { stored: Stored; untilMs: number } = { stored: "kept", untilMs: 0 };
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#keepMs = parts.config.RAW_ANSWER_MINUTES * 60_000;
+    this.#removeSecrets = openSecretRemoval(parts.config);
+    this.#warn = throttledWarning(parts.log, "raw answers of providers are not kept");
+  }
+
+  recorderFor(requestId: string): RawAnswerRecorder {
+    let charactersLeft = searchCharactersMax;
+    return {
+      requestId,
+      record: ({ provider, outcome, ms }, { pageNumber, answer }) => {
+        const at = new Date(this.#parts.clock.nowMs()).toISOString();
+        const status = answer?.status ?? null;
+        this.#store(requestId, answer?.body.length ?? 0, () => {
+          const body = answer ? this.#removeSecrets(answer.body) : null;
+          const kept = body?.slice(0, Math.min(charactersLeft, bodyCharactersMax)) ?? null;
+          charactersLeft -= kept?.length ?? 0;
+          const bodyCharacters = body?.length ?? 0;
+          const call: RawAnswer = { provider, page: pageNumber, at, ms, outcome, status, body: kept, bodyCharacters };
+          return { call };
+        });
+      },
+      recordNoCall: (noCall) => this.#store(requestId, 0, () => ({ noCall })),
+    };
+  }
+
+  /** Resolves when nothing waits to be stored. */
+  idle(): Promise<void> {
+    return this.#turns.run(async () => undefined);
+  }
+
+  #store(requestId: string, bodyCharacters: number, entry: () => RawAnswerEntry): void {
+    const characters = bodyCharacters + entryCharacters;
+    if (this.#waitingCharacters + characters > waitingCharactersMax) return this.#count("dropped");
+    this.#waitingCharacters += characters;
+    void this.#turns.run(async () => {
+      this.#count(await this.#append(requestId, entry));
+      this.#waitingCharacters -= characters;
+    });
+  }
+
+  /** Never throws. */
+  async #append(requestId: string, entry: () => RawAnswerEntry): Promise<Stored> {
+    const { redis } = this.#parts;
+    try {
+      if (performance.now() >= this.#headroom.untilMs)
+        this.#remember((await hasRawAnswerHeadroom(redis)) ? "kept" : "no_headroom");
+      if (this.#headroom.stored !== "kept") return this.#headroom.stored;
+      await appendEntry(redis, requestId, { compressed: await compressEntry(entry()), keepMs: this.#keepMs });
+      return "kept";
+    } catch (error) {
+      this.#warn(error);
+      // The next entries do not wait for a Redis that does not answer.
+      this.#remember("failed");
+      return "failed";
+    }
+  }
+
+  #remember(stored: Stored): void {
+    this.#headroom = { stored, untilMs: performance.now() + headroomMs };
+  }
+
+  #count(stored: Stored): void {
+    this.#parts.metrics.rawAnswers.inc({ outcome: stored });
+  }
+}
+
+/** @returns undefined if raw answers are not kept, which is the default. */
+export function openRawAnswers(context: Context): RawAnswers | undefined {
+  if (context.config.RAW_ANSWER_MINUTES === 0) return undefined;
+  const rawAnswers = new RawAnswers(context);
+  context.shutdown.register("raw answers", () => rawAnswers.idle());
+  return rawAnswers;
+}
