@@ -188,7 +188,7 @@ async function refusalOf(requestId: string, settings: Record<string, string> = k
 }
 
 test("without raw answers the command says why: never called, off, expired, running, unknown, another page", async () => {
-  expect(await refusalOf(await keptSearch({ keyword: "mobile", device: "mobile" }))).toBe(
+  expect(await refusalOf(await keptSearch({ keyword: "unknown place", location: "Blah, Germany" }))).toBe(
     "REQ ended before a provider was called.\n",
   );
   const off =
@@ -201,7 +201,7 @@ test("without raw answers the command says why: never called, off, expired, runn
   expect(await refusalOf(await searchBegun(11))).toMatch(/^No raw answers of REQ are kept: they have expired, /);
   expect(await refusalOf(idBegun(0))).toMatch(/ kept: the search still runs, was refused before it ran, or does not/);
   for (const settings of [kept, {}])
-    expect(await refusalOf(idBegun(60), settings)).toMatch(/ kept: there was no such search, or it was refused/);
+    expect(await refusalOf(idBegun(60), settings)).toMatch(/ kept: the search does not exist, or was refused/);
   const onePage = await keptSearch({ keyword: "one page" });
   expect(await refusalOf(onePage, kept, "--page", "2")).toBe("REQ made no call for page 2.\n");
 });
