@@ -26,12 +26,12 @@ import { Delivery } from "./search/delivery.ts";
 import { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
 import { HangUps } from "./search/hang-ups.ts";
 import { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
-import { Places } from "./search/places.ts";
+import { InFlightSearches } from "./search/in-flight-searches.ts";
 import { Refunds } from "./search/refunds.ts";
 import { openReplyInbox, type ReplyInbox } from "./search/reply-inbox.ts";
 import { Search } from "./search/search.ts";
 import { openShedding } from "./search/shedding.ts";
-import { forReaders, UnsentAnswers } from "./search/unsent-answers.ts";
+import { withUnreadLimit, UnsentAnswers } from "./search/unsent-answers.ts";
 import { UnknownAdmissions } from "./search/unknown-admissions.ts";
 import { handleStripeWebhook } from "./topups/stripe-webhook.ts";
 import { openAutoTopups } from "./topups/auto-topups.ts";
@@ -92,14 +92,15 @@ async function openParts(
   const shedding = openShedding({ ...context, draining, stopping });
   startMeasuringMemory(context);
   const waiters = new IdempotencyWaiters(redis);
-  const places = new Places();
-  const admission = new AdmissionControl({ ...context, shedding, places, waiters, topupUrl });
+  const admission = new AdmissionControl({ ...context, shedding, inFlight: new InFlightSearches(), waiters, topupUrl });
   const replyInbox = openReplyInbox(context);
   const unknownAdmissions = new UnknownAdmissions({ redis, refunds, log });
   const unsent = new UnsentAnswers(metrics);
   const hangUps = new HangUps({ queue, redis, refunds, log });
-  const search = new Search({ admission, queue, replyInbox, places, refunds, unknownAdmissions, hangUps, log });
-  const delivery = new Delivery({ confirmations, places, metrics });
+  const run = new Search({ admission, queue, replyInbox, refunds, unknownAdmissions, hangUps, log });
+  const delivery = new Delivery({ confirmations, metrics });
+  // What REST, MCP and the playground need to run a search and send its answer.
+  const searching = { search: withUnreadLimit(run, unsent), delivery, unsent, searchTimeoutMs };
   shutdown.register("refunds and deliveries", async () => {
     await unknownAdmissions.idle();
     await hangUps.idle();
@@ -108,14 +109,21 @@ async function openParts(
   });
 
   const stripeWebhook = topups && autoTopups && handleStripeWebhook(context, topups, autoTopups);
-  const playground = { search: forReaders(search, unsent), delivery, unsent, searchTimeoutMs };
-  const billing = openBilling({ ...context, identifyByHash, readUsage, topups, autoTopups, playground, draining });
+  const billing = openBilling({
+    ...context,
+    identifyByHash,
+    readUsage,
+    topups,
+    autoTopups,
+    playground: searching,
+    draining,
+  });
   return {
     ...context,
     draining,
     identify,
     readUsage,
-    ...playground,
+    ...searching,
     replyInbox,
     stripeWebhook,
     billing,

@@ -13,7 +13,7 @@ export async function writeAnswer(answer: Response, mcpRequest: McpRequest, unse
   const { request, response, caller } = mcpRequest;
   if (response.closed) return;
   const socket = new SocketWriter(response);
-  const countUnsent = unsent.of(caller.organizationId, response);
+  const countUnsent = unsent.trackUnsent(caller.organizationId, response);
   response.statusCode = answer.status;
   if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) {
     const { first, rest, length } = splitMessage(Buffer.from(await answer.arrayBuffer()), mcpRequest);

@@ -82,7 +82,7 @@ export function runPlayground(
       const shown = view(caller, { ...page, outcome: answerView(answer.body, { query, idempotencyKey }), searches });
       response.once("finish", delivery.begin(searchRequest, response, answer.payable));
       response.setHeader("X-Request-Id", answer.requestId);
-      unsent.of(caller.organizationId, response)(answer.body.length);
+      unsent.trackUnsent(caller.organizationId, response)(answer.body.length);
       account.send(asked, 200, shown);
     } catch (error) {
       if (!(error instanceof CallerError)) throw error;

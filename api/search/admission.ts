@@ -12,11 +12,11 @@ import { parseFailure } from "../../shared/queue/replies.ts";
 import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
 import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
 import { CreditCheck, type TooLittle } from "./credit-check.ts";
-import { PaidAnswers } from "./paid-answers.ts";
 import type { IdempotencyWaiters } from "./idempotency-waiters.ts";
+import type { InFlightSearches } from "./in-flight-searches.ts";
+import { PaidAnswers } from "./paid-answers.ts";
 import { requirePlan } from "./require-plan.ts";
 import type { SearchRequest } from "./search-request.ts";
-import type { Places } from "./places.ts";
 import type { Shedding } from "./shedding.ts";
 
 /**
@@ -61,7 +61,7 @@ export interface AdmissionParts {
   redis: Redis;
   database: Database;
   shedding: Shedding;
-  places: Places;
+  inFlight: InFlightSearches;
   waiters: IdempotencyWaiters;
   metrics: Metrics;
   log: Log;
@@ -166,19 +166,17 @@ export class AdmissionControl {
     request: SearchRequest,
     state: Pick<AdmissionRequest, "priceMils" | "openMax" | "remembered">,
   ): Promise<Admission> {
-    const { redis, places, metrics, log } = this.#parts;
+    const { redis, inFlight, metrics, log } = this.#parts;
     const { requestId, caller, key, deadline } = request;
     const budgetMs = deadline.remainingMs();
     if (budgetMs <= 0) throw deadline.error();
-    const crowded = !places.take(request);
+    const crowded = !inFlight.add(request);
     try {
       const step = admit(redis, { ...caller, requestId, budgetMs, key, crowded, ...state });
       const admission = await deadline.limit(step);
-      if (admission.outcome !== "held") places.leave(request);
       metrics.admissions.inc({ outcome: admission.outcome });
       return admission;
     } catch (error) {
-      places.leave(request);
       metrics.admissions.inc({ outcome: "unknown" });
       log.warn({ err: error, requestId }, "admission failed");
       throw new AdmissionFailed(error);

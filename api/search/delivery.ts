@@ -4,7 +4,6 @@ import type { PayableCalls } from "../../shared/queue/replies.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { CallerDisconnected } from "../errors.ts";
 import type { DeliveryConfirmations } from "./delivery-confirmations.ts";
-import type { Places } from "./places.ts";
 import type { SearchRequest } from "./search-request.ts";
 
 /**
@@ -21,18 +20,15 @@ import type { SearchRequest } from "./search-request.ts";
  */
 export class Delivery {
   readonly #confirmations: Pick<DeliveryConfirmations, "confirm" | "reverse">;
-  readonly #places: Pick<Places, "leave">;
   readonly #metrics: Pick<Metrics, "deliveries">;
   readonly #timeoutMs: number;
 
   constructor(parts: {
     confirmations: Pick<DeliveryConfirmations, "confirm" | "reverse">;
-    places: Pick<Places, "leave">;
     metrics: Pick<Metrics, "deliveries">;
     timeoutMs?: number;
   }) {
     this.#confirmations = parts.confirmations;
-    this.#places = parts.places;
     this.#metrics = parts.metrics;
     this.#timeoutMs = parts.timeoutMs ?? protocolTimes.deliveryTimeoutMs;
   }
@@ -68,18 +64,17 @@ export class Delivery {
   }
 
   #confirm(request: SearchRequest): void {
-    const { requestId, key } = request;
-    this.#places.leave(request);
+    const { requestId, key, end } = request;
+    end();
     this.#metrics.deliveries.inc({ outcome: "delivered" });
     if (!key) this.#confirmations.confirm(requestId);
   }
 
   #fail(request: SearchRequest, outcome: "caller_gone" | "too_late", unpaid?: PayableCalls): void {
     this.#metrics.deliveries.inc({ outcome });
-    if (request.key) return;
+    if (request.key) return request.end();
     const reason = outcome === "too_late" ? "engine_timeout" : "caller_gone";
-    // The place stays taken until the calls are counted.
-    const reversal = this.#confirmations.reverse(request, reason, unpaid);
-    void reversal.then(() => this.#places.leave(request));
+    // It is in flight until its calls are counted.
+    void this.#confirmations.reverse(request, reason, unpaid).then(request.end);
   }
 }

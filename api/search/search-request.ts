@@ -17,6 +17,9 @@ export interface SearchRequest {
   deadline: Deadline;
   /** Aborted when the caller disconnects, or cancels over MCP. */
   disconnected: AbortSignal;
+  /** Resolves once the caller has the answer or an error, or the charge of an answer that it did not take is reversed. */
+  ended: Promise<void>;
+  end: () => void;
 }
 
 /**
@@ -31,6 +34,7 @@ export function newSearchRequest(
   },
 ): SearchRequest {
   const { requestId, caller, query, disconnected, idempotencyKey } = sent;
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const key =
     idempotencyKey === undefined ? undefined : { hash: sha256(idempotencyKey), fingerprint: queryFingerprint(query) };
   return {
@@ -40,6 +44,8 @@ export function newSearchRequest(
     key,
     deadline: new Deadline(sent.deadlineStartsAtMs, sent.timeoutMs),
     disconnected,
+    ended,
+    end,
   };
 }
 

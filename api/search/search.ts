@@ -9,7 +9,6 @@ import { CallerDisconnected, SearchFailed } from "../errors.ts";
 import { type AdmissionControl, AdmissionFailed, type Held, type Replayed } from "./admission.ts";
 import type { DeliverableAnswer } from "./deliverable-answer.ts";
 import type { HangUps } from "./hang-ups.ts";
-import type { Places } from "./places.ts";
 import type { Refunds } from "./refunds.ts";
 import type { Reply, ReplyInbox } from "./reply-inbox.ts";
 import type { SearchRequest } from "./search-request.ts";
@@ -33,7 +32,6 @@ export interface SearchParts {
   admission: AdmissionControl;
   queue: SearchQueue;
   replyInbox: ReplyInbox;
-  places: Places;
   refunds: Refunds;
   unknownAdmissions: UnknownAdmissions;
   hangUps: HangUps;
@@ -53,19 +51,25 @@ export class Search {
    * @throws {CallerDisconnected} if no caller waits for the answer any more.
    */
   async run(request: SearchRequest): Promise<DeliverableAnswer> {
-    const admitted = await this.#admit(request);
-    if (admitted.outcome === "replayed") {
-      const { requestId, body, window } = admitted;
-      return { requestId, body, window, replayed: true, chargedMils: 0, trace: undefined };
+    try {
+      const admitted = await this.#admit(request);
+      if (admitted.outcome === "replayed") {
+        const { requestId, body, window } = admitted;
+        return { requestId, body, window, replayed: true, chargedMils: 0, trace: undefined };
+      }
+      return await this.#runAdmitted(request, admitted);
+    } catch (error) {
+      request.end(); // Otherwise its delivery ends it.
+      throw error;
     }
-    const { replyInbox, places } = this.#parts;
+  }
+
+  async #runAdmitted(request: SearchRequest, admitted: Held): Promise<DeliverableAnswer> {
+    const { replyInbox } = this.#parts;
     const reply = replyInbox.expect(request.requestId);
     try {
       await this.#enqueue(request, admitted);
       return this.#finish(request, admitted, await this.#await(request, reply));
-    } catch (error) {
-      places.leave(request); // Otherwise delivery.ts gives it back.
-      throw error;
     } finally {
       replyInbox.forget(request.requestId);
     }

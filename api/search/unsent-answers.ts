@@ -24,7 +24,7 @@ export class UnsentAnswers {
   }
 
   /** @returns what counts bytes that are written to a response. They count until it closes: sent, or dropped. */
-  of(organizationId: string, response: ServerResponse): (bytes: number) => void {
+  trackUnsent(organizationId: string, response: ServerResponse): (bytes: number) => void {
     let written = 0;
     response.once("close", () => this.#change(organizationId, -written));
     return (bytes) => {
@@ -42,8 +42,8 @@ export class UnsentAnswers {
   }
 }
 
-/** Searches for organizations that read their answers: the others are refused before they are admitted. */
-export function forReaders(search: Pick<Search, "run">, unsent: UnsentAnswers): Pick<Search, "run"> {
+/** Refuses searches of organizations that leave their answers unread, before they are admitted. */
+export function withUnreadLimit(search: Pick<Search, "run">, unsent: UnsentAnswers): Pick<Search, "run"> {
   return {
     run: async (request) => {
       unsent.check(request.caller);

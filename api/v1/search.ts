@@ -42,7 +42,7 @@ export function handleSearch(parts: SearchHandlerParts) {
     response.setHeader("X-Request-Id", answer.requestId);
     if (answer.replayed) response.setHeader("Idempotency-Replayed", "true");
     setRateLimitHeaders(response, caller.plan, answer.window);
-    unsent.of(caller.organizationId, response)(answer.body.length);
+    unsent.trackUnsent(caller.organizationId, response)(answer.body.length);
     sendJson(request, response, 200, answer.body);
   };
 }

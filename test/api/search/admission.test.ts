@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AdmissionControl } from "../../../api/search/admission.ts";
 import { IdempotencyWaiters } from "../../../api/search/idempotency-waiters.ts";
-import { Places } from "../../../api/search/places.ts";
+import { InFlightSearches } from "../../../api/search/in-flight-searches.ts";
 import { newSearchRequest, type SearchRequest } from "../../../api/search/search-request.ts";
 import { Shedding } from "../../../api/search/shedding.ts";
 import { defineHoldScripts } from "../../../shared/credits/holds.ts";
@@ -100,7 +100,7 @@ test("a repeat gets its answer although Redis lost its key, which paid with the 
     redis,
     database,
     shedding,
-    places: new Places(),
+    inFlight: new InFlightSearches(),
     waiters,
     metrics: openMetrics(),
     log,

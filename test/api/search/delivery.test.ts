@@ -2,7 +2,6 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Delivery } from "../../../api/search/delivery.ts";
-import { Places } from "../../../api/search/places.ts";
 import { newSearchRequest } from "../../../api/search/search-request.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { protocolTimes } from "../../../shared/protocol-times.ts";
@@ -25,7 +24,7 @@ function begin() {
   const decisions: string[] = [];
   const confirm = () => void decisions.push("confirmed");
   const reverse = async () => void decisions.push("reversed");
-  const delivery = new Delivery({ confirmations: { confirm, reverse }, places: new Places(), metrics: openMetrics() });
+  const delivery = new Delivery({ confirmations: { confirm, reverse }, metrics: openMetrics() });
   const request = newSearchRequest({
     requestId: "req_1",
     deadlineStartsAtMs: performance.now(),

@@ -10,8 +10,7 @@ import { openIdentify } from "../../../api/identify.ts";
 import { handleMcp } from "../../../api/mcp/endpoint.ts";
 import { RefusedRequests } from "../../../api/refused-requests.ts";
 import { Delivery } from "../../../api/search/delivery.ts";
-import { Places } from "../../../api/search/places.ts";
-import { forReaders, UnsentAnswers } from "../../../api/search/unsent-answers.ts";
+import { withUnreadLimit, UnsentAnswers } from "../../../api/search/unsent-answers.ts";
 import { handleSearch } from "../../../api/v1/search.ts";
 import { handleUsage } from "../../../api/v1/usage.ts";
 import { readConfig } from "../../../shared/config.ts";
@@ -140,8 +139,8 @@ function partsOf(
       refused: new RefusedRequests(),
     }),
     unsent,
-    search: forReaders({ run }, unsent),
-    delivery: new Delivery({ confirmations, places: new Places(), metrics, ...timeLimit }),
+    search: withUnreadLimit({ run }, unsent),
+    delivery: new Delivery({ confirmations, metrics, ...timeLimit }),
     readUsage: async () => ({ creditBalanceMils: 0, window, creditState: undefined }),
     searchTimeoutMs: 30_000,
   };
