@@ -3,8 +3,7 @@ import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { removeHeartbeat, writeHeartbeat } from "../shared/queue/worker-heartbeats.ts";
-import type { SlotLevel } from "./slot-level.ts";
-import type { AverageRunTime } from "./take-jobs.ts";
+import type { AverageRunTime, SlotLevel } from "./slot-level.ts";
 
 type Reporting = Pick<Context, "config" | "clock" | "redis" | "shutdown" | "log" | "metrics">;
 

@@ -113,3 +113,25 @@ export class SlotLevel {
     this.#idleDecisions = 0;
   }
 }
+
+// The assumption until the first search has run.
+const initialRunMs = 100;
+const averageOver = 16;
+
+/**
+ * How long a search occupies a slot of this worker: the mean of the first runs, then a moving average. The API uses it to
+ * estimate how long a search will wait in the queue.
+ */
+export class AverageRunTime {
+  #runMs = initialRunMs;
+  #runs = 0;
+
+  get runMs(): number {
+    return this.#runMs;
+  }
+
+  add(runMs: number): void {
+    this.#runs += 1;
+    this.#runMs += (runMs - this.#runMs) / Math.min(this.#runs, averageOver);
+  }
+}

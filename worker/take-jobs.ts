@@ -1,31 +1,41 @@
+import { limitBehind, limitDetails, spentIn } from "../shared/credits/limits.ts";
+import { type Decision, type SettlementRequest, isCharged } from "../shared/credits/ledger.ts";
+import { compressAnswer } from "../shared/credits/stored-answers.ts";
+import type { Settlement } from "../shared/credits/settlement.ts";
+import type { SearchCalls } from "../shared/credits/unpaid-calls.ts";
 import type { Context } from "../shared/process/context.ts";
-import { isCharged } from "../shared/credits/ledger.ts";
+import { isTransient } from "../shared/database/transient-errors.ts";
+import { protocolTimes } from "../shared/protocol-times.ts";
+import type { PayableCalls, SearchOutcome, SearchTrace } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import { openSearchWorker, type SearchWorker, WorkersLost } from "../shared/queue/search-queue.ts";
-import { logSearch, notSearched, type RunningSearches, runSearchJob } from "./run-search.ts";
-
-// The assumption until the first search has run.
-const initialRunMs = 100;
-const averageOver = 16;
-const failedRetryMs = 5_000;
+import type { SearchLog } from "../shared/search-log/search-log.ts";
+import type { AbandonedSearches } from "./abandoned-searches.ts";
+import { writeAnswerBody } from "./answer-body.ts";
+import type { EngineAnswer } from "./engine/engine-answer.ts";
+import type { Engine, EngineSearch, SourcedAnswer } from "./engine/single-flight.ts";
+import type { RawAnswers } from "./raw-answers/record-raw-answers.ts";
+import { AverageRunTime } from "./slot-level.ts";
 
 /**
- * How long a search occupies a slot of this worker: the mean of the first runs, then a moving average. The API uses it to
- * estimate how long a search will wait in the queue.
+ * The worker's half of a search: take the job, search in the engine within the deadline, have Postgres decide who pays, and reply.
+ * A job may run twice, after a crash or a lost lock. Postgres decides a search once, so the second run has no further effect. A
+ * search whose caller disconnected sends no further call, and it is refunded once the calls that were sent have ended: until then
+ * it keeps its concurrency slot.
  */
-export class AverageRunTime {
-  #runMs = initialRunMs;
-  #runs = 0;
 
-  get runMs(): number {
-    return this.#runMs;
-  }
+const failedRetryMs = 5_000;
 
-  add(runMs: number): void {
-    this.#runs += 1;
-    this.#runMs += (runMs - this.#runMs) / Math.min(this.#runs, averageOver);
-  }
-}
+type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics"> & {
+  workerId: string;
+  engine: Engine;
+  settlement: Settlement;
+  abandonedSearches: AbandonedSearches;
+  /** Absent unless raw answers are kept. */
+  rawAnswers?: RawAnswers | undefined;
+  /** Absent unless searches are logged. */
+  searchLog?: SearchLog | undefined;
+};
 
 /** Takes searches from the queue until the process stops. @param slots how many at once, until the worker is set anew. */
 export async function takeJobs(
@@ -51,6 +61,162 @@ export async function takeJobs(
     average,
   };
 }
+
+async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated: boolean): Promise<void> {
+  const { clock, settlement, log } = context;
+  const { ending, trace, payable, isAbandoned } = await search(context, job, isRepeated);
+  const body = job.key && ending.ok ? await compressAnswer(ending.body) : undefined;
+  const truncated = ending.ok && ending.truncated && { truncated: true };
+  const line = { requestId: job.requestId, outcome: outcomeOf(ending, isAbandoned), ...truncated, ...trace };
+  const request = settlementRequest(job, ending, { isAbandoned, body });
+  const retryForMs = Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs;
+  try {
+    const decision = await settlement.decide(request, retryForMs);
+    const outcome = conclude(context, job, ending, decision);
+    // Under a key a charge is never reversed.
+    const reply = { inbox: job.inbox, trace, payable: job.key ? undefined : payable };
+    const calls = payable && withBudget(job, payable);
+    await settlement.publish({ request, decision, outcome, reply, calls, ifCharged: "end_hold" }, retryForMs);
+    log.info({ ...line, decided: decision.kind, chargedMils: decision.chargedMils }, "search");
+  } catch (error) {
+    // Postgres was unreachable until after the deadline, and the API has answered 504.
+    if (!isTransient(error)) throw error;
+    log.warn({ err: error, ...line }, "the sweeper or the reconciler will end a search");
+  }
+  logSearch(context, job, trace);
+}
+
+/**
+ * How the engine ended a search: the body of its answer, as it is if the search is charged, or the error. The body is
+ * serialized before the search waits for its decision, so that its results are garbage by then.
+ */
+type Ending =
+  | { ok: true; body: Buffer; truncated: boolean }
+  | (Failed & { reason: Failed["code"] | "deadline_passed" });
+type Failed = Pick<Extract<EngineAnswer, { ok: false }>, "ok" | "code" | "details">;
+
+function withBudget(
+  { tokenId, key, unpaidCallsPerHour: callsPerHour, hadLittleTime }: SearchJob,
+  payable: PayableCalls,
+): SearchCalls {
+  return { ...payable, tokenId, callsPerHour, isKeyed: key !== undefined, hadLittleTime };
+}
+
+const outcomeOf = (ending: Ending, isAbandoned: boolean) =>
+  isAbandoned ? "abandoned" : ending.ok ? "answered" : ending.code;
+
+async function search(
+  context: RunningSearches,
+  job: SearchJob,
+  isRepeated: boolean,
+): Promise<{ ending: Ending; trace: SearchTrace; payable: PayableCalls | undefined; isAbandoned: boolean }> {
+  const { clock, metrics, abandonedSearches } = context;
+  const startedAtMs = clock.nowMs();
+  const queueMs = Math.max(0, startedAtMs - job.enqueuedAtMs);
+  metrics.queueWaitSeconds.observe(queueMs / 1_000);
+
+  const abandoned = await abandonedSearches.begin(job, isRepeated);
+  const leftMs = job.deadlineAtMs - startedAtMs - protocolTimes.settleMarginMs;
+  const recorder = context.rawAnswers?.recorderFor(job.requestId);
+  const answer = await ask(context, job, { leftMs, abandoned, recorder }).finally(() => abandonedSearches.end(job));
+  const { calls, callsOf = null } = answer.trace;
+  if (calls.length === 0) recorder?.recordNoCall({ from: answer.from, callsOf });
+  const runMs = clock.nowMs() - startedAtMs;
+  metrics.searchSeconds.observe(runMs / 1_000);
+  const times = { queueMs: round(queueMs), runMs: round(runMs) };
+  const trace: SearchTrace = { worker: context.workerId, ...answer.trace, from: answer.from, ...times };
+  countCalls(context, trace);
+  return { ending: endingOf(job, answer), trace, payable: answer.payable, isAbandoned: abandoned.aborted };
+}
+
+function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
+  if (answer.ok) return { ok: true, body: writeAnswerBody(job, answer), truncated: answer.truncated === true };
+  const { code, details, trace } = answer;
+  return { ok: false, code, details, reason: trace === notSearched ? "deadline_passed" : code };
+}
+
+async function ask(
+  { engine }: RunningSearches,
+  { query, enqueuedAtMs, organizationId, openSearches }: SearchJob,
+  { leftMs, ...options }: { leftMs: number } & Pick<EngineSearch, "abandoned" | "recorder">,
+): Promise<SourcedAnswer> {
+  const claim = { organizationId, openSearches };
+  if (leftMs > 0) return engine.search({ query, remainingMs: leftMs, enqueuedAtMs, claim, ...options });
+  return { ok: false, code: "engine_timeout", details: {}, trace: notSearched, from: "provider" };
+}
+
+/** Nothing is charged if the caller has disconnected. @param given.body the answer for the key, compressed. */
+function settlementRequest(
+  job: SearchJob,
+  ending: Ending,
+  { isAbandoned, body }: { isAbandoned: boolean; body: Buffer | undefined },
+): SettlementRequest {
+  const { requestId, organizationId, tokenId, key, priceMils, limits } = job;
+  const settled = { requestId, organizationId, tokenId, key };
+  if (isAbandoned) return { ...settled, wanted: "refund", reason: "caller_gone" };
+  if (ending.ok) return { ...settled, wanted: "charge", priceMils, limits, answer: body };
+  return { ...settled, wanted: "refund", reason: ending.reason };
+}
+
+/**
+ * The answer or the error for the caller, once Postgres has decided who pays. Under a key Postgres also decides the bytes:
+ * what an earlier run or another request has stored goes to the caller, and this run's answer is dropped.
+ */
+function conclude(context: RunningSearches, job: SearchJob, ending: Ending, decision: Decision): SearchOutcome {
+  const { timeoutMs } = job;
+  const { stored, chargedMils } = decision;
+  if (!ending.ok) {
+    const details = ending.code === "engine_timeout" ? { timeoutMs } : ending.details;
+    return { kind: "failure", code: ending.code, details, charged: isCharged(decision) };
+  }
+  if (stored) return { kind: "answer", ...stored, chargedMils };
+  if (isCharged(decision)) return { kind: "answer", requestId: job.requestId, body: ending.body, chargedMils };
+  switch (decision.reason) {
+    case "out_of_credits":
+    case "daily_limit":
+    case "monthly_limit":
+    case "token_daily_limit":
+    case "token_monthly_limit":
+      return { kind: "failure", code: "out_of_credits", details: outOfCredits(context, job, decision) };
+    case "idempotency_key_reused":
+      return { kind: "failure", code: "bad_request", details: { reason: decision.reason } };
+    default:
+      // The API or the sweeper refunded the search before this run had its answer.
+      return { kind: "failure", code: "engine_timeout", details: { timeoutMs } };
+  }
+}
+
+function outOfCredits({ config, clock }: RunningSearches, job: SearchJob, { reason, balance, token }: Decision) {
+  const { priceMils, limits } = job;
+  const topupUrl = config.TOPUP_URL;
+  const limit = limitBehind(reason);
+  const spending = limit?.scope === "token" ? token?.spending : balance.spending;
+  if (limit && spending) {
+    const spentMils = spentIn(limit.period, spending);
+    return limitDetails(limits, limit, { priceMils, spentMils, heldMils: 0, topupUrl, nowMs: clock.nowMs() });
+  }
+  return { priceMils, availableMils: balance.balanceMils, heldMils: 0, action: "topup", topupUrl };
+}
+
+function countCalls({ metrics }: RunningSearches, { calls }: SearchTrace): void {
+  for (const call of calls) {
+    metrics.providerCalls.inc({ provider: call.provider, outcome: call.outcome });
+    metrics.providerSeconds.observe({ provider: call.provider }, call.ms / 1_000);
+    metrics.providerCostMicroUsd.inc({ provider: call.provider }, call.costMicroUsd);
+  }
+}
+
+const round = (ms: number) => Math.round(ms * 10) / 10;
+
+/** Hands a search to the search log, which writes it later. */
+function logSearch({ searchLog }: Pick<RunningSearches, "searchLog">, job: SearchJob, trace: SearchTrace): void {
+  const { requestId, organizationId, tokenId, key, query } = job;
+  const durationMs = trace.queueMs + trace.runMs;
+  searchLog?.add({ requestId, organizationId, tokenId, keyHash: key?.hash, query, durationMs, trace });
+}
+
+/** The trace of a search that no provider was asked for. */
+const notSearched = { provider: "none", calls: [], costMicroUsd: 0 };
 
 /** Refunds a search that threw, which is a bug, or that lost one worker after the other, and answers its caller. */
 async function refundFailed(context: RunningSearches, job: SearchJob): Promise<void> {
