@@ -41,7 +41,7 @@ function placesOf(command: Command, path: string): Place[] {
 }
 
 const quoted = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
-const program = [process.execPath, join(import.meta.dirname, "..", "admin.ts")].map(quoted).join(" ");
+const program = [process.execPath, join(import.meta.dirname, "main.ts")].map(quoted).join(" ");
 
 /** The branches of a `case` over the words before the one that is completed. Arguments may follow a command. */
 const casesOf = (places: readonly Place[]) =>

@@ -9,7 +9,7 @@ const creditMils = 1_000;
 const balanceMilsMin = 100; // Enough for a few searches on any likely plan.
 const commandTimeoutMs = 30_000;
 const requestTimeoutMs = 5_000;
-const adminFile = join(import.meta.dirname, "..", "admin.ts");
+const adminFile = join(import.meta.dirname, "..", "commands", "main.ts");
 
 const created = z.object({ token: z.string() });
 const usage = z.object({ creditBalanceMils: z.number() });

@@ -42,7 +42,7 @@ test.each([
       API_OPS_PORT: "0",
       WORKER_OPS_PORT: "0",
     });
-    const isService = !program.endsWith("admin.ts");
+    const isService = !program.startsWith("commands/");
     expect(ended).toMatchObject({ exitCode: 1, [isService ? "stderr" : "stdout"]: "" });
     const said = isService ? JSON.parse(ended.stdout.trim().split("\n").at(-1) ?? "").msg : ended.stderr.trim();
     expect(said).toMatch(/^REDIS_URL leads to a Redis Cluster, .*: use one Redis or Valkey instead, .*\.$/);
