@@ -1,16 +1,17 @@
 import type { Command } from "commander";
+import { z } from "zod";
 import { type Actor, recordAudit } from "../shared/audit/audit.ts";
-import { correctCredit, type Correction, correctionRefusal } from "./ledger/corrections.ts";
 import { grantCredit, grantRefusal } from "../shared/credits/ledger.ts";
 import { readGrantMils } from "../api/ledger/ledger-pages.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { newId } from "../shared/ids.ts";
 import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
-import { CommandRefused } from "./command-refused.ts";
+import { CommandRefused, refuseErased } from "./command-refused.ts";
 import { announceBalance } from "./publish-changes.ts";
-import { refuseErased } from "./refuse-erased.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 import { addTopupCommands } from "./topups.ts";
+import { sqlStateOf } from "../shared/database/transient-errors.ts";
+import type { VersionedBalance } from "../shared/credits/versioned-balance.ts";
 
 const noteLengthMax = 500;
 
@@ -116,4 +117,43 @@ async function refuseAnotherAmount(
 function refuse(error: unknown, explain: (error: unknown) => string | undefined): never {
   const refusal = explain(error);
   throw refusal === undefined ? error : new CommandRefused(refusal);
+}
+
+/** An entry of the ledger by which an operator adds credit or takes it away. It is no spending. */
+export interface Correction {
+  organizationId: string;
+  /** A correction counts once, however often it is sent with the same id. */
+  correctionId: string;
+  /** Below 0 it takes credit away. Never 0. */
+  mils: number;
+  reason: string;
+}
+
+const correctedRow = z.object({ fresh: z.boolean(), balance_mils: z.number(), version: z.number() });
+
+/**
+ * Corrects a balance. Searches that run may then be refused at their end, which costs their callers nothing.
+ * @returns undefined if the organization does not exist.
+ * @throws what {@link correctionRefusal} explains, if the balance would fall below 0 or grow too large.
+ */
+export async function correctCredit(
+  database: Querying,
+  { organizationId, correctionId, mils, reason }: Correction,
+): Promise<(VersionedBalance & { fresh: boolean }) | undefined> {
+  const values = [organizationId, correctionId, mils, reason];
+  const { rows } = await database.query("select * from correct_credit($1, $2, $3, $4)", values);
+  if (!rows[0]) return undefined;
+  const { fresh, balance_mils: balanceMils, version } = correctedRow.parse(rows[0]);
+  return { fresh, balanceMils, version };
+}
+
+// By the SQLSTATEs of a violated check and a violated unique index.
+const refusals: Record<string, string> = {
+  "23514": `A balance is at least 0 and at most ${Number.MAX_SAFE_INTEGER} mils. Nothing was changed.`,
+  "23505": "This correction id was used for another organization.",
+};
+
+/** Why the ledger refused a correction, as a sentence; undefined for any other error. */
+export function correctionRefusal(error: unknown): string | undefined {
+  return refusals[sqlStateOf(error) ?? ""];
 }

@@ -1,13 +1,13 @@
 import { stringify } from "csv-stringify/sync";
 import { type Command, Option } from "commander";
 import { type EntryKind, entryKinds, readNewestEntries } from "../api/ledger/ledger-pages.ts";
-import { verifyLedger } from "./ledger/verify.ts";
+import { verifyLedger } from "./ledger-verify.ts";
 import { whenReady } from "../shared/redis/connect.ts";
 import { refuseCluster } from "../shared/redis/refuse-cluster.ts";
 import { showOrganization } from "../shared/organizations/organizations.ts";
 import { parseId, parseTime, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
-import { exitCodes } from "./exit-codes.ts";
+import { exitCodes } from "./terminal.ts";
 import { formatResult } from "./format-result.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 

@@ -6,7 +6,7 @@ import { readStoredLists, type RecordList, removeList, type StoredList } from ".
 import type { Provider } from "../worker/providers/provider.ts";
 import { parseHttpUrl } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
-import { exitCodes } from "./exit-codes.ts";
+import { exitCodes } from "./terminal.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const msPerDay = 86_400_000;

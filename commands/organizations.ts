@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { z } from "zod";
 import { type Actor, recordAudit } from "../shared/audit/audit.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { listPlans } from "../shared/credits/plans.ts";
@@ -11,14 +12,15 @@ import {
   showOrganization,
 } from "../shared/organizations/organizations.ts";
 import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
-import { CommandRefused } from "./command-refused.ts";
+import { CommandRefused, refuseErased } from "./command-refused.ts";
 import { addCredit } from "./credit.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
-import { refuseErased } from "./refuse-erased.ts";
 import { issueRecorded } from "./tokens.ts";
 
 const nameLengthMax = 200;
+const listedDefault = 100;
+const listedMax = 10_000;
 
 /** @returns the parent command of those about organizations. */
 export function addOrganizationCommands(program: Command, run: RunCommand): Command {
@@ -51,7 +53,27 @@ export function addOrganizationCommands(program: Command, run: RunCommand): Comm
     .description("accept a suspended organization's searches again")
     .argument("<org>", "the organization's id", parseId("org"))
     .action((orgId: string) => run((context) => suspend(context, orgId, false)));
+  addFindCommands(org, run);
   return org;
+}
+
+function addFindCommands(org: Command, run: RunCommand): void {
+  org
+    .command("list")
+    .description("list the organizations, newest first")
+    .option("--before <org>", "only organizations older than this one, for the next page", parseId("org"))
+    .option("--limit <n>", "how many at most", parseWholeNumber(1, listedMax), listedDefault)
+    .action(({ before, limit }: { before?: string; limit: number }) =>
+      run((context) => list(context, { before, limit })),
+    );
+  org
+    .command("find")
+    .description("find organizations by id or by part of their name, in upper or lower case")
+    .argument("<text>", "part of the name, or the id", parseText(nameLengthMax))
+    .option("--limit <n>", "how many at most", parseWholeNumber(1, listedMax), listedDefault)
+    .action((text: string, { limit }: { limit: number }) =>
+      run((context) => find(context, { text: text.trim(), limit })),
+    );
 }
 
 async function create(context: CommandContext, options: { name: string; plan: string; credit?: number }) {
@@ -131,4 +153,75 @@ export async function suspendRecorded(
 
 function refuseUnknown(organizationId: string): never {
   throw new CommandRefused(`There is no organization ${organizationId}.`);
+}
+
+async function list({ database, warn }: CommandContext, wanted: { before: string | undefined; limit: number }) {
+  const [organizations, isCut] = cutTo(wanted.limit, await listOrganizations(database, oneMore(wanted)));
+  const last = organizations.at(-1);
+  if (isCut && last) warn(`There are more. For the next page: --before ${last.orgId}`);
+  return { organizations };
+}
+
+async function find({ database, warn }: CommandContext, wanted: { text: string; limit: number }) {
+  const [organizations, isCut] = cutTo(wanted.limit, await findOrganizations(database, oneMore(wanted)));
+  if (isCut) warn("There are more. Use a longer part of the name, or --limit.");
+  return { organizations };
+}
+
+const oneMore = <Wanted extends { limit: number }>(wanted: Wanted) => ({ ...wanted, limit: wanted.limit + 1 });
+
+const cutTo = (limit: number, organizations: ListedOrganization[]) =>
+  [organizations.slice(0, limit), organizations.length > limit] as const;
+
+/** An organization as a line of a list. */
+interface ListedOrganization {
+  orgId: string;
+  name: string;
+  plan: string;
+  balanceMils: number;
+  state: "active" | "suspended" | "erased";
+  createdAt: Date;
+}
+
+const listedRow = z.object({
+  id: z.string(),
+  name: z.string(),
+  plan_code: z.string(),
+  balance_mils: z.number(),
+  state: z.enum(["active", "suspended", "erased"]),
+  created_at: z.date(),
+});
+
+const listed = `select id, name, plan_code, balance_mils, created_at, case when erased_at is not null then 'erased'
+    when suspended_at is not null then 'suspended' else 'active' end as state
+  from organizations`;
+
+/** Lists organizations, newest first, at most `limit`, of those that are older than the id `before`. */
+async function listOrganizations(
+  database: Querying,
+  { before, limit }: { before: string | undefined; limit: number },
+): Promise<ListedOrganization[]> {
+  // Ids begin with the time at which they were made.
+  const { rows } = await database.query(`${listed} where $1::text is null or id < $1 order by id desc limit $2`, [
+    before,
+    limit,
+  ]);
+  return rows.map(readListed);
+}
+
+/** Finds organizations by a part of their name, in upper or lower case, or by their whole id; newest first, at most `limit`. */
+async function findOrganizations(
+  database: Querying,
+  { text, limit }: { text: string; limit: number },
+): Promise<ListedOrganization[]> {
+  const { rows } = await database.query(
+    `${listed} where id = $1 or erased_at is null and position(lower($1) in lower(name)) > 0 order by id desc limit $2`,
+    [text, limit],
+  );
+  return rows.map(readListed);
+}
+
+function readListed(row: unknown): ListedOrganization {
+  const { id, plan_code: plan, balance_mils: balanceMils, created_at: createdAt, name, state } = listedRow.parse(row);
+  return { orgId: id, name, plan, balanceMils, state, createdAt };
 }

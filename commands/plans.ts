@@ -13,11 +13,10 @@ import { inTransaction } from "../shared/database/transaction.ts";
 import { depthMax, organicPerPage, pagesOf } from "../shared/query/depth.ts";
 import { assignPlan } from "../shared/organizations/organizations.ts";
 import { parseId, parseList, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
-import { CommandRefused } from "./command-refused.ts";
+import { CommandRefused, refuseErased } from "./command-refused.ts";
 import { formatResult } from "./format-result.ts";
 import { describeLoss, type Margins, marginsOf } from "./plan-margins.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
-import { refuseErased } from "./refuse-erased.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const int4Max = 2_147_483_647;

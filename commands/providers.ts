@@ -1,10 +1,8 @@
 import type { Command } from "commander";
 import { readEngineConfig } from "../shared/config.ts";
 import type { Capabilities, ProviderHealth } from "../worker/providers/health-check.ts";
-import { exitCodes } from "./exit-codes.ts";
 import { formatResult } from "./format-result.ts";
-import type { ShowResult } from "./show-result.ts";
-import type { Terminal } from "./terminal.ts";
+import { exitCodes, type ShowResult, type Terminal } from "./terminal.ts";
 
 export function addProviderCommands(program: Command, show: ShowResult, terminal: Terminal): void {
   program

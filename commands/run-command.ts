@@ -5,8 +5,7 @@ import { type Config, readConfig } from "../shared/config.ts";
 import { type Context, openContext } from "../shared/process/context.ts";
 import { describeError } from "../shared/log.ts";
 import { explainOutOfReach } from "./out-of-reach.ts";
-import type { ShowResult } from "./show-result.ts";
-import type { Terminal } from "./terminal.ts";
+import type { ShowResult, Terminal } from "./terminal.ts";
 
 /** What a command may use. */
 export interface CommandContext extends Pick<Context, "config" | "database" | "redis" | "log" | "metrics"> {

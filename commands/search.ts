@@ -5,7 +5,7 @@ import { timeOfId } from "../shared/ids.ts";
 import { type NoCall, type RawAnswer, readRawAnswers } from "../worker/raw-answers/raw-answers.ts";
 import { parseRequestId, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
-import { exitCodes } from "./exit-codes.ts";
+import { exitCodes } from "./terminal.ts";
 import { requireRedis } from "./out-of-reach.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 import { addSearchLogCommands } from "./search-log.ts";

@@ -10,9 +10,8 @@ import {
 import { type Scope, scopes } from "../shared/organizations/scopes.ts";
 import { findToken, isTokenShaped, listTokens, type TokenTerms } from "../api/tokens/tokens.ts";
 import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";
-import { CommandRefused } from "./command-refused.ts";
+import { CommandRefused, refuseErased } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
-import { refuseErased } from "./refuse-erased.ts";
 import { formatResult } from "./format-result.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 import type { Terminal } from "./terminal.ts";

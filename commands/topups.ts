@@ -5,7 +5,7 @@ import type { PaymentOutcome } from "../api/topups/credit-payment.ts";
 import { openStripe, stripeErrorFields } from "../api/topups/stripe.ts";
 import { parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";
-import { exitCodes } from "./exit-codes.ts";
+import { exitCodes } from "./terminal.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 

@@ -6,8 +6,7 @@ import { changeThreshold, dropWebhook, replayWebhookEvent } from "../api/webhook
 import { listEvents, type WebhookEvent } from "../shared/webhooks/webhook-events.ts";
 import { readWebhook } from "../shared/webhooks/webhooks.ts";
 import { parseId, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
-import { CommandRefused } from "./command-refused.ts";
-import { refuseErased } from "./refuse-erased.ts";
+import { CommandRefused, refuseErased } from "./command-refused.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const eventsDefault = 20;

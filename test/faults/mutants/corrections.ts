@@ -20,7 +20,7 @@ export const correctionMutants: readonly Mutant[] = [
   {
     name: "correction-is-spending",
     what: "A correction that takes credit away counts against the limits, and one that adds credit makes room.",
-    caughtBy: testFile("test/commands/ledger/corrections.test.ts"),
+    caughtBy: testFile("test/commands/credit.test.ts"),
     edits: [inSql("correct_credit", replace("day_began_with_mils = o.day_began_with_mils + mils,", ""))],
   },
   {

@@ -1,5 +1,5 @@
 import { retryWhile } from "../../../shared/concurrency/retry.ts";
-import { correctCredit, type Correction, correctionRefusal } from "../../../commands/ledger/corrections.ts";
+import { correctCredit, type Correction, correctionRefusal } from "../../../commands/credit.ts";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { Service } from "../../harness/processes/service.ts";

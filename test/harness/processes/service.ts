@@ -4,7 +4,7 @@ import { defineHoldScripts } from "../../../shared/credits/holds.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { type Plan, setPlan } from "../../../shared/credits/plans.ts";
-import { type VerificationReport, verifyLedger } from "../../../commands/ledger/verify.ts";
+import { type VerificationReport, verifyLedger } from "../../../commands/ledger-verify.ts";
 import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { processUrlOf } from "../../../local/postgres.ts";

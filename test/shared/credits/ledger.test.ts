@@ -5,7 +5,7 @@ import { decideSettlements, type SettlementRequest, grantCredit, readCredit } fr
 import { listUndelivered } from "../../../shared/credits/deliveries.ts";
 import { confirmDelivered } from "../../../shared/credits/deliveries.ts";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
-import { verifyLedger } from "../../../commands/ledger/verify.ts";
+import { verifyLedger } from "../../../commands/ledger-verify.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";

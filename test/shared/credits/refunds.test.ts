@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { readDays } from "../../../api/ledger/days.ts";
 import { decideSettlements, grantCredit, readCredit, type SettlementRequest } from "../../../shared/credits/ledger.ts";
 import { clearOldRefunds } from "../../../shared/credits/refunds.ts";
-import { verifyLedger } from "../../../commands/ledger/verify.ts";
+import { verifyLedger } from "../../../commands/ledger-verify.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";

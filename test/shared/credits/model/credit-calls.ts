@@ -1,4 +1,4 @@
-import { correctCredit, type Correction, correctionRefusal } from "../../../../commands/ledger/corrections.ts";
+import { correctCredit, type Correction, correctionRefusal } from "../../../../commands/credit.ts";
 import { grantCredit } from "../../../../shared/credits/ledger.ts";
 import type { LedgerCall } from "./ledger-call.ts";
 import { balanceMessage } from "./model.ts";

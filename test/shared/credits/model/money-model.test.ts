@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { Shutdown } from "../../../../shared/concurrency/shutdown.ts";
 import { defineHoldScripts } from "../../../../shared/credits/holds.ts";
 import { defineOpenHoldScripts } from "../../../../shared/credits/open-holds.ts";
-import { verifyLedger } from "../../../../commands/ledger/verify.ts";
+import { verifyLedger } from "../../../../commands/ledger-verify.ts";
 import { type Database, openDatabase } from "../../../../shared/database/pool.ts";
 import type { LocalServer } from "../../../../local/local-server.ts";
 import { openLog } from "../../../../shared/log.ts";

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { correctCredit, correctionRefusal } from "../../../commands/ledger/corrections.ts";
-import { readDays } from "../../../api/ledger/days.ts";
-import { readHistory } from "../../../api/ledger/history.ts";
-import { decideSettlements, readCredit } from "../../../shared/credits/ledger.ts";
-import { spentIn } from "../../../shared/credits/limits.ts";
-import { readStatement } from "../../../api/ledger/statement.ts";
-import { verifyLedger } from "../../../commands/ledger/verify.ts";
-import { newId } from "../../../shared/ids.ts";
-import { changeLimits } from "../../../api/organizations/limits.ts";
-import { Service } from "../../harness/processes/service.ts";
+import { correctCredit, correctionRefusal } from "../../commands/credit.ts";
+import { readDays } from "../../api/ledger/days.ts";
+import { readHistory } from "../../api/ledger/history.ts";
+import { decideSettlements, readCredit } from "../../shared/credits/ledger.ts";
+import { spentIn } from "../../shared/credits/limits.ts";
+import { readStatement } from "../../api/ledger/statement.ts";
+import { verifyLedger } from "../../commands/ledger-verify.ts";
+import { newId } from "../../shared/ids.ts";
+import { changeLimits } from "../../api/organizations/limits.ts";
+import { Service } from "../harness/processes/service.ts";
 
 /** Corrections of a balance: what they add or take away, that they count once, and that they are no spending. */
 

@@ -1,21 +1,21 @@
 import { open } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
-import { recordAudit } from "../shared/audit/audit.ts";
-import { beginErasure, countOpen, eraseFromRedis, eraseRows, type ErasedRows } from "./erasure/erase-organization.ts";
-import { exportOrganization } from "./erasure/export-organization.ts";
-import { inTransaction } from "../shared/database/transaction.ts";
-import { showOrganization } from "../shared/organizations/organizations.ts";
-import { listTokens } from "../api/tokens/tokens.ts";
-import { protocolTimes } from "../shared/protocol-times.ts";
-import { parseId } from "./argument-parsers.ts";
-import { CommandRefused } from "./command-refused.ts";
-import { suspendRecorded } from "./organizations.ts";
-import { requireRedis } from "./out-of-reach.ts";
-import { announceIdentityChange } from "./publish-changes.ts";
-import type { CommandContext, RunCommand } from "./run-command.ts";
-import type { Terminal } from "./terminal.ts";
-import { revokeRecorded } from "./tokens.ts";
+import { recordAudit } from "../../shared/audit/audit.ts";
+import { beginErasure, countOpen, eraseFromRedis, eraseRows, type ErasedRows } from "./erase-organization.ts";
+import { exportOrganization } from "./export-organization.ts";
+import { inTransaction } from "../../shared/database/transaction.ts";
+import { showOrganization } from "../../shared/organizations/organizations.ts";
+import { listTokens } from "../../api/tokens/tokens.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
+import { parseId } from "../argument-parsers.ts";
+import { CommandRefused } from "../command-refused.ts";
+import { suspendRecorded } from "../organizations.ts";
+import { requireRedis } from "../out-of-reach.ts";
+import { announceIdentityChange } from "../publish-changes.ts";
+import type { CommandContext, RunCommand } from "../run-command.ts";
+import type { Terminal } from "../terminal.ts";
+import { revokeRecorded } from "../tokens.ts";
 
 /** From then on no API takes a revoked token, also where the announcement was lost. */
 const revocationMs = 2_000;
@@ -142,6 +142,6 @@ function refuseOpen({ searches, charges }: { searches: number; charges: number }
 
 async function removeFailedJobs({ redis }: CommandContext, orgId: string): Promise<void> {
   // Loaded on demand: BullMQ would add to the start of every other command.
-  const { removeFailedSearches } = await import("../shared/queue/search-queue.ts");
+  const { removeFailedSearches } = await import("../../shared/queue/search-queue.ts");
   await removeFailedSearches(redis, orgId);
 }
