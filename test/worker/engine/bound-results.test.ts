@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { boundPages } from "../../../worker/providers/bound-pages.ts";
+import { boundPages } from "../../../worker/providers/policies/provider-client.ts";
 import { buildElement } from "../../../worker/providers/build-element.ts";
 import { plainText, plainUrl, textCharactersMax } from "../../../worker/providers/sanitize.ts";
 import { answerBytesMax, compactResponseBody, searchResponseBody } from "../../../shared/search-answer.ts";
 import { writeAnswerBody } from "../../../worker/answer-body.ts";
-import { boundResults } from "../../../worker/engine/bound-results.ts";
+import { boundResults } from "../../../worker/engine/google-engine.ts";
 import { mergePages } from "../../../worker/engine/merge-pages.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { page } from "../providers/policies/fixtures.ts";

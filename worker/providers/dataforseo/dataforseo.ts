@@ -32,7 +32,7 @@ import { parseJson, plainText } from "../sanitize.ts";
 import { readElements } from "./elements.ts";
 import { dataForSeoLanguages } from "../../../shared/capabilities/dataforseo-languages.ts";
 import { readLocations } from "./locations.ts";
-import { readableItems } from "./readable-items.ts";
+import { readableItems } from "./item-fields.ts";
 import { failureOfHttpStatus, failureOfStatus, statusNoResults, statusOk, toMicroUsd } from "./status-codes.ts";
 
 /** DataForSEO states 6 s for one page and three to four times that for ten. The rest of a 30 s deadline is enough for a faster provider. */

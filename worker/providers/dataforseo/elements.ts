@@ -8,6 +8,7 @@ import {
   formatDate,
   formatPrices,
   formatRating,
+  type Item,
   splitAtDots,
   tableLines,
   textsOf,
@@ -17,7 +18,6 @@ import {
 } from "./item-fields.ts";
 import { resultTypesByItemType } from "./map-item-type.ts";
 import { collectLinks, questionLinks, toLink } from "./links.ts";
-import type { Item } from "./readable-items.ts";
 
 type ItemReader = (item: Item) => RawElement;
 

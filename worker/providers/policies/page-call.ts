@@ -1,10 +1,12 @@
 import type { PageAnswer, PageOutcome, Provider } from "../provider.ts";
-import type { AnswerTime } from "./answer-time.ts";
 import { type Attempt, cancellationFailure, minCallMs } from "./attempt.ts";
 import type { ProviderHttp } from "./http.ts";
 import { type ProviderCall, recordCall } from "./trace.ts";
 
 const serviceUnavailable = 503;
+const newestShare = 0.1;
+// Answers scatter: a call with less than this many times the mean often times out at a provider that works.
+const enough = 2;
 
 /** How a call ended. `answer` is undefined if none came. */
 type Ended = { outcome: PageOutcome; answer: PageAnswer | undefined };
@@ -69,4 +71,18 @@ async function send(
 function read(provider: Provider, answer: PageAnswer): PageOutcome {
   const outcome = provider.read(answer);
   return "failure" in outcome && answer.status === serviceUnavailable ? { ...outcome, overloaded: true } : outcome;
+}
+
+/** How long one provider usually takes for a page, in this process: the moving average of the calls that were answered. */
+export class AnswerTime {
+  #meanMs: number | undefined;
+
+  answered(ms: number): void {
+    this.#meanMs = this.#meanMs === undefined ? ms : this.#meanMs + (ms - this.#meanMs) * newestShare;
+  }
+
+  /** Whether a call with this time-out ends too early to tell whether the provider works. False before the first answer. */
+  isMoreThan(timeoutMs: number): boolean {
+    return this.#meanMs !== undefined && timeoutMs < this.#meanMs * enough;
+  }
 }

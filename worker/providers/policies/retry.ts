@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { failureKinds, type PageOutcome } from "../provider.ts";
 import { minCallMs } from "./attempt.ts";
-import type { RetryBudget } from "./retry-budget.ts";
 
 const backoffMs = 100;
+const retriesMax = 10;
+const callsPerRetry = 10;
 
 /**
  * Makes one call, and retries it once after a failure that may pass (`retry` in {@link failureKinds}), if the budget and
@@ -22,4 +23,25 @@ export async function withRetry(
   if (!budget.spend()) return outcome;
   await sleep(backoffMs, undefined, { signal }).catch(() => undefined);
   return signal.aborted ? outcome : call();
+}
+
+/**
+ * Limits the retries and hedges of one provider to a tenth of its first calls, with a burst of ten. So they repair
+ * occasional failures, and cannot double the load on a provider that is down.
+ */
+export class RetryBudget {
+  /** In first calls, of which {@link callsPerRetry} buy a retry. */
+  #earnedCalls = retriesMax * callsPerRetry;
+
+  /** Records a first call. */
+  earn(): void {
+    this.#earnedCalls = Math.min(this.#earnedCalls + 1, retriesMax * callsPerRetry);
+  }
+
+  /** Takes one retry. @returns false if none is left. */
+  spend(): boolean {
+    if (this.#earnedCalls < callsPerRetry) return false;
+    this.#earnedCalls -= callsPerRetry;
+    return true;
+  }
 }

@@ -1,14 +1,20 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { type Attempt, cancellationFailure } from "../../../../worker/providers/policies/attempt.ts";
-import { type FailoverProvider, fetchWithFailover } from "../../../../worker/providers/policies/failover.ts";
+import {
+  cancelLosers,
+  type FailoverProvider,
+  fetchWithFailover,
+  mayHedge,
+  resultOrHedgeDue,
+} from "../../../../worker/providers/policies/failover.ts";
 import type { Availability } from "../../../../worker/providers/policies/provider-client.ts";
 import { newTrace } from "../../../../worker/providers/policies/trace.ts";
 import type { Failure, Page } from "../../../../worker/providers/provider.ts";
 import { openSandbox } from "../../../../worker/providers/sandbox/sandbox.ts";
 import { eventually } from "../../../harness/assertions/eventually.ts";
 import { query } from "../../../harness/fixtures/queries.ts";
-import { farMs, pageTitled, titlesOf } from "./fixtures.ts";
+import { attemptFor, farMs, pageTitled, titlesOf } from "./fixtures.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -217,4 +223,39 @@ describe("a hedge", () => {
     first.answer(pagesOf("first"));
     await ended;
   });
+});
+
+function provider(availability: Availability, hedgesLeft: number) {
+  return {
+    availability: () => availability,
+    reserveHedge: () => hedgesLeft-- > 0,
+    hedgesLeft: () => hedgesLeft,
+  };
+}
+
+test("a provider is hedged to only if it is ready and has retry budget left, which is then taken", () => {
+  const ready = provider("ready", 1);
+  expect([mayHedge(ready), mayHedge(ready)]).toEqual([true, false]);
+  expect(mayHedge(undefined)).toBe(false);
+});
+
+test.each<Availability>(["saturated", "open"])(
+  "a provider that is %s is not hedged to, and keeps its budget",
+  (state) => {
+    const notReady = provider(state, 1);
+    expect(mayHedge(notReady)).toBe(false);
+    expect(notReady.hedgesLeft()).toBe(1);
+  },
+);
+
+test("a hedge is due when there is no result in time", async () => {
+  expect(await resultOrHedgeDue(new Promise(() => undefined), 1)).toBe("hedge_due");
+  expect(await resultOrHedgeDue(Promise.resolve("result"), farMs)).toBe("result");
+});
+
+test("of the losers, attempts that started before the winner are outrun, later ones unneeded", () => {
+  const [first, winner, last] = [attemptFor(), attemptFor(), attemptFor()];
+  cancelLosers(winner, [first, winner, last]);
+  const reasons = [first, winner, last].map(({ cancellation }) => cancellation.signal.reason);
+  expect(reasons).toEqual([{ failure: "outrun" }, undefined, { failure: "unneeded" }]);
 });

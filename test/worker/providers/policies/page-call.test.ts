@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { AnswerTime } from "../../../../worker/providers/policies/answer-time.ts";
 import { cancelAttempt } from "../../../../worker/providers/policies/attempt.ts";
 import type { ProviderHttp } from "../../../../worker/providers/policies/http.ts";
-import { callForPage } from "../../../../worker/providers/policies/page-call.ts";
+import { AnswerTime, callForPage } from "../../../../worker/providers/policies/page-call.ts";
 import type { CallRecorder } from "../../../../worker/providers/policies/trace.ts";
 import type { Failure, PageAnswer, PageOutcome, Provider } from "../../../../worker/providers/provider.ts";
 import { openSandbox } from "../../../../worker/providers/sandbox/sandbox.ts";

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import type { Attempt } from "../../../../worker/providers/policies/attempt.ts";
 import { cancelAttempt } from "../../../../worker/providers/policies/attempt.ts";
-import { fetchPages } from "../../../../worker/providers/policies/pages.ts";
+import { fetchPages } from "../../../../worker/providers/policies/provider-client.ts";
 import type { PageOutcome } from "../../../../worker/providers/provider.ts";
 import { attemptFor, held, page, pageTitled, titlesOf } from "./fixtures.ts";
 

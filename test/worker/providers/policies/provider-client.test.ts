@@ -1,11 +1,12 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { pino } from "pino";
 import type { ProviderHttp } from "../../../../worker/providers/policies/http.ts";
-import { ProviderClient } from "../../../../worker/providers/policies/provider-client.ts";
+import { countUnreadableRows, ProviderClient } from "../../../../worker/providers/policies/provider-client.ts";
 import { openMetrics } from "../../../../shared/metrics.ts";
 import type { Failure, Page, PageAnswer, Provider } from "../../../../worker/providers/provider.ts";
 import { openSandbox } from "../../../../worker/providers/sandbox/sandbox.ts";
 import { eventually } from "../../../harness/assertions/eventually.ts";
-import { attemptFor, farMs, pageTitled, silentLog, titlesOf } from "./fixtures.ts";
+import { attemptFor, farMs, page, pageTitled, silentLog, titlesOf } from "./fixtures.ts";
 
 type Sent = { pageNumber: number; timeoutMs: number; signal: AbortSignal };
 type Reply = (sent: Sent) => Promise<PageAnswer | Failure> | PageAnswer | Failure;
@@ -176,4 +177,44 @@ describe("the circuit breaker", () => {
     expect((await fetch()).outcome).toEqual(["page-1"]);
     expect(client.availability()).toBe("open");
   });
+});
+
+const minuteMs = 60_000;
+
+function open() {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+  const metrics = openMetrics();
+  const count = countUnreadableRows({ provider: "serpapi", metrics, log });
+  const counted = async () => (await metrics.providerUnreadableRows.get()).values;
+  return { count, counted, lines };
+}
+
+test("rows that a provider's adapter could not read are counted, and the count begins at 0", async () => {
+  const { count, counted } = open();
+  const labels = { provider: "serpapi" };
+  expect(await counted()).toEqual([{ value: 0, labels }]);
+  count(page());
+  count({ failure: "unreadable" });
+  count(page({ unreadableRows: 2 }));
+  count(page({ unreadableRows: 3 }));
+  expect(await counted()).toEqual([{ value: 5, labels }]);
+});
+
+test("they are logged at once, and then at most once a minute", () => {
+  const now = vi.spyOn(performance, "now");
+  const { count, lines } = open();
+  const at = (ms: number, unreadableRows: number) => {
+    now.mockReturnValue(ms);
+    count(page({ unreadableRows }));
+  };
+  at(minuteMs, 1);
+  at(minuteMs + 1, 2);
+  at(2 * minuteMs - 1, 3);
+  at(2 * minuteMs, 4);
+  now.mockRestore();
+  expect(lines).toMatchObject([
+    { provider: "serpapi", rows: 1, leftOut: 0 },
+    { provider: "serpapi", rows: 4, leftOut: 2 },
+  ]);
 });

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { RetryBudget } from "../../../../worker/providers/policies/retry-budget.ts";
-import { withRetry } from "../../../../worker/providers/policies/retry.ts";
+import { RetryBudget, withRetry } from "../../../../worker/providers/policies/retry.ts";
 import { type FailureKind, failureKinds, type PageOutcome } from "../../../../worker/providers/provider.ts";
 import { farMs, page } from "./fixtures.ts";
 
@@ -62,4 +61,26 @@ test("a cancellation ends the pause before a retry", async () => {
   const limits = { budget: new RetryBudget(), deadlineAtMs: performance.now() + farMs, signal: stop.signal };
   expect(await withRetry(call, limits)).toEqual({ failure: "unavailable" });
   expect(calls).toBe(1);
+});
+
+const times = (count: number, action: () => unknown) => Array.from({ length: count }, action);
+const spentOf = (budget: RetryBudget, tries: number) => times(tries, () => budget.spend()).filter(Boolean).length;
+
+test("a burst of ten retries is allowed at once", () => {
+  expect(spentOf(new RetryBudget(), 20)).toBe(10);
+});
+
+test("ten calls earn one retry", () => {
+  const budget = new RetryBudget();
+  spentOf(budget, 10);
+  times(9, () => budget.earn());
+  expect(budget.spend()).toBe(false);
+  budget.earn();
+  expect(spentOf(budget, 2)).toBe(1);
+});
+
+test("a long time without failures saves up no more than ten retries", () => {
+  const budget = new RetryBudget();
+  times(1_000, () => budget.earn());
+  expect(spentOf(budget, 20)).toBe(10);
 });
