@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { z } from "zod";
-import { ConfigError } from "../shared/config/read-settings.ts";
+import { ConfigError } from "../shared/config.ts";
 import { explainRefusal } from "../shared/database/check-session.ts";
 import { addAuditCommands } from "./audit.ts";
 import { addAutoTopupCommands } from "./auto-topups.ts";

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { ConfigError, readSettings } from "./config/read-settings.ts";
 import { hostNames, origin, stripeSecret, url, wholeNumber } from "./config/setting-forms.ts";
-import { addressSecrets, fileSettingOf } from "./config/secret-settings.ts";
+import { addressSecrets, fileSettingOf, secretSettings } from "./config/secret-settings.ts";
 import { protocolTimes } from "./protocol-times.ts";
+import { StartRefused } from "./config/start-refused.ts";
+import { readSecretFiles } from "./config/secret-files.ts";
 
 const port = wholeNumber(0, 65_535);
 /** Concurrent calls to a provider, for each worker process. */
@@ -150,7 +151,17 @@ const connected = settings
 export type Config = Readonly<z.infer<typeof connected>>;
 export type EngineConfig = Readonly<z.infer<typeof engineSettings>>;
 
-export { ConfigError };
+/** A setting is missing or wrong. The message lists each of them with what was expected. */
+export class ConfigError extends StartRefused {
+  /** Each begins with the setting. */
+  readonly lines: readonly string[];
+
+  constructor(lines: Iterable<string>) {
+    const all = [...lines];
+    super(["These settings are missing or wrong:", ...all].join("\n  "));
+    this.lines = all;
+  }
+}
 
 /** A configured provider lacks settings, which are optional for all others. */
 export class MissingSettings extends ConfigError {
@@ -205,4 +216,29 @@ export function readEngineConfig(
   defaults: Readonly<Record<string, string>> = {},
 ): EngineConfig {
   return readSettings(engineSettings, engineSettings, environment, defaults);
+}
+
+/**
+ * Checks settings. An empty value counts as absent. A secret may come from a file.
+ * @param declared the settings that `schema` checks; the files of the secrets among them are read.
+ * @param defaults apply to settings that the environment does not have.
+ * @throws {ConfigError} naming every wrong setting, without values.
+ */
+function readSettings<Shape extends z.ZodType<object>>(
+  schema: Shape,
+  declared: z.ZodObject,
+  environment: NodeJS.ProcessEnv,
+  defaults: Readonly<Record<string, string>> = {},
+): Readonly<z.infer<Shape>> {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
+  const secrets = secretSettings.filter((name) => name in declared.shape);
+  const { values, faults } = readSecretFiles(given, secrets);
+  const checked = schema.safeParse({ ...defaults, ...given, ...Object.fromEntries(values) });
+  if (checked.success && faults.size === 0) return Object.freeze(checked.data);
+  const lines = (checked.error?.issues ?? []).flatMap(({ path: [first = ""], message }) => {
+    const name = String(first);
+    if (faults.has(name)) return [];
+    return `${name}${values.has(name) ? ` (from ${name}_FILE)` : ""}: ${message}`;
+  });
+  throw new ConfigError(new Set([...faults.values(), ...lines]));
 }

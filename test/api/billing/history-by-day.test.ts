@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decideSettlements, type SettlementRequest } from "../../../shared/credits/ledger.ts";
-import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
+import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";

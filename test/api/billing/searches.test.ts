@@ -4,7 +4,7 @@ import { newId } from "../../../shared/ids.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import type { Result } from "../../../shared/results.ts";
 import { scannedMax } from "../../../api/ledger/find-searches.ts";
-import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
+import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
-import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
+import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 import { backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";

@@ -3,7 +3,7 @@ import { readLedgerDays } from "../../../api/ledger/days.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { readDurations } from "../../../api/ledger/durations.ts";
-import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
+import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { backdateLedger, countRefunds } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";

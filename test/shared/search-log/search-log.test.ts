@@ -3,7 +3,7 @@ import { newId, timeOfId } from "../../../shared/ids.ts";
 import { eraseRows } from "../../../commands/erasure/erase-organization.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
-import { insertSearches } from "../../../shared/search-log/insert-searches.ts";
+import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { keepSearchLog } from "../../../shared/search-log/keep-search-log.ts";
 import type { SearchRecord } from "../../../shared/search-log/logged-search.ts";
 import { readSearches } from "../../../shared/search-log/read-search-log.ts";
