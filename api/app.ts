@@ -4,7 +4,7 @@ import { CallerError } from "../shared/errors.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { Billing } from "./billing/billing.ts";
 import { isBillingPath } from "./billing/frame/send-error-page.ts";
-import { handleOpenApiDocument } from "./docs/handle-openapi-document.ts";
+import { handleOpenApiDocument } from "./docs/openapi-document.ts";
 import { referencePaths, serveReference } from "./docs/reference-page.ts";
 import { CallerDisconnected, recordError, toCallerError } from "./errors.ts";
 import { rejectUnsafeHeaders } from "./http/reject-unsafe-headers.ts";

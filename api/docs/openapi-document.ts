@@ -1,3 +1,4 @@
+import type { Request, Response } from "express";
 import type { ErrorStatus } from "../error-schemas.ts";
 import { type Json, errorStatuses, refTo, schemas } from "./components.ts";
 import { requestExamples } from "./examples.ts";
@@ -78,4 +79,16 @@ function usage(): Json {
 function operationResponses(name: string, failures: readonly ErrorStatus[]): Json {
   const statuses = failures.map((status) => [status, refTo("responses", `Error${status}`)]);
   return { 200: refTo("responses", name), ...Object.fromEntries(statuses) };
+}
+
+/** GET /openapi.json: built once. It is the same for all callers, so caches may keep it. */
+export function handleOpenApiDocument() {
+  const body = Buffer.from(JSON.stringify(openApiDocument()));
+  return (_request: Request, response: Response) => {
+    response.set({
+      "Cache-Control": "public, max-age=300",
+      "Content-Type": "application/json; charset=utf-8",
+    });
+    response.end(body);
+  };
 }

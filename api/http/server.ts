@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { oneAtATime } from "./one-at-a-time.ts";
+import type { Socket } from "node:net";
 import { rejection } from "./send-error.ts";
 
 const headBytesMax = 8 * 1024;
@@ -8,6 +8,9 @@ const connectionsMax = 10_000;
 const makeRoomEveryMs = 1_000;
 // Longer than load balancers keep idle connections, so that the load balancer closes first and never reuses a closed one.
 const idleMsMax = 75_000;
+
+/** Requests that may wait on a connection for the answers before them. A caller that pipelines more is disconnected. */
+export const pipelinedMax = 8;
 
 /** Time limits of slow clients, in milliseconds. A slow sender is disconnected within 10 s. */
 export const clientLimits = {
@@ -118,4 +121,40 @@ function hasResponse(socket: Duplex): boolean {
   // Node keeps the current response on its socket under this name. There is no public API for it.
   const { _httpMessage } = socket as Duplex & { _httpMessage?: ServerResponse | null };
   return _httpMessage?.headersSent ?? false;
+}
+
+/** How many requests wait on a connection. */
+const waiting = new WeakMap<Socket, number>();
+
+/**
+ * Handles the requests of a connection one after the other. Node emits pipelined requests as soon as it has read them, and
+ * keeps what is written to their responses in memory until their turn comes; even a response that was destroyed meanwhile
+ * would still be sent. Here a request begins once the answer before it was sent and its own response has the socket. A
+ * request that still waits when its connection ends never begins.
+ */
+function oneAtATime(listener: RequestListener): RequestListener {
+  return (request, response) => {
+    const { socket } = request;
+    if (socket.destroyed) return;
+    if (hasSocket(response)) listener(request, response);
+    else if (count(socket, 1) > pipelinedMax) socket.destroy();
+    else {
+      response.once("socket", () => {
+        count(socket, -1);
+        // In a turn of its own, after the end of the answer before it.
+        process.nextTick(() => {
+          if (socket.writable) listener(request, response);
+        });
+      });
+    }
+  };
+}
+
+// The types of Node do not say that a response has no socket before its turn.
+const hasSocket = ({ socket }: Pick<ServerResponse, "socket">): boolean => socket !== null;
+
+function count(socket: Socket, change: number): number {
+  const requests = (waiting.get(socket) ?? 0) + change;
+  waiting.set(socket, requests);
+  return requests;
 }

@@ -1,9 +1,11 @@
+import { z } from "zod";
 import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { grantRefusal } from "../../shared/credits/ledger.ts";
-import { type Topup, topUp } from "./topup.ts";
 import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
-import { isErased } from "../../shared/organizations/organizations.ts";
+import { isErased, publishIdentityChange } from "../../shared/organizations/organizations.ts";
+import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";
+import { storeBalance } from "../../shared/credits/stored-balances.ts";
 
 /** What payments through Stripe have in common, whether a person paid on its page or a saved card was charged. */
 
@@ -87,4 +89,50 @@ export function reportPayment(
   if ("grantId" in outcome && !("topup" in outcome)) {
     log.error({ ...outcome, organizationId }, "a paid top-up could not be credited");
   }
+}
+
+const topupRow = z.object({
+  fresh: z.boolean(),
+  balance_mils: z.number(),
+  version: z.number(),
+  plan_changed: z.boolean(),
+});
+
+/** The outcome of a top-up: `fresh` if this call added the credit, `planChanged` if it also changed `free` to `payg`. */
+interface Topup {
+  fresh: boolean;
+  planChanged: boolean;
+  balance: VersionedBalance;
+}
+
+/**
+ * Adds credit that was paid for. A top-up counts once, however often it is sent with the same id. An organization's first
+ * one changes its plan from `free` to `payg` in the same transaction.
+ * @returns undefined if the organization does not exist.
+ */
+export async function topUp(
+  database: Querying,
+  paid: { organizationId: string; grantId: string; mils: number },
+): Promise<Topup | undefined> {
+  const { rows } = await database.query("select * from topup($1, $2, $3)", [
+    paid.organizationId,
+    paid.grantId,
+    paid.mils,
+  ]);
+  if (!rows[0]) return undefined;
+  const row = topupRow.parse(rows[0]);
+  const balance = { balanceMils: row.balance_mils, version: row.version };
+  return { fresh: row.fresh, planChanged: row.plan_changed, balance };
+}
+
+/** Stores the new balance in Redis and announces a new plan to every API. Without this, both are picked up later. */
+export async function publishTopup(
+  { redis, log }: Pick<Context, "redis" | "log">,
+  outcome: PaymentOutcome,
+): Promise<void> {
+  if (!("topup" in outcome)) return;
+  const { organizationId, topup } = outcome;
+  await storeBalance(redis, organizationId, topup.balance)
+    .then(() => (topup.planChanged ? publishIdentityChange(redis) : undefined))
+    .catch((error: unknown) => log.warn({ err: error, organizationId }, "a top-up is not yet in Redis"));
 }

@@ -12,7 +12,7 @@ import {
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { chargeCard, findCharge } from "./charge-card.ts";
-import { publishTopup } from "./publish-topup.ts";
+import { publishTopup } from "./credit-payment.ts";
 
 /**
  * Automatic top-ups: each API looks for balances below their threshold, and charges the saved card. There is no leader: Postgres

@@ -3,8 +3,7 @@ import type { RequestListener, ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { pipelinedMax } from "../../api/http/one-at-a-time.ts";
-import { createHttpServer } from "../../api/http/server.ts";
+import { createHttpServer, pipelinedMax } from "../../api/http/server.ts";
 import { PausingClient } from "../harness/clients/pausing-client.ts";
 import { AnsweringApi } from "../harness/stubs/answering-api.ts";
 

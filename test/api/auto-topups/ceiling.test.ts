@@ -6,7 +6,7 @@ import { saveCard, switchOn } from "../../../api/auto-topups/recorded-changes.ts
 import { keepCustomer } from "../../../api/auto-topups/auto-topup.ts";
 import { inTransaction } from "../../../shared/database/transaction.ts";
 import { newId } from "../../../shared/ids.ts";
-import { topUp } from "../../../api/topups/topup.ts";
+import { topUp } from "../../../api/topups/credit-payment.ts";
 import { paymentsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";

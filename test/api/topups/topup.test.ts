@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
-import { topUp } from "../../../api/topups/topup.ts";
+import { topUp } from "../../../api/topups/credit-payment.ts";
 import { verifyLedger } from "../../../commands/ledger-verify.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
