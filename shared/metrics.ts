@@ -9,6 +9,7 @@ const admissionOutcomes = [
   "answered",
   "waiting",
   "short",
+  "over",
   "key_reused",
   "cold",
   "closed",

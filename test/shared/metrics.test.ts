@@ -39,7 +39,7 @@ const untilShown = (of: () => Promise<Exposition>, series: string, value: number
 test("before the first search every counter is 0 for every outcome, so that a rate includes the first increase", async () => {
   for (const exposition of [await ofApi(), await ofWorker()]) {
     const repeats = ["remembered", "answered", "waiting"];
-    const refusals = ["short", "key_reused", "cold", "closed", "limited", "crowded", "unpaid_calls"];
+    const refusals = ["short", "over", "key_reused", "cold", "closed", "limited", "crowded", "unpaid_calls"];
     const admissions = ["held", ...repeats, ...refusals, "unknown"].map((outcome) => [`{outcome="${outcome}"}`, 0]);
     expect(exposition.all("admissions_total")).toEqual(Object.fromEntries(admissions));
     expect(exposition.all("deliveries_total")).toEqual({
