@@ -1,6 +1,6 @@
 #!/bin/sh
 # Creates the secrets of docker compose, one file each, in the folder SECRETS_FOLDER of .env (./secrets). Passwords are random.
-# Moves secrets from .env there. Safe to repeat: it never changes a file that has a secret.
+# Moves keys of third parties from .env there. Safe to repeat: it never changes a file that has a secret.
 #
 # Only its owner can enter the folder. The files are world-readable, because compose mounts each with its mode and owner, and each
 # container runs as its own user.
@@ -23,22 +23,10 @@ write() {
   mv "$folder/$1.unfinished" "$folder/$1"
 }
 
-# take FILE NAME: sets `value` to the value of NAME in .env, unless FILE already has a secret.
-take() {
-  value=$(value_of "$2")
-  [ -n "$value" ] && [ -s "$folder/$1" ] || return 0
-  echo "$2 is in .env, and $folder/$1 has a secret too: remove one of them" >&2
-  exit 1
-}
-
-# create FILE NAME BEFORE AFTER: creates a file with a password between two texts. An older .env has the password as NAME.
+# create FILE BEFORE AFTER: creates a file with a random password between two texts, unless the file has a secret.
 create() {
-  take "$1" "$2"
-  if [ ! -s "$folder/$1" ]; then
-    write "$1" "$3${value:-$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')}$4
+  [ -s "$folder/$1" ] || write "$1" "$2$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')$3
 "
-  fi
-  edit "/^\(# \)\{0,1\}$2=/d"
 }
 
 folder=$(value_of SECRETS_FOLDER)
@@ -50,10 +38,10 @@ fi
 mkdir -p "$folder"
 chmod 700 "$folder"
 
-create MIGRATION_DATABASE_URL POSTGRES_PASSWORD postgres://owner: @postgres:5432/serpmill
-create DATABASE_URL POSTGRES_PROCESS_PASSWORD postgres://serpmill_app: @postgres:5432/serpmill
+create MIGRATION_DATABASE_URL postgres://owner: @postgres:5432/serpmill
+create DATABASE_URL postgres://serpmill_app: @postgres:5432/serpmill
 for name in API WORKER; do
-  create "REDIS_${name}_PASSWORD" "REDIS_${name}_PASSWORD" "" ""
+  create "REDIS_${name}_PASSWORD" "" ""
   [ -s "$folder/REDIS_URL_$name" ] && continue
   user=$(echo "$name" | tr '[:upper:]' '[:lower:]')
   write "REDIS_URL_$name" "redis://$user:$(tail -n 1 "$folder/REDIS_${name}_PASSWORD")@redis:6379
@@ -62,8 +50,12 @@ done
 
 # Keys from third parties. The file must exist even if it is empty, or compose could not mount it.
 for name in SERPAPI_API_KEY SERPER_API_KEY DATAFORSEO_LOGIN DATAFORSEO_PASSWORD STRIPE_SECRET_KEY STRIPE_WEBHOOK_SECRET; do
-  take "$name" "$name"
+  value=$(value_of "$name")
   if [ -n "$value" ]; then
+    if [ -s "$folder/$name" ]; then
+      echo "$name is in .env, and $folder/$name has a secret too: remove one of them" >&2
+      exit 1
+    fi
     write "$name" "$value
 "
     edit "s/^$name=.*/$name=/"

@@ -65,7 +65,6 @@ test("every setting that a page names exists", () => {
     ...composeSecrets.map(([, name]) => name),
     "REDIS_API_PASSWORD_FILE", // deploy/redis/render-users.sh reads these two.
     "REDIS_WORKER_PASSWORD_FILE",
-    "POSTGRES_PASSWORD", // An .env from before the files of docker compose has it.
     "TEST_SERVERS",
     "CHROMIUM_PATH",
     "NO_COLOR", // A convention of terminals: https://no-color.org.
