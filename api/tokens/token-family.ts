@@ -5,8 +5,8 @@ import { lockAccount } from "../../shared/organizations/organizations.ts";
 
 /**
  * A token that was made on the billing page has a parent: the token of the session that made it. It expires with its parent at
- * the latest, and no limit of it is above that of its parent, also when either is changed. Tokens of operators, and of earlier
- * releases, have no parent.
+ * the latest, and no limit of it is above that of its parent, also when either is changed. Tokens of operators have no
+ * parent.
  */
 
 /** A valid token with what bounds its children. */

@@ -93,8 +93,7 @@ export async function recordAttempt(
   { outcome, status }: AttemptEnd,
 ): Promise<{ givenUp: boolean }> {
   const isDelivered = outcome === "delivered";
-  // The release before counts anew from 0 when an event is sent again.
-  const attemptsNow = Math.max(1, attempts - earlierAttempts);
+  const attemptsNow = attempts - earlierAttempts;
   const givenUp = !isDelivered && (attemptsNow >= attemptsMax || status === 410);
   const pauseSeconds = isDelivered || givenUp ? null : pauseAfter(attemptsNow);
   await database.query(

@@ -72,7 +72,7 @@ test("a sign-in without the scope billing is a 401 that says so, and opens no se
   expect(lines()).toMatchObject([{ route: "/billing/sign-in", status: 401, outcome: "refused" }]);
 });
 
-/** Signed in with a token that loses the scope afterwards, as if an API that knows no scopes had opened the session. */
+/** Signed in with a token that loses the scope afterwards: what opened the session says nothing about the next request. */
 async function signedInWithout(): Promise<{
   visitor: PageVisitor;
   organizationId: string;
