@@ -27,10 +27,10 @@ export type SettlementRequest = {
   | {
       wanted: "charge";
       priceMils: number;
+      /** The limits that admitted the search. */
+      limits: PayerLimits;
       /** Under a key, where it is required: the answer as it is if this search is charged, compressed. It is stored with the charge. */
       answer?: Buffer | undefined;
-      /** The limits that admitted the search: empty without one, undefined if the process does not know. */
-      limits?: PayerLimits | undefined;
     }
   | { wanted: "refund"; reason: RefundReason }
 );
@@ -125,12 +125,11 @@ function statementFor(requests: readonly SettlementRequest[]): QueryConfig {
   };
 }
 
-/** The mils a day and a month of the organization, then of the token, that admitted a search: null if the process does not know. */
-function admittedLimits(request: SettlementRequest): (number | null)[] {
-  if (request.wanted === "refund" || !request.limits) return [null, null, null, null];
+/** The mils a day and a month of the organization, then of the token, that admitted a search; undefined without that limit. */
+function admittedLimits(request: SettlementRequest): (number | undefined)[] {
+  if (request.wanted === "refund") return [];
   const { organization, token } = request.limits;
-  const mils = [organization?.dayMils, organization?.monthMils, token?.dayMils, token?.monthMils];
-  return mils.map((limit) => limit ?? Number.MAX_SAFE_INTEGER);
+  return [organization?.dayMils, organization?.monthMils, token?.dayMils, token?.monthMils];
 }
 
 async function readDecision(row: z.infer<typeof decisionRow>): Promise<Decision> {

@@ -12,6 +12,7 @@ import { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { countRefunds } from "../harness/fixtures/backdate-ledger.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
+import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 const runs = 15;
 const pageSize = 25;
@@ -84,8 +85,8 @@ async function measureCharts(database: Database, organizationId: string): Promis
 async function measureSettling(database: Database, organizationId: string, how: string): Promise<Row[]> {
   const settle = (wanted: "charge" | "refund") => () => {
     const endings = Array.from({ length: batchSize }, (): SettlementRequest => {
-      const search = { requestId: newId("req"), organizationId };
-      return wanted === "charge" ? { ...search, wanted, priceMils } : { ...search, wanted, reason: "engine_error" };
+      if (wanted === "charge") return chargeOf(organizationId, { priceMils });
+      return { requestId: newId("req"), organizationId, wanted, reason: "engine_error" };
     });
     return decideSettlements(database, endings);
   };

@@ -9,6 +9,7 @@ import { verifyLedger } from "../../commands/ledger-verify.ts";
 import { newId } from "../../shared/ids.ts";
 import { changeLimits } from "../../api/organizations/limits.ts";
 import { Service } from "../harness/processes/service.ts";
+import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 /** Corrections of a balance: what they add or take away, that they count once, and that they are no spending. */
 
@@ -30,8 +31,7 @@ const balanceOf = async (organizationId: string) =>
 
 /** Charges searches of 5 mils each. @returns how many were charged, not refused. */
 async function charge(organizationId: string, searches: number): Promise<number> {
-  const wanted = { organizationId, wanted: "charge", priceMils: 5 } as const;
-  const requests = Array.from({ length: searches }, () => ({ ...wanted, requestId: newId("req") }));
+  const requests = Array.from({ length: searches }, () => chargeOf(organizationId));
   const decisions = await decideSettlements(service.database, requests);
   return [...decisions.values()].filter(({ kind }) => kind === "charge").length;
 }

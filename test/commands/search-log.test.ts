@@ -5,6 +5,7 @@ import type { RefundReason } from "../../shared/outcomes.ts";
 import { newId } from "../../shared/ids.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
+import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 /** `search show` and `search failures`. */
 
@@ -96,11 +97,10 @@ async function refund(organizationId: string, reason: RefundReason): Promise<str
 }
 
 async function reverse(organizationId: string): Promise<string> {
-  const requestId = newId("req");
-  const charge = { organizationId, requestId, wanted: "charge", priceMils: 5 } as const;
+  const charge = chargeOf(organizationId);
   await decideSettlements(service.database, [charge]);
-  await reverseCharges(service.database, [{ organizationId, requestId }], "undelivered");
-  return requestId;
+  await reverseCharges(service.database, [charge], "undelivered");
+  return charge.requestId;
 }
 
 test("search failures counts by reason what cost nothing, of all organizations or one, since a time", async () => {

@@ -6,6 +6,7 @@ import { type Decision, decideSettlements } from "../../shared/credits/ledger.ts
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { newId } from "../../shared/ids.ts";
 import { Service } from "../harness/processes/service.ts";
+import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 /** Two workers settle at the same time, and the newer balance reaches Redis first: it contains both charges. */
 
@@ -43,9 +44,7 @@ async function hold(organizationId: string): Promise<string> {
 }
 
 async function charge(organizationId: string, requestId: string): Promise<Decision> {
-  const decided = await decideSettlements(service.database, [
-    { requestId, organizationId, wanted: "charge", priceMils },
-  ]);
+  const decided = await decideSettlements(service.database, [chargeOf(organizationId, { requestId, priceMils })]);
   const decision = decided.get(requestId);
   if (!decision) throw new Error("not decided");
   return decision;

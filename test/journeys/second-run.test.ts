@@ -7,6 +7,7 @@ import { Exposition } from "../harness/assertions/metrics.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { type Api, Service } from "../harness/processes/service.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 /** A job that runs twice: the second run must neither reverse a delivered answer nor charge again. */
 
@@ -79,7 +80,7 @@ test("a charge whose answer was lost is reversed by its API when the second run 
   await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
   const fields = await service.redis.hkeys(keysOf(organizationId).holds);
   const requestId = fields.find((field) => field !== "held") ?? "";
-  await decideSettlements(service.database, [{ requestId, organizationId, wanted: "charge", priceMils: 5 }]);
+  await decideSettlements(service.database, [chargeOf(organizationId, { requestId })]);
 
   expect(await search).toMatchObject({ status: 504, body: { requestId } });
   await service.rest();

@@ -18,6 +18,7 @@ import { asOwner } from "../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../harness/servers/open-database.ts";
 import { freshRedis } from "../harness/servers/servers.ts";
 import { request } from "../shared/credits/hold-requests.ts";
+import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 const terms = { dayMils: 100 };
 
@@ -77,7 +78,7 @@ test("Redis forgets what a token spent that is revoked, expired or without a lim
   expect(await fields()).toEqual([limited, `held:${unlimited}`, running.requestId].toSorted());
 
   const { requestId } = running;
-  const charge = { requestId, organizationId, tokenId: unlimited, wanted: "charge" as const, priceMils: 5 };
+  const charge = chargeOf(organizationId, { requestId, tokenId: unlimited });
   const decision = (await decideSettlements(database, [charge])).get(requestId);
   if (!decision?.token) throw new Error("no decision");
   await settleHolds(redis, organizationId, decision.balance, [{ requestId }], [decision.token]);

@@ -15,6 +15,7 @@ import { eventually } from "../harness/assertions/eventually.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import type { FreshDatabase } from "../harness/servers/fresh-database.ts";
 import { freshDatabase, freshRedis } from "../harness/servers/servers.ts";
+import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 let postgres: FreshDatabase;
 let server: LocalServer;
@@ -41,8 +42,7 @@ async function oldCharge(): Promise<{ balance: () => Promise<number> }> {
   const { database } = context;
   const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
   await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 100, reason: "test" });
-  const requestId = newId("req");
-  await decideSettlements(database, [{ organizationId, requestId, wanted: "charge", priceMils: 5 }]);
+  await decideSettlements(database, [chargeOf(organizationId)]);
   const age = "update undelivered set charged_at = charged_at - interval '6 minutes'";
   await asOwner(postgres.url, (owner) => owner.query(age));
   const balance = async () =>

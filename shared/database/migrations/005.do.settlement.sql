@@ -42,14 +42,15 @@ begin
   return deleted;
 end $$;
 
--- What the larger of two limits leaves. Without a present limit there is none (null); an admitted one of null is not known.
+-- What the larger of two limits leaves; null if one of them is none.
 create function left_of(present_mils bigint, admitted_mils bigint, spent_mils bigint) returns bigint language sql immutable as $$
-  select case when present_mils is not null then greatest(greatest(present_mils, admitted_mils) - spent_mils, 0) end
+  select case when present_mils is not null and admitted_mils is not null
+    then greatest(greatest(present_mils, admitted_mils) - spent_mils, 0) end
 $$;
 
--- Decides searches, each exactly once: the i-th elements of the arrays are one search. The limits are those that admitted it:
--- null where the process does not know them, 2^53 - 1 where there was none. Redis admits no more than they allow together. Only
--- after it has lost its holds do charges meet a limit here, so that a period's charges stay within the larger limit all the same.
+-- Decides searches, each exactly once: the i-th elements of the arrays are one search. The limits are those that admitted it,
+-- null where there was none. Redis admits no more than they allow together. Only after it has lost its holds do charges meet a
+-- limit here, so that a period's charges stay within the larger limit all the same.
 -- Under a key, the answer of a charge is stored in the transaction of the charge. For a search that was charged before, or whose
 -- key had paid, the stored answer comes back, with the request that paid for it: of all answers under a key only the first counts.
 -- A charge is an entry of the ledger. A refund is a row in `refunds` and one more in `refund_counts`; it raises no version.

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { decideSettlements, type SettlementRequest } from "../../../shared/credits/ledger.ts";
+import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
@@ -8,6 +8,7 @@ import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 /** The days of the history, and the way from a repeat to the search that paid for it. */
 
@@ -110,16 +111,8 @@ async function decide(
   for (const { keyword = "coffee", key } of searches) {
     const requestId = requestIdAt(Date.now());
     const answer = key && gzipSync('{"results":[]}');
-    const wanted: SettlementRequest = {
-      requestId,
-      organizationId,
-      tokenId,
-      key,
-      wanted: "charge",
-      priceMils: 5,
-      answer,
-    };
-    await decideSettlements(service.database, [wanted]);
+    const charge = chargeOf(organizationId, { requestId, tokenId, key, answer });
+    await decideSettlements(service.database, [charge]);
     const asked = { requestId, organizationId, tokenId, keyHash: key?.hash, query: query({ keyword }) };
     await insertSearches(service.database, [{ ...asked, durationMs: 1, trace: undefined }]);
     ids.push(requestId);

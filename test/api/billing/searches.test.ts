@@ -9,6 +9,7 @@ import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 /** What was searched, on the page of the searches, in its CSV, and on the page of one search. */
 
@@ -39,7 +40,7 @@ async function search(token: string, body: object, key?: string): Promise<string
 /** A charged search as the log and the ledger have it. */
 async function past({ organizationId, tokenId }: Organization, keyword: string, atMs = Date.now()): Promise<string> {
   const requestId = requestIdAt(atMs);
-  await decideSettlements(service.database, [{ requestId, organizationId, wanted: "charge", priceMils: 1 }]);
+  await decideSettlements(service.database, [chargeOf(organizationId, { requestId, tokenId, priceMils: 1 })]);
   const trace = { from: "provider" as const, provider: "serper", calls: [] };
   const logged = { requestId, organizationId, tokenId, keyHash: undefined, query: { ...query(), keyword } };
   await insertSearches(service.database, [{ ...logged, durationMs: 1, trace }]);

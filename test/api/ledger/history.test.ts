@@ -10,6 +10,7 @@ import { openLog } from "../../../shared/log.ts";
 import { inTimeZone } from "../../harness/servers/open-database.ts";
 import { aMonth, type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { Service } from "../../harness/processes/service.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 const log = openLog({ name: "test", level: "silent" });
 const shutdown = new Shutdown();
@@ -104,8 +105,8 @@ test("the functions of the database write the entries from which days are counte
   const { organizationId } = await service.organization({ creditMils: 1_000 });
   const [charged, reversed, refunded] = [newId("req"), newId("req"), newId("req")];
   await decideSettlements(service.database, [
-    { requestId: charged, organizationId, wanted: "charge", priceMils: 5 },
-    { requestId: reversed, organizationId, wanted: "charge", priceMils: 7 },
+    chargeOf(organizationId, { requestId: charged }),
+    chargeOf(organizationId, { requestId: reversed, priceMils: 7 }),
     { requestId: refunded, organizationId, wanted: "refund", reason: "engine_error" },
   ]);
   await reverseCharges(service.database, [{ organizationId, requestId: reversed }], "caller_gone");

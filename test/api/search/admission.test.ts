@@ -18,6 +18,7 @@ import { Clock } from "../../../shared/redis/clock.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 /** Admission at moments that no caller can choose. */
 
@@ -88,8 +89,8 @@ async function payFor({ caller, key }: SearchRequest): Promise<{ requestId: stri
   const first = { requestId: newId("req"), body: Buffer.from("the answer") };
   const { organizationId, plan } = caller;
   const answer = await compressAnswer(first.body);
-  const charge = { wanted: "charge", priceMils: plan.priceMils, answer } as const;
-  await decideSettlements(database, [{ requestId: first.requestId, organizationId, key, ...charge }]);
+  const paid = { requestId: first.requestId, priceMils: plan.priceMils, answer, ...(key && { key }) };
+  await decideSettlements(database, [chargeOf(organizationId, paid)]);
   return first;
 }
 

@@ -10,6 +10,7 @@ import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 test("a connection that planned its queries on empty tables does not read all keys and answers later", async () => {
   const { url, drop } = await freshDatabase();
@@ -21,12 +22,10 @@ test("a connection that planned its queries on empty tables does not read all ke
   const body = await compressAnswer(Buffer.from("an answer"));
   const keys = 5_000;
   const useKey = async (hash: string) => {
-    const key = { hash, fingerprint: "q" };
-    const requestId = newId("req");
-    const search = { organizationId, requestId, key, wanted: "charge" as const, priceMils: 5, answer: body };
+    const answered = { key: { hash, fingerprint: "q" }, answer: body };
     // Two at once: a search that ends alone has a function of its own.
-    await decideSettlements(one, [search, { ...search, requestId: newId("req"), organizationId: "org_unknown" }]);
-    await decideSettlements(one, [{ ...search, requestId: newId("req") }]);
+    await decideSettlements(one, [chargeOf(organizationId, answered), chargeOf("org_unknown", answered)]);
+    await decideSettlements(one, [chargeOf(organizationId, answered)]);
     const owned = [{ organizationId, hash }];
     expect([(await readPaidKeys(one, owned)).size, (await readStoredAnswers(one, owned)).size]).toEqual([1, 1]);
   };

@@ -11,6 +11,7 @@ import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { decidePatiently } from "./decide-patiently.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 const priceMils = 5;
 const answer = gzipSync("an answer");
@@ -32,18 +33,8 @@ async function organizationWith(mils: number): Promise<string> {
   return organizationId;
 }
 
-const charge = (
-  organizationId: string,
-  requestId = newId("req"),
-  key?: { hash: string; fingerprint: string },
-): SettlementRequest => ({
-  organizationId,
-  requestId,
-  wanted: "charge",
-  priceMils,
-  key,
-  answer: key && answer,
-});
+const charge = (organizationId: string, requestId = newId("req"), key?: { hash: string; fingerprint: string }) =>
+  chargeOf(organizationId, { requestId, priceMils, key, answer: key && answer });
 const refund = (organizationId: string, requestId: string): SettlementRequest => ({
   organizationId,
   requestId,

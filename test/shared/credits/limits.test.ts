@@ -7,6 +7,7 @@ import { newId } from "../../../shared/ids.ts";
 import { changeLimits } from "../../../api/organizations/limits.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 /** What Postgres counts against limits, and the charges that it refuses beyond them. */
 
@@ -25,9 +26,7 @@ interface Payer {
 
 /** Wants to charge this many searches in one batch. @returns the reasons of those that were refused. */
 async function charge({ organizationId, tokenId }: Payer, count: number, mils = priceMils) {
-  const requests = Array.from({ length: count }, () => {
-    return { requestId: newId("req"), organizationId, tokenId, wanted: "charge" as const, priceMils: mils };
-  });
+  const requests = Array.from({ length: count }, () => chargeOf(organizationId, { tokenId, priceMils: mils }));
   const decisions = [...(await decideSettlements(service.database, requests)).values()];
   return {
     charged: decisions.filter(({ kind }) => kind === "charge").map(({ requestId }) => requestId),
@@ -182,14 +181,12 @@ test.each(["organization", "token"] as const)(
       const own = { ...(dayMils !== undefined && { dayMils }) };
       return whose === "token" ? { token: { tokenId, ...own } } : { organization: own };
     };
-    const decide = async (count: number, limits?: PayerLimits) => {
-      const requests = Array.from({ length: count }, () => {
-        return { requestId: newId("req"), organizationId, tokenId, wanted: "charge" as const, priceMils, limits };
-      });
+    const decide = async (count: number, limits: PayerLimits) => {
+      const requests = Array.from({ length: count }, () => chargeOf(organizationId, { tokenId, priceMils, limits }));
       return [...(await decideSettlements(service.database, requests)).values()].map(({ kind }) => kind);
     };
     await changeLimits(service.database, whose, owner, { dayMils: 0 });
-    expect(await decide(1)).toEqual(["refund"]);
+    expect(await decide(1, admittedBy(0))).toEqual(["refund"]);
     expect(await decide(1, admittedBy(priceMils))).toEqual(["charge"]);
     expect(await decide(3, admittedBy(2 * priceMils))).toEqual(["charge", "refund", "refund"]);
     expect(await decide(2, {})).toEqual(["charge", "charge"]);
@@ -202,17 +199,10 @@ test.each(["organization", "token"] as const)(
 
 test("what a token's limit refuses uses up nothing of the organization's limit", async () => {
   const payer = await service.organization();
-  const other = { ...payer, tokenId: newId("tok") };
   await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 2 * priceMils });
   await changeLimits(service.database, "token", payer.tokenId, { dayMils: priceMils });
-  const search = (tokenId: string) => ({
-    requestId: newId("req"),
-    organizationId: payer.organizationId,
-    tokenId,
-    wanted: "charge" as const,
-    priceMils,
-  });
-  const batch = [search(payer.tokenId), search(payer.tokenId), search(payer.tokenId), search(other.tokenId)];
+  const search = (tokenId = payer.tokenId) => chargeOf(payer.organizationId, { tokenId, priceMils });
+  const batch = [search(), search(), search(), search(newId("tok"))];
   const decisions = await decideSettlements(service.database, batch);
   expect(batch.map(({ requestId }) => decisions.get(requestId)?.reason ?? "charged")).toEqual([
     "charged",

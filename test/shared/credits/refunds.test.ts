@@ -7,6 +7,7 @@ import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 async function openPayer() {
   const { database, url, close } = await openFreshDatabase();
@@ -24,7 +25,7 @@ test.each(["alone", "in a batch"])(
     const { database, organizationId, count } = await openPayer();
     const search = { requestId: newId("req"), organizationId };
     const failed: SettlementRequest = { ...search, wanted: "refund", reason: "engine_error" };
-    const charge: SettlementRequest = { ...search, wanted: "charge", priceMils: 5 };
+    const charge = chargeOf(organizationId, search);
     const other: SettlementRequest = { requestId: newId("req"), organizationId, wanted: "refund", reason: "abandoned" };
     const decide = async (request: SettlementRequest) =>
       (await decideSettlements(database, how === "alone" ? [request] : [request, other])).get(search.requestId);

@@ -18,6 +18,7 @@ import { eventually } from "../../harness/assertions/eventually.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 /** Settling while Redis refuses a part of what it is given, and while rows of some organizations are locked. */
 
@@ -60,10 +61,10 @@ async function settle(
   organizationId: string,
   given: { key?: typeof key; requestId?: string; tokenId?: string; retryForMs?: number } = {},
 ) {
-  const { requestId = newId("req"), tokenId } = given;
-  const paid = { key: given.key, answer: given.key && answer };
-  const request = { organizationId, requestId, wanted: "charge" as const, priceMils: 5, tokenId, ...paid };
-  const decision = await settlement.decide(request, given.retryForMs ?? retryForMs);
+  const { retryForMs: retryDecisionForMs = retryForMs, ...search } = given;
+  const request = chargeOf(organizationId, { ...search, answer: given.key && answer });
+  const { requestId } = request;
+  const decision = await settlement.decide(request, retryDecisionForMs);
   const { chargedMils } = decision;
   const outcome = { kind: "answer" as const, requestId, body: Buffer.from("{}"), chargedMils };
   const reply = { inbox: replyInboxKey(organizationId), trace };

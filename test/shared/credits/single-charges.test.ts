@@ -11,6 +11,7 @@ import { issueToken } from "../../../api/tokens/tokens.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { decidePatiently } from "./decide-patiently.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 /** The decisions on searches of a new organization, one after the other: each alone, or beside a search of no organization. */
 async function decideInTurn(database: Database, isAlone: boolean) {
@@ -19,7 +20,7 @@ async function decideInTurn(database: Database, isAlone: boolean) {
   const addCredit = (mils: number) =>
     grantCredit(database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
   const charge = async (requestId = newId("req"), owner = organizationId) => {
-    const search = { requestId, organizationId: owner, tokenId, wanted: "charge" as const, priceMils: 5 };
+    const search = chargeOf(owner, { requestId, tokenId });
     const beside = { ...search, requestId: newId("req"), organizationId: "org_unknown" };
     const decided = await decideSettlements(database, isAlone ? [search] : [search, beside]);
     const { kind, chargedMils, reason, isNew, reversed, balance, token } = decided.get(requestId) ?? {};
@@ -64,9 +65,7 @@ test("searches that end alone at the same time charge each once, without gap or 
   await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 52, reason: "test" });
   const searches = Array.from({ length: 12 }, () => newId("req")).flatMap((requestId) => [requestId, requestId]);
   const decided = await Promise.all(
-    searches.map((requestId) =>
-      decidePatiently(database, [{ requestId, organizationId, wanted: "charge", priceMils: 5 }]),
-    ),
+    searches.map((requestId) => decidePatiently(database, [chargeOf(organizationId, { requestId })])),
   );
   const decisions = decided.flatMap((batch) => [...batch.values()]);
   expect(decisions.filter(({ isNew, kind }) => isNew && kind === "charge")).toHaveLength(10);
@@ -83,7 +82,7 @@ async function decideKeyedInTurn({ database, url }: { database: Database; url: s
   const charge = async (hash: string, { requestId = newId("req"), fingerprint = "q", text = "first" } = {}) => {
     const answer = await compressAnswer(Buffer.from(text));
     const key = { hash, fingerprint };
-    const search = { requestId, organizationId, tokenId, key, wanted: "charge" as const, priceMils: 5, answer };
+    const search = chargeOf(organizationId, { requestId, tokenId, key, answer });
     const beside = { ...search, requestId: newId("req"), organizationId: "org_unknown" };
     const decided = await decideSettlements(database, isAlone ? [search] : [search, beside]);
     const { kind, chargedMils, reason, isNew, balance, stored } = decided.get(requestId) ?? {};
@@ -135,10 +134,9 @@ test("of searches under one key that end alone at the same time one pays, and al
     Array.from({ length: 24 }, async (_, at) => {
       const answer = await compressAnswer(Buffer.from(`answer ${at}`));
       const key = { hash: `key ${at % 6}`, fingerprint: "q" };
-      const requestId = newId("req");
-      const search = { requestId, organizationId, key, wanted: "charge" as const, priceMils: 5, answer };
+      const search = chargeOf(organizationId, { key, answer });
       const decided = await decidePatiently(database, [search]);
-      const decision = decided.get(requestId);
+      const decision = decided.get(search.requestId);
       return {
         hash: key.hash,
         isCharge: decision?.kind === "charge",

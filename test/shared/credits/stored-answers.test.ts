@@ -22,6 +22,7 @@ import { freshDatabase } from "../../harness/servers/servers.ts";
 import { openDatabase } from "../../../shared/database/pool.ts";
 import { openLog } from "../../../shared/log.ts";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 const priceMils = 5;
 const log = openLog({ name: "test", level: "silent" });
@@ -48,8 +49,7 @@ async function organization(creditMils = 100): Promise<string> {
 
 async function charge(organizationId: string, text: string, hash = "k", fingerprint = "q"): Promise<SettlementRequest> {
   const answer = await compressAnswer(Buffer.from(text));
-  const key = { hash, fingerprint };
-  return { organizationId, requestId: newId("req"), key, wanted: "charge", priceMils, answer };
+  return chargeOf(organizationId, { key: { hash, fingerprint }, priceMils, answer });
 }
 
 async function decide(...requests: SettlementRequest[]): Promise<Decision[]> {

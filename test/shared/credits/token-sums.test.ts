@@ -3,12 +3,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { decideSettlements, readCredit } from "../../../shared/credits/ledger.ts";
 import { spentIn } from "../../../shared/credits/limits.ts";
-import { newId } from "../../../shared/ids.ts";
 import { changeLimits } from "../../../api/organizations/limits.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 /** The sums of a long ledger, by which limits are set without reading it. */
 
@@ -71,9 +71,7 @@ test("a limit counts charges and reversals that completed a sum, and those behin
     return spentIn("month", credit?.token?.spending ?? "");
   };
   const before = await spent();
-  const requests = Array.from({ length: 200 }, () => {
-    return { requestId: newId("req"), organizationId, tokenId, wanted: "charge" as const, priceMils: 5 };
-  });
+  const requests = Array.from({ length: 200 }, () => chargeOf(organizationId, { tokenId }));
   await decideSettlements(opened.database, requests);
   expect(await spent()).toBe(before + 200 * 5);
   await reverseCharges(opened.database, requests.slice(0, 150), "undelivered");

@@ -22,6 +22,7 @@ import {
   searchChoice,
   type Settlement,
 } from "./model.ts";
+import { chargeOf } from "../../../harness/fixtures/charge-of.ts";
 
 const byRequest = (decisions: Iterable<Decision>) =>
   [...decisions].toSorted((one, other) => (one.requestId < other.requestId ? -1 : 1));
@@ -192,7 +193,8 @@ export function callOf(model: Model, choice: LedgerChoice): LedgerCall | undefin
     const mayRun = hold || model.postgres.decided.has(requestId) || model.redisLostData.has(organizationId);
     model.answers += 1;
     const answer = key && gzipSync(`answer ${model.answers} of ${requestId}`);
-    return mayRun ? [{ ...common, wanted, answer, priceMils: hold?.mils ?? priceMils }] : [];
+    const charge = chargeOf(organizationId, { ...common, answer, priceMils: hold?.mils ?? priceMils });
+    return mayRun ? [{ ...charge, ifCharged }] : [];
   });
   return settlements.length > 0 ? decideCall(settlements) : undefined;
 }

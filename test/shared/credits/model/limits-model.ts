@@ -1,4 +1,4 @@
-import type { SettlementRequest } from "../../../../shared/credits/ledger.ts";
+import type { Charge } from "../../../harness/fixtures/charge-of.ts";
 import type { RefundReason } from "../../../../shared/outcomes.ts";
 import type { Limits, PayerLimits } from "../../../../shared/queue/search-job.ts";
 import type { TokenSpending } from "../../../../shared/credits/versioned-balance.ts";
@@ -61,7 +61,7 @@ export function payerLimitsOf(
  * Decides for one batch which charges the tokens' limits, the balances and the organizations' limits refuse. The first
  * search of a batch that exceeds one of them is refused, and so are all later ones of the same token or organization.
  */
-export function guardOf(postgres: PostgresModel): (charge: SettlementRequest & { wanted: "charge" }) => Refusal {
+export function guardOf(postgres: PostgresModel): (charge: Charge) => Refusal {
   const begins = new Map<string, { balanceMils: number; spentMils: number; askedMils: number }>();
   const ask = (organizationId: string, ownerId: string, mils: number) => {
     const { balanceMils, entries } = accountOf(postgres, organizationId);
