@@ -24,8 +24,6 @@ export interface Durations {
   /** Of a day or hour with more searches than this, about so many were read. */
   samplesMax: number;
   isSampled: boolean;
-  /** With a token: whether searches were read that have none on record. */
-  hasTokenless: boolean;
 }
 
 const periodRow = z.object({
@@ -33,7 +31,6 @@ const periodRow = z.object({
   measured: z.number(),
   median_ms: z.number().nullable(),
   p95_ms: z.number().nullable(),
-  has_tokenless: z.boolean(),
 });
 
 /**
@@ -73,8 +70,7 @@ export async function readDurations(
       )
       select place, count(*) filter (where $8::text is null or token_id = $8) as measured,
         percentile_disc(0.5) within group (order by duration_ms) filter (where $8 is null or token_id = $8) as median_ms,
-        percentile_disc(0.95) within group (order by duration_ms) filter (where $8 is null or token_id = $8) as p95_ms,
-        $8 is not null and bool_or(token_id is null) as has_tokenless
+        percentile_disc(0.95) within group (order by duration_ms) filter (where $8 is null or token_id = $8) as p95_ms
       from sampled group by place`,
     values: [
       organizationId,
@@ -97,6 +93,5 @@ export async function readDurations(
     periods,
     samplesMax,
     isSampled: days.some(({ first, past, refunds }) => past - first + refunds > samplesMax),
-    hasTokenless: [...read.values()].some((row) => row.has_tokenless),
   };
 }

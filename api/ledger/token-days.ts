@@ -11,7 +11,7 @@ export interface TokenDays {
   figures: DayFigures[];
   /** When the first counted entry was written; undefined if all entries of these days were counted. */
   countedSince: Date | undefined;
-  /** Whether there are counted searches without a token: of an earlier version, or ended by a process that did not know it. */
+  /** Whether there are searches without a token that were not charged: the sweeper, which ended them, does not know it. */
   hasTokenless: boolean;
 }
 
@@ -21,7 +21,6 @@ const periodRow = z.object({
   reversals: z.number(),
   charged_mils: z.number(),
   reversed_mils: z.number(),
-  has_tokenless: z.boolean(),
 });
 
 /**
@@ -44,14 +43,12 @@ export async function readTokenDays(
     name: "read_token_days",
     // An empty day begins with the version of the next one. width_bucket() finds the last of equal beginnings, which has the entries.
     text: `select width_bucket(version, $4::bigint[]) as place,
-        count(*) filter (where kind = 'charge' and token_id = $5) as charges,
-        count(*) filter (where kind = 'reversal' and token_id = $5) as reversals,
-        coalesce(-sum(amount_mils) filter (where kind = 'charge' and token_id = $5), 0)::bigint as charged_mils,
-        coalesce(sum(amount_mils) filter (where kind = 'reversal' and token_id = $5), 0)::bigint as reversed_mils,
-        bool_or(token_id is null) as has_tokenless
+        count(*) filter (where kind = 'charge') as charges,
+        count(*) filter (where kind = 'reversal') as reversals,
+        coalesce(-sum(amount_mils) filter (where kind = 'charge'), 0)::bigint as charged_mils,
+        coalesce(sum(amount_mils) filter (where kind = 'reversal'), 0)::bigint as reversed_mils
       from ledger_entries
-      where organization_id = $1 and version >= $2 and version < $3 and kind in ('charge', 'reversal')
-        and (token_id = $5 or token_id is null)
+      where organization_id = $1 and version >= $2 and version < $3 and kind in ('charge', 'reversal') and token_id = $5
       group by 1`,
     values: [organizationId, first, past, counted.map((day) => Math.max(day.first, first)), tokenId],
   });
@@ -69,7 +66,7 @@ export async function readTokenDays(
       correctedMils: 0,
     };
   });
-  const hasTokenless = [...read.values(), ...refunds.values()].some((row) => row.has_tokenless);
+  const hasTokenless = [...refunds.values()].some((row) => row.has_tokenless);
   return { figures, countedSince, hasTokenless };
 }
 

@@ -82,7 +82,7 @@ export interface TokenUse {
   /** The beginning: 30 days ago, or later if the organization has too many entries since. */
   since: Date;
   isWhole: boolean;
-  /** By the token's id. A search of an earlier version has none. */
+  /** By the token's id. */
   byToken: Map<string, { charges: number; netMils: number }>;
 }
 
@@ -104,7 +104,7 @@ export async function readTokenUse(database: Database, organizationId: string): 
      ), used as (
        select l.token_id, count(*) filter (where l.kind = 'charge')::integer as charges, -sum(l.amount_mils)::bigint as net_mils
        from ledger_entries l, span
-       where l.organization_id = $1 and l.version >= span.first and l.kind in ('charge', 'reversal') and l.token_id is not null
+       where l.organization_id = $1 and l.version >= span.first and l.kind in ('charge', 'reversal')
        group by l.token_id
      )
      select s.is_whole, u.*,

@@ -100,7 +100,7 @@ async function* searches(database: Database, organizationId: string): AsyncGener
     const page = await readSearchLogPage(database, organizationId, { after, limit: entriesPerPage });
     // What our providers did for it, and what that cost, is not the organization's.
     for (const { token, keyHash: _hash, work: _work, ...search } of page)
-      yield { kind: "search", ...search, tokenId: token?.tokenId ?? null };
+      yield { kind: "search", ...search, tokenId: token.tokenId };
     if (page.length < entriesPerPage) return;
     after = page.at(-1);
   }

@@ -21,18 +21,18 @@ export type SettlementRequest = {
   requestId: string;
   organizationId: string;
   key?: IdempotencyKey | undefined;
-  /** The token of the search, where the process knows it; a charge names it. */
-  tokenId?: string | undefined;
 } & (
   | {
       wanted: "charge";
+      tokenId: string;
       priceMils: number;
       /** The limits that admitted the search. */
       limits: PayerLimits;
       /** Under a key, where it is required: the answer as it is if this search is charged, compressed. It is stored with the charge. */
       answer?: Buffer | undefined;
     }
-  | { wanted: "refund"; reason: RefundReason }
+  /** The sweeper does not know the token: a hold does not name it. */
+  | { wanted: "refund"; tokenId?: string | undefined; reason: RefundReason }
 );
 
 /** How a search has ended: by this call if `isNew`, otherwise by an earlier one. */

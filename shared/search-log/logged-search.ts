@@ -7,8 +7,7 @@ import type { SearchTrace } from "../queue/replies.ts";
 export interface SearchRecord {
   requestId: string;
   organizationId: string;
-  /** Absent for a job of an API of an earlier version. */
-  tokenId: string | undefined;
+  tokenId: string;
   /** SHA-256 of the Idempotency-Key in hexadecimal; undefined without one. */
   keyHash: string | undefined;
   query: Query;
@@ -23,7 +22,7 @@ const call = z.object({ provider: z.string(), outcome: z.string(), ms: z.number(
 const loggedRow = z.object({
   at: z.date(),
   request_id: z.string(),
-  token_id: z.string().nullable(),
+  token_id: z.string(),
   token_name: z.string().nullable(),
   token_last4: z.string().nullable(),
   key_hash: z.string().nullable(),
@@ -42,8 +41,8 @@ export interface LoggedSearch {
   /** When its request arrived. */
   at: Date;
   requestId: string;
-  /** Null in a search of an earlier version. The name is null without one, and both texts once the organization is erased. */
-  token: { tokenId: string; name: string | null; last4: string | null } | null;
+  /** The name is null without one, and both texts once the organization is erased. */
+  token: { tokenId: string; name: string | null; last4: string | null };
   keyHash: string | null;
   query: Pick<Query, "keyword" | "location" | "language" | "device" | "depth"> & {
     targetDomain?: string;
@@ -66,7 +65,7 @@ export function readLogged(read: unknown): LoggedSearch {
   return {
     at: row.at,
     requestId: row.request_id,
-    token: tokenId === null ? null : { tokenId, name, last4 },
+    token: { tokenId, name, last4 },
     keyHash: row.key_hash,
     query: {
       keyword,

@@ -31,8 +31,6 @@ export const key = (kind: string, text: string) => html`<span class="key ${kind}
 /** `12 Nov` of a day, `14:00` of an hour. */
 export const labelOf = (day: string) => (day.includes("T") ? day.slice(11, 16) : dayOf(day));
 
-export const tokenlessNote = "Some searches of this time have no token on record, so the chart of no token has them.";
-
 const tickCount = 3;
 /** Heights in pixels, and the room above the bars for the summary of one of them. */
 const plotHeight = 210;

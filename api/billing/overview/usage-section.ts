@@ -1,7 +1,7 @@
 import type { DayFigures } from "../../ledger/days.ts";
 import { entriesMax } from "../../ledger/token-days.ts";
 import type { DurationFigures } from "../../ledger/durations.ts";
-import { type Bar, barChart, type Drawing, key, labelOf, tokenlessNote } from "./chart.ts";
+import { type Bar, barChart, type Drawing, key, labelOf } from "./chart.ts";
 import {
   type Chart,
   isReadOnce,
@@ -92,7 +92,10 @@ function figuresNotes({ countedSince, hasTokenless }: Extract<Chart, { kind: "to
     notes.push(
       `Only the newest ${count(entriesMax)} entries of the history were counted: those since ${dateOf(countedSince)}, ${timeOf(countedSince)}.`,
     );
-  if (hasTokenless) notes.push(tokenlessNote);
+  if (hasTokenless)
+    notes.push(
+      "Some searches of this time that were not charged have no token on record, so the chart of no token has them.",
+    );
   return notes;
 }
 
@@ -198,7 +201,7 @@ ${periods.toReversed().map(
 }
 
 function durationsNotes(chart: Extract<Chart, { kind: "durations" }>, isHours: boolean, now: Date): string[] {
-  const { periods, keptDays, samplesMax, isSampled, hasTokenless } = chart;
+  const { periods, keptDays, samplesMax, isSampled } = chart;
   const notes = [];
   // The log drops a day once all of it is older.
   const keptSinceMs = now.getTime() - (now.getTime() % dayMs) - keptDays * dayMs;
@@ -208,6 +211,5 @@ function durationsNotes(chart: Extract<Chart, { kind: "durations" }>, isHours: b
     notes.push(
       `Of each ${isHours ? "hour" : "day"} with more than ${searches(samplesMax)}, about so many were measured, spread over all of them.`,
     );
-  if (hasTokenless) notes.push(tokenlessNote);
   return notes;
 }

@@ -98,7 +98,7 @@ async function* csvChunks(read: ReadEntries, organizationId: string, view: Histo
 function searchPart(search: LoggedSearch | undefined): Partial<SearchRow> {
   if (!search) return {};
   const { keyword, language, device, location, depth } = search.query;
-  const token = search.token?.name ?? search.token?.tokenId ?? "";
+  const token = search.token.name ?? search.token.tokenId;
   return {
     keyword,
     country: location.slice(location.lastIndexOf(",") + 1),

@@ -50,7 +50,7 @@ function row(entry: SearchEntry, when: Html | string): Html {
 <td class="when">${timeElement(at, when)}</td>
 <td class="what">${whatOf(entry)}</td>
 <td class="how"><span class="outcome ${entry.outcome}">${title}</span>${"requestId" in entry && why && html` <span class="why">${why}</span>`}${search && html` <code>${search.requestId}</code>`}</td>
-<td class="more">${search?.token ? tokenLabel(search.token) : ""}</td>
+<td class="more">${search ? tokenLabel(search.token) : ""}</td>
 <td class="more number">${search && duration(search.durationMs)}</td>
 <td class="number net">${net}</td>
 </tr>

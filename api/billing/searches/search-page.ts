@@ -73,7 +73,7 @@ function querySection({ query, token, at, durationMs, keyHash }: LoggedSearch): 
     ["Domain", query.targetDomain],
     ["Types", query.types?.join(", ")],
     ["Format", query.format ?? "full"],
-    ["Token", token ? html`${tokenLabel(token)} <code>${token.tokenId}</code>` : undefined],
+    ["Token", html`${tokenLabel(token)} <code>${token.tokenId}</code>`],
     ["Idempotency-Key", keyHash ? "yes" : "none"],
     ["Arrived (UTC)", moment(at)],
     ["Took", duration(durationMs)],

@@ -13,7 +13,7 @@ create table ledger_entries (
   request_id text collate "C",
   -- Of a grant and a correction: the id by which it counts once.
   grant_id text collate "C",
-  -- The token of a search, where the process that settled it knew the token.
+  -- Of a charge and a reversal: the token of the search.
   token_id text collate "C",
   reason text,
   -- When the transaction began, which may then have waited for the lock: only versions give the order.

@@ -18,7 +18,7 @@ create unique index refunds_by_organization on refunds (organization_id, number)
 create index refunds_by_age on refunds (created_at);
 
 -- How many searches were not charged in each UTC hour, for ever: the statement that decides counts them. The rows are bounded by
--- hours, tokens and reasons, however many searches fail. token_id is '' where the process that decided did not know the token.
+-- hours, tokens and reasons, however many searches fail. token_id is '' where the sweeper decided, which does not know the token.
 -- Pages keep room for new versions of their rows, so that counting writes to no index.
 create table refund_counts (
   organization_id text collate "C" not null references organizations (id),

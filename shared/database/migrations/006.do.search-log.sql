@@ -6,7 +6,7 @@ create table search_log (
   at timestamptz not null,
   request_id text collate "C" not null,
   organization_id text collate "C" not null,
-  token_id text collate "C",
+  token_id text collate "C" not null,
   -- Of the Idempotency-Key, by which the answer is found while it is stored.
   key_hash text collate "C",
   keyword text not null,

@@ -62,8 +62,8 @@ async function lengthenLedger(
 ): Promise<void> {
   await asOwner(service.databaseUrl, async (owner) => {
     await owner.query(
-      `insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id)
-       select id, version + n, 'charge', 0, balance_mils, 'req_' || repeat('x', 200) || right(id, 20) || n
+      `insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, token_id)
+       select id, version + n, 'charge', 0, balance_mils, 'req_' || repeat('x', 200) || right(id, 20) || n, 't'
        from organizations, generate_series(1, $2) n where id = $1`,
       [organizationId, entries],
     );

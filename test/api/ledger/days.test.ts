@@ -17,8 +17,8 @@ test("90 days are read within the time limit of a query, also where Postgres' st
     asOwner(url, async (client) => {
       await client.query(
         `with charges as (
-           insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, created_at)
-           select $1, n, 'charge', 0, 0, $1 || n, '2026-03-01T00:00Z'::timestamptz + (n - 1) * interval '90 days' / $2::int
+           insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, token_id, created_at)
+           select $1, n, 'charge', 0, 0, $1 || n, 't', '2026-03-01T00:00Z'::timestamptz + (n - 1) * interval '90 days' / $2::int
            from generate_series(1, $2::int) n
            returning *)
          insert into refunds (organization_id, version, request_id, reason, created_at)

@@ -22,7 +22,7 @@ async function newOrganization(): Promise<string> {
 }
 
 /** Searches that were not charged, as ledger and log have them. */
-async function search(organizationId: string, searches: { at: string; durationMs: number; tokenId?: string }[]) {
+async function search(organizationId: string, searches: { at: string; durationMs: number; tokenId: string }[]) {
   const made = searches.map(({ at, ...fields }) => ({ ...fields, requestId: requestIdAt(Date.parse(at)), at }));
   await backdateLedger(
     opened.url,
@@ -41,7 +41,7 @@ test("each day or hour has the median and the 95th percentile of its searches, o
   const tokenId = newId("tok");
   await search(organizationId, [
     ...Array.from({ length: 100 }, (_, nth) => ({ at: "2026-03-01T23:59:59.999Z", durationMs: nth + 1, tokenId })),
-    { at: "2026-03-03T00:00:00.000Z", durationMs: 7 },
+    { at: "2026-03-03T00:00:00.000Z", durationMs: 7, tokenId: newId("tok") },
     { at: "2026-03-03T01:00:00.000Z", durationMs: 9, tokenId },
   ]);
   const days = await readLedgerDays(opened.database, organizationId, { from: "2026-03-01", days: 3 });
@@ -55,11 +55,9 @@ test("each day or hour has the median and the 95th percentile of its searches, o
     periods: [first, second, { day: "2026-03-03", measured: 2, medianMs: 7, p95Ms: 9 }],
     samplesMax: 10_000,
     isSampled: false,
-    hasTokenless: false,
   });
   expect(await read(tokenId)).toMatchObject({
     periods: [first, second, { day: "2026-03-03", measured: 1, medianMs: 9, p95Ms: 9 }],
-    hasTokenless: true,
   });
   expect(await read(newId("tok"))).toMatchObject({ periods: [{ measured: 0 }, second, { measured: 0 }] });
   const hours = await readLedgerDays(opened.database, organizationId, {
@@ -75,8 +73,8 @@ test("each day or hour has the median and the 95th percentile of its searches, o
   });
 });
 
-const charged = `insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, created_at)
-  select $1, version, 'charge', 0, 0, $1 || n, at from searches`;
+const charged = `insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, token_id, created_at)
+  select $1, version, 'charge', 0, 0, $1 || n, 't', at from searches`;
 const refunded = `insert into refunds (organization_id, version, request_id, reason, created_at)
   select $1, 0, $1 || n, 'engine_error', at from searches`;
 
@@ -95,8 +93,8 @@ test.each([
                    else (n - 6000) * interval '21 seconds' end as at
                from generate_series(1, 10000) n) made
        ), logged as (
-         insert into search_log (at, request_id, organization_id, keyword, location, language, device, depth, duration_ms)
-         select at, $1 || n, $1, 'k', 'l', 'l', 'desktop', 10, took from searches
+         insert into search_log (at, request_id, organization_id, token_id, keyword, location, language, device, depth, duration_ms)
+         select at, $1 || n, $1, 't', 'k', 'l', 'l', 'desktop', 10, took from searches
        )
        ${decided}`,
       [organizationId],

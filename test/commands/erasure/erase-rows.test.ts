@@ -25,8 +25,8 @@ async function customer(): Promise<string> {
   const inserts = [
     `insert into answers (slot, organization_id, key_hash, request_id, fingerprint, body, expires_at)
      select slot, $1, 'key' || n, 'r', 'f', 'body', now() from generate_series(0, 3) slot, generate_series(1, 5) n`,
-    `insert into search_log (at, request_id, organization_id, keyword, location, language, device, depth, duration_ms)
-     select date_trunc('day', now()) + (n / 8 - 1) * interval '1 day' - ago, 'req' || n, $1, 'k', 'l', 'l', 'd', 10, 1
+    `insert into search_log (at, request_id, organization_id, token_id, keyword, location, language, device, depth, duration_ms)
+     select date_trunc('day', now()) + (n / 8 - 1) * interval '1 day' - ago, 'req' || n, $1, 't', 'k', 'l', 'l', 'd', 10, 1
      from generate_series(1, 24) n, (values (interval '0'), ('90 days')) t (ago)`,
   ];
   await asOwner(opened.url, async (client) => {

@@ -70,7 +70,7 @@ test("a search is logged with its query, its token, its duration and its calls, 
   const keyword = `"; drop table x; -- {a,b} \\ ' 🦘 <script>\t`.trim();
   const asked = query({ keyword, location: "Berlin, DE", device: "mobile", depth: 30, targetDomain: "a.example" });
   const own = record({ query: { ...asked, types: ["organic", "people_also_ask"] }, keyHash: "k".repeat(64) });
-  const bare = record({ tokenId: undefined, trace: undefined });
+  const bare = record({ trace: undefined });
   await insertSearches(opened.database, [own, bare]);
   const { engine: _engine, ...searched } = asked;
   expect(await logged(own)).toEqual({
@@ -82,7 +82,7 @@ test("a search is logged with its query, its token, its duration and its calls, 
     durationMs: 12,
     work: { source: "provider", provider: "serper", calls },
   });
-  expect(await logged(bare)).toMatchObject({ token: null, keyHash: null, work: null });
+  expect(await logged(bare)).toMatchObject({ keyHash: null, work: null });
 });
 
 test("a search that ran twice, or that API and worker both ended, has one row, with what the worker did", async () => {

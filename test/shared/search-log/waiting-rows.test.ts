@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => opened.close());
 
 function record(fields: Partial<SearchRecord> = {}): SearchRecord {
-  const known = { requestId: newId("req"), organizationId, tokenId: undefined, keyHash: undefined, query: query() };
+  const known = { requestId: newId("req"), organizationId, tokenId: newId("tok"), keyHash: undefined, query: query() };
   return { ...known, durationMs: 12, trace: undefined, ...fields };
 }
 
