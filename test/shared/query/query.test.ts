@@ -193,7 +193,7 @@ describe("fingerprint", () => {
     expect(new Set([{}, ...others].map(fingerprint)).size).toBe(others.length + 1);
   });
 
-  test("the fingerprint of a query is the one that earlier versions have stored with its key", () => {
+  test("the fingerprint of a query, which is stored with its key, stays the same from release to release", () => {
     expect(fingerprint({ targetDomain: "a.example" })).toBe(
       "9b500986c9c8606c6acfaade5d286961f0cac0d7c019518d8a24286bcfb98561",
     );
