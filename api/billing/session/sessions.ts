@@ -1,5 +1,4 @@
 import { createHash, randomBytes } from "node:crypto";
-import { parseCookie } from "cookie";
 import type { Request, Response } from "express";
 import type { Redis } from "ioredis";
 import { z } from "zod";
@@ -137,9 +136,9 @@ export class Sessions {
 
   #readIds(request: Request): string[] {
     const { name } = cookieOf(this.#isSecure(request));
-    // One by one: of two cookies with one name the parser would return the first alone.
-    const pairs = (request.headers.cookie ?? "").split(";");
-    return pairs.flatMap((pair) => parseCookie(pair)[name] ?? []).filter((id) => idForm.test(id));
+    const pairs = (request.headers.cookie ?? "").split(";").map((pair) => pair.trim());
+    const own = pairs.filter((pair) => pair.startsWith(`${name}=`));
+    return own.map((pair) => pair.slice(name.length + 1)).filter((id) => idForm.test(id));
   }
 
   #setCookie(request: Request, response: Response, id: string | undefined): void {
