@@ -1,10 +1,23 @@
-/** Runs steps one after the other, in the order in which they came. A step that fails does not stop the next one. */
+/** Runs steps in the order in which they came, at most `atOnce` of them at a time. A step that fails does not stop the next one. */
 export class Turns {
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
 
-  run<T>(step: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(step);
-    this.#last = result.catch(() => undefined);
-    return result;
+  constructor(atOnce = 1) {
+    this.#free = atOnce;
+  }
+
+  /** Resolves or rejects as the step does. */
+  async run<T>(step: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await step();
+    } finally {
+      // A turn that ends goes to the next step, so that one that comes now does not overtake it.
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free += 1;
+    }
   }
 }

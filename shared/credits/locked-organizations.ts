@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import pLimit from "p-limit";
 import { z } from "zod";
 import { Batcher } from "../concurrency/batcher.ts";
+import { Turns } from "../concurrency/turns.ts";
 import type { Database } from "../database/pool.ts";
 
 /** Each attempt keeps a connection while it waits for a lock: the others are for organizations that are not locked. */
@@ -16,7 +16,7 @@ export class LockedOrganizations<Item> {
   /** By organization; without those whose last attempt succeeded, although items may wait that came before it did. */
   readonly #locked = new Map<string, Batcher<Item>>();
   readonly #waiting = new Set<Batcher<Item>>();
-  readonly #inTurn = pLimit(attemptsAtOnce);
+  readonly #turns = new Turns(attemptsAtOnce);
   readonly #sizeMax: number;
   readonly #attempt: (items: Item[]) => Promise<Item[]>;
 
@@ -38,7 +38,7 @@ export class LockedOrganizations<Item> {
       sizeMax: this.#sizeMax,
       concurrency: 1,
       run: async (items) => {
-        const again = await this.#inTurn(() => this.#attempt(items));
+        const again = await this.#turns.run(() => this.#attempt(items));
         if (again.length === 0) this.#locked.delete(organizationId);
         else await sleep(retryPauseMs);
         for (const one of again) own.add(one);

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
-import pLimit from "p-limit";
 import { z } from "zod";
+import { Turns } from "../concurrency/turns.ts";
 import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
 import { answerSources } from "../outcomes.ts";
 import { protocolTimes } from "../protocol-times.ts";
@@ -81,7 +81,7 @@ const entryHead = z.object({
 /** Larger answers leave a few at a time, because each needs as much memory again while Redis takes it. */
 const usualAnswerBytes = 256 * 1024;
 const largeRepliesMax = 4;
-const largeReplies = pLimit(largeRepliesMax);
+const largeReplies = new Turns(largeRepliesMax);
 
 const replyScript = Script.endingWork("reply", new URL("reply.lua", import.meta.url));
 
@@ -112,7 +112,7 @@ export async function sendReply(
   const payload = outcome.kind === "answer" ? outcome.body : serializeFailure(outcome.code, outcome.details);
   const args = [inboxLengthMax, protocolTimes.replyInboxMs, JSON.stringify(head), payload];
   const send = () => replyScript.run(redis, [inbox], args);
-  await (payload.length > usualAnswerBytes ? largeReplies(send) : send());
+  await (payload.length > usualAnswerBytes ? largeReplies.run(send) : send());
 }
 
 /** Reads one entry of an inbox: field names and values in turn. @throws if it is not an entry of {@link sendReply}. */

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
-import pLimit from "p-limit";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
+import { Turns } from "../../shared/concurrency/turns.ts";
 import type { Context } from "../../shared/process/context.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { findLocation, type FoundLocation } from "../locations/find-location.ts";
@@ -25,7 +25,7 @@ export class ListedLocations {
   readonly #database: Database;
   readonly #providers: readonly string[];
   readonly #similarNames: SimilarNames;
-  readonly #inTurn = pLimit(lookUpsMax);
+  readonly #turns = new Turns(lookUpsMax);
   #lists: readonly StoredList[] | undefined;
   #found: LRUCache<string, FoundLocation>;
 
@@ -63,7 +63,7 @@ export class ListedLocations {
     return new LRUCache({
       max: locationsCachedMax,
       fetchMethod: async (location, _stale, { options }) => {
-        const found = await this.#inTurn(() => findLocation(searched, location));
+        const found = await this.#turns.run(() => findLocation(searched, location));
         if (found.candidates === undefined) options.ttl = incompleteForMs;
         return found;
       },

@@ -1,5 +1,5 @@
-import pLimit, { type LimitFunction } from "p-limit";
 import { Agent, request as send } from "undici";
+import { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Failure, PageAnswer, PageRequest, Provider, Transport } from "../provider.ts";
 
 const connectTimeoutMs = 5_000;
@@ -45,7 +45,7 @@ export function openProviderHttp({ bodyBytesMax = pageBytesMax } = {}): Provider
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  const largeBodies = pLimit(largeBodiesMax);
+  const largeBodies = new Turns(largeBodiesMax);
   const overHttp: Transport = async ({ url, method, headers, body }, signal) => {
     const answer = await send(url, {
       dispatcher: agent,
@@ -63,7 +63,7 @@ export function openProviderHttp({ bodyBytesMax = pageBytesMax } = {}): Provider
 }
 
 /** Reads a body. A large one waits until it may be read on, within the time of its call; the provider waits with it. */
-async function readText(body: AsyncIterable<Buffer>, largeBodies: LimitFunction): Promise<string> {
+async function readText(body: AsyncIterable<Buffer>, largeBodies: Turns): Promise<string> {
   const chunks: Buffer[] = [];
   const iterator = body[Symbol.asyncIterator]();
   const readOn = async (bytesMax: number) => {
@@ -75,7 +75,7 @@ async function readText(body: AsyncIterable<Buffer>, largeBodies: LimitFunction)
     }
     return undefined;
   };
-  const whole = (await readOn(usualBodyBytes)) ?? (await largeBodies(() => readOn(Number.POSITIVE_INFINITY)));
+  const whole = (await readOn(usualBodyBytes)) ?? (await largeBodies.run(() => readOn(Number.POSITIVE_INFINITY)));
   return whole ?? "";
 }
 

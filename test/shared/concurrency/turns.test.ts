@@ -1,0 +1,32 @@
+import { setImmediate as immediate } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { Turns } from "../../../shared/concurrency/turns.ts";
+
+test.each([1, 2])(
+  "at most %i at a time, steps run in the order in which they came, and one that fails stops none",
+  async (atOnce) => {
+    const turns = new Turns(atOnce);
+    const started: number[] = [];
+    const ends = Array.from({ length: 5 }, () => Promise.withResolvers<number>());
+    const results = ends.map(({ promise }, at) =>
+      turns.run(() => {
+        started.push(at);
+        return promise;
+      }),
+    );
+    const settled = Promise.allSettled(results);
+    for (const [at, end] of ends.entries()) {
+      await immediate();
+      expect(started).toEqual([0, 1, 2, 3, 4].slice(0, at + atOnce));
+      if (at === 1) end.reject(new Error("no result"));
+      else end.resolve(at);
+    }
+    expect((await settled).map((one) => (one.status === "fulfilled" ? one.value : one.status))).toEqual([
+      0,
+      "rejected",
+      2,
+      3,
+      4,
+    ]);
+  },
+);
