@@ -236,7 +236,6 @@ test("every dependency is pinned to one version and used, and none is used that 
     "@langchain/core": "needed by @langchain/mcp-adapters",
     "@langchain/langgraph": "needed by @langchain/mcp-adapters",
     "mcp-remote": "a command: gives Claude Desktop a remote server",
-    "@types/d3-array": "types of d3-array",
     "@types/express": "types of express",
     "@types/node": "types of Node",
     "@types/pg": "types of pg",

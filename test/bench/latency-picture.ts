@@ -1,11 +1,11 @@
-import { max, ticks } from "d3-array";
+import { axisValues } from "../../api/billing/overview/chart.ts";
 import type { ContestantName } from "./contestants/contestant.ts";
 import { type Measured, medianOf } from "./results.ts";
 
 const size = { width: 640, height: 340 };
 const frame = { left: 56, right: 120, top: 16, bottom: 44 };
 const plot = { width: size.width - frame.left - frame.right, height: size.height - frame.top - frame.bottom };
-const rateTicks = 6;
+const rateStepsMax = 6;
 const decadesMsMin = 1;
 
 /** Colours that have enough contrast on white and on black pages. */
@@ -33,8 +33,8 @@ export function drawLatency(measured: readonly Measured[]): string {
     }),
   );
   const all = lines.flatMap(({ points }) => points);
-  const rateMax = max(all, ({ rate }) => rate) ?? 1;
-  const decades = Math.max(decadesMsMin, Math.ceil(Math.log10(max(all, ({ ms }) => ms) ?? 1)));
+  const rateMax = Math.max(1, ...all.map(({ rate }) => rate));
+  const decades = Math.max(decadesMsMin, ...all.map(({ ms }) => Math.ceil(Math.log10(ms))));
   const x = (rate: number) => frame.left + (rate / rateMax) * plot.width;
   // From 1 ms; what is faster lies on the axis.
   const y = (ms: number) => frame.top + plot.height * (1 - Math.log10(Math.max(1, ms)) / decades);
@@ -55,9 +55,9 @@ export function drawLatency(measured: readonly Measured[]): string {
 function axes(rateMax: number, decades: number, x: (rate: number) => number, y: (ms: number) => number): string[] {
   const bottom = frame.top + plot.height;
   const right = frame.left + plot.width;
-  const across = ticks(0, rateMax, rateTicks).map(
-    (rate) => `<text x="${x(rate).toFixed(1)}" y="${bottom + 18}" text-anchor="middle">${rate}</text>`,
-  );
+  const across = axisValues(rateMax, rateStepsMax)
+    .filter((rate) => rate <= rateMax)
+    .map((rate) => `<text x="${x(rate).toFixed(1)}" y="${bottom + 18}" text-anchor="middle">${rate}</text>`);
   const up = Array.from({ length: decades + 1 }, (_, power) => 10 ** power).flatMap((ms) => [
     `<line class="grid" x1="${frame.left}" x2="${right}" y1="${y(ms).toFixed(1)}" y2="${y(ms).toFixed(1)}"/>`,
     `<text x="${frame.left - 8}" y="${(y(ms) + 4).toFixed(1)}" text-anchor="end">${ms}</text>`,

@@ -1,11 +1,10 @@
-import { median } from "d3-array";
 import type { CaseLoad, Contestant } from "./contestants/contestant.ts";
 import { openPostgres } from "./contestants/durable-servers.ts";
 import { openSerpmill } from "./contestants/serpmill.ts";
 import { openYardstick } from "./contestants/yardstick.ts";
 import { leadSecondsFor, measureRound } from "./measure-round.ts";
 import { describeRound } from "./report.ts";
-import type { Measured } from "./results.ts";
+import { type Measured, median } from "./results.ts";
 import type { Run } from "./run.ts";
 
 /** The rates at which latency is measured, as shares of the peak. */
@@ -48,7 +47,7 @@ export async function measureLatency(run: Run, options: LatencyOptions): Promise
   const measured = [...peaks];
   for (const shareOfPeak of shares) {
     const points = contestants.map((contestant, at): Point => {
-      const perSecond = median(peaks[at]?.rounds ?? [], (round) => round.searchesPerSecond) ?? 0;
+      const perSecond = median((peaks[at]?.rounds ?? []).map((round) => round.searchesPerSecond)) ?? 0;
       const ratePerSecond = Math.max(1, Math.round(perSecond * shareOfPeak));
       return { case: "latency", contestant, shareOfPeak, ratePerSecond };
     });

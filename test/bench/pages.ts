@@ -1,7 +1,7 @@
-import { median } from "d3-array";
 import { formatTable } from "../harness/format-table.ts";
 import { measureState, type PageFigures } from "../shots/measure.ts";
 import { withViewer } from "../shots/viewer.ts";
+import { median } from "./results.ts";
 
 const width = 1440;
 const phoneWidth = 390;
@@ -27,7 +27,7 @@ export async function measurePages(
 }
 
 function rowOf(name: string, figures: readonly { fast: PageFigures; slow: PageFigures }[]): string[] {
-  const middle = (of: (figure: (typeof figures)[number]) => number) => median(figures, of) ?? Number.NaN;
+  const middle = (of: (figure: (typeof figures)[number]) => number) => median(figures.map(of)) ?? Number.NaN;
   const kb = (bytes: number) => (bytes / 1_000).toFixed(1);
   return [
     name,

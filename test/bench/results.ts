@@ -1,6 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { max, median, min } from "d3-array";
 import { z } from "zod";
 import { contestantNames, processKinds } from "./contestants/contestant.ts";
 
@@ -68,14 +67,21 @@ export function readResults(file: string): Results {
   return resultsSchema.parse(JSON.parse(readFileSync(file, "utf8")));
 }
 
+/** The number in the middle, or the mean of the two there; undefined of none. */
+export function median(numbers: readonly number[]): number | undefined {
+  const sorted = numbers.toSorted((one, other) => one - other);
+  const [low, high = low] = sorted.slice(Math.floor((sorted.length - 1) / 2), Math.floor(sorted.length / 2) + 1);
+  return low === undefined || high === undefined ? undefined : (low + high) / 2;
+}
+
 /** The median of a figure over the rounds; undefined where no round has it. */
 export const medianOf = ({ rounds }: Measured, figure: (round: Round) => number | undefined): number | undefined =>
-  median(rounds, figure);
+  median(rounds.map(figure).filter((value) => value !== undefined));
 
 /** The smallest and the largest searches per second of the rounds. */
 export function spreadOf({ rounds }: Measured): [number, number] {
   const rates = rounds.map(({ searchesPerSecond }) => searchesPerSecond);
-  return [min(rates) ?? 0, max(rates) ?? 0];
+  return [Math.min(...rates), Math.max(...rates)];
 }
 
 /** CPU of the service per search in µs: everything but the load generator and the provider. */

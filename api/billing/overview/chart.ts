@@ -1,4 +1,3 @@
-import { nice, ticks } from "d3-array";
 import { dayOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
@@ -31,7 +30,7 @@ export const key = (kind: string, text: string) => html`<span class="key ${kind}
 /** `12 Nov` of a day, `14:00` of an hour. */
 export const labelOf = (day: string) => (day.includes("T") ? day.slice(11, 16) : dayOf(day));
 
-const tickCount = 3;
+const axisStepsMax = 4;
 /** Heights in pixels, and the room above the bars for the summary of one of them. */
 const plotHeight = 210;
 const emptyPlotHeight = 72;
@@ -46,10 +45,10 @@ const barShare = 0.64;
  */
 export function barChart(bars: readonly Bar[], options: { label: string; format: (value: number) => string }): Html {
   const highest = Math.max(...bars.map(({ kept, returned }) => kept + returned));
-  const [, top] = nice(0, Math.max(1, highest), tickCount);
   const isEmpty = highest === 0;
+  const tickValues = axisValues(highest, axisStepsMax);
+  const top = tickValues.at(-1) || 1;
   const height = isEmpty ? emptyPlotHeight : plotHeight;
-  const tickValues = isEmpty ? [0] : ticks(0, top, tickCount).filter((tick) => Number.isInteger(tick));
   return html`<svg class="chart${isEmpty && " empty"}" role="group" aria-label="${options.label}">
 <svg class="plot" y="${summaryHeight}" height="${height}" width="100%">
 ${tickValues.map((tick) => {
@@ -59,6 +58,14 @@ ${tickValues.map((tick) => {
 `;
 })}${bars.map((bar, index) => dayBar(bar, { index, days: bars.length, top }))}${isEmpty && html`<text class="tick" x="50%" y="55%" text-anchor="middle">Nothing in this time</text>`}</svg>
 ${dateLabels(bars, summaryHeight + height + dateLabelsHeight)}</svg>`;
+}
+
+/** The values along an axis: 0 and whole multiples of 1, 2 or 5 times a power of ten, up to the first one that is not below `highest`. */
+export function axisValues(highest: number, stepsMax: number): number[] {
+  const stepMin = Math.max(1, highest / stepsMax);
+  const power = 10 ** Math.floor(Math.log10(stepMin));
+  const step = power * ([1, 2, 5].find((factor) => factor * power >= stepMin) ?? 10);
+  return Array.from({ length: Math.ceil(highest / step) + 1 }, (_, index) => index * step);
 }
 
 function dayBar(bar: Bar, { index, days, top }: { index: number; days: number; top: number }): Html {
