@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { readSource } from "../harness/assertions/sources.ts";
 
-/** The lock file agrees with package.json, and every installed package has a licence that this project can live with. */
+/** The lock file and the documentation agree with package.json, and every installed package has a licence that this project can live with. */
 
 const entry = z.object({
   version: z.string().optional(),
@@ -80,4 +80,11 @@ test("the lock file has the versions of package.json, and names no registry", ()
 test("hashes in the lock file are SHA-512", () => {
   const weak = packages.filter(({ integrity }) => integrity !== undefined && !/^sha512-[\w+/]{86}==$/.test(integrity));
   expect(weak.map(({ name }) => name)).toEqual([]);
+});
+
+test("the documentation says of each package that production installs what it does and why it is one, and of no other", () => {
+  const [, section = ""] = /^## Runtime dependencies\n(.*?)^## /ms.exec(readSource("docs/dependencies.md")) ?? [];
+  const rows = [...section.matchAll(/^\| `(.+?)` \|(.+)\|(.+)\|$/gm)];
+  expect(rows.map(([, name]) => name)).toEqual(Object.keys(manifest.dependencies ?? {}).toSorted());
+  expect(rows.filter(([, , does, why]) => !does?.trim() || !why?.trim())).toEqual([]);
 });
