@@ -70,7 +70,7 @@ describe("a search", () => {
   const searchOver = async (answer: object, fields: object = {}) => {
     const transport = () => Promise.resolve({ status: 200, headers: {}, body: JSON.stringify(answer) });
     const google = openGoogle({}, { providers: [{ ...dataforseo, transport }] });
-    const answered = await google.search(query(fields), 1_000);
+    const answered = await google.search(query(fields), 60_000);
     await google.close();
     return answered;
   };
