@@ -10,7 +10,7 @@ const versionTimeoutMs = 10_000;
 const downloadTimeoutMs = 180_000;
 const outputBytesMax = 16 * 1024 * 1024;
 const binaryNames = ["redis-server", "valkey-server"];
-const downloadFolder = join(import.meta.dirname, "..", "..", ".serpmill", "redis-program");
+const downloadFolder = join(import.meta.dirname, "..", ".serpmill", "redis-program");
 
 const run = promisify(execFile);
 

@@ -72,7 +72,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<LocalRedis
   }
 }
 
-const startScript = join(import.meta.dirname, "..", "..", "deploy", "redis", "start.sh");
+const startScript = join(import.meta.dirname, "..", "deploy", "redis", "start.sh");
 
 /** What start.sh, the same script as in docker compose, reads from its environment to write the server's users. */
 function newUsers(folder: string) {

@@ -24,7 +24,7 @@ import {
   waitUntilReady,
 } from "./logged-process.ts";
 
-const checkout = join(import.meta.dirname, "..", "..");
+const checkout = join(import.meta.dirname, "..");
 const parentPollMs = 250;
 const workerPollMs = 50;
 

@@ -35,10 +35,10 @@ export function timeOfId(id: string): Date {
   return new Date(Array.from(time, (digit) => digits.indexOf(digit)).reduce((ms, digit) => ms * 32 + digit, 0));
 }
 
-/** The id of a request, as callers see it. */
+/** The id of a request, as callers see it. Three of its digits have the version 7 and the variant of the UUID. */
 export const requestId = z
   .string()
-  .regex(/^req_[0-7][0-9a-hjkmnp-tv-z]{25}$/)
+  .regex(/^req_[0-7][0-9a-hjkmnp-tv-z]{9}[ef][0-9a-hjkmnp-tv-z]{2}[89abrstv][0-9a-hjkmnp-tv-z]{12}$/)
   .meta({
     description: "The id of the request, equal to `X-Request-Id`. Name it when you report a problem.",
     minLength: 30,

@@ -52,7 +52,7 @@ test("a worker reports its slots and how many it can raise them to, and stops re
 
 test("the providers of the workers are unknown if one of them names none, or one that is unknown here", async () => {
   const { reader, capacity } = await reportingWorkers({ known: "serper" });
-  const other = { concurrency: 1, runMs: 1, atMs: Date.now() };
+  const other = { concurrency: 1, attainable: 1, runMs: 1, atMs: Date.now() };
   for (const providers of [undefined, ["serper", "next"]]) {
     await reader.hset("workers", "other", JSON.stringify({ ...other, providers }));
     expect(await capacity()).toMatchObject({ workers: 2, providers: undefined });

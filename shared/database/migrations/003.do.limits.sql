@@ -139,7 +139,7 @@ set enable_seqscan = off as $$
   select organization, l.token_id, (l.version - 1) / 4096, -sum(l.amount_mils)
   from ledger_entries l
   where l.organization_id = organization and l.version > first_chunk * 4096 and l.version <= past_chunk * 4096
-    and l.kind in ('charge', 'reversal')
+    and l.kind in ('charge', 'reversal') and l.token_id is not null
   group by 2, 3
   on conflict on constraint one_sum_per_chunk do nothing
 $$;
