@@ -26,7 +26,15 @@ afterAll(async () => {
   await server.stop();
 });
 
-const trace = { provider: "none", calls: [], costMicroUsd: 0, queueMs: 0, runMs: 0 };
+const trace = {
+  worker: "worker_1",
+  provider: "none",
+  from: "provider",
+  calls: [],
+  costMicroUsd: 0,
+  queueMs: 0,
+  runMs: 0,
+};
 
 /** Sends a reply with this entry id, as a Redis would whose clock shows that time. */
 async function reply(id: string, requestId: string): Promise<void> {

@@ -53,6 +53,8 @@ export class PageVisitor {
   }
 }
 
+const signInAttemptsMax = 10;
+
 /** A visitor who is signed in. @param to.api the API that it asks. @throws {Error} if the sign-in is refused. */
 export async function signIn(
   service: Service,
@@ -61,8 +63,12 @@ export async function signIn(
 ): Promise<PageVisitor> {
   const visitor = new PageVisitor(service, to.headers);
   visitor.api = to.api ?? 0;
-  await forgetSignIns(service);
-  const { status } = await visitor.signIn(token);
+  let status = 429;
+  // Visitors that sign in at the same time use up the limit of their one address.
+  for (let attempt = 1; status === 429 && attempt <= signInAttemptsMax; attempt += 1) {
+    await forgetSignIns(service);
+    ({ status } = await visitor.signIn(token));
+  }
   if (status !== 303) throw new Error(`the sign-in was refused: ${status}`);
   return visitor;
 }
