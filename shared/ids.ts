@@ -35,10 +35,13 @@ export function timeOfId(id: string): Date {
   return new Date(Array.from(time, (digit) => digits.indexOf(digit)).reduce((ms, digit) => ms * 32 + digit, 0));
 }
 
-/** The id of a request, as callers see it. Three of its digits have the version 7 and the variant of the UUID. */
+/**
+ * The id of a request, as callers see it. A UUIDv7 has its version and variant in the digits 11 and
+ * 14; the largest UUID (RFC 9562), behind every search, is allowed as well.
+ */
 export const requestId = z
   .string()
-  .regex(/^req_[0-7][0-9a-hjkmnp-tv-z]{9}[ef][0-9a-hjkmnp-tv-z]{2}[89abrstv][0-9a-hjkmnp-tv-z]{12}$/)
+  .regex(/^req_(?:[0-7][0-9a-hjkmnp-tv-z]{9}[ef][0-9a-hjkmnp-tv-z]{2}[89abrstv][0-9a-hjkmnp-tv-z]{12}|7z{25})$/)
   .meta({
     description: "The id of the request, equal to `X-Request-Id`. Name it when you report a problem.",
     minLength: 30,
