@@ -33,16 +33,6 @@ export async function readRefundsPage(
     });
 }
 
-/** The number of an organization's newest refund; 0 without one. */
-export async function readNewestRefund(database: Database, organizationId: string): Promise<number> {
-  const { rows } = await database.query({
-    name: "newest_refund",
-    text: "select coalesce((select number from refunds where organization_id = $1 order by number desc limit 1), 0) as number",
-    values: [organizationId],
-  });
-  return z.object({ number: z.number() }).parse(rows[0]).number;
-}
-
 /** Deletes refunds that are 30 days old, at most so many. @returns how many. */
 export async function clearOldRefunds(database: Database, limit: number): Promise<number> {
   const { rows } = await database.query("select clear_old_refunds($1) as deleted", [limit]);

@@ -1,6 +1,5 @@
 import { type DayFigures, readDays, readLedgerDays, withoutPlace } from "../../ledger/days.ts";
 import { readHistory } from "../../ledger/history.ts";
-import { readNewestRefund } from "../../../shared/credits/refunds.ts";
 import { Turns } from "../../../shared/concurrency/turns.ts";
 import type { RateWindow } from "../../../shared/credits/admit.ts";
 import type { CreditState } from "../../../shared/credits/holds.ts";
@@ -67,8 +66,6 @@ export interface AccountReads {
   listTokens: (organizationId: string) => ReturnType<typeof listTokens>;
   /** Reads one search from Postgres; undefined if the organization has none with this id that ended. @throws {CallerError} `unavailable`. */
   readSearch: (organizationId: string, requestId: string) => Promise<ShownSearch | undefined>;
-  /** The number of the newest search that was not charged, from Postgres; 0 without one. @throws {CallerError} `unavailable`. */
-  readNewestRefund: (organizationId: string) => Promise<number>;
   /** Reads one page of the history from Postgres. @throws {CallerError} `unavailable`. */
   readHistory: (organizationId: string, view: HistoryView) => Promise<History>;
 }
@@ -126,7 +123,6 @@ export function openAccountReads(parts: {
     listTokens: (organizationId) => orPostgresUnavailable(listTokens(database, organizationId)),
     readSearch: (organizationId, requestId) =>
       finds.run(() => orPostgresUnavailable(readSearch(database, organizationId, requestId))),
-    readNewestRefund: (organizationId) => orPostgresUnavailable(readNewestRefund(database, organizationId)),
     readHistory: async (organizationId, view) => {
       const read = () => orPostgresUnavailable(readEntries(database, organizationId, view, entriesPerPage));
       if (isFinding(view)) return { view, days: new Map(), ...(await finds.run(read)) };

@@ -100,8 +100,9 @@ async function sendUpdates(
     const credit = await reads.readCredit(caller);
     // A browser that reads more slowly than the account changes skips some updates.
     if (!response.writableNeedDrain) {
-      const refund = await streams.reads.run(() => reads.readNewestRefund(caller.organizationId));
-      const newest = `${credit.state.version} ${refund}`;
+      // A search that begins counts in the window, one that ends is not in flight any more, charged or not.
+      const { version, searchesInFlight } = credit.state;
+      const newest = `${version} ${searchesInFlight} ${credit.window.used}`;
       const isAgain = sent?.newest === newest;
       let ofLedger = sent?.ofLedger ?? "";
       if (!isAgain || sent?.isAgain === false) {
@@ -130,7 +131,7 @@ const processKey = "process";
 
 /**
  * Limits live-update streams, per session, per organization and per process, and the load that they put on Postgres. An open
- * stream costs a read of Redis and one of Postgres every second, so without limits a script could open enough of them to slow down searches.
+ * stream costs a read of Redis every second, so without limits a script could open enough of them to slow down searches.
  */
 export class LiveStreams {
   readonly #gauge: Metrics["liveStreams"];

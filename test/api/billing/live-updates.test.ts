@@ -55,6 +55,18 @@ test("a search appears in every section of the open page", async () => {
   await service.until(async () => (await openStreams()) === 0);
 });
 
+test("a search that fails appears on the open page, although it changes no balance", async () => {
+  const { organization, visitor } = await signedIn();
+  const { events } = await visitor.follow();
+  await untilEvent(events, ({ id }) => id === "credit");
+  const { status, body } = await service.search(organization.token, { keyword: "coffee sandbox:error" });
+  expect(status).toBe(502);
+  const isListed = ({ id, html }: LiveEvent) => id === "latest" && !!html?.includes(body.requestId);
+  expect(await untilEvent(events, isListed)).toBeDefined();
+  await events.return(undefined);
+  await service.until(async () => (await openStreams()) === 0);
+});
+
 test("a stream and its updates take nothing of the program's rate window", async () => {
   const organization = await service.organization({ terms: { windowSeconds: 1_000_000 } });
   const visitor = new PageVisitor(service);
