@@ -118,7 +118,8 @@ async function fill(database: Database, url: string, { entries, refunds }: { ent
   const at = "now() - make_interval(secs => 5184000.0 * ($2::bigint - n) / $2::bigint)";
   await asOwner(url, async (client) => {
     await client.query(
-      `insert into ledger_entries
+      `insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason,
+         created_at, token_id)
        select $1, n, kind, amount, sum(amount) over (order by n), case when kind <> 'grant' then $1 || request end,
          case when kind = 'grant' then $1 || 'grant' end,
          case kind when 'reversal' then 'caller_gone' when 'grant' then 'bench' end, ${at},
