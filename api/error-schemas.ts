@@ -175,7 +175,7 @@ export const errorDefinitions = {
         reason: z.enum(["window", "concurrency", "unpaid_calls", "unread", "refused"]).meta({
           description:
             "`window`: the rate window is full. `concurrency`: too many searches in flight. `unpaid_calls`: in the last hour " +
-            "too many provider calls were left unpaid by searches that were hung up, cancelled or whose answers were not " +
+            "too many provider calls were left unpaid by searches that were disconnected, cancelled or whose answers were not " +
             "taken. `unread`: too many bytes of earlier answers are not read yet. `refused`: too many requests were refused, replayed or called no tool.",
         }),
         retryAfterMs: milliseconds("When to retry"),

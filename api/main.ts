@@ -24,7 +24,7 @@ import { openUsage } from "./read-usage.ts";
 import { AdmissionControl } from "./search/admission.ts";
 import { Delivery } from "./search/delivery.ts";
 import { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
-import { HangUps } from "./search/hang-ups.ts";
+import { Cancellations } from "./search/cancellations.ts";
 import { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
 import { InFlightSearches } from "./search/in-flight-searches.ts";
 import { Refunds } from "./search/refunds.ts";
@@ -96,14 +96,14 @@ async function openParts(
   const replyInbox = openReplyInbox(context);
   const unknownAdmissions = new UnknownAdmissions({ redis, refunds, log });
   const unsent = new UnsentAnswers(metrics);
-  const hangUps = new HangUps({ queue, redis, refunds, log });
-  const run = new Search({ admission, queue, replyInbox, refunds, unknownAdmissions, hangUps, log });
+  const cancellations = new Cancellations({ queue, redis, refunds, log });
+  const run = new Search({ admission, queue, replyInbox, refunds, unknownAdmissions, cancellations, log });
   const delivery = new Delivery({ confirmations, metrics });
   // What REST, MCP and the playground need to run a search and send its answer.
   const searching = { search: withUnreadLimit(run, unsent), delivery, unsent, searchTimeoutMs };
   shutdown.register("refunds and deliveries", async () => {
     await unknownAdmissions.idle();
-    await hangUps.idle();
+    await cancellations.idle();
     await settlement.idle();
     await confirmations.idle();
   });

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { type AutoTopup, readAutoTopup } from "../api/auto-topups/auto-topup.ts";
 import { listNewestPayments, type ListedPayment } from "../api/auto-topups/payments.ts";
-import { switchOff, type SwitchOffReason, switchOffReasons } from "../api/auto-topups/recorded-changes.ts";
+import { switchOff, type SwitchOffReason, switchOffReasons } from "../api/auto-topups/audited-changes.ts";
 import { inTransaction } from "../shared/database/transaction.ts";
 import { showOrganization } from "../shared/organizations/organizations.ts";
 import { parseId, parseWholeNumber } from "./argument-parsers.ts";

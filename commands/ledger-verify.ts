@@ -165,12 +165,12 @@ async function verifyRedis(client: PoolClient, redis: Redis): Promise<Violation[
     const page = await queryAll(client, text, [after, organizationsPerPage]);
     const ids = page.rows.map((row) => idRow.parse(row).id);
     if (ids.length === 0) return found;
-    found.push(...(await brokenHolds(redis, ids)), ...(await impossibleCopies(client, redis, ids)));
+    found.push(...(await violationsOfHolds(redis, ids)), ...(await impossibleCopies(client, redis, ids)));
     after = ids.at(-1) ?? "";
   }
 }
 
-async function brokenHolds(redis: Redis, ids: readonly string[]): Promise<Violation[]> {
+async function violationsOfHolds(redis: Redis, ids: readonly string[]): Promise<Violation[]> {
   const [seconds] = await redis.time();
   const latestMs = Number(seconds) * 1_000 - protocolTimes.overdueViolationAfterMs;
   const organizations = await Promise.all(ids.map((id) => readHolds(redis, id)));

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { inTransaction } from "../shared/database/transaction.ts";
 import { type changeLimits, type LimitChange, readOwnLimits } from "../api/organizations/limits.ts";
-import { changeLimitsRecorded } from "../api/organizations/recorded-changes.ts";
+import { changeLimitsRecorded } from "../api/organizations/audited-changes.ts";
 import { type Excess, LimitsTooHigh } from "../api/tokens/token-family.ts";
 import { parseId, parseWholeNumberOrNone } from "./argument-parsers.ts";
 import { CommandRefused } from "./command-refused.ts";

@@ -6,7 +6,7 @@ import {
   issueRecorded as issueWithEntry,
   revokeFamilyRecorded,
   revokeRecorded as revokeWithEntry,
-} from "../api/organizations/recorded-changes.ts";
+} from "../api/organizations/audited-changes.ts";
 import { type Scope, scopes } from "../shared/organizations/scopes.ts";
 import { findToken, isTokenShaped, listTokens, type TokenTerms } from "../api/tokens/tokens.ts";
 import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { inTransaction } from "../shared/database/transaction.ts";
 import { showOrganization } from "../shared/organizations/organizations.ts";
 import { readThreshold } from "../shared/webhooks/low-balance.ts";
-import { changeThreshold, dropWebhook, replayWebhookEvent } from "../api/webhooks/recorded-changes.ts";
+import { changeThreshold, dropWebhook, replayWebhookEvent } from "../api/webhooks/audited-changes.ts";
 import { listEvents, type WebhookEvent } from "../shared/webhooks/webhook-events.ts";
 import { readWebhook } from "../shared/webhooks/webhooks.ts";
 import { parseId, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";

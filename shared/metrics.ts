@@ -5,16 +5,16 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 const admissionOutcomes = [
   "held",
-  "remembered",
-  "answered",
+  "stored_answer",
+  "completed",
   "waiting",
-  "short",
-  "over",
+  "insufficient_credit",
+  "spending_limit",
   "key_reused",
-  "cold",
-  "closed",
+  "balance_missing",
+  "shed",
   "limited",
-  "crowded",
+  "concurrency_limited",
   "unpaid_calls",
   "unknown",
 ];
@@ -60,7 +60,7 @@ export function openMetrics() {
   // Counters begin at 0 for every known label, so that a rate includes the first increase.
   startAtZero(metrics.parserRefusals, "reason", ["malformed_http", "headers_too_large", "request_too_slow"]);
   startAtZero(metrics.admissions, "outcome", admissionOutcomes);
-  startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_gone", "too_late"]);
+  startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_disconnected", "too_late"]);
   startAtZero(metrics.reversals, "reason", reversalReasons);
   startAtZero(metrics.reversedMils, "reason", reversalReasons);
   startAtZero(metrics.answeredSearches, "from", answerSources);

@@ -14,16 +14,16 @@ export const refundReasons = [
   "engine_timeout",
   "query_rejected",
   "deadline_passed",
-  "caller_gone",
+  "caller_disconnected",
   "not_enqueued",
   "admission_unknown",
   "worker_failed",
-  "abandoned",
+  "swept",
 ] as const;
 export type RefundReason = (typeof refundReasons)[number];
 
 /** Why a charge was reversed. For `undelivered` it is unknown whether the answer arrived. */
-export const reversalReasons = ["caller_gone", "engine_timeout", "undelivered"] as const;
+export const reversalReasons = ["caller_disconnected", "engine_timeout", "undelivered"] as const;
 export type ReversalReason = (typeof reversalReasons)[number];
 
 /** Where an answer came from: a provider, a concurrent identical search, or the cache. */

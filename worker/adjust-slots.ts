@@ -5,7 +5,7 @@ import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { readBacklog, readWaitingWithinShare } from "../shared/queue/backlog.ts";
 import type { SearchWorker } from "../shared/queue/search-queue.ts";
-import type { SlotLevel } from "./slot-level.ts";
+import type { ConcurrencyController } from "./concurrency-controller.ts";
 
 const shareCheckMs = 25;
 // There are about as many searches within shares as slots. More only in the moment in which many organizations begin; even
@@ -21,7 +21,7 @@ interface Measured {
   callsWaiting: () => number;
   /** Calls that may run at once at all providers. */
   callsMax: () => number;
-  /** Called after each change of the slots, or of the slots that are attainable. */
+  /** Called after each change of the slots, or of the slots that are slotsCeiling. */
   changed: () => Promise<void>;
 }
 
@@ -32,10 +32,10 @@ interface Measured {
  */
 export function adjustSlots(
   { redis, metrics, log, shutdown }: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,
-  level: SlotLevel,
+  controller: ConcurrencyController,
   { worker, average, callsWaiting, callsMax, changed }: Measured,
 ): void {
-  let concurrency = level.slots;
+  let concurrency = controller.slots;
   const setConcurrency = (searches: number) => {
     if (searches === concurrency) return;
     concurrency = searches;
@@ -46,7 +46,7 @@ export function adjustSlots(
     const now = performance.eventLoopUtilization();
     const { utilization } = performance.eventLoopUtilization(now, last);
     last = now;
-    const { slots: slotsBefore, attainable: attainableBefore } = level;
+    const { slots: slotsBefore, slotsCeiling: ceilingBefore } = controller;
     const load = {
       taken: worker.peak(),
       runMs: average.runMs,
@@ -56,16 +56,16 @@ export function adjustSlots(
       utilization,
       heapShare: heapShare(),
     };
-    const slots = level.decide(load);
+    const slots = controller.decide(load);
     metrics.workerSlots.set(slots);
     metrics.workerSlotsTaken.set(worker.running());
-    if (slots === slotsBefore && level.attainable === attainableBefore) return;
+    if (slots === slotsBefore && controller.slotsCeiling === ceilingBefore) return;
     setConcurrency(slots);
-    log.debug({ slots, attainable: level.attainable, ...load }, "slots adjusted");
+    log.debug({ slots, slotsCeiling: controller.slotsCeiling, ...load }, "slots adjusted");
     await changed();
   };
   const takeOnTop = async () => {
-    const { slots } = level;
+    const { slots } = controller;
     const running = worker.running();
     if (running < slots) return setConcurrency(slots);
     const { withinShare, only } = await readWaitingWithinShare(redis);

@@ -3,7 +3,7 @@ import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { removeHeartbeat, writeHeartbeat } from "../shared/queue/worker-heartbeats.ts";
-import type { AverageRunTime, SlotLevel } from "./slot-level.ts";
+import type { AverageRunTime, ConcurrencyController } from "./concurrency-controller.ts";
 
 type Reporting = Pick<Context, "config" | "clock" | "redis" | "shutdown" | "log" | "metrics">;
 
@@ -21,14 +21,14 @@ export interface Heartbeat {
 export function startHeartbeat(
   { config, clock, redis, shutdown, log, metrics }: Reporting,
   workerId: string,
-  { level, average }: { level: SlotLevel; average: Pick<AverageRunTime, "runMs"> },
+  { controller, average }: { controller: ConcurrencyController; average: Pick<AverageRunTime, "runMs"> },
 ): Heartbeat {
   let writtenAtMs = Number.NEGATIVE_INFINITY;
   const report = async () => {
     await clock.read(redis);
     await writeHeartbeat(redis, workerId, {
-      concurrency: level.slots,
-      attainable: level.attainable,
+      concurrency: controller.slots,
+      slotsCeiling: controller.slotsCeiling,
       providers: config.SERP_PROVIDERS,
       runMs: average.runMs,
       atMs: clock.nowMs(),

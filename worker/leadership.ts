@@ -13,7 +13,7 @@ import { protocolTimes } from "../shared/protocol-times.ts";
  *   decided in Postgres or stores a version that only replaces an older one.
  */
 
-const leaseKey = "caretaker";
+const leaseKey = "maintenance";
 
 /** Takes or renews the lease. @returns whether this worker leads. @throws if Redis does not answer. */
 export async function acquireLeadership(redis: Redis, workerId: string): Promise<boolean> {

@@ -4,7 +4,7 @@ import { newId } from "../shared/ids.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
 import { startProcess } from "../shared/process/start-process.ts";
 import { openSearchLog } from "../shared/search-log/search-log.ts";
-import { openAbandonedSearches } from "./abandoned-searches.ts";
+import { openDisconnectedSearches } from "./disconnected-searches.ts";
 import { adjustSlots } from "./adjust-slots.ts";
 import { defineLeaseScripts } from "./engine/flight-leases.ts";
 import { type GoogleEngine, openGoogleEngine } from "./engine/google-engine.ts";
@@ -13,7 +13,7 @@ import { type Engine, openSingleFlight } from "./engine/single-flight.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { openRawAnswers } from "./raw-answers/record-raw-answers.ts";
-import { SlotLevel } from "./slot-level.ts";
+import { ConcurrencyController } from "./concurrency-controller.ts";
 import { takeJobs } from "./take-jobs.ts";
 import { deliverEvents } from "./webhooks/deliver-events.ts";
 
@@ -29,14 +29,14 @@ async function openWorker(context: Context): Promise<void> {
 
   startMaintenance({ ...context, settlement }, workerId);
   deliverEvents(context);
-  const level = new SlotLevel(config.WORKER_CONCURRENCY);
-  const abandonedSearches = openAbandonedSearches(context);
+  const controller = new ConcurrencyController(config.WORKER_CONCURRENCY);
+  const disconnectedSearches = openDisconnectedSearches(context);
   const rawAnswers = openRawAnswers(context);
-  const running = { ...context, workerId, engine, settlement, abandonedSearches, rawAnswers, searchLog };
-  const { worker, average } = await takeJobs(running, level.slots);
-  const heartbeat = startHeartbeat(context, workerId, { level, average });
+  const running = { ...context, workerId, engine, settlement, disconnectedSearches, rawAnswers, searchLog };
+  const { worker, average } = await takeJobs(running, controller.slots);
+  const heartbeat = startHeartbeat(context, workerId, { controller, average });
   // The APIs admit by the slots that they know of.
-  adjustSlots(context, level, { worker, average, callsWaiting, callsMax, changed: heartbeat.report });
+  adjustSlots(context, controller, { worker, average, callsWaiting, callsMax, changed: heartbeat.report });
   await startOpsServer(context, {
     port: config.WORKER_OPS_PORT,
     checks: { redis: () => redis.ping(), postgres: () => database.query("select 1"), reported: heartbeat.check },

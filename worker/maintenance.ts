@@ -9,11 +9,11 @@ import type { Settlement } from "../shared/credits/settlement.ts";
 import { openThrottles } from "../shared/process/log-trouble.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
-import { keepSearchLog } from "../shared/search-log/keep-search-log.ts";
+import { rotateSearchLog } from "../shared/search-log/rotate-search-log.ts";
 import { noticeLowBalances } from "../shared/webhooks/low-balance.ts";
 import { deleteOldEvents } from "../shared/webhooks/webhook-events.ts";
 import { acquireLeadership, resignLeadership } from "./leadership.ts";
-import { reconcileNextPage, reverseUndelivered, type Rotation } from "./reconcile.ts";
+import { reconcileNextPage, reverseUndelivered, type ReconcileCursor } from "./reconcile.ts";
 import { continueResync } from "./resync.ts";
 import { sweepHolds } from "./sweep-holds.ts";
 
@@ -74,19 +74,19 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
     await resignLeadership(redis, workerId).catch((error) => log.warn({ err: error }, "the lease was not given back"));
   });
   const pauseMs = protocolTimes.maintenanceIntervalMs;
-  runPeriodically({ name: "caretaker", pauseMs, run: runDue, measured, log, metrics, shutdown });
+  runPeriodically({ name: "maintenance", pauseMs, run: runDue, measured, log, metrics, shutdown });
 }
 
 function stepsOfEachRun(context: Maintaining, leads: () => Promise<boolean>): Step[] {
   const { redis, metrics } = context;
-  let rotation: Rotation = { after: "", driftMils: 0 };
+  let cursor: ReconcileCursor = { after: "", driftMils: 0 };
   const measureHolds = async () => {
     const seen = await readOpenHolds(redis);
     metrics.holdsOpen.set(seen.open);
     metrics.heldMils.set(seen.heldMils);
   };
   const reconcile = async () => {
-    rotation = await reconcileNextPage(context, rotation);
+    cursor = await reconcileNextPage(context, cursor);
   };
   return [
     { name: "resync", work: () => continueResync(context, leads) },
@@ -103,7 +103,7 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
     if (await clearOldAnswers(database)) log.info("emptied the table of the answers and keys that have expired");
   };
   const clearSearchLog = async () => {
-    const days = await keepSearchLog(database, config.SEARCH_LOG_DAYS);
+    const days = await rotateSearchLog(database, config.SEARCH_LOG_DAYS);
     if (days > 0) log.info({ days }, "removed old days of the search log");
   };
   const clearRefunds = async () => {

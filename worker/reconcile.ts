@@ -45,24 +45,24 @@ export async function storeNextBalances(
 }
 
 /** How far the comparison of all organizations has come: the last id compared, and the drift found so far. */
-export interface Rotation {
+export interface ReconcileCursor {
   after: string;
   driftMils: number;
 }
 
 /**
  * Compares one page of organizations: the ledger with the balance, and the balance with Redis' copy. The drift found in a
- * whole rotation becomes the metric. What tokens spent that have no limit any more is deleted from Redis.
+ * whole cursor becomes the metric. What tokens spent that have no limit any more is deleted from Redis.
  * @returns where the next page begins.
  */
-export async function reconcileNextPage(context: Repairing, rotation: Rotation): Promise<Rotation> {
+export async function reconcileNextPage(context: Repairing, cursor: ReconcileCursor): Promise<ReconcileCursor> {
   const { database, redis, metrics } = context;
-  const ids = await listOrganizationIds(database, rotation.after, organizationsPerPage);
+  const ids = await listOrganizationIds(database, cursor.after, organizationsPerPage);
   await forgetUnlimitedTokens(database, redis, ids);
   // Redis is read before Postgres, so a correct copy can only be older.
   const copies = await readStoredBalances(redis, ids);
-  const page = await listBalances(database, rotation.after, organizationsPerPage);
-  let driftMils = rotation.driftMils;
+  const page = await listBalances(database, cursor.after, organizationsPerPage);
+  let driftMils = cursor.driftMils;
   for (const compared of page) {
     driftMils += Math.abs(compared.balance.balanceMils - compared.ledgerMils);
     driftMils += await repairCopy(context, compared, copies.get(compared.organizationId));

@@ -37,7 +37,7 @@ async function refund(context: Sweeping, hold: IndexedHold): Promise<void> {
   // The key's record is only freed here, never filled, so the fingerprint of its query is not needed.
   const key = keyHash ? { hash: keyHash, fingerprint: "" } : undefined;
   const timeoutMs = config.SEARCH_DEADLINE_MS;
-  const request = { organizationId, requestId, key, wanted: "refund", reason: "abandoned" } as const;
+  const request = { organizationId, requestId, key, wanted: "refund", reason: "swept" } as const;
   const decision = await settlement.decide(request, refundRetryMs).catch((error: unknown) => {
     if (error instanceof UnknownOrganization) return undefined;
     throw error;

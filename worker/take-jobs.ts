@@ -10,12 +10,12 @@ import type { PayableCalls, SearchOutcome, SearchTrace } from "../shared/queue/r
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import { openSearchWorker, type SearchWorker, WorkersLost } from "../shared/queue/search-queue.ts";
 import type { SearchLog } from "../shared/search-log/search-log.ts";
-import type { AbandonedSearches } from "./abandoned-searches.ts";
+import type { DisconnectedSearches } from "./disconnected-searches.ts";
 import { writeAnswerBody } from "./answer-body.ts";
 import type { EngineAnswer } from "./engine/engine-answer.ts";
 import type { Engine, EngineSearch, SourcedAnswer } from "./engine/single-flight.ts";
 import type { RawAnswers } from "./raw-answers/record-raw-answers.ts";
-import { AverageRunTime } from "./slot-level.ts";
+import { AverageRunTime } from "./concurrency-controller.ts";
 
 /**
  * The worker's half of a search: take the job, search in the engine within the deadline, have Postgres decide who pays, and reply.
@@ -30,7 +30,7 @@ type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics"> & {
   workerId: string;
   engine: Engine;
   settlement: Settlement;
-  abandonedSearches: AbandonedSearches;
+  disconnectedSearches: DisconnectedSearches;
   /** Absent unless raw answers are kept. */
   rawAnswers?: RawAnswers | undefined;
   /** Absent unless searches are logged. */
@@ -64,11 +64,11 @@ export async function takeJobs(
 
 async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated: boolean): Promise<void> {
   const { clock, settlement, log } = context;
-  const { ending, trace, payable, isAbandoned } = await search(context, job, isRepeated);
+  const { ending, trace, payable, callerDisconnected } = await search(context, job, isRepeated);
   const body = job.key && ending.ok ? await compressAnswer(ending.body) : undefined;
   const truncated = ending.ok && ending.truncated && { truncated: true };
-  const line = { requestId: job.requestId, outcome: outcomeOf(ending, isAbandoned), ...truncated, ...trace };
-  const request = settlementRequest(job, ending, { isAbandoned, body });
+  const line = { requestId: job.requestId, outcome: outcomeOf(ending, callerDisconnected), ...truncated, ...trace };
+  const request = settlementRequest(job, ending, { callerDisconnected, body });
   const retryForMs = Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs;
   try {
     const decision = await settlement.decide(request, retryForMs);
@@ -102,23 +102,25 @@ function withBudget(
   return { ...payable, tokenId, callsPerHour, isKeyed: key !== undefined, hadLittleTime };
 }
 
-const outcomeOf = (ending: Ending, isAbandoned: boolean) =>
-  isAbandoned ? "abandoned" : ending.ok ? "answered" : ending.code;
+const outcomeOf = (ending: Ending, callerDisconnected: boolean) =>
+  callerDisconnected ? "disconnected" : ending.ok ? "answered" : ending.code;
 
 async function search(
   context: RunningSearches,
   job: SearchJob,
   isRepeated: boolean,
-): Promise<{ ending: Ending; trace: SearchTrace; payable: PayableCalls | undefined; isAbandoned: boolean }> {
-  const { clock, metrics, abandonedSearches } = context;
+): Promise<{ ending: Ending; trace: SearchTrace; payable: PayableCalls | undefined; callerDisconnected: boolean }> {
+  const { clock, metrics, disconnectedSearches } = context;
   const startedAtMs = clock.nowMs();
   const queueMs = Math.max(0, startedAtMs - job.enqueuedAtMs);
   metrics.queueWaitSeconds.observe(queueMs / 1_000);
 
-  const abandoned = await abandonedSearches.begin(job, isRepeated);
+  const disconnected = await disconnectedSearches.begin(job, isRepeated);
   const leftMs = job.deadlineAtMs - startedAtMs - protocolTimes.settleMarginMs;
   const recorder = context.rawAnswers?.recorderFor(job.requestId);
-  const answer = await ask(context, job, { leftMs, abandoned, recorder }).finally(() => abandonedSearches.end(job));
+  const answer = await ask(context, job, { leftMs, disconnected, recorder }).finally(() =>
+    disconnectedSearches.end(job),
+  );
   const { calls, callsOf = null } = answer.trace;
   if (calls.length === 0) recorder?.recordNoCall({ from: answer.from, callsOf });
   const runMs = clock.nowMs() - startedAtMs;
@@ -126,7 +128,7 @@ async function search(
   const times = { queueMs: round(queueMs), runMs: round(runMs) };
   const trace: SearchTrace = { worker: context.workerId, ...answer.trace, from: answer.from, ...times };
   countCalls(context, trace);
-  return { ending: endingOf(job, answer), trace, payable: answer.payable, isAbandoned: abandoned.aborted };
+  return { ending: endingOf(job, answer), trace, payable: answer.payable, callerDisconnected: disconnected.aborted };
 }
 
 function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
@@ -138,7 +140,7 @@ function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
 async function ask(
   { engine }: RunningSearches,
   { query, enqueuedAtMs, organizationId, openSearches }: SearchJob,
-  { leftMs, ...options }: { leftMs: number } & Pick<EngineSearch, "abandoned" | "recorder">,
+  { leftMs, ...options }: { leftMs: number } & Pick<EngineSearch, "disconnected" | "recorder">,
 ): Promise<SourcedAnswer> {
   const claim = { organizationId, openSearches };
   if (leftMs > 0) return engine.search({ query, remainingMs: leftMs, enqueuedAtMs, claim, ...options });
@@ -149,11 +151,11 @@ async function ask(
 function settlementRequest(
   job: SearchJob,
   ending: Ending,
-  { isAbandoned, body }: { isAbandoned: boolean; body: Buffer | undefined },
+  { callerDisconnected, body }: { callerDisconnected: boolean; body: Buffer | undefined },
 ): SettlementRequest {
   const { requestId, organizationId, tokenId, key, priceMils, limits } = job;
   const settled = { requestId, organizationId, tokenId, key };
-  if (isAbandoned) return { ...settled, wanted: "refund", reason: "caller_gone" };
+  if (callerDisconnected) return { ...settled, wanted: "refund", reason: "caller_disconnected" };
   if (ending.ok) return { ...settled, wanted: "charge", priceMils, limits, answer: body };
   return { ...settled, wanted: "refund", reason: ending.reason };
 }

@@ -33,7 +33,7 @@ export function errorHint(error: CallerError, topupUrl: string): string {
       return `Tell the user to top up at ${topupUrl}. Held mils are charged or released when the searches in flight end.`;
     case "rate_limited":
       if (details.reason === "unpaid_calls")
-        return `Do not retry before ${retryAfterSeconds(error)} s have passed. Tell the user that too many searches were cancelled or hung up in the last hour.`;
+        return `Do not retry before ${retryAfterSeconds(error)} s have passed. Tell the user that too many searches were cancelled or disconnected in the last hour.`;
       if (details.reason === "concurrency")
         return `Wait until one of the ${String(details.limit)} searches in flight ends, then retry.`;
       if (details.reason === "unread") return "Read the answers to earlier calls, then retry.";

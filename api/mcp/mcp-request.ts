@@ -7,7 +7,7 @@ import type { AnswerCopies } from "./answer-copies.ts";
 export interface AnswerDelivery {
   copies: AnswerCopies;
   /** To be called once a whole copy of the answer was handed over. */
-  handedOver: () => void;
+  flushed: () => void;
 }
 
 /** One authenticated request to /mcp: what the tools need of the HTTP around a message. */

@@ -39,7 +39,7 @@ export async function callSearch(
 
   Object.assign(logFields, answerLogFields(answer));
   const copies = new AnswerCopies(answer.body);
-  mcpRequest.beginDelivery({ copies, handedOver: delivery.begin(searchRequest, response, answer.payable) });
+  mcpRequest.beginDelivery({ copies, flushed: delivery.begin(searchRequest, response, answer.payable) });
   // With progress notifications the headers have been sent already.
   if (!response.headersSent) {
     response.setHeader("X-Request-Id", answer.requestId);

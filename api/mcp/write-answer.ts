@@ -45,7 +45,7 @@ function splitMessage(bytes: Buffer, { delivery }: McpRequest): { first?: Buffer
 }
 
 async function handOverFirstCopy(socket: SocketWriter, first: Buffer | undefined, { delivery }: McpRequest) {
-  if (first && (await socket.handOver(first))) delivery?.handedOver();
+  if (first && (await socket.handOver(first))) delivery?.flushed();
 }
 
 /** Writes to a response and waits until the socket has taken it. */

@@ -11,7 +11,7 @@ import type { Metrics } from "../../shared/metrics.ts";
 import { parseFailure } from "../../shared/queue/replies.ts";
 import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
 import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
-import { CreditCheck, type TooLittle } from "./credit-check.ts";
+import { CreditCheck, type CreditRefusal } from "./credit-check.ts";
 import type { IdempotencyWaiters } from "./idempotency-waiters.ts";
 import type { InFlightSearches } from "./in-flight-searches.ts";
 import { PaidAnswers } from "./paid-answers.ts";
@@ -23,19 +23,20 @@ import type { Shedding } from "./shedding.ts";
  * Admission of a search: the plan check in memory; with an Idempotency-Key a look into Postgres, whether the key has paid;
  * then one atomic step in Redis (admit.lua), whose outcome decides:
  *
- *   held         a hold is placed; the search goes on
- *   remembered   the key has paid, and Postgres has the answer; return it
- *   waiting      the key's first request still runs; share its answer or error, or try again if it left neither
- *   answered     the key's first request was answered after the look into Postgres; look again
- *   cold         Redis has no balance; copy it from Postgres and try again
- *   short        what Redis has is too low; ask Postgres, since Redis may have missed a top-up or the end of a search, or
- *                have lost the record of a key that has paid meanwhile, and try again if it did; otherwise 402
- *   over         a limit of the organization or the token would be exceeded; ask Postgres as for `short`; otherwise 402
- *   closed       no worker supports the query: 400; or shedding refuses further searches of the organization: 503. Only
- *                replays and waiting repeats pass
- *   key_reused   400      limited, crowded, unpaid_calls   429
+ *   held                 a hold is placed; the search goes on
+ *   stored_answer        the key has paid, and Postgres has the answer; return it
+ *   waiting              the key's first request still runs; share its answer or error, or try again if it left neither
+ *   completed            the key's first request was answered after the look into Postgres; look again
+ *   balance_missing      Redis has no balance; copy it from Postgres and try again
+ *   insufficient_credit  the balance in Redis is too low. It may lack a top-up, the end of a search, or the record of a key
+ *                        that has paid: ask Postgres, and try again if it did; otherwise 402
+ *   spending_limit       a limit of the organization or the token would be exceeded; ask Postgres likewise; otherwise 402
+ *   shed                 no worker supports the query: 400; or shedding refuses further searches of the organization: 503.
+ *                        Only replays and waiting repeats pass
+ *   key_reused           400
+ *   limited, concurrency_limited, unpaid_calls   429
  *
- * Without a key, Postgres is read for `cold`, `short` and `over` only.
+ * Without a key, only `balance_missing`, `insufficient_credit` and `spending_limit` read Postgres.
  */
 
 // Before Postgres is asked for an answer that it did not have although Redis said so.
@@ -100,12 +101,12 @@ export class AdmissionControl {
     const { shedding } = this.#parts;
     const { caller, query, deadline } = request;
     const priceMils = searchPriceMils(caller.plan, query);
-    const spentVersion = this.#credit.spentVersion(caller.organizationId);
+    const exhaustedAtVersion = this.#credit.exhaustedAtVersion(caller.organizationId);
     let paid = await this.#findPaid(request);
     let hasWaited = false;
     for (;;) {
       const refusal = shedding.unsupported(query) ?? shedding.refusal(deadline.remainingMs());
-      const state = { priceMils, openMax: refusal?.openMax, remembered: paid !== undefined };
+      const state = { priceMils, openMax: refusal?.openMax, hasStoredAnswer: paid !== undefined };
       const admission = await this.#askRedis(request, state);
       switch (admission.outcome) {
         case "held":
@@ -116,27 +117,27 @@ export class AdmissionControl {
             turn: shedding.turnOf(admission),
             hadLittleTime: hasWaited && deadline.remainingMs() < deadline.timeoutMs / 2,
           };
-        case "closed":
+        case "shed":
           throw refusal?.error ?? unavailable("shutting_down");
         case "key_reused":
           throw keyReused();
         case "limited":
           throw RateLimited.byPlan("window", caller.plan, admission.window);
-        case "crowded":
+        case "concurrency_limited":
           throw RateLimited.byPlan("concurrency", caller.plan, admission.window);
         case "unpaid_calls":
           throw RateLimited.byPlan("unpaid_calls", caller.plan, admission.window, admission.retryAfterMs);
-        case "cold":
+        case "balance_missing":
           await fromPostgres(request, this.#credit.copy(caller));
           break;
-        case "short":
-        case "over":
-          paid = await this.#reconsider(request, priceMils, admission, spentVersion);
+        case "insufficient_credit":
+        case "spending_limit":
+          paid = await this.#recheckPostgres(request, priceMils, admission, exhaustedAtVersion);
           break;
-        case "remembered":
+        case "stored_answer":
           if (paid) return { ...paid, outcome: "replayed", window: admission.window };
           break;
-        case "answered":
+        case "completed":
           await sleep(lookAgainAfterMs);
           paid = await this.#findPaid(request);
           break;
@@ -164,15 +165,15 @@ export class AdmissionControl {
 
   async #askRedis(
     request: SearchRequest,
-    state: Pick<AdmissionRequest, "priceMils" | "openMax" | "remembered">,
+    state: Pick<AdmissionRequest, "priceMils" | "openMax" | "hasStoredAnswer">,
   ): Promise<Admission> {
     const { redis, inFlight, metrics, log } = this.#parts;
     const { requestId, caller, key, deadline } = request;
     const budgetMs = deadline.remainingMs();
     if (budgetMs <= 0) throw deadline.error();
-    const crowded = !inFlight.add(request);
+    const atConcurrencyLimit = !inFlight.add(request);
     try {
-      const step = admit(redis, { ...caller, requestId, budgetMs, key, crowded, ...state });
+      const step = admit(redis, { ...caller, requestId, budgetMs, key, atConcurrencyLimit, ...state });
       const admission = await deadline.limit(step);
       metrics.admissions.inc({ outcome: admission.outcome });
       return admission;
@@ -185,18 +186,18 @@ export class AdmissionControl {
 
   /**
    * Checks with Postgres before a search is refused for its price.
-   * @param spentVersion from before the key was looked up: if the balance is still that one, the key has not paid since.
+   * @param exhaustedAtVersion from before the key was looked up: if the balance is still that one, the key has not paid since.
    * @returns the answer that the key has paid for meanwhile, with the last of the credit. @throws {CallerError} `out_of_credits`
    */
-  async #reconsider(
+  async #recheckPostgres(
     request: SearchRequest,
     priceMils: number,
-    refusal: TooLittle,
-    spentVersion: number | undefined,
+    refusal: CreditRefusal,
+    exhaustedAtVersion: number | undefined,
   ): Promise<StoredAnswer | undefined> {
     const { caller } = request;
     if (await fromPostgres(request, this.#credit.correct(caller, refusal))) return undefined;
-    const paid = refusal.version === spentVersion ? undefined : await this.#findPaid(request);
+    const paid = refusal.version === exhaustedAtVersion ? undefined : await this.#findPaid(request);
     if (paid) return paid;
     throw this.#credit.error(caller, priceMils, refusal);
   }

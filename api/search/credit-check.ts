@@ -16,12 +16,12 @@ const checkIntervalMs = 250;
 const checksCachedMax = 10_000;
 
 /** Why Redis refuses a search for its price: the credit is too low, or a limit would be exceeded. */
-export type TooLittle = Extract<Admission, { outcome: "short" | "over" }>;
+export type CreditRefusal = Extract<Admission, { outcome: "insufficient_credit" | "spending_limit" }>;
 
 type Payer = Pick<Caller, "organizationId" | "tokenId">;
 
 /** What Redis shows, as far as a check depends on it. */
-interface Shown {
+interface RedisView {
   organizationId: string;
   tokenId: string;
   version: number;
@@ -40,16 +40,16 @@ type Outdated = "outdated";
  */
 export class CreditCheck {
   readonly #parts: { redis: Redis; database: Database; topupUrl: string };
-  readonly #truths: LRUCache<string, Credit | Outdated, Shown>;
+  readonly #fromPostgres: LRUCache<string, Credit | Outdated, RedisView>;
   readonly #copies = new Map<string, Promise<void>>();
-  readonly #spentVersions = new LRUCache<string, number>({ max: checksCachedMax });
+  readonly #exhaustedAtVersions = new LRUCache<string, number>({ max: checksCachedMax });
 
   constructor(parts: { redis: Redis; database: Database; topupUrl: string }) {
     this.#parts = parts;
-    this.#truths = new LRUCache({
+    this.#fromPostgres = new LRUCache({
       max: checksCachedMax,
       ttl: checkIntervalMs,
-      fetchMethod: async (_key, _stale, { context }) => this.#readTruth(context),
+      fetchMethod: async (_key, _stale, { context }) => this.#readFromPostgres(context),
     });
   }
 
@@ -78,8 +78,8 @@ export class CreditCheck {
    * The version of the balance at which the organization was last found short of credit with nothing held. No search and no
    * key can be paid from that balance.
    */
-  spentVersion(organizationId: string): number | undefined {
-    return this.#spentVersions.get(organizationId);
+  exhaustedAtVersion(organizationId: string): number | undefined {
+    return this.#exhaustedAtVersions.get(organizationId);
   }
 
   /**
@@ -87,18 +87,20 @@ export class CreditCheck {
    * @returns whether Redis was corrected, or shows more by now: ask it again.
    * @throws {CallerError} `unavailable`
    */
-  async correct({ organizationId, tokenId }: Payer, refusal: TooLittle): Promise<boolean> {
+  async correct({ organizationId, tokenId }: Payer, refusal: CreditRefusal): Promise<boolean> {
     const { version, heldMils } = refusal;
-    const reached = refusal.outcome === "over" ? { ...refusal.limit, spentMils: refusal.spentMils } : undefined;
-    const shown: Shown = { organizationId, tokenId, version, heldMils, reached };
-    const state = stateOf(shown);
-    const truth = await this.#truths.fetch(state, { context: shown });
+    const reached =
+      refusal.outcome === "spending_limit" ? { ...refusal.limit, spentMils: refusal.spentMils } : undefined;
+    const view: RedisView = { organizationId, tokenId, version, heldMils, reached };
+    const state = stateOf(view);
+    const truth = await this.#fromPostgres.fetch(state, { context: view });
     if (!truth) return false;
-    if (truth !== "outdated" && !showsMore(truth, shown)) {
-      if (refusal.outcome === "short" && heldMils === 0) this.#spentVersions.set(organizationId, version);
+    if (truth !== "outdated" && !showsMore(truth, view)) {
+      if (refusal.outcome === "insufficient_credit" && heldMils === 0)
+        this.#exhaustedAtVersions.set(organizationId, version);
       return false;
     }
-    this.#truths.delete(state); // Other holds may lead to the same state.
+    this.#fromPostgres.delete(state); // Other holds may lead to the same state.
     if (truth === "outdated") return true;
     await this.#store(organizationId, truth);
     const { balance, decided } = truth;
@@ -108,10 +110,10 @@ export class CreditCheck {
   }
 
   /** The error of a search that Postgres cannot pay for either. */
-  error({ limits }: Pick<Caller, "limits">, priceMils: number, refusal: TooLittle): CallerError {
+  error({ limits }: Pick<Caller, "limits">, priceMils: number, refusal: CreditRefusal): CallerError {
     const { topupUrl } = this.#parts;
     const { heldMils } = refusal;
-    if (refusal.outcome === "short") {
+    if (refusal.outcome === "insufficient_credit") {
       const { availableMils } = refusal;
       return new CallerError("out_of_credits", { priceMils, availableMils, heldMils, action: "topup", topupUrl });
     }
@@ -120,7 +122,12 @@ export class CreditCheck {
     return new CallerError("out_of_credits", limitDetails(limits, limit, shown));
   }
 
-  async #readTruth({ organizationId, tokenId, heldMils, reached }: Shown): Promise<Credit | Outdated | undefined> {
+  async #readFromPostgres({
+    organizationId,
+    tokenId,
+    heldMils,
+    reached,
+  }: RedisView): Promise<Credit | Outdated | undefined> {
     const { redis, database } = this.#parts;
     const none = { requestIds: [], heldMils };
     const list = () =>
@@ -141,14 +148,14 @@ export class CreditCheck {
  * At a limit of its token, a search does not depend on the version: the searches of other tokens change that all the time. A refund
  * raises no version, so a refund whose hold still stands may be overlooked until the check is {@link checkIntervalMs} old.
  */
-function stateOf({ organizationId, tokenId, version, heldMils, reached }: Shown): string {
+function stateOf({ organizationId, tokenId, version, heldMils, reached }: RedisView): string {
   if (!reached) return `${organizationId} ${version} ${heldMils}`;
   const { scope, period, spentMils } = reached;
   return `${scope === "token" ? tokenId : organizationId} ${period} ${spentMils} ${heldMils}`;
 }
 
 /** Whether Postgres has more than Redis shows. */
-function showsMore({ balance, token, decided }: Credit, { version, reached }: Shown): boolean {
+function showsMore({ balance, token, decided }: Credit, { version, reached }: RedisView): boolean {
   if (decided.length > 0) return true;
   if (!reached) return balance.version > version;
   const spending = reached.scope === "token" ? token?.spending : balance.spending;

@@ -44,7 +44,7 @@ export class Delivery {
   begin(request: SearchRequest, response: ServerResponse, payable: PayableCalls | undefined): () => void {
     const { deadline, disconnected } = request;
     if (response.closed || response.destroyed || disconnected.aborted) {
-      this.#fail(request, "caller_gone", payable);
+      this.#fail(request, "caller_disconnected", payable);
       throw new CallerDisconnected();
     }
     if (deadline.remainingMs() < -protocolTimes.deliveryFenceMs) {
@@ -59,7 +59,7 @@ export class Delivery {
       if (!isDecided) record();
       isDecided = true;
     };
-    response.once("close", () => decide(() => this.#fail(request, "caller_gone", payable)));
+    response.once("close", () => decide(() => this.#fail(request, "caller_disconnected", payable)));
     return () => decide(() => this.#confirm(request));
   }
 
@@ -70,10 +70,10 @@ export class Delivery {
     if (!key) this.#confirmations.confirm(requestId);
   }
 
-  #fail(request: SearchRequest, outcome: "caller_gone" | "too_late", unpaid?: PayableCalls): void {
+  #fail(request: SearchRequest, outcome: "caller_disconnected" | "too_late", unpaid?: PayableCalls): void {
     this.#metrics.deliveries.inc({ outcome });
     if (request.key) return request.end();
-    const reason = outcome === "too_late" ? "engine_timeout" : "caller_gone";
+    const reason = outcome === "too_late" ? "engine_timeout" : "caller_disconnected";
     // It is in flight until its calls are counted.
     void this.#confirmations.reverse(request, reason, unpaid).then(request.end);
   }

@@ -32,8 +32,8 @@ export class Refunds {
   }
 
   /**
-   * Asks Postgres to refund a search. `error` is what repeats that wait on its Idempotency-Key get. With `isAbandoned` a
-   * worker may still have it: its mils are free, and it keeps its place in flight until the worker ends it.
+   * Asks Postgres to refund a search. `error` is what repeats that wait on its Idempotency-Key get. With `callerDisconnected` a
+   * worker may still have it: its mils are free, and it keeps its concurrency slot until the worker ends it.
    * @returns the decision, which is a charge if the worker was faster. Its hold then stays with the worker.
    * @throws if Postgres stays unreachable for `undoRetryMs`.
    */
@@ -41,7 +41,7 @@ export class Refunds {
     request: SearchRequest,
     reason: RefundReason,
     error: CallerError,
-    isAbandoned = false,
+    callerDisconnected = false,
   ): Promise<Decision> {
     const { requestId, caller, key, deadline } = request;
     const durationMs = deadline.timeoutMs - deadline.remainingMs();
@@ -51,7 +51,7 @@ export class Refunds {
     const { code, details } = error;
     const outcome = { kind: "failure", code, details } as const;
     await this.#settlement.publish(
-      { request: undo, decision, outcome, ifCharged: "keep_hold", isAbandoned },
+      { request: undo, decision, outcome, ifCharged: "keep_hold", callerDisconnected },
       protocolTimes.undoRetryMs,
     );
     if (decision.isNew) this.#logSearch(request, durationMs); // Otherwise the worker does.
@@ -76,7 +76,7 @@ export class Refunds {
   reverseIfCharged(
     request: SearchRequest,
     refund: Promise<Decision>,
-    reason: "caller_gone" | "engine_timeout",
+    reason: "caller_disconnected" | "engine_timeout",
     reply?: Promise<Reply>,
   ): Promise<void> {
     return refund
@@ -91,7 +91,7 @@ export class Refunds {
   }
 
   /** Reverses the charge of a search without a key. Under a key the charge stands: a repeat gets the answer. */
-  reverse(request: SearchRequest, reason: "caller_gone" | "engine_timeout", unpaid?: PayableCalls): void {
+  reverse(request: SearchRequest, reason: "caller_disconnected" | "engine_timeout", unpaid?: PayableCalls): void {
     if (!request.key) void this.#confirmations.reverse(request, reason, unpaid);
   }
 }

@@ -8,7 +8,7 @@ import { redisFailure } from "../datastore-unavailable.ts";
 import { CallerDisconnected, SearchFailed } from "../errors.ts";
 import { type AdmissionControl, AdmissionFailed, type Held, type Replayed } from "./admission.ts";
 import type { DeliverableAnswer } from "./deliverable-answer.ts";
-import type { HangUps } from "./hang-ups.ts";
+import type { Cancellations } from "./cancellations.ts";
 import type { Refunds } from "./refunds.ts";
 import type { Reply, ReplyInbox } from "./reply-inbox.ts";
 import type { SearchRequest } from "./search-request.ts";
@@ -21,7 +21,7 @@ import type { UnknownAdmissions } from "./unknown-admissions.ts";
  *   2. enqueue   adds the job            refund; the worker finds the refund when it settles, and charges nothing
  *   3. wait      for the worker's reply  at the deadline: refund. If the worker has charged already, wait `lateAnswerMs`
  *                                        for its answer, then reverse the charge
- *                                        caller disconnected: see hang-ups.ts. With an Idempotency-Key the search runs on,
+ *                                        caller disconnected: see cancellations.ts. With an Idempotency-Key the search runs on,
  *                                        and a repeat gets its answer
  *   4. deliver   see delivery.ts         reverse the charge
  *
@@ -34,7 +34,7 @@ export interface SearchParts {
   replyInbox: ReplyInbox;
   refunds: Refunds;
   unknownAdmissions: UnknownAdmissions;
-  hangUps: HangUps;
+  cancellations: Cancellations;
   log: Log;
 }
 
@@ -124,7 +124,7 @@ export class Search {
     if (first.ended === "done") return first.value;
     if (first.ended === "timed_out") return this.#endLate(request, reply);
     // Until then the reply is read: if the search was charged already, it says which calls stay unpaid.
-    if (!key) await this.#parts.hangUps.giveUp(request, reply);
+    if (!key) await this.#parts.cancellations.cancel(request, reply);
     throw new CallerDisconnected();
   }
 

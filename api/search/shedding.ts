@@ -130,9 +130,9 @@ export class Shedding {
 }
 
 /** How long a search waits behind so many others, which take at least all slots. */
-function expectedWaitMs(ahead: number, { slots, attainableSlots, ratePerMs }: WorkerCapacity): number {
+function expectedWaitMs(ahead: number, { slots, slotsCeiling, ratePerMs }: WorkerCapacity): number {
   const waitMs = (ahead - slots + 1) / ratePerMs;
-  const raised = Math.min(ahead + 1, attainableSlots);
+  const raised = Math.min(ahead + 1, slotsCeiling);
   const raisingMs = Math.ceil(Math.log2(raised / slots)) * protocolTimes.slotDoublingMs;
   const raisedWaitMs = (ahead - raised + 1) / (ratePerMs * (raised / slots));
   return Math.min(waitMs, raisingMs + raisedWaitMs);

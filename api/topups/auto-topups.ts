@@ -1,7 +1,7 @@
 import type { Stripe } from "stripe";
 import type { Context } from "../../shared/process/context.ts";
 import { openStripe, stripeErrorFields } from "./stripe.ts";
-import { startPayments } from "./make-payments.ts";
+import { startAutoTopups } from "./run-auto-topups.ts";
 import { beginCard, type CardHolder, saveCardOfSession } from "./save-card.ts";
 import { claimDeletions, recordDeletion } from "../auto-topups/stripe-deletions.ts";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
@@ -25,7 +25,7 @@ export async function openAutoTopups(context: Context): Promise<AutoTopups | und
   const { PUBLIC_URL: publicUrl } = context.config;
   const stripe = await openStripe(context.config);
   if (!stripe || !publicUrl) return undefined;
-  startPayments(context, stripe);
+  startAutoTopups(context, stripe);
   startStripeDeletions(context, stripe);
   return {
     beginCard: ({ returnPath, ...holder }) =>

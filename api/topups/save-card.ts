@@ -1,7 +1,7 @@
 import type { Stripe } from "stripe";
 import { z } from "zod";
 import { keepCustomer, readAutoTopup } from "../auto-topups/auto-topup.ts";
-import { saveCard } from "../auto-topups/recorded-changes.ts";
+import { saveCard } from "../auto-topups/audited-changes.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { inTransaction } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";

@@ -12,50 +12,51 @@
 -- Returns {outcome, requests in the window, ms to its end, …}:
 --   held: deadline (ms since the epoch, Redis' clock), mils left to spend, open searches of the organization with this
 --     one, organizations with open searches
---   waiting: the id of the request that still runs              short: available, held, version of the balance
---   remembered: the answer is in Postgres                       answered: by now; look for the answer in Postgres
---   over: organization or token, day or month, spent, held, version of the balance
---   key_reused, cold, closed, limited, crowded: nothing more    unpaid_calls: ms until a search is admitted again
+--   waiting: the id of the request that still runs              unpaid_calls: ms until a search is admitted again
+--   stored_answer: Postgres has the answer                      completed: meanwhile; look for the answer in Postgres
+--   insufficient_credit: available, held, version of the balance
+--   spending_limit: organization or token, day or month, spent, held, version of the balance
+--   key_reused, balance_missing, shed, limited, concurrency_limited: nothing more
 local balance, holds, window, record, index, organizationLevel, tokenLevel, tokens, organizations = unpack(KEYS)
 local id, price, fingerprint = ARGV[1], tonumber(ARGV[2]), ARGV[7]
 local limit, windowMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 local used, leftMs = readWindow(window, windowMs)
 
-if ARGV[11] == '1' then return {'remembered', used, leftMs} end
+if ARGV[11] == '1' then return {'stored_answer', used, leftMs} end
 local first = fingerprint ~= '' and redis.call('HMGET', record, 'request', 'fingerprint', 'failure', 'answered') or {}
 -- A failure is only for the repeats that wait already; for a new request the key is free.
 if first[1] and not first[3] and first[1] ~= id then
   if first[2] ~= fingerprint then return {'key_reused', used, leftMs} end
-  if first[4] then return {'answered', used, leftMs} end
+  if first[4] then return {'completed', used, leftMs} end
   if used >= limit then return {'limited', used, leftMs} end
   return {'waiting', takeFromWindow(window, used, leftMs), leftMs, first[1]}
 end
 -- One field of the hash is the sum; all others are holds.
 local open = math.max(0, redis.call('HLEN', holds) - 1)
-if ARGV[9] ~= '' and open >= tonumber(ARGV[9]) then return {'closed', used, leftMs} end
+if ARGV[9] ~= '' and open >= tonumber(ARGV[9]) then return {'shed', used, leftMs} end
 
 local copy = redis.call('HMGET', balance, 'balance', 'version', 'spent')
-if not copy[1] then return {'cold', used, leftMs} end
+if not copy[1] then return {'balance_missing', used, leftMs} end
 local held = tonumber(redis.call('HGET', holds, 'held')) or 0
 local available = tonumber(copy[1]) - held
 -- The balance of a batch can arrive before its holds are dropped. A search for 0 mils is admitted even then.
-if price > 0 and available < price then return {'short', used, leftMs, math.max(available, 0), held, copy[2]} end
+if price > 0 and available < price then return {'insufficient_credit', used, leftMs, math.max(available, 0), held, copy[2]} end
 local dayLimit, monthLimit, token, tokenDayLimit, tokenMonthLimit = unpack(ARGV, 13)
 if price > 0 and dayLimit and dayLimit .. monthLimit ~= '' then
   local version, dayMils, monthMils = readSpending(copy[3])
-  if version ~= copy[2] then return {'cold', used, leftMs} end
+  if version ~= copy[2] then return {'balance_missing', used, leftMs} end
   local period, spent = limitReached(dayMils, monthMils, held + price, dayLimit, monthLimit)
-  if period then return {'over', used, leftMs, 'organization', period, spent, held, copy[2]} end
+  if period then return {'spending_limit', used, leftMs, 'organization', period, spent, held, copy[2]} end
 end
 if price > 0 and token and token ~= '' then
   local kept = redis.call('HMGET', tokens, token, 'held:' .. token)
   local version, dayMils, monthMils = readSpending(kept[1])
-  if not version then return {'cold', used, leftMs} end
+  if not version then return {'balance_missing', used, leftMs} end
   local tokenHeld = tonumber(kept[2]) or 0
   local period, spent = limitReached(dayMils, monthMils, tokenHeld + price, tokenDayLimit, tokenMonthLimit)
-  if period then return {'over', used, leftMs, 'token', period, spent, tokenHeld, copy[2]} end
+  if period then return {'spending_limit', used, leftMs, 'token', period, spent, tokenHeld, copy[2]} end
 end
-if ARGV[12] == '1' or open >= tonumber(ARGV[3]) then return {'crowded', used, leftMs} end
+if ARGV[12] == '1' or open >= tonumber(ARGV[3]) then return {'concurrency_limited', used, leftMs} end
 local unpaidMs = unpaidLeftMs(organizationLevel, tokenLevel)
 if unpaidMs > 0 then return {'unpaid_calls', used, leftMs, unpaidMs} end
 if used >= limit then return {'limited', used, leftMs} end

@@ -27,15 +27,23 @@ export interface RateWindow {
   leftMs: number;
 }
 
-const otherOutcomes = ["remembered", "answered", "key_reused", "cold", "closed", "limited", "crowded"] as const;
+const otherOutcomes = [
+  "stored_answer",
+  "completed",
+  "key_reused",
+  "balance_missing",
+  "shed",
+  "limited",
+  "concurrency_limited",
+] as const;
 const count = z.coerce.number();
 const window = [count, count] as const;
 const admissionReply = z.union([
   z.tuple([z.literal("held"), ...window, count, count, count, count]),
   z.tuple([z.literal("waiting"), ...window, z.string()]),
-  z.tuple([z.literal("short"), ...window, count, count, count]),
+  z.tuple([z.literal("insufficient_credit"), ...window, count, count, count]),
   z.tuple([
-    z.literal("over"),
+    z.literal("spending_limit"),
     ...window,
     z.enum(["organization", "token"]),
     z.enum(["day", "month"]),
@@ -57,8 +65,8 @@ export type Admission = { window: RateWindow } & (
   | ({ outcome: "held"; deadlineAtMs: number; remainingMils: number } & OpenSearches)
   | { outcome: "waiting"; requestId: string }
   | { outcome: "unpaid_calls"; retryAfterMs: number }
-  | { outcome: "short"; availableMils: number; heldMils: number; version: number }
-  | { outcome: "over"; limit: LimitName; spentMils: number; heldMils: number; version: number }
+  | { outcome: "insufficient_credit"; availableMils: number; heldMils: number; version: number }
+  | { outcome: "spending_limit"; limit: LimitName; spentMils: number; heldMils: number; version: number }
   | { outcome: (typeof otherOutcomes)[number] }
 );
 
@@ -75,9 +83,9 @@ export interface AdmissionRequest {
   /** From so many open searches of the organization on, no hold is placed: only replays and waits for a key's first request. */
   openMax?: number | undefined;
   /** Postgres has the answer under the key: nothing is checked or held, only the rate window is read. */
-  remembered?: boolean | undefined;
+  hasStoredAnswer?: boolean | undefined;
   /** The process has as many searches of the organization as its plan allows in flight, whose answers may be under way. */
-  crowded?: boolean | undefined;
+  atConcurrencyLimit?: boolean | undefined;
 }
 
 /** Admits a search in one atomic step and one round trip: its key, credits, limits, concurrency, rate window, hold. */
@@ -108,8 +116,8 @@ export async function admit(redis: Redis, request: AdmissionRequest): Promise<Ad
       protocolTimes.idempotencyRecordMs,
       request.openMax ?? "",
       key?.hash ?? "",
-      request.remembered ? "1" : "",
-      request.crowded ? "1" : "",
+      request.hasStoredAnswer ? "1" : "",
+      request.atConcurrencyLimit ? "1" : "",
       ...limitArguments(request),
     ],
   );
@@ -132,11 +140,17 @@ function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
     }
     case "waiting":
       return { ...state, outcome: "waiting", requestId: reply[3] };
-    case "short":
-      return { ...state, outcome: "short", availableMils: reply[3], heldMils: reply[4], version: reply[5] };
-    case "over": {
+    case "insufficient_credit":
+      return {
+        ...state,
+        outcome: "insufficient_credit",
+        availableMils: reply[3],
+        heldMils: reply[4],
+        version: reply[5],
+      };
+    case "spending_limit": {
       const limit = { scope: reply[3], period: reply[4] };
-      return { ...state, outcome: "over", limit, spentMils: reply[5], heldMils: reply[6], version: reply[7] };
+      return { ...state, outcome: "spending_limit", limit, spentMils: reply[5], heldMils: reply[6], version: reply[7] };
     }
     case "unpaid_calls":
       return { ...state, outcome: "unpaid_calls", retryAfterMs: reply[3] };

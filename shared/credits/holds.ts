@@ -48,7 +48,7 @@ export interface HoldEnd {
   /** The answer is in Postgres; or the failure for the repeats that wait; or neither, which frees the key. */
   answered?: boolean | undefined;
   failure?: string | undefined;
-  /** Of a search without a key: its caller has hung up while a worker may have it. Its mils are free, its place is not. */
+  /** Of a search without a key: its caller has disconnected while a worker may have it. Its mils are free, its concurrency slot is not. */
   isLeft?: boolean | undefined;
   /** Its provider calls, if the search was not charged because of its caller, or shared its answer with others. */
   calls?: EndedCalls | undefined;
@@ -108,7 +108,7 @@ const window = [count, count] as const;
 const spent = z.union([z.null(), count]);
 const usageReply = z.union([
   z.tuple([z.literal("read"), ...window, count, count, count, count, count, spent, spent, spent, spent, spent]),
-  z.tuple([z.enum(["limited", "cold"]), ...window, count]),
+  z.tuple([z.enum(["limited", "balance_missing"]), ...window, count]),
 ]);
 
 /** An organization's credit in Redis at one moment. Available is balance − held, and never below 0. */

@@ -6,9 +6,9 @@
 -- ARGV: 1 balance, 2 version, 3 ms that the end of a record is kept for waiting repeats, 4 what was spent by this version (see
 --   limits.lua; '' if the organization has no limits), 5 the number of limited tokens; then for each of these 2 values: token,
 --   what it spent behind the version that this is of; then for each search 5 values:
---   request id, place of its record behind the first KEYS (0: none), its fate, the failure, its calls. The fate says how the
---   record ends (answered | failed | freed | none). `left` is of a search without a key whose caller hung up while a worker
---   may have it: its mils are freed, and the hold stays as a place in flight of "00" mils. The calls are '' or
+--   request id, place of its record behind the first KEYS (0: none), its ending, the failure, its calls. The ending says how the
+--   record ends (answered | failed | freed | none). `left` is of a search without a key whose caller disconnected while a worker
+--   may have it: its mils are freed, and the hold keeps its concurrency slot with "00" mils. The calls are '' or
 --   "kind:place of the flight:levels:calls:ms that each adds to a level". They count if the kind is `unpaid` (see
 --   unpaid-calls.ts), once for each flight; `paid` is of a search that shared the answer of a flight and paid for it.
 -- Returns how many provider calls were counted as unpaid.
@@ -50,13 +50,13 @@ local function freeMils(id)
 end
 
 -- A record belongs to the request that it names: no other request ends it.
-local function finish(record, id, fate, failure)
+local function finish(record, id, ending, failure)
   if redis.call('HGET', record, 'request') ~= id then return end
-  if fate == 'freed' then
+  if ending == 'freed' then
     redis.call('DEL', record)
     return
   end
-  redis.call('HSET', record, fate == 'answered' and 'answered' or 'failure', failure)
+  redis.call('HSET', record, ending == 'answered' and 'answered' or 'failure', failure)
   redis.call('PEXPIRE', record, ARGV[3])
 end
 
@@ -79,10 +79,10 @@ end
 
 local unpaid = 0
 for at = searchesAt, #ARGV, 5 do
-  local id, record, fate, failure, calls = ARGV[at], KEYS[5 + ARGV[at + 1]], unpack(ARGV, at + 2, at + 4)
-  if fate == 'left' then freeMils(id) else drop(id) end
+  local id, record, ending, failure, calls = ARGV[at], KEYS[5 + ARGV[at + 1]], unpack(ARGV, at + 2, at + 4)
+  if ending == 'left' then freeMils(id) else drop(id) end
   if calls ~= '' then unpaid = unpaid + countCalls(id, calls) end
-  if ARGV[at + 1] ~= '0' then finish(record, id, fate, failure) end
+  if ARGV[at + 1] ~= '0' then finish(record, id, ending, failure) end
 end
 -- One field of the hash is the sum; all others are holds.
 if redis.call('HLEN', holds) <= 1 then redis.call('SREM', organizations, organizationOf(holds)) end

@@ -35,8 +35,8 @@ export interface DecidedSearch {
    * and drops the hold; or `end_hold` and free its key, because that answer will not come any more.
    */
   ifCharged: "keep_hold" | "end_hold";
-  /** Whether its caller hung up while a worker had it: refunded for that, it keeps its place in flight without mils. */
-  isAbandoned?: boolean | undefined;
+  /** Whether its caller disconnected while a worker had it: refunded for that, it keeps its concurrency slot without mils. */
+  callerDisconnected?: boolean | undefined;
   /** Its provider calls, which may count as unpaid; see unpaid-calls.ts. */
   calls?: SearchCalls | undefined;
 }
@@ -161,14 +161,14 @@ function newestOfTokens(searches: readonly DecidedSearch[]): TokenSpending[] {
   return [...newest.values()];
 }
 
-function holdEnd({ request, outcome, decision, ifCharged, isAbandoned, ...search }: DecidedSearch): HoldEnd[] {
+function holdEnd({ request, outcome, decision, ifCharged, callerDisconnected, ...search }: DecidedSearch): HoldEnd[] {
   const { requestId, key } = request;
   const calls = endedCalls(search.calls, decision);
   if (outcome.kind === "answer") return [{ requestId, key, answered: true, calls }];
   const isPaid = decision.kind === "charge" || decision.reason === "already_paid";
   if (!isPaid) {
-    // A search that had ended in another way was not abandoned: its worker has dropped the hold, or is about to.
-    const isLeft = isAbandoned && decision.reason === "caller_gone";
+    // A search that had ended in another way was not cancelled: its worker has dropped the hold, or is about to.
+    const isLeft = callerDisconnected && decision.reason === "caller_disconnected";
     return [{ requestId, key, failure: serializeFailure(outcome.code, outcome.details), isLeft, calls }];
   }
   return ifCharged === "end_hold" ? [{ requestId, key }] : [];

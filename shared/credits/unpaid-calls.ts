@@ -9,7 +9,7 @@ import { keysOf } from "./redis-keys.ts";
  * for searches that they caused to end without a charge. A call counts as unpaid if it was answered, or had too little time
  * because of the caller, and its search
  *
- *   - had no Idempotency-Key, and its caller hung up or cancelled, or did not take the answer;
+ *   - had no Idempotency-Key, and its caller disconnected or cancelled, or did not take the answer;
  *   - waited for the first request under its key, and had too little time left for its own calls;
  *   - was found at its end to be another query than the one that its key had paid for.
  *
@@ -48,7 +48,7 @@ export function endedCalls(search: SearchCalls | undefined, decision: Decision):
   const { hadLittleTime, ...calls } = search;
   if (decision.kind === "charge") return calls.calls === 0 ? { ...calls, kind: "paid" } : undefined;
   const { reason } = decision;
-  const isByCaller = reason === "caller_gone" || reason === "idempotency_key_reused";
+  const isByCaller = reason === "caller_disconnected" || reason === "idempotency_key_reused";
   return isByCaller || (hadLittleTime && reason === "engine_timeout") ? { ...calls, kind: "unpaid" } : undefined;
 }
 
@@ -71,7 +71,7 @@ export async function readUnpaidCalls(
   return Math.ceil((Math.max(levelMs, 0) * plan.unpaidCalls) / hourMs);
 }
 
-/** Whether a worker that gets a search anew finds that its caller has hung up. @throws if Redis does not answer. */
+/** Whether a worker that gets a search anew finds that its caller has disconnected. @throws if Redis does not answer. */
 export async function isLeft(redis: Redis, organizationId: string, requestId: string): Promise<boolean> {
   return (await redis.hget(keysOf(organizationId).holds, requestId))?.startsWith("00:") ?? false;
 }

@@ -59,7 +59,7 @@ const texts = new Map<string, Readonly<Record<string, string | readonly string[]
       concurrency:
         "As many searches are in flight as the organization's plan allows: {limit}. Retry when one has ended.",
       unpaid_calls:
-        "In the last hour too many calls to search providers were left unpaid, by searches that were hung up, cancelled or not " +
+        "In the last hour too many calls to search providers were left unpaid, by searches that were disconnected, cancelled or not " +
         "taken. The organization's plan allows {limit}, and one token half of them. Retry in {retryAfterMs}, or send an Idempotency-Key.",
       unread: "{limit} bytes of earlier answers are not read yet. Read them, then retry.",
       refused:

@@ -13,7 +13,7 @@ const heartbeatsKey = "workers";
 const heartbeat = z.object({
   concurrency: z.number(),
   /** The slots that it can raise them to. */
-  attainable: z.number(),
+  slotsCeiling: z.number(),
   /** The providers that it asks. Undefined if one of a later release is among them. */
   providers: z.array(z.enum(providerNames)).optional().catch(undefined),
   runMs: z.number(),
@@ -44,7 +44,7 @@ export interface WorkerCapacity {
   /** Searches that all of them run at once. */
   slots: number;
   /** Searches that all of them can run at once when they have raised their slots, which double every `slotDoublingMs`. */
-  attainableSlots: number;
+  slotsCeiling: number;
   /** Searches that they can start in one millisecond, by their latest heartbeats. */
   ratePerMs: number;
   /** The providers that any of them asks. Undefined without workers, or if those of one are unknown. */
@@ -59,7 +59,7 @@ export async function readWorkerCapacity(redis: Redis, nowMs: number): Promise<W
   return {
     workers: alive.length,
     slots: alive.reduce((sum, own) => sum + own.concurrency, 0),
-    attainableSlots: alive.reduce((sum, own) => sum + own.attainable, 0),
+    slotsCeiling: alive.reduce((sum, own) => sum + own.slotsCeiling, 0),
     ratePerMs: alive.reduce((sum, own) => sum + own.concurrency / Math.max(own.runMs, 1), 0),
     providers: providersOf(alive),
   };

@@ -18,7 +18,7 @@ import { fullRedis } from "./attacks/full-redis.ts";
 import { hammeredLimits } from "./attacks/hammered-limits.ts";
 import { hiddenChanges } from "./attacks/hidden-changes.ts";
 import { hugePages } from "./attacks/huge-pages.ts";
-import { hungUpSearches } from "./attacks/hung-up-searches.ts";
+import { disconnectedSearches } from "./attacks/disconnected-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { lastKilobyte } from "./attacks/last-kilobyte.ts";
 import { limitedTokens } from "./attacks/limited-tokens.ts";
@@ -47,7 +47,7 @@ const onUsualService: readonly Attack[] = [
   pipelinedAnswers,
   cancelledAnswers,
   firstCopy,
-  hungUpSearches,
+  disconnectedSearches,
   loweredLimits,
   randomTokens,
   floodOfRefusals,

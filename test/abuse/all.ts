@@ -13,7 +13,7 @@ import { halfOpenInbox } from "./attacks/half-open-inbox.ts";
 import { hammeredLimits } from "./attacks/hammered-limits.ts";
 import { hiddenChanges } from "./attacks/hidden-changes.ts";
 import { hugePages } from "./attacks/huge-pages.ts";
-import { hungUpSearches } from "./attacks/hung-up-searches.ts";
+import { disconnectedSearches } from "./attacks/disconnected-searches.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { keyedWithoutCredit } from "./attacks/keyed-without-credit.ts";
 import { lastKilobyte } from "./attacks/last-kilobyte.ts";
@@ -55,7 +55,7 @@ export const attacks: readonly Attack[] = [
   hammeredLimits,
   hiddenChanges,
   hugePages,
-  hungUpSearches,
+  disconnectedSearches,
   keyedAnswers,
   keyedWithoutCredit,
   lastKilobyte,

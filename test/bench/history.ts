@@ -122,7 +122,7 @@ async function fill(database: Database, url: string, { entries, refunds }: { ent
          created_at, token_id)
        select $1, n, kind, amount, sum(amount) over (order by n), case when kind <> 'grant' then $1 || request end,
          case when kind = 'grant' then $1 || 'grant' end,
-         case kind when 'reversal' then 'caller_gone' when 'grant' then 'bench' end, ${at},
+         case kind when 'reversal' then 'caller_disconnected' when 'grant' then 'bench' end, ${at},
          case when kind <> 'grant' then ($3::text[])[1 + request % 2] end
        from (select n, kind, case when kind = 'reversal' then n - 1 else n end as request,
                case kind when 'grant' then $2::bigint * 10 when 'charge' then -${priceMils} else ${priceMils} end as amount

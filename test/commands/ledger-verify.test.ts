@@ -98,15 +98,15 @@ const damages: Damage[] = [
     rule: decidedOnce,
     title: "a charge of a search that was refunded",
     statements: [
-      "insert into refunds (organization_id, request_id, version, reason) values ($1, $2, 2, 'abandoned')",
-      "insert into refund_counts values ($1, date_trunc('hour', now(), 'UTC'), '', 'abandoned', 1, $2)",
+      "insert into refunds (organization_id, request_id, version, reason) values ($1, $2, 2, 'swept')",
+      "insert into refund_counts values ($1, date_trunc('hour', now(), 'UTC'), '', 'swept', 1, $2)",
     ],
     subject: "request",
   },
   {
     rule: refundsCounted,
     title: "a search that is counted as not charged, without a refund",
-    statements: ["insert into refund_counts values ($1, date_trunc('hour', now(), 'UTC'), '', 'abandoned', 1, $2)"],
+    statements: ["insert into refund_counts values ($1, date_trunc('hour', now(), 'UTC'), '', 'swept', 1, $2)"],
     subject: "organization",
   },
   {

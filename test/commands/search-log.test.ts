@@ -70,12 +70,12 @@ test("on a terminal a keyword cannot move the cursor or turn the line around", a
 
 test("a search that the log does not have is shown as it was decided, and one that was not decided is refused", async () => {
   const { organizationId } = await service.organization();
-  const requestId = await refund(organizationId, "abandoned");
+  const requestId = await refund(organizationId, "swept");
   const shown = await operator.try("search", "show", requestId);
   expect(shown).toMatchObject({ exitCode: 0, stderr: expect.stringContaining("The search log has no row for it") });
   expect(JSON.parse(shown.stdout)).toMatchObject({
     outcome: "refunded",
-    reason: "abandoned",
+    reason: "swept",
     keyword: null,
     calls: [],
   });

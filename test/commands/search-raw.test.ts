@@ -9,7 +9,7 @@ import { requestIdAt } from "../harness/fixtures/request-ids.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import {
-  hangUp,
+  disconnect,
   raw,
   type Reply,
   refusal,
@@ -92,7 +92,7 @@ test("an answer that could not be read is kept too, and of a call without an ans
   const answer = { ...call, page: 1, outcome: "unreadable", body: "<html>a captive portal", bodyCharacters: 22 };
   expect(await operator.run("search", "raw", unreadable)).toMatchObject({ answers: [answer] });
 
-  stub.next = [refusal(503, "too much to do"), hangUp];
+  stub.next = [refusal(503, "too much to do"), disconnect];
   const failed = await keptSearch({ keyword: "failed" }, 2);
   expect(await operator.run("search", "raw", failed)).toMatchObject({
     answers: [
@@ -117,7 +117,7 @@ test("--body prints only the bodies, each on lines of its own, and fails if ther
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
   expect(stdout).toMatch(/^\{"organic":.*"page":1\}\n$/);
 
-  stub.otherwise = hangUp;
+  stub.otherwise = disconnect;
   const failed = await keptSearch({ keyword: "no body" }, 2);
   const empty = await operator.try("search", "raw", failed, "--page", "1", "--body");
   expect(empty).toMatchObject({ exitCode: 1, stdout: "" });

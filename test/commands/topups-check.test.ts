@@ -3,7 +3,7 @@ import { newId } from "../../shared/ids.ts";
 import { readLine } from "../harness/clients/admin.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
-import { hangUp, refusal, stripeKey, StripeStub } from "../harness/stubs/stripe-stub.ts";
+import { disconnect, refusal, stripeKey, StripeStub } from "../harness/stubs/stripe-stub.ts";
 
 let stub: StripeStub;
 let service: Service;
@@ -88,7 +88,7 @@ test("every page of a long list is read, even if one has to be requested twice",
   const { organizationId } = await service.organization({ creditMils: 0 });
   for (let at = 0; at < 230; at += 1) stub.paid(organizationId, 100);
   stub.calls.length = 0;
-  stub.faults.push(hangUp);
+  stub.faults.push(disconnect);
   const found = await operator.run("credit", "topups-check");
   expect(found).toMatchObject({ sessions: 230, credited: 230, creditedMils: 230_000 });
   expect(stub.calls.filter(({ path }) => path === "/v1/checkout/sessions")).toHaveLength(4);

@@ -60,7 +60,7 @@ test("a search that is covered is admitted while a newer balance stands beside t
 
   const covered = await service.search(token, { keyword: "covered" });
   expect(covered).toMatchObject({ status: 200, body: { creditsCharged: priceMils, creditsRemaining: 0 } });
-  // The decided search keeps its place in flight until its own message arrives.
+  // The decided search keeps its concurrency slot until its own message arrives.
   expect(await service.holdsOf(organizationId)).toEqual({ open: 1, heldMils: 0 });
   await settleHolds(service.redis, organizationId, older.balance, [{ requestId: first }]);
   expect(await service.holdsOf(organizationId)).toEqual({ open: 0, heldMils: 0 });
@@ -93,7 +93,7 @@ test("a hold that ends between the refusal of Redis and the look into Postgres d
   const check = new CreditCheck({ redis, database, topupUrl: "/billing" });
   const refused = () => {
     const shown = { window: { used: 0, leftMs: 0 }, availableMils: 0, heldMils: priceMils, version: 1 };
-    return check.correct({ organizationId, tokenId: "tok_of_a_test" }, { outcome: "short", ...shown });
+    return check.correct({ organizationId, tokenId: "tok_of_a_test" }, { outcome: "insufficient_credit", ...shown });
   };
   // Redis showed a hold that it has dropped by now.
   expect(await refused()).toBe(true);

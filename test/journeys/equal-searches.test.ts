@@ -89,14 +89,14 @@ test("a caller that disconnects does not cost an equal search its answer", async
   const calls = await callsDuring(async () => {
     const release = stub.hold();
     const disconnect = new AbortController();
-    const first = service.search(token, { keyword: "a hang-up" }, { signal: disconnect.signal });
+    const first = service.search(token, { keyword: "a disconnect" }, { signal: disconnect.signal });
     const disconnected = first.catch(() => "disconnected");
     await service.untilRunning(1);
-    const second = service.search(token, { keyword: "a hang-up" });
+    const second = service.search(token, { keyword: "a disconnect" });
     await service.untilRunning(2);
     disconnect.abort();
     expect(await disconnected).toBe("disconnected");
-    // The first one keeps its place until the call that both share has ended, but no mils.
+    // The first one keeps its concurrency slot until the call that both share has ended, but no mils.
     await service.until(async () => (await service.holdsOf(organizationId)).heldMils === 5);
     release();
     expect((await second).status).toBe(200);

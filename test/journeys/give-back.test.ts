@@ -46,7 +46,10 @@ test.concurrent("a caller that disconnects before the answer is not charged", as
 
   await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
   await service.rest();
-  expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "caller_gone" });
+  expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({
+    kind: "refund",
+    reason: "caller_disconnected",
+  });
   expect((await service.usage(token)).body.creditBalanceMils).toBe(100);
 });
 

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([service.stop(), stub.close()]));
 
-/** Searches that hold credit or wait for the first request of their key. A `cold` admission is not one: it is tried again. */
+/** Searches that hold credit or wait for the first request of their key. A `balance_missing` admission is not one: it is tried again. */
 async function countAdmissions(): Promise<number> {
   const expositions = await Promise.all(service.apis.map((api) => Exposition.of(api)));
   const counts = expositions.flatMap((exposition) =>

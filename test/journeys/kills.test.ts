@@ -118,7 +118,7 @@ test.concurrent("a worker that is stopped while Redis is away ends in order and 
   withService({ apis: 0, workers: 1 }, async (service) => {
     const [worker] = service.workers;
     if (!worker) throw new Error("there is no worker");
-    await service.until(async () => (await service.redis.exists("caretaker")) === 1);
+    await service.until(async () => (await service.redis.exists("maintenance")) === 1);
     const { port } = service.redisServer;
     service.redisServer.kill("SIGKILL");
     expect(await worker.stop()).toBe(0);
@@ -178,7 +178,7 @@ test.concurrent("the sweeper ends a search whose job was never enqueued, and fre
     expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
 
     await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
-    expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "abandoned" });
+    expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "swept" });
     const again = { ...request, requestId: "req_again", budgetMs: 60_000 };
     await service.until(async () => (await admit(service.redis, again)).outcome === "held");
     await service.redis.flushall();

@@ -103,7 +103,7 @@ test("while Redis is unreachable searches get 503 and usage reads Postgres; both
 });
 
 test("the heartbeat of a worker that died long ago is removed", async () => {
-  const report = { concurrency: 1, attainable: 1, runMs: 1, atMs: Date.now() - 120_000 };
+  const report = { concurrency: 1, slotsCeiling: 1, runMs: 1, atMs: Date.now() - 120_000 };
   await service.redis.hset("workers", "worker_long_gone", JSON.stringify(report));
   await service.until(async () => (await service.redis.hexists("workers", "worker_long_gone")) === 0);
   // The worker that runs may have lost its own with the memory of a test before: it reports again.

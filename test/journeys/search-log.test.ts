@@ -43,11 +43,11 @@ test("an answered search is logged with its token and its call, and a replay add
   expect(last).toMatchObject({ requestId: idOf(plain), keyHash: null, query: { keyword: "tea" } });
 });
 
-test("a search whose caller hung up is logged once, with the call that was under way", async () => {
+test("a search whose caller disconnected is logged once, with the call that was under way", async () => {
   const { organizationId, token } = await service.organization();
   const release = stub.hold();
   const disconnect = new AbortController();
-  const search = service.search(token, { keyword: "gone" }, { signal: disconnect.signal }).catch(() => "hung up");
+  const search = service.search(token, { keyword: "gone" }, { signal: disconnect.signal }).catch(() => "disconnected");
   await service.until(async () => stub.requests.some(({ body }) => body.q === "gone"));
   disconnect.abort();
   await search;

@@ -59,7 +59,7 @@ test("equal searches that share an answer leave its calls unpaid once, when none
   expect([stub.requests.length, await unpaidCalls(service)]).toEqual([10, 10]);
 });
 
-test("callers that wait for a provider that hangs, or hang up meanwhile, are not refused once it answers again", async () => {
+test("callers that wait for a provider that hangs, or disconnect meanwhile, are not refused once it answers again", async () => {
   const organization = await service.organization({ terms: { unpaidCalls: 2 } });
   stub.otherwise = hang;
   const searches = Array.from({ length: 30 }, (_, at) => {

@@ -149,19 +149,19 @@ describe.skipIf(isMissing)(`behind the proxy of deploy/proxy${without}`, () => {
     folder.remove();
   });
 
-  test("a caller that hangs up while its search runs pays nothing, as without the proxy", async () => {
+  test("a caller that disconnects while its search runs pays nothing, as without the proxy", async () => {
     const { api, address } = await startApi();
     await service.until(async () => (await search("warm")).status === 200);
     const chargesBefore = await chargesOf(organization);
-    const hangUp = new AbortController();
+    const disconnect = new AbortController();
     stub.next.push(hang);
-    const asked = search("hung up", hangUp.signal);
-    await service.until(async () => stub.requests.some(({ body }) => body.q === "hung up"));
-    hangUp.abort();
+    const asked = search("disconnected", disconnect.signal);
+    await service.until(async () => stub.requests.some(({ body }) => body.q === "disconnected"));
+    disconnect.abort();
     expect((await asked).status).toBe(0);
     await service.until(async () => {
       const refunds = (await service.ledgerOf(organization.organizationId)).filter(({ kind }) => kind === "refund");
-      return refunds.some(({ reason }) => reason === "caller_gone");
+      return refunds.some(({ reason }) => reason === "caller_disconnected");
     });
     expect(await chargesOf(organization)).toBe(chargesBefore);
     names.addresses.delete(address);

@@ -7,7 +7,7 @@ import type { Change, Steps } from "./steps.ts";
 
 /**
  * The check of the fence and the first byte are in one turn of the event loop, so nothing comes between them. A caller who
- * hangs up before has none of the bytes.
+ * disconnects before has none of the bytes.
  */
 export function offerDelivery(steps: Steps, { index, caller, clock }: Search): void {
   const isReversible = !steps.isKeyed(index);
@@ -34,7 +34,9 @@ const deliver =
 
 /** Whether anything can come between the first byte and the last. Where nothing can, the two are one step. */
 const mayBreakOff = ({ config: { faults } }: Steps) =>
-  (["hangUp", "cancel", "apiCrash", "apiPause", "slowReader"] as const).some((fault) => faults[fault] !== undefined);
+  (["disconnect", "cancel", "apiCrash", "apiPause", "slowReader"] as const).some(
+    (fault) => faults[fault] !== undefined,
+  );
 
 /** An answer is delivered, and its charge final, when one whole usable copy of it was handed to the caller's socket. */
 export function offerSending(steps: Steps, { index, caller }: Search): void {
@@ -78,7 +80,7 @@ export function offerConfirmation(steps: Steps, { index }: Search): void {
 }
 
 export function offerReversal(steps: Steps, { index, undelivered, caller }: Search): void {
-  const why = caller === Caller.disconnected ? Reversed.callerGone : Reversed.yes;
+  const why = caller === Caller.disconnected ? Reversed.callerDisconnected : Reversed.yes;
   const giveBack = (next: State, own: Search) => {
     reverse(steps.config, next, own, why);
   };

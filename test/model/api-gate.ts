@@ -90,14 +90,14 @@ const later =
 function pass(steps: Steps, next: State, own: Search): string {
   const admission = admit(steps.config, next, own);
   if (admission === "held") go(own, Api.enqueue);
-  else if (admission === "answered") go(own, answeredOf(steps));
+  else if (admission === "completed") go(own, answeredOf(steps));
   else if (admission === "waiting") go(own, Api.keyWait);
-  else if (admission === "cold") go(own, Api.seedRead);
+  else if (admission === "balance_missing") go(own, Api.seedRead);
   else {
     const shown = {
       balance: 0,
       version: next.shared.copyVersion,
-      spent: admission === "over" ? next.shared.copySpent : 0,
+      spent: admission === "spending_limit" ? next.shared.copySpent : 0,
     };
     const held = steps.config.design.freesDecidedHolds ? heldIn(next) : 0;
     carry(own, checkOf(held), shown);

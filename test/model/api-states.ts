@@ -11,7 +11,7 @@ import { Caller, type Search } from "./state.ts";
  *   admit → checkHold → undo                                        whether there is a hold is unknown
  *   admit → keyWait → lookUp                                        another request under the key runs, or has run
  *   wait → refund → refundDrop → lateWait → deliver, reverse        the wait timed out
- *   wait → tell → abandon → abandonEnd → reverse                    the caller disconnected, a worker has the job
+ *   wait → tell → disconnect → disconnectEnd → reverse                    the caller disconnected, a worker has the job
  *   wait, checkHold, enqueue → undo → undoDrop → reverse            the job was removed, or an outcome is unknown
  */
 export const Api = {
@@ -35,8 +35,8 @@ export const Api = {
   undo: 15,
   undoDrop: 16,
   tell: 17,
-  abandon: 18,
-  abandonEnd: 19,
+  disconnect: 18,
+  disconnectEnd: 19,
   // The refund took longer than a second: it goes on, and its outcome is no longer used.
   leftRefund: 20,
   leftDrop: 21,

@@ -14,12 +14,12 @@ export function offerApi(steps: Steps, own: Search): void {
     case Api.refund:
     case Api.undo:
     case Api.leftRefund:
-    case Api.abandon:
+    case Api.disconnect:
       return offerRefund(steps, own);
     case Api.refundDrop:
     case Api.undoDrop:
     case Api.leftDrop:
-    case Api.abandonEnd:
+    case Api.disconnectEnd:
       return offerDrop(steps, own);
     case Api.tell:
       return offerTelling(steps, own.index);
@@ -34,7 +34,7 @@ export function offerApi(steps: Steps, own: Search): void {
     case Api.reverse:
       return offerReversal(steps, own);
     case Api.reversePush: {
-      const kind = own.reversed === Reversed.callerGone ? Message.reversed : Message.drop;
+      const kind = own.reversed === Reversed.callerDisconnected ? Message.reversed : Message.drop;
       const sent = { kind, ...carriedBy(own) };
       return send(steps, "API of %: settle.lua (reversed)", own.index, sent, (search) => go(search, Api.done));
     }
@@ -84,14 +84,14 @@ const dropOf = new Map<number, number>([
   [Api.refund, Api.refundDrop],
   [Api.undo, Api.undoDrop],
   [Api.leftRefund, Api.leftDrop],
-  [Api.abandon, Api.abandonEnd],
+  [Api.disconnect, Api.disconnectEnd],
 ]);
 
 /** settleRefund(): Postgres decides, whether or not the caller still waits. */
 function offerRefund(steps: Steps, { index, api, decision }: Search): void {
   const decide = (next: State, own: Search) => {
     const isFirst = own.decision === Decision.none;
-    settle(steps.config, next, own, api === Api.abandon ? "abandon" : "refund");
+    settle(steps.config, next, own, api === Api.disconnect ? "disconnect" : "refund");
     return isFirst ? "refunded" : isPaid(own) ? "a charge was first" : "refunded before";
   };
   steps.offer("API of %: wants a refund in Postgres", index, (next, own) => {
@@ -115,12 +115,12 @@ function offerDrop(steps: Steps, search: Search): void {
   const { index, api, decision } = search;
   const isKeyed = steps.isKeyed(index);
   const leaves = isPaid(search);
-  const isAbandoned = api === Api.abandonEnd && decision === Decision.callerGone;
-  const kind = leaves ? Message.balance : isAbandoned ? Message.place : endOf(isKeyed, search, false);
+  const callerDisconnected = api === Api.disconnectEnd && decision === Decision.callerDisconnected;
+  const kind = leaves ? Message.balance : callerDisconnected ? Message.slot : endOf(isKeyed, search, false);
   const name = leaves ? "API of %: stores the balance, leaves the hold" : `API of %: settle.lua (${endNames[kind]})`;
   send(steps, name, index, { kind, ...carriedBy(search) }, (after) => {
     if (api === Api.refundDrop && isPaid(search)) return go(after, Api.lateWait);
-    const isUndone = api === Api.undoDrop || api === Api.abandonEnd;
+    const isUndone = api === Api.undoDrop || api === Api.disconnectEnd;
     if (isUndone && decision === Decision.charge && !isKeyed) return go(after, Api.reverse);
     refuse(after);
   });
@@ -130,7 +130,7 @@ const endNames: Record<number, string> = {
   [Message.drop]: "refund",
   [Message.failure]: "refund, failure",
   [Message.free]: "the key is free",
-  [Message.place]: "the hold becomes a place",
+  [Message.slot]: "the hold becomes a concurrency slot",
 };
 
 /** Published on a channel: it reaches the workers that listen now, and is not kept for later ones. The refund does not wait for it. */
@@ -139,14 +139,14 @@ function offerTelling(steps: Steps, index: number): void {
   const name = "API of %: tells the workers that the caller is gone";
   steps.offer(name, index, (_, own) => {
     tell(own);
-    go(own, Api.abandon);
+    go(own, Api.disconnect);
     return isHeard ? "its worker hears it" : "no worker runs it";
   });
   if (!isHeard) return;
-  steps.offer(`${name} [lost]`, index, (_, own) => go(own, Api.abandon), "message");
+  steps.offer(`${name} [lost]`, index, (_, own) => go(own, Api.disconnect), "message");
   const late: Change = (next, own) => {
     putLate(next, own, { kind: Message.told, balance: 0, version: 0, spent: 0 });
-    go(own, Api.abandon);
+    go(own, Api.disconnect);
   };
   if (steps.now.shared.lateTo === 0) steps.offer(`${name} [arrives late]`, index, late, "message");
 }

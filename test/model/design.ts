@@ -49,8 +49,8 @@ export interface Design {
   looksUpFirst: boolean;
   /** After an admission of unknown outcome the API refunds a hold that Redis has, and nothing else. */
   refundsHoldsOnly: boolean;
-  /** When a caller hangs up, the hold of a search that a worker has becomes a place. */
-  keepsPlaces: boolean;
+  /** When a caller disconnects, the hold of a search that a worker has becomes a concurrency slot. */
+  keepsSlots: boolean;
   /** A worker that knows that the caller is gone asks for no further page. */
   stopsWhenTold: boolean;
   /** The calls of a search count as unpaid once, however often the message arrives. */
@@ -92,7 +92,7 @@ export const asBuilt: Design = {
   answersFromPostgres: true,
   looksUpFirst: true,
   refundsHoldsOnly: true,
-  keepsPlaces: true,
+  keepsSlots: true,
   stopsWhenTold: true,
   countsOnce: true,
   ignoresLateCancels: true,

@@ -5,7 +5,7 @@ import { Caller, Clock, Hold, type Search, type State } from "./state.ts";
 import { noSearch, type Steps } from "./steps.ts";
 import { offerWorkerCrash } from "./worker.ts";
 
-/** Time, and faults beyond single messages: processes that die, callers that hang up, a Redis that loses data. */
+/** Time, and faults beyond single messages: processes that die, callers that disconnect, a Redis that loses data. */
 
 /**
  * Time passes for each search on its own and at any moment, whatever its API does: no promise of the model depends on speed.
@@ -34,12 +34,12 @@ export function offerFaultsOf(steps: Steps, search: Search): void {
   offerWorkerCrash(steps, search);
   if (caller === Caller.waits)
     steps.offer(
-      "the caller of % hangs up",
+      "the caller of % disconnects",
       index,
       (_, own) => {
         own.caller = Caller.disconnected;
       },
-      "hangUp",
+      "disconnect",
     );
   if (caller === Caller.waits) offerCancel(steps, search);
   if (api !== Api.idle && api !== Api.done)
@@ -58,7 +58,7 @@ export function offerFaultsOf(steps: Steps, search: Search): void {
     );
 }
 
-/** MCP: the connection lives on. Before the delivery it equals a hang-up, afterwards it changes nothing. */
+/** MCP: the connection lives on. Before the delivery it equals a disconnect, afterwards it changes nothing. */
 function offerCancel(steps: Steps, { index, api }: Search): void {
   const isBegun = api === Api.send;
   steps.offer(

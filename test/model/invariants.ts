@@ -52,7 +52,7 @@ const always: Record<string, Rule> = {
     !searches.some(({ isRepeat, job }) => isRepeat === 1 && job !== Job.none),
   "Postgres has entries only for searches that had a hold": ({ searches }) =>
     searches.every(({ decision, wasHeld }) => decision === Decision.none || wasHeld === 1),
-  "a search that is asked for at the provider has its place in flight": (state, config) =>
+  "a search that is asked for at the provider has its concurrency slot": (state, config) =>
     state.searches.every(
       (search) => !isAskedFor(search) || search.hold !== Hold.none || mayLackPlace(state, search, config),
     ),
@@ -93,13 +93,13 @@ const always: Record<string, Rule> = {
 const isAskedFor = ({ job, runs }: Search) => runs.some((run) => isAsking(run) && job === Job.active + run.index);
 
 /**
- * A place may be missing where Redis lost it, after the deadline, where the search ended otherwise and its job is repeated
+ * A slot may be missing where Redis lost it, after the deadline, where the search ended otherwise and its job is repeated
  * all the same, and where the API gave it up because it could not know that its job exists.
  */
 const mayLackPlace = ({ shared, left }: State, { clock, decision }: Search, { faults }: ModelConfig) =>
   shared.lost === 1 ||
   clock >= Clock.deadline ||
-  (decision !== Decision.none && decision !== Decision.callerGone) ||
+  (decision !== Decision.none && decision !== Decision.callerDisconnected) ||
   isUsed(left, faults, ["workerCrash", "workerStall", "enqueueUnknown"]);
 
 const isUsed = (left: State["left"], faults: ModelConfig["faults"], some: readonly Fault[]) =>
@@ -132,7 +132,7 @@ const atRest: Record<string, Rule> = {
     isUsed(left, faults, ["message", "apiCrash", "postgresAway", "workerCrash", "workerStall", "workerGivesUp"]) ||
     searches.every(
       ({ decision, reversed, unpaid }) =>
-        (decision !== Decision.callerGone && reversed !== Reversed.callerGone) || unpaid === 1,
+        (decision !== Decision.callerDisconnected && reversed !== Reversed.callerDisconnected) || unpaid === 1,
     ),
   "Redis' copy is cold or Postgres' balance": ({ shared }) =>
     shared.copy === 0 || (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),

@@ -9,8 +9,8 @@ import type { ModelConfig } from "./steps.ts";
 
 const isKeyed = (config: ModelConfig, search: Search) => config.keyed[search.index] ?? false;
 
-/** What a caller of settle() wants. `abandon` is a refund because the caller is gone. */
-export type Wanted = "charge" | "refund" | "abandon";
+/** What a caller of settle() wants. `disconnect` is a refund because the caller is gone. */
+export type Wanted = "charge" | "refund" | "disconnect";
 
 /** settle(): decides the search, unless it is decided. The decision is then in the search's fields. */
 export function settle(config: ModelConfig, state: State, search: Search, wanted: Wanted): void {
@@ -23,7 +23,7 @@ export function settle(config: ModelConfig, state: State, search: Search, wanted
     return;
   }
   if (wanted !== "charge") {
-    search.decision = wanted === "abandon" ? Decision.callerGone : Decision.refund;
+    search.decision = wanted === "disconnect" ? Decision.callerDisconnected : Decision.refund;
   } else if (isKeyed(config, search) && shared.paidBy !== 0 && config.design.keyPaysOnce) {
     // Before the guard: what is paid is owed, whatever the balance.
     search.decision = Decision.alreadyPaid;

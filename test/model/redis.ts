@@ -17,8 +17,8 @@ export const Message = {
   free: 5,
   admit: 6,
   enqueue: 7,
-  // The caller hung up: the hold becomes a place.
-  place: 8,
+  // The caller disconnected: the hold becomes a concurrency slot.
+  slot: 8,
   // The calls of a search count as unpaid: after a reversal, or at the end of one that its caller left.
   reversed: 9,
   told: 10,
@@ -30,16 +30,16 @@ export interface Sent extends Credit {
 }
 
 /**
- * settle.lua: stores the balance if it is newer, drops the hold or turns it into a place, and changes the key's record. It
- * never makes a place where there is no hold: the worker was faster.
+ * settle.lua: stores the balance if it is newer, drops the hold or turns it into a concurrency slot, and changes the key's record. It
+ * never makes a slot where there is no hold: the worker was faster.
  */
 export function settleHold(config: ModelConfig, state: State, search: Search, sent: Sent): void {
   const { kind } = sent;
   storeBalance(config, state, sent);
   if (kind === Message.balance) return;
   if (kind === Message.reversed || kind === Message.left) countUnpaid(config, search);
-  if (kind === Message.place && config.design.keepsPlaces) {
-    if (search.hold === Hold.priced) search.hold = Hold.place;
+  if (kind === Message.slot && config.design.keepsSlots) {
+    if (search.hold === Hold.priced) search.hold = Hold.slot;
     return;
   }
   search.hold = Hold.none;
@@ -56,11 +56,11 @@ function countUnpaid({ design }: ModelConfig, search: Search): void {
   search.unpaid = design.countsOnce ? 1 : search.unpaid + 1;
 }
 
-/** free-decided.lua: the holds of decided searches keep their places and no mils, if the balance contains the decisions. */
+/** free-decided.lua: the holds of decided searches keep their concurrency slots and no mils, if the balance contains the decisions. */
 export function freeDecided({ shared, searches }: State, decided: number, version: number): void {
   if (shared.copy === 0 || shared.copyVersion < version) return;
   for (const search of searches)
-    if (search.hold === Hold.priced && (decided & bitOf(search)) !== 0) search.hold = Hold.place;
+    if (search.hold === Hold.priced && (decided & bitOf(search)) !== 0) search.hold = Hold.slot;
 }
 
 export const bitOf = ({ index }: Search): number => 1 << index;
@@ -76,22 +76,22 @@ export function storeBalance({ design }: ModelConfig, { shared }: State, { balan
   if (spent !== 0 && version >= shared.copyVersion) shared.copySpent = spent;
 }
 
-export type Admission = "held" | "answered" | "waiting" | "cold" | "short" | "over";
+export type Admission = "held" | "completed" | "waiting" | "balance_missing" | "insufficient_credit" | "spending_limit";
 
 /** admit.lua. A record of a failure is only read by those that already wait on it. */
 export function admit(config: ModelConfig, state: State, search: Search): Admission {
   const { shared } = state;
   const isKeyed = config.keyed[search.index] ?? false;
   if (isKeyed && shared.recordOwner !== search.index + 1) {
-    if (shared.record === KeyRecord.answered) return "answered";
+    if (shared.record === KeyRecord.answered) return "completed";
     if (shared.record === KeyRecord.running) return "waiting";
   }
-  if (shared.copy === 0) return "cold";
+  if (shared.copy === 0) return "balance_missing";
   const held = state.searches.filter(({ hold }) => hold === Hold.priced).length;
-  if (shared.copy - 1 - held < 1) return "short";
+  if (shared.copy - 1 - held < 1) return "insufficient_credit";
   if (config.limit !== undefined) {
-    if (shared.copySpent === 0) return "cold";
-    if (shared.copySpent - 1 + held + 1 > config.limit) return "over";
+    if (shared.copySpent === 0) return "balance_missing";
+    if (shared.copySpent - 1 + held + 1 > config.limit) return "spending_limit";
   }
   search.hold = Hold.priced;
   search.wasHeld = 1;
@@ -172,7 +172,7 @@ const lateNames = [
   "freed key",
   "admission",
   "job",
-  "place",
+  "slot",
   "reversal",
   "news for its worker",
   "unpaid calls",

@@ -29,7 +29,7 @@ const onALimit = { ...two, balance: 2, limit: 1 };
 const inTime = { ...onALimit, isPunctual: true };
 const threeOnALimitForTwo = { keyed: [false, false, false], balance: 3, limit: 2 };
 
-const everyProcess = { apiCrash: 1, workerCrash: 1, workerStall: 1, hangUp: 1, engineFailure: 1 };
+const everyProcess = { apiCrash: 1, workerCrash: 1, workerStall: 1, disconnect: 1, engineFailure: 1 };
 const everyMessage = { message: 2, inboxLost: 1, enqueueUnknown: 1, admissionUnknown: 1 };
 const everyOutage = { unknownCommit: 2, postgresAway: 1, workerGivesUp: 1, apiCrash: 1, apiExit: 1, engineFailure: 1 };
 const everyMemory = { flush: 1, restore: 1, topUp: 1, apiCrash: 1 };
@@ -50,18 +50,18 @@ export const scenarios: Scenario[] = [
   { ...keyedAlone, name: "lost data, keyed", faults: everyMemory },
   {
     ...alone,
-    name: "a hang-up",
+    name: "a disconnect",
     pages: 2,
     isQuick: true,
-    faults: { hangUp: 1, message: 1, engineFailure: 1, workerCrash: 1 },
+    faults: { disconnect: 1, message: 1, engineFailure: 1, workerCrash: 1 },
   },
   {
     ...alone,
     name: "a cancel, a slow reader",
     isQuick: true,
-    faults: { cancel: 1, slowReader: 1, hangUp: 1, message: 1, apiCrash: 1 },
+    faults: { cancel: 1, slowReader: 1, disconnect: 1, message: 1, apiCrash: 1 },
   },
-  { ...alone, name: "a frozen API", faults: { apiPause: 1, hangUp: 1, message: 1, workerStall: 1, apiCrash: 1 } },
+  { ...alone, name: "a frozen API", faults: { apiPause: 1, disconnect: 1, message: 1, workerStall: 1, apiCrash: 1 } },
   {
     ...alone,
     name: "credits arrive late",
@@ -73,12 +73,12 @@ export const scenarios: Scenario[] = [
   { ...two, name: "two for the last credit", faults: {} },
   { ...two, name: "two for the last credit, cold", warm: false, faults: {} },
   { ...two, name: "two with credit, cold", balance: 2, warm: false, faults: {} },
-  { ...two, name: "two for the last credit, one hangs up", faults: { hangUp: 1 } },
+  { ...two, name: "two for the last credit, one disconnects", faults: { disconnect: 1 } },
   { ...twoUnderAKey, name: "a repeat", faults: {} },
   { ...twoUnderAKey, name: "a repeat, the API dies", faults: { apiCrash: 1 } },
   { ...twoUnderAKey, name: "a repeat, a message is lost", faults: { message: 1 } },
   { ...twoUnderAKey, name: "a repeat, Redis loses its data", faults: { flush: 1 } },
-  { ...twoUnderAKey, name: "a repeat, the engine fails", faults: { engineFailure: 1, hangUp: 1 } },
+  { ...twoUnderAKey, name: "a repeat, the engine fails", faults: { engineFailure: 1, disconnect: 1 } },
   { ...twoUnderAKey, name: "a repeat, a worker dies", faults: { workerCrash: 1 } },
   { ...twoUnderAKey, name: "a repeat, a worker freezes", faults: { workerStall: 1 } },
   { ...alone, name: "a limit for nothing", limit: 0, isQuick: true, faults: everyCount },
@@ -95,11 +95,11 @@ export const scenarios: Scenario[] = [
     name: "two on a limit for one, in time, Redis is restored",
     faults: { restore: 1, message: 1, topUp: 1 },
   },
-  { ...inTime, name: "two on a limit for one, in time, one is given back", faults: { ...everyCount, hangUp: 1 } },
+  { ...inTime, name: "two on a limit for one, in time, one is given back", faults: { ...everyCount, disconnect: 1 } },
   {
     ...inTime,
     name: "two on a limit for one, in time, a worker dies",
-    faults: { flush: 1, workerCrash: 1, hangUp: 1 },
+    faults: { flush: 1, workerCrash: 1, disconnect: 1 },
   },
   { ...inTime, name: "three on a limit for two, in time", ...threeOnALimitForTwo, faults: everyCount },
   { ...inTime, name: "one under a key, one without, on a limit for one", keyed: [true, false], faults: everyCount },

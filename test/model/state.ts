@@ -86,7 +86,7 @@ export const faults = [
   "workerStall",
   "workerGivesUp",
   "engineFailure",
-  "hangUp",
+  "disconnect",
   "cancel",
   "slowReader",
   "message",
@@ -106,20 +106,20 @@ type Fields<Names extends readonly string[]> = Record<Names[number], number>;
 export type Search = Fields<typeof searchFields> & { index: number; runs: Run[] };
 export type Run = Fields<typeof runFields> & { index: number };
 
-/** `callerGone` is a refund with that reason. */
+/** `callerDisconnected` is a refund with that reason. */
 export const Decision = {
   none: 0,
   charge: 1,
   refund: 2,
   alreadyPaid: 3,
   outOfCredits: 4,
-  callerGone: 5,
+  callerDisconnected: 5,
   overLimit: 6,
 } as const;
 /** A reversal by the API that lost its caller is counted, others are not. */
-export const Reversed = { no: 0, yes: 1, callerGone: 2 } as const;
-/** A place is a hold of 0 mils: the search still counts as one in flight. */
-export const Hold = { none: 0, place: 1, priced: 2 } as const;
+export const Reversed = { no: 0, yes: 1, callerDisconnected: 2 } as const;
+/** A slot is a hold of 0 mils: the search still counts as one in flight. */
+export const Hold = { none: 0, slot: 1, priced: 2 } as const;
 /** From `active` on the job is held by the run in the slot `job - active`. */
 export const Job = { none: 0, waiting: 1, active: 2 } as const;
 /** Under a key there is one answer, the one in Postgres; any other bytes are `otherAnswer`. */

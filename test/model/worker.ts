@@ -90,7 +90,7 @@ function offerAsking(steps: Steps, search: Search, slot: number): void {
   const { design, pages } = steps.config;
   if (isTold === 1 && design.stopsWhenTold)
     return steps.offer("the call for a run of % ends, whose caller is gone, Postgres decides", index, (next, own) =>
-      decideRun(steps, next, own, slot, "abandon"),
+      decideRun(steps, next, own, slot, "disconnect"),
     );
   steps.offer("the engine answered % for a run, Postgres decides", index, (next, own) =>
     decideRun(steps, next, own, slot, "charge"),

@@ -4,7 +4,7 @@ import { everythingInPostgres, everythingInRedis } from "../harness/assertions/e
 import { Exposition } from "../harness/assertions/metrics.ts";
 import type { LogLine } from "../harness/processes/process.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
-import { hang, hangUp, refusal, reply, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { hang, disconnect, refusal, reply, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { type Answer, type Api, Service, type Worker } from "../harness/processes/service.ts";
 
@@ -209,7 +209,7 @@ async function goodAndBad(token: string): Promise<Answer[]> {
     await service.search(token, { keyword: "tea" }, { key }),
     await service.search(token, { keyword: "coffee" }),
   ];
-  stub.next.push(refusal(403, `Unauthorized: ${secrets.providerKey}`), hangUp, hangUp, reply(200, "no page"));
+  stub.next.push(refusal(403, `Unauthorized: ${secrets.providerKey}`), disconnect, disconnect, reply(200, "no page"));
   const failed = [
     await service.search(token, { keyword: "refused" }),
     await service.search(token, { keyword: "broken" }),

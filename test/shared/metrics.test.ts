@@ -38,13 +38,22 @@ const untilShown = (of: () => Promise<Exposition>, series: string, value: number
 
 test("before the first search every counter is 0 for every outcome, so that a rate includes the first increase", async () => {
   for (const exposition of [await ofApi(), await ofWorker()]) {
-    const repeats = ["remembered", "answered", "waiting"];
-    const refusals = ["short", "over", "key_reused", "cold", "closed", "limited", "crowded", "unpaid_calls"];
+    const repeats = ["stored_answer", "completed", "waiting"];
+    const refusals = [
+      "insufficient_credit",
+      "spending_limit",
+      "key_reused",
+      "balance_missing",
+      "shed",
+      "limited",
+      "concurrency_limited",
+      "unpaid_calls",
+    ];
     const admissions = ["held", ...repeats, ...refusals, "unknown"].map((outcome) => [`{outcome="${outcome}"}`, 0]);
     expect(exposition.all("admissions_total")).toEqual(Object.fromEntries(admissions));
     expect(exposition.all("deliveries_total")).toEqual({
       '{outcome="delivered"}': 0,
-      '{outcome="caller_gone"}': 0,
+      '{outcome="caller_disconnected"}': 0,
       '{outcome="too_late"}': 0,
     });
     expect(exposition.value('settlements_total{kind="charge",reason="delivered"}')).toBe(0);
@@ -98,9 +107,9 @@ test("searches are counted by outcome in the process that admits, settles, runs 
   const exposition = await ofApi();
   expect(nonZero(exposition.all("admissions_total"))).toEqual({
     '{outcome="held"}': 4,
-    '{outcome="remembered"}': 1,
-    '{outcome="short"}': 1,
-    '{outcome="cold"}': 2,
+    '{outcome="stored_answer"}': 1,
+    '{outcome="insufficient_credit"}': 1,
+    '{outcome="balance_missing"}': 2,
   });
   expect(exposition.all("http_request_duration_seconds_count")).toEqual({
     '{route="/v1/serp/search",status="200"}': 4,
@@ -148,7 +157,7 @@ test("an open hold is measured while its search runs, and a disconnected caller 
   caller.abort();
   await search;
   await untilShown(ofWorker, "holds_open", 0);
-  await untilShown(ofApi, 'settlements_total{kind="refund",reason="caller_gone"}', 1);
+  await untilShown(ofApi, 'settlements_total{kind="refund",reason="caller_disconnected"}', 1);
   expect((await ofApi()).value('http_request_duration_seconds_count{route="/v1/serp/search",status="499"}')).toBe(1);
   answer();
 });

@@ -6,7 +6,7 @@ import { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { readWorkerCapacity } from "../../shared/queue/worker-heartbeats.ts";
 import { Clock } from "../../shared/redis/clock.ts";
 import { startHeartbeat } from "../../worker/heartbeat.ts";
-import { SlotLevel } from "../../worker/slot-level.ts";
+import { ConcurrencyController } from "../../worker/concurrency-controller.ts";
 import { engineConfig } from "../harness/fixtures/queries.ts";
 import { freshRedis } from "../harness/servers/servers.ts";
 
@@ -21,10 +21,10 @@ async function reportingWorkers(providersOf: Record<string, string>) {
     const config = engineConfig({ SERP_PROVIDERS });
     const redis = new Redis(server.url, { maxRetriesPerRequest: 0, retryStrategy: () => null });
     const [clock, shutdown] = [new Clock(), new Shutdown()];
-    const level = new SlotLevel(1_000);
-    level.decide(room);
+    const controller = new ConcurrencyController(1_000);
+    controller.decide(room);
     const context = { config, clock, redis, shutdown, log, metrics: openMetrics() };
-    await startHeartbeat(context, name, { level, average: { runMs: 1_000 } }).report();
+    await startHeartbeat(context, name, { controller, average: { runMs: 1_000 } }).report();
     return { redis, stop: () => shutdown.run(log) };
   };
   const workers = await Promise.all(Object.entries(providersOf).map(start));
@@ -44,7 +44,7 @@ async function reportingWorkers(providersOf: Record<string, string>) {
 test("a worker reports its slots and how many it can raise them to, and stops reporting when it stops", async () => {
   const { workers, capacity, logged } = await reportingWorkers({ one: "sandbox", other: "serper,sandbox" });
   const providers = ["sandbox", "serper"];
-  expect(await capacity()).toEqual({ workers: 2, slots: 64, attainableSlots: 100, ratePerMs: 0.064, providers });
+  expect(await capacity()).toEqual({ workers: 2, slots: 64, slotsCeiling: 100, ratePerMs: 0.064, providers });
   await workers[0]?.stop();
   expect(await capacity()).toMatchObject({ workers: 1, slots: 32 });
   expect(logged()).toEqual([]);
@@ -52,7 +52,7 @@ test("a worker reports its slots and how many it can raise them to, and stops re
 
 test("the providers of the workers are unknown if one of them names none, or one that is unknown here", async () => {
   const { reader, capacity } = await reportingWorkers({ known: "serper" });
-  const other = { concurrency: 1, attainable: 1, runMs: 1, atMs: Date.now() };
+  const other = { concurrency: 1, slotsCeiling: 1, runMs: 1, atMs: Date.now() };
   for (const providers of [undefined, ["serper", "next"]]) {
     await reader.hset("workers", "other", JSON.stringify({ ...other, providers }));
     expect(await capacity()).toMatchObject({ workers: 2, providers: undefined });

@@ -90,7 +90,7 @@ test("Redis forgets what a token spent that is revoked, expired or without a lim
   const again = request(organizationId, {
     limits: { organization: undefined, token: { ...terms, dayMils: 9, tokenId: unlimited } },
   });
-  expect(await admit(redis, again)).toMatchObject({ outcome: "cold" });
+  expect(await admit(redis, again)).toMatchObject({ outcome: "balance_missing" });
   await copy(unlimited);
-  expect(await admit(redis, again)).toMatchObject({ outcome: "over", spentMils: 5 });
+  expect(await admit(redis, again)).toMatchObject({ outcome: "spending_limit", spentMils: 5 });
 });

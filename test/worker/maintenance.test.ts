@@ -98,7 +98,7 @@ test("searches that were not charged are forgotten after 30 days, and not before
   await asOwner(postgres.url, (owner) =>
     owner.query(
       `insert into refunds (organization_id, request_id, version, reason, created_at)
-       select $1, 'req_' || days, 1, 'abandoned', now() - make_interval(days => days) from unnest(array[29, 31, 300]) days`,
+       select $1, 'req_' || days, 1, 'swept', now() - make_interval(days => days) from unnest(array[29, 31, 300]) days`,
       [organizationId],
     ),
   );

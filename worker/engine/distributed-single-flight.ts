@@ -28,7 +28,7 @@ export type FlightRequest = {
   /** Whether other searches of this process wait for it. Then equal searches may also be in the queue: publish the result. */
   hasWaiters: boolean;
   /** Aborted when no search of this process waits for it any more. */
-  abandoned: AbortSignal;
+  disconnected: AbortSignal;
   /** Of the search that started the flight, whichever other searches wait for it. */
   claim: SlotClaim | undefined;
   /** Of the search that started the flight; absent unless raw answers are kept. */
@@ -43,11 +43,11 @@ export type FlightResult = {
   atMs: number;
   /** Whether this process called the providers for it. */
   isOwn: boolean;
-  /** Whether it failed for lack of time or was abandoned. It is not shared: other searches may have more time. */
+  /** Whether it failed for lack of time or of callers. It is not shared: other searches may have more time. */
   outOfTime: boolean;
 };
 
-/** The answer to a search that waited for a flight of another search until its deadline, or until its caller hung up. */
+/** The answer to a search that waited for a flight of another search until its deadline, or until its caller disconnected. */
 export const timedOutWaiting: EngineAnswer = {
   ok: false,
   code: "engine_timeout",
@@ -59,7 +59,7 @@ export const timedOutWaiting: EngineAnswer = {
 /**
  * Coalesces equal searches of all workers: the worker that holds the lease calls the providers, the others poll Redis for
  * its result. If the holder dies, its lease expires within two seconds and one of the waiting workers takes over. If the
- * holder's flight is abandoned, it hands the lease over at once, and its own calls that were sent end without being shared.
+ * holder's flight has lost its callers, it hands the lease over at once, and its own calls that were sent end without being shared.
  * @returns a function that never throws and returns by the deadline of its flight.
  */
 export function openDistributedSingleFlight(
@@ -70,15 +70,15 @@ export function openDistributedSingleFlight(
   const keepMs = context.config.SEARCH_CACHE_SECONDS * 1_000;
   const warn = throttledWarning(log, "Redis is unreachable: equal searches are not coalesced across workers");
   const failed = (error: unknown): undefined => {
-    metrics.backgroundErrors.inc({ where: "claims" });
+    metrics.backgroundErrors.inc({ where: "leases" });
     warn(error);
     return undefined;
   };
 
   const fly = async (request: FlightRequest, flight: string): Promise<FlightResult> => {
-    const { query, deadlineAtMs, abandoned, recorder, claim } = request;
-    const answer = await google.search(query, deadlineAtMs - performance.now(), { abandoned, recorder, claim });
-    const outOfTime = !answer.ok && (answer.outOfTime === true || abandoned.aborted);
+    const { query, deadlineAtMs, disconnected, recorder, claim } = request;
+    const answer = await google.search(query, deadlineAtMs - performance.now(), { disconnected, recorder, claim });
+    const outOfTime = !answer.ok && (answer.outOfTime === true || disconnected.aborted);
     return { answer, flight, atMs: clock.nowMs(), isOwn: true, outOfTime };
   };
 
@@ -91,18 +91,18 @@ export function openDistributedSingleFlight(
   };
 
   const flyWithLease = async (flight: FlightRequest, token: string): Promise<FlightResult> => {
-    const { fingerprint, abandoned } = flight;
+    const { fingerprint, disconnected } = flight;
     const stopRenewing = keepLeaseAlive(redis, fingerprint, token);
     const handOver = () => {
       stopRenewing();
       void releaseWithoutResult(redis, fingerprint, token).catch(failed);
     };
-    abandoned.addEventListener("abort", handOver, { once: true });
-    if (abandoned.aborted) handOver();
+    disconnected.addEventListener("abort", handOver, { once: true });
+    if (disconnected.aborted) handOver();
     const result = await fly(flight, token);
-    abandoned.removeEventListener("abort", handOver);
+    disconnected.removeEventListener("abort", handOver);
     // In the background, so that publishing adds nothing to the time of this search.
-    if (!abandoned.aborted) void publish(flight, token, result).catch(failed).finally(stopRenewing);
+    if (!disconnected.aborted) void publish(flight, token, result).catch(failed).finally(stopRenewing);
     return result;
   };
 
@@ -113,7 +113,7 @@ export function openDistributedSingleFlight(
     let giveUpOnRedisAtMs = performance.now() + redisRetryForMs;
     for (;;) {
       const remainingMs = flight.deadlineAtMs - performance.now();
-      if (remainingMs <= 0 || flight.abandoned.aborted)
+      if (remainingMs <= 0 || flight.disconnected.aborted)
         return { answer: timedOutWaiting, flight: "", atMs: clock.nowMs(), isOwn: false, outOfTime: true };
       const options = { token, sinceMs: flight.sinceMs, awaited, timeoutMs: Math.min(redisTimeoutMs, remainingMs) };
       const lease = await acquireLease(redis, flight.fingerprint, options).catch(failed);
@@ -126,7 +126,7 @@ export function openDistributedSingleFlight(
         awaited = lease.holder;
         giveUpOnRedisAtMs = performance.now() + redisRetryForMs;
       }
-      const { abandoned: signal } = flight;
+      const { disconnected: signal } = flight;
       await sleep(Math.min(pauseMs, remainingMs), undefined, { signal }).catch(() => undefined);
       pauseMs = Math.min(pauseMs * pollBackoff, pollMsMax);
     }

@@ -11,7 +11,7 @@ import { type EngineAnswer, engineErrors } from "./engine-answer.ts";
  * other. A record may be lost at any time; then more than one worker calls the providers. It is in one of these states:
  *
  * - **absent**: no worker searches. The next worker acquires the lease: *held*.
- * - **held** (`asker`, the holder's token): the holder renews the lease every 600 ms until it publishes: *published*. If
+ * - **held** (`holder`, the holder's token): the holder renews the lease every 600 ms until it publishes: *published*. If
  *   no worker waits and nothing is to be cached, it releases the lease instead: *absent*. If its search failed for lack
  *   of time, it releases the lease without a result: *released*. If it dies, the lease expires after 2 s: *absent*. If it only stalled
  *   for so long, it leaves the lease of the next holder alone. Workers that find the lease held set `awaited` and poll.
@@ -68,7 +68,7 @@ export type LeaseAttempt =
   /** The answer's trace has no calls: they belong to the search that made them. `atMs` is by Redis' clock. */
   | { kind: "published"; answer: EngineAnswer; flight: string; atMs: number };
 
-const keyOf = (fingerprint: string) => `asked:${fingerprint}`;
+const keyOf = (fingerprint: string) => `lease:${fingerprint}`;
 
 /**
  * Acquires the lease of a flight, or returns its holder or its result.

@@ -30,7 +30,7 @@ export type GoogleEngine = {
   /**
    * All results of a query, whatever its target domain. Never throws. Returns within `remainingMs`, give or take a few
    * milliseconds.
-   * @param options.abandoned aborted when no caller waits any more: no further call is sent, and those that were sent end normally.
+   * @param options.disconnected aborted when no caller waits any more: no further call is sent, and those that were sent end normally.
    * @param options.recorder gets every call with its raw answer. @param options.claim decides when its calls get a slot.
    */
   search: (query: Query, remainingMs: number, options?: SearchOptions) => Promise<EngineAnswer>;
@@ -42,7 +42,7 @@ export type GoogleEngine = {
 };
 
 type SearchOptions = {
-  abandoned?: AbortSignal | undefined;
+  disconnected?: AbortSignal | undefined;
   recorder?: CallRecorder | undefined;
   claim?: SlotClaim | undefined;
 };

@@ -51,11 +51,11 @@ function toldRanks(elements: readonly Element[]): number[] | undefined {
   const ranks: number[] = [];
   let previous = 0;
   let previousTold = 1;
-  for (const { toldRank = previousTold } of elements) {
-    if (!Number.isInteger(toldRank) || toldRank < previousTold || toldRank > toldRankMax) return undefined;
-    previous = Math.max(toldRank, previous + 1);
+  for (const { providerRank = previousTold } of elements) {
+    if (!Number.isInteger(providerRank) || providerRank < previousTold || providerRank > toldRankMax) return undefined;
+    previous = Math.max(providerRank, previous + 1);
     ranks.push(previous);
-    previousTold = toldRank;
+    previousTold = providerRank;
   }
   return ranks;
 }

@@ -23,8 +23,8 @@ export type EngineSearch = {
   enqueuedAtMs: number;
   /** Decides when its calls get a slot; absent: as for an organization without any other search. */
   claim?: SlotClaim | undefined;
-  /** Aborted when its caller has hung up: no further call is sent for it alone, and those that were sent end normally. */
-  abandoned?: AbortSignal | undefined;
+  /** Aborted when its caller has disconnected: no further call is sent for it alone, and those that were sent end normally. */
+  disconnected?: AbortSignal | undefined;
   /** Gets the calls that are made for this search; absent unless raw answers are kept. */
   recorder?: CallRecorder | undefined;
 };
@@ -45,7 +45,7 @@ type InFlight = {
   result: Promise<FlightResult>;
   /** How many searches of this process wait for the result. */
   searches: number;
-  /** Whether one of them has taken on the calls: the one that started the flight or, if its caller hung up, another one. */
+  /** Whether one of them has taken on the calls: the one that started the flight or, if its caller disconnected, another one. */
   isBorne: boolean;
   /** One of them does not wait any more. */
   leave: () => void;
@@ -59,9 +59,9 @@ type InFlight = {
  * A query is in one of two states in this process:
  *
  * - **not in flight**: the next search for it starts a flight.
- * - **in flight**: further searches wait for the result, each until its own deadline, or until its caller has hung up. When
+ * - **in flight**: further searches wait for the result, each until its own deadline, or until its caller has disconnected. When
  *   the result arrives, the query is not in flight any more. A waiting search that cannot share the result starts or joins
- *   the next flight. When no search waits any more, the flight is abandoned, and the query is not in flight any more.
+ *   the next flight. When no search waits any more, the flight sends no further call, and the query is not in flight any more.
  */
 export function openSingleFlight(
   context: Pick<Context, "config" | "redis" | "clock" | "log" | "metrics">,
@@ -81,29 +81,29 @@ export function openSingleFlight(
   };
 
   const search = async (request: EngineSearch): Promise<SourcedAnswer> => {
-    const { remainingMs, enqueuedAtMs, claim, abandoned, recorder } = request;
+    const { remainingMs, enqueuedAtMs, claim, disconnected, recorder } = request;
     const deadlineAtMs = performance.now() + remainingMs;
     const sinceMs = enqueuedAtMs - config.SEARCH_CACHE_SECONDS * 1_000;
     const sourceByAge = ({ atMs }: FlightResult) => (atMs >= enqueuedAtMs ? "shared" : "cache");
     const query = searchedPart(request.query);
     const fingerprint = queryFingerprint(query);
     for (;;) {
-      if (abandoned?.aborted) return { ...timedOutWaiting, from: "shared" };
+      if (disconnected?.aborted) return { ...timedOutWaiting, from: "shared" };
       const other = inFlight.get(fingerprint);
       if (!other) {
         const flight = { query, fingerprint, deadlineAtMs, sinceMs, claim, recorder };
         const started = startFlight(fly, inFlight, flight);
-        abandoned?.addEventListener("abort", started.leave, { once: true });
+        disconnected?.addEventListener("abort", started.leave, { once: true });
         const own = await started.result;
-        abandoned?.removeEventListener("abort", started.leave);
-        const isLeftToOthers = abandoned?.aborted && started.searches > 0;
+        disconnected?.removeEventListener("abort", started.leave);
+        const isLeftToOthers = disconnected?.aborted && started.searches > 0;
         const payable = isLeftToOthers ? undefined : bearCalls(started, own, query);
         return withSource(own, own.isOwn ? "provider" : sourceByAge(own), payable);
       }
       other.flight.hasWaiters = true;
       other.searches += 1;
       const timeoutMs = deadlineAtMs - performance.now();
-      const wait = await waitFor(other.result, { timeoutMs, signal: abandoned });
+      const wait = await waitFor(other.result, { timeoutMs, signal: disconnected });
       if (wait.ended !== "done") {
         other.leave();
         return { ...timedOutWaiting, from: "shared" };
@@ -121,11 +121,11 @@ export function openSingleFlight(
 function startFlight(
   fly: (flight: FlightRequest) => Promise<FlightResult>,
   inFlight: InFlightEntries<InFlight>,
-  request: Omit<FlightRequest, "hasWaiters" | "abandoned">,
+  request: Omit<FlightRequest, "hasWaiters" | "disconnected">,
 ): InFlight {
   const { fingerprint } = request;
-  const abandonment = new AbortController();
-  const flight: FlightRequest = { ...request, hasWaiters: false, abandoned: abandonment.signal };
+  const disconnection = new AbortController();
+  const flight: FlightRequest = { ...request, hasWaiters: false, disconnected: disconnection.signal };
   const forget = () => {
     if (inFlight.get(fingerprint) === started) inFlight.delete(fingerprint);
   };
@@ -133,7 +133,7 @@ function startFlight(
     started.searches -= 1;
     if (started.searches > 0) return;
     forget();
-    abandonment.abort();
+    disconnection.abort();
   };
   const started: InFlight = { flight, result: fly(flight).finally(forget), searches: 1, isBorne: false, leave };
   inFlight.set(fingerprint, started);

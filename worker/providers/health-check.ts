@@ -37,9 +37,9 @@ const problems: Record<FailureKind, string> = {
   timeout: "did not answer in time",
   // Searches end in these ways, health checks do not: they wait for no slot and cancel no call.
   busy: "has no free slot",
-  outrun: "was cancelled",
+  lost_hedge: "was cancelled",
   out_of_time: "had too little time to answer",
-  unneeded: "was cancelled",
+  hedge_cancelled: "was cancelled",
   dropped: "was cancelled",
 };
 

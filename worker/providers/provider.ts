@@ -27,10 +27,10 @@ import type { Capabilities } from "../../shared/capabilities/capabilities.ts";
  * | `timeout`         | no    | yes              | No complete answer in time.                                               |
  * | `out_of_time`     | no    | not counted      | No complete answer, in less time than the provider usually needs.         |
  * | `busy`            | no    | not counted      | No bulkhead slot became free while there was time for a call.             |
- * | `outrun`          | no    | yes              | Cancelled: a hedge, started later, sent its first page earlier.           |
- * | `unneeded`        | no    | not counted      | Cancelled: it was the hedge, and the first attempt answered after all.    |
+ * | `lost_hedge`          | no    | yes              | Cancelled: a hedge, started later, sent its first page earlier.           |
+ * | `hedge_cancelled`        | no    | not counted      | Cancelled: it was the hedge, and the first attempt answered after all.    |
  * | `dropped`         | no    | not counted      | Cancelled: another page of the same attempt had failed. Or not sent:      |
- * |                   |       |                  | the caller has hung up.                                                   |
+ * |                   |       |                  | the caller has disconnected.                                                   |
  */
 export const failureKinds = {
   unavailable: { retry: true, countsAgainstProvider: true, reason: "provider_unavailable" },
@@ -43,8 +43,8 @@ export const failureKinds = {
   timeout: { retry: false, countsAgainstProvider: true, reason: "timeout" },
   out_of_time: { retry: false, countsAgainstProvider: null, reason: "timeout" },
   busy: { retry: false, countsAgainstProvider: null, reason: "timeout" },
-  outrun: { retry: false, countsAgainstProvider: true, reason: "timeout" },
-  unneeded: { retry: false, countsAgainstProvider: null, reason: "timeout" },
+  lost_hedge: { retry: false, countsAgainstProvider: true, reason: "timeout" },
+  hedge_cancelled: { retry: false, countsAgainstProvider: null, reason: "timeout" },
   dropped: { retry: false, countsAgainstProvider: null, reason: "provider_unavailable" },
 } as const;
 
@@ -70,7 +70,7 @@ export function withCost(failure: Failure, costMicroUsd: number): Failure {
 /** A result before its rank among all pages is known. */
 export type Element = Omit<Result, "rank"> & {
   /** Its place among all elements as the provider tells it, from 1. Absent where the provider tells none. */
-  toldRank?: number;
+  providerRank?: number;
 };
 
 /** One page that was read in full, in page order. A failure must never become an empty page: that would be charged. */

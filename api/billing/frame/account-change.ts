@@ -3,7 +3,7 @@ import type { Database } from "../../../shared/database/pool.ts";
 import { inTransaction, type Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { lockAccount } from "../../../shared/organizations/organizations.ts";
-import type { Changer } from "../../webhooks/recorded-changes.ts";
+import type { Changer } from "../../webhooks/audited-changes.ts";
 import type { FormRequest } from "./account-handlers.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";

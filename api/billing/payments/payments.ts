@@ -1,5 +1,5 @@
 import { type AutoTopupTerms, readAutoTopup } from "../../auto-topups/auto-topup.ts";
-import { removeCard, switchOff, switchOn } from "../../auto-topups/recorded-changes.ts";
+import { removeCard, switchOff, switchOn } from "../../auto-topups/audited-changes.ts";
 import { statementMonths } from "../../ledger/statement.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";

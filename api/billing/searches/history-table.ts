@@ -118,15 +118,15 @@ const refundLabels: Record<RefundReason, string> = {
   engine_timeout: "No answer arrived before the deadline",
   query_rejected: "The search provider rejected the query",
   deadline_passed: "The deadline passed before the search started",
-  caller_gone: "The caller disconnected before the answer",
+  caller_disconnected: "The caller disconnected before the answer",
   not_enqueued: "The service could not accept the search",
   admission_unknown: "The service could not confirm that the search had started",
   worker_failed: "The service failed",
-  abandoned: "The service did not finish the search in time",
+  swept: "The service did not finish the search in time",
 };
 
 const reversalLabels: Record<ReversalReason, string> = {
-  caller_gone: "The caller disconnected before the answer arrived",
+  caller_disconnected: "The caller disconnected before the answer arrived",
   engine_timeout: "The answer arrived too late",
   undelivered: "Delivery of the answer was not confirmed",
 };

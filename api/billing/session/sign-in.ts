@@ -144,10 +144,10 @@ ${problem !== undefined && html`<p id="problem" class="notice warning" role="ale
 }
 
 const keyPrefix = "sign-ins:";
-const attemptsMax = 10;
+const perNetworkMax = 10;
 /** The window in which they are counted. */
 const attemptsWindowSeconds = 60;
-const tokenSignInsMax = 200;
+const perTokenDailyMax = 200;
 /** An organization can have a hundred tokens, and make new ones. */
 const organizationSignInsMax = 1_000;
 const tokenWindowSeconds = 86_400;
@@ -163,10 +163,10 @@ export class SignInAttempts {
   readonly #organizationWindow: CountedWindow;
 
   constructor(redis: Redis) {
-    const [requestsMax, windowSeconds] = [attemptsMax, attemptsWindowSeconds];
+    const [requestsMax, windowSeconds] = [perNetworkMax, attemptsWindowSeconds];
     this.#window = new CountedWindow(redis, { keyPrefix, requestsMax, windowSeconds });
     const daily = { keyPrefix, windowSeconds: tokenWindowSeconds };
-    this.#tokenWindow = new CountedWindow(redis, { ...daily, requestsMax: tokenSignInsMax });
+    this.#tokenWindow = new CountedWindow(redis, { ...daily, requestsMax: perTokenDailyMax });
     this.#organizationWindow = new CountedWindow(redis, { ...daily, requestsMax: organizationSignInsMax });
   }
 

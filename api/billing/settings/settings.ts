@@ -1,7 +1,7 @@
 import type { Config } from "../../../shared/config.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { readOwnLimits } from "../../organizations/limits.ts";
-import { changeLimitsRecorded } from "../../organizations/recorded-changes.ts";
+import { changeLimitsRecorded } from "../../organizations/audited-changes.ts";
 import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
 import {
   changeSecret,
@@ -10,7 +10,7 @@ import {
   dropWebhook,
   replayWebhookEvent,
   testWebhook,
-} from "../../webhooks/recorded-changes.ts";
+} from "../../webhooks/audited-changes.ts";
 import { listEvents } from "../../../shared/webhooks/webhook-events.ts";
 import { targetProblem } from "../../../shared/webhooks/webhook-target.ts";
 import { readWebhook } from "../../../shared/webhooks/webhooks.ts";

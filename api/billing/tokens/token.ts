@@ -4,7 +4,7 @@ import { CallerError } from "../../../shared/errors.ts";
 import { tokenId as tokenIdSchema } from "../../../shared/ids.ts";
 import { type AccountToken, readAccountToken, readTokenUse, type TokenUse } from "../../tokens/account-tokens.ts";
 import { type OwnLimits, readOwnLimits } from "../../organizations/limits.ts";
-import { type Change, changeLimitsRecorded, revokeFamilyRecorded } from "../../organizations/recorded-changes.ts";
+import { type Change, changeLimitsRecorded, revokeFamilyRecorded } from "../../organizations/audited-changes.ts";
 import { type FamilyMember, LimitsTooHigh, readDescendants } from "../../tokens/token-family.ts";
 import { changeAccount } from "../frame/account-change.ts";
 import { type AccountView, organizationField } from "../frame/account-frame.ts";

@@ -14,11 +14,11 @@ import {
 } from "../../tokens/account-tokens.ts";
 import { type LimitChange } from "../../organizations/limits.ts";
 import { isErased } from "../../../shared/organizations/organizations.ts";
-import { changeLimitsRecorded, issueRecorded } from "../../organizations/recorded-changes.ts";
+import { changeLimitsRecorded, issueRecorded } from "../../organizations/audited-changes.ts";
 import { scopes as allScopes, type Scope } from "../../../shared/organizations/scopes.ts";
 import { excessesOf, type FamilyMember, readFamilyMember } from "../../tokens/token-family.ts";
 import type { IssuedToken, TokenTerms } from "../../tokens/tokens.ts";
-import type { Changer } from "../../webhooks/recorded-changes.ts";
+import type { Changer } from "../../webhooks/audited-changes.ts";
 import { changeAccount } from "../frame/account-change.ts";
 import { type AccountView, organizationField } from "../frame/account-frame.ts";
 import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account-handlers.ts";

@@ -31,7 +31,7 @@ create table search_log_rest partition of search_log default;
 -- Makes the partitions of today and of the next seven days, and drops those whose rows are older than so many days. With 0 days
 -- it makes none and removes all rows. It runs as the owner, since processes may not create and drop tables. It does not wait
 -- for readers and writers: the next call, seconds later, tries again. Returns how many partitions it dropped.
-create function keep_search_log(days integer) returns integer language plpgsql security definer
+create function rotate_search_log(days integer) returns integer language plpgsql security definer
 set search_path = public, pg_temp set lock_timeout = '100ms' as $$
 declare
   today date := utc_today();

@@ -57,7 +57,7 @@ async function followResync({ service: { redis } }: AttackStack): Promise<Resync
   const [seen, leaders] = [new Set<string>(), new Set<string>()];
   const beganAtMs = performance.now();
   const isDone = await becomes(async () => {
-    const [progress, leader] = await redis.mget(progressKey, "caretaker");
+    const [progress, leader] = await redis.mget(progressKey, "maintenance");
     if (leader) leaders.add(leader);
     if (progress) seen.add(progress);
     return progress?.includes('"done":true') ?? false;

@@ -42,8 +42,9 @@ const kinds: (() => Promise<void>)[] = [
   () => leaveUnread(searchBytes(rich, replayed, { "idempotency-key": "replayed" })),
   () => leaveUnread(getBytes(order.url, largestFile)),
   () => leaveUnread("GET /v1/usage HTTP/1.1\r\n"),
-  () => hangUp(searchBytes(rich, { keyword: `hung up ${count}`, depth: 100 })),
-  () => hangUp(toolCallBytes(rich, { id: 1, session: "s", query: { keyword: `hung up ${count}`, depth: 100 } })),
+  () => disconnect(searchBytes(rich, { keyword: `disconnected ${count}`, depth: 100 })),
+  () =>
+    disconnect(toolCallBytes(rich, { id: 1, session: "s", query: { keyword: `disconnected ${count}`, depth: 100 } })),
   () => cancel(),
 ];
 
@@ -66,13 +67,13 @@ async function leaveUnread(request: string): Promise<void> {
 }
 
 /** 90 ms after sending, when the provider has been asked. */
-async function hangUp(request: string): Promise<void> {
+async function disconnect(request: string): Promise<void> {
   const connection = await Connection.open(order.url);
   connection.send(request);
   await connection.readBytes(1, 90);
   connection.reset();
   const [response] = responsesIn(connection.received);
-  note(response ? outcomeOf(response) : "hung up");
+  note(response ? outcomeOf(response) : "disconnected");
 }
 
 async function cancel(): Promise<void> {

@@ -7,7 +7,7 @@ import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.t
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 import { payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
-import { eventOf, hangUp, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { eventOf, disconnect, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 /** What a payer sets on the page of payments: the card, when and how much, on and off. */
 
@@ -68,7 +68,7 @@ test("a removed card is deleted at Stripe, also if that is away at first, and a 
   const payer = await payerWithCard(service, stub);
   const { session } = await payer.enterCard({ last4: "1881" });
   await untilAttached(payer.customer, ["1881"]);
-  stub.away = hangUp;
+  stub.away = disconnect;
   expect((await payer.send("/card/remove")).headers.get("location")).toBe("/billing/payments?done=card_removed");
   await service.until(async () => {
     const { rows } = await service.database.query("select from stripe_deletions where attempts > 0");
@@ -85,14 +85,14 @@ test("a removed card is deleted at Stripe, also if that is away at first, and a 
 
 test("while Stripe is away, saving a card says that nothing was charged; its event is sent again", async () => {
   const payer = await payerWithCard(service, stub);
-  stub.away = hangUp;
+  stub.away = disconnect;
   const { status, text } = await payer.send("/card");
   expect([status, text]).toEqual([503, expect.stringContaining("Nothing was charged")]);
   stub.away = undefined;
   await payer.send("/card");
   const begun = stub.sessions.at(-1);
   const event = begun && eventOf(stub.cards.enter(begun, { last4: "0005" }));
-  stub.away = hangUp;
+  stub.away = disconnect;
   expect((await sendEvent(service, event)).status).toBe(503);
   stub.away = undefined;
   for (let count = 0; count < 2; count += 1) expect(await sendEvent(service, event)).toMatchObject(acknowledged);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { beginErasure } from "../../../commands/erasure/erase-organization.ts";
 import { exportOrganization } from "../../../commands/erasure/export-organization.ts";
 import { beginPayment, claimPayments } from "../../../api/auto-topups/payments.ts";
-import { saveCard, switchOn } from "../../../api/auto-topups/recorded-changes.ts";
+import { saveCard, switchOn } from "../../../api/auto-topups/audited-changes.ts";
 import { keepCustomer } from "../../../api/auto-topups/auto-topup.ts";
 import { inTransaction } from "../../../shared/database/transaction.ts";
 import { newId } from "../../../shared/ids.ts";

@@ -7,7 +7,7 @@ import {
   topupsOf,
 } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
-import { hangUp, refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { disconnect, refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 /** A Stripe that is away, and lost replies: a card is never charged twice, and attempts come to an end. */
 
@@ -41,7 +41,7 @@ async function pausesOf(organizationId: string): Promise<[number, number] | []> 
 test("after a lost reply the next attempt finds the payment at Stripe and credits it, without another charge", async () => {
   const payer = await payerWithCard(service, stub);
   const { organizationId } = payer;
-  stub.chargeFaults.push(hangUp);
+  stub.chargeFaults.push(disconnect);
   await payer.switchOn();
   await service.until(async () => payer.chargedAtStripe().length === 1);
   const [{ id }] = await paymentsOf(service, organizationId);
@@ -55,7 +55,7 @@ test("after a lost reply the next attempt finds the payment at Stripe and credit
 
 test("a decline whose reply was lost is found, too", async () => {
   const payer = await payerWithCard(service, stub);
-  stub.chargeFaults.push(hangUp);
+  stub.chargeFaults.push(disconnect);
   stub.cards.bank.push({ code: "expired_card" });
   await payer.switchOn();
   await service.until(async () => {
@@ -66,7 +66,7 @@ test("a decline whose reply was lost is found, too", async () => {
 });
 
 test.each([
-  { title: "does not answer", away: hangUp },
+  { title: "does not answer", away: disconnect },
   { title: "has an error", away: refusal(500, "api_error", "down") },
   { title: "is asked too often", away: refusal(429, "rate_limit_error", "slow down") },
   { title: "does not know the key", away: refusal(401, "invalid_request_error", "Invalid API Key") },
@@ -93,7 +93,7 @@ test("a Stripe that stays away pauses automatic top-ups after seven attempts; wh
   const { organizationId } = payer;
   // The first call was made, and its reply was lost.
   stub.chargeFaults.push((response) => {
-    stub.away = hangUp;
+    stub.away = disconnect;
     response.destroy();
   });
   await payer.switchOn();
@@ -115,7 +115,7 @@ test("a Stripe that stays away pauses automatic top-ups after seven attempts; wh
 test("an old payment of which Stripe knows nothing is not made any more", async () => {
   const payer = await payerWithCard(service, stub);
   const { organizationId } = payer;
-  stub.away = hangUp;
+  stub.away = disconnect;
   await payer.switchOn();
   for (let attempts = 1; attempts <= 7; attempts += 1) {
     await service.until(async () => (await pausesOf(organizationId))[0] === attempts);
@@ -133,7 +133,7 @@ test("an old payment of which Stripe knows nothing is not made any more", async 
 test.each(["off", "card/remove"])("a payer who switches off meanwhile (%s) is not charged", async (action) => {
   const payer = await payerWithCard(service, stub);
   const { organizationId } = payer;
-  stub.away = hangUp;
+  stub.away = disconnect;
   await payer.switchOn();
   await service.until(async () => (await pausesOf(organizationId))[0] === 1);
   expect((await payer.send(`/${action}`)).status).toBe(303);
@@ -148,7 +148,7 @@ test.each(["off", "card/remove"])("a payer who switches off meanwhile (%s) is no
 
 test("a payment that was made before the payer switched off is credited", async () => {
   const payer = await payerWithCard(service, stub);
-  stub.chargeFaults.push(hangUp);
+  stub.chargeFaults.push(disconnect);
   await payer.switchOn();
   await service.until(async () => payer.chargedAtStripe().length === 1);
   await payer.send("/card/remove");
@@ -161,7 +161,7 @@ test("a payment that was made before the payer switched off is credited", async 
 
 test("a payment that the operator refunded before it was credited is not credited", async () => {
   const payer = await payerWithCard(service, stub);
-  stub.chargeFaults.push(hangUp);
+  stub.chargeFaults.push(disconnect);
   await payer.switchOn();
   await service.until(async () => payer.chargedAtStripe().length === 1);
   const intent = stub.cards.paid.find(({ customer }) => customer === payer.customer);

@@ -42,7 +42,13 @@ test("the history has a heading for each UTC day, with the searches and dollars 
     ...charges("2026-03-01", 30),
     { at: new Date("2026-03-02T00:00Z"), kind: "refund", reason: "engine_error" },
     { at: new Date("2026-03-02T23:59:59Z"), kind: "charge", mils: 7, requestId: credited },
-    { at: new Date("2026-03-03T00:00Z"), kind: "reversal", mils: 7, requestId: credited, reason: "caller_gone" },
+    {
+      at: new Date("2026-03-03T00:00Z"),
+      kind: "reversal",
+      mils: 7,
+      requestId: credited,
+      reason: "caller_disconnected",
+    },
     ...charges("2026-03-03", 4),
   ]);
   const visitor = await signIn(service, organization);

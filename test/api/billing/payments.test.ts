@@ -134,7 +134,7 @@ async function withMonths() {
     { at: at("2026-01-05T08:00:00Z"), kind: "grant", mils: 10_000, reason: "=1+1" },
     { at: at("2026-01-06T08:00:00Z"), kind: "charge", mils: 5 },
     { at: at("2026-02-03T08:00:00Z"), kind: "charge", mils: 1_234, requestId },
-    { at: at("2026-02-03T08:00:01Z"), kind: "reversal", mils: 1_234, requestId, reason: "caller_gone" },
+    { at: at("2026-02-03T08:00:01Z"), kind: "reversal", mils: 1_234, requestId, reason: "caller_disconnected" },
     { at: at("2026-02-04T08:00:00Z"), kind: "charge", mils: 20 },
     { at: at("2026-02-28T08:00:00Z"), kind: "grant", mils: 25_000, reason: "top-up" },
   ]);
@@ -178,7 +178,7 @@ test("a statement with corrections adds up, as a page and as CSV", async () => {
     { at: at("02"), kind: "grant", mils: 25_000, reason: "top-up" },
     { at: at("03"), kind: "correction", mils: -2_500, reason: "=granted twice" },
     { at: at("03"), kind: "charge", mils: 1_234, requestId },
-    { at: at("04"), kind: "reversal", mils: 1_234, requestId, reason: "caller_gone" },
+    { at: at("04"), kind: "reversal", mils: 1_234, requestId, reason: "caller_disconnected" },
     { at: at("05"), kind: "correction", mils: 300, reason: "too much taken" },
     { at: at("06"), kind: "grant", mils: 500, reason: "gift" },
     { at: at("06"), kind: "charge", mils: 20 },

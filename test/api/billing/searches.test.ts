@@ -212,7 +212,7 @@ test("a search without a row in the log is shown with its amount, and found by i
   const organization = await service.organization();
   const { organizationId } = organization;
   const requestId = newId("req");
-  await decideSettlements(service.database, [{ requestId, organizationId, wanted: "refund", reason: "abandoned" }]);
+  await decideSettlements(service.database, [{ requestId, organizationId, wanted: "refund", reason: "swept" }]);
   const visitor = await signIn(service, organization);
   for (const path of ["", `?find=${requestId}`, `/${requestId}`])
     expect(readable((await visitor.get(`/billing/searches${path}`)).text)).toContain(

@@ -86,7 +86,7 @@ test("the chart of one token has its searches, dollars and latency, and says if 
   expect(await chart("latency", other)).toContain(" 200 ms median");
   expect(await chart("searches", organization.tokenId)).toContain(" 1 0 not charged");
   expect(await chart("uncharged", other)).not.toContain("no token on record");
-  const swept = { at: new Date(), kind: "refund" as const, reason: "abandoned" };
+  const swept = { at: new Date(), kind: "refund" as const, reason: "swept" };
   await backdateLedger(service.databaseUrl, organization.organizationId, [swept]);
   expect(await chart("uncharged", other)).toContain("no token on record");
 

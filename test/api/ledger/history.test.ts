@@ -109,7 +109,7 @@ test("the functions of the database write the entries from which days are counte
     chargeOf(organizationId, { requestId: reversed, priceMils: 7 }),
     { requestId: refunded, organizationId, wanted: "refund", reason: "engine_error" },
   ]);
-  await reverseCharges(service.database, [{ organizationId, requestId: reversed }], "caller_gone");
+  await reverseCharges(service.database, [{ organizationId, requestId: reversed }], "caller_disconnected");
   const days = await readDays(service.database, organizationId, 30);
   expect(days.at(-1)).toMatchObject({
     charges: 2,
@@ -123,7 +123,7 @@ test("the functions of the database write the entries from which days are counte
   const all = await readHistory(service.database, organizationId, { filter: "all", limit: 10 });
   expect(all.entries).toMatchObject([
     { outcome: "refunded", requestId: refunded, reason: "engine_error" },
-    { outcome: "reversed", requestId: reversed, chargedMils: 7, reason: "caller_gone" },
+    { outcome: "reversed", requestId: reversed, chargedMils: 7, reason: "caller_disconnected" },
     { outcome: "charged", requestId: charged, chargedMils: 5 },
     { outcome: "granted", grantedMils: 1_000, note: "test" },
   ]);

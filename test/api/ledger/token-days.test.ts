@@ -39,7 +39,14 @@ test("the days of a token have its charges, what was not charged and what was cr
     { at: at("01T12:00"), kind: "charge", mils: 5, tokenId: shop },
     { at: at("01T12:01"), kind: "charge", mils: 7, tokenId: blog },
     { at: at("01T23:59"), kind: "charge", mils: 9, tokenId: shop, requestId: credited },
-    { at: at("03T00:00"), kind: "reversal", mils: 9, tokenId: shop, requestId: credited, reason: "caller_gone" },
+    {
+      at: at("03T00:00"),
+      kind: "reversal",
+      mils: 9,
+      tokenId: shop,
+      requestId: credited,
+      reason: "caller_disconnected",
+    },
     { at: at("03T00:01"), kind: "refund", reason: "engine_error", tokenId: shop },
     { at: at("03T00:02"), kind: "charge", mils: 11, tokenId: blog },
   ];
@@ -55,7 +62,7 @@ test("the days of a token have its charges, what was not charged and what was cr
     countedSince: undefined,
     hasTokenless: false,
   });
-  await backdateLedger(opened.url, organizationId, [{ at: at("04T00:00"), kind: "refund", reason: "abandoned" }]);
+  await backdateLedger(opened.url, organizationId, [{ at: at("04T00:00"), kind: "refund", reason: "swept" }]);
   const after = await readLedgerDays(opened.database, organizationId, { from: "2026-03-03", days: 2 });
   expect(await readTokenDays(opened.database, organizationId, blog, after)).toMatchObject({
     figures: [

@@ -43,7 +43,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     cancelling.abort();
     await expect(search).rejects.toThrow();
     await isHeld(organization, 0);
-    expect(await entriesOf(organization)).toEqual([{ kind: "refund", mils: 0, reason: "caller_gone" }]);
+    expect(await entriesOf(organization)).toEqual([{ kind: "refund", mils: 0, reason: "caller_disconnected" }]);
     expect((await agent.call("usage.get")).body.creditBalanceMils).toBe(100);
     await agent.close();
   });
@@ -80,7 +80,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "reversal");
     expect(await entriesOf(organization)).toEqual([
       { kind: "charge", mils: -5, reason: null },
-      { kind: "reversal", mils: 5, reason: "caller_gone" },
+      { kind: "reversal", mils: 5, reason: "caller_disconnected" },
     ]);
   });
 
@@ -126,7 +126,7 @@ test("a cancel message affects only the agent that sent it, although agents use 
   expect((await kept).isError).toBe(false);
   expect((await entriesOf(organization)).toSorted((a, b) => a.mils - b.mils)).toEqual([
     { kind: "charge", mils: -5, reason: null },
-    { kind: "refund", mils: 0, reason: "caller_gone" },
+    { kind: "refund", mils: 0, reason: "caller_disconnected" },
   ]);
   await Promise.all([one.close(), other.close()]);
 });

@@ -41,12 +41,12 @@ function begin() {
     disconnected: new AbortController().signal,
   });
   const response = new ServerResponse(new IncomingMessage(new Socket()));
-  return { handedOver: delivery.begin(request, response, undefined), response, decisions };
+  return { flushed: delivery.begin(request, response, undefined), response, decisions };
 }
 
 test("a caller that has a whole copy of the answer in time may take its time for the rest", () => {
-  const { handedOver, response, decisions } = begin();
-  handedOver();
+  const { flushed, response, decisions } = begin();
+  flushed();
   vi.advanceTimersByTime(10 * protocolTimes.deliveryTimeoutMs);
   expect(response.destroyed).toBe(false);
   response.emit("close");
@@ -54,10 +54,10 @@ test("a caller that has a whole copy of the answer in time may take its time for
 });
 
 test("a caller that has no whole copy in time is disconnected, and what comes later decides nothing", async () => {
-  const { handedOver, response, decisions } = begin();
+  const { flushed, response, decisions } = begin();
   await vi.advanceTimersByTimeAsync(protocolTimes.deliveryTimeoutMs);
   expect(response.destroyed).toBe(true);
   response.emit("close");
-  handedOver();
+  flushed();
   expect(decisions).toEqual(["reversed"]);
 });

@@ -35,11 +35,11 @@ const fastWorkforce = { workers: 1, slots: 2, ratePerMs: 2 / 100 };
 // Fills both slots and a wait of 500 ms.
 const admittedMax = 2 + 500 / 50;
 
-type Workforce = Omit<WorkerCapacity, "attainableSlots" | "providers"> & Partial<WorkerCapacity>;
+type Workforce = Omit<WorkerCapacity, "slotsCeiling" | "providers"> & Partial<WorkerCapacity>;
 
 function sheddingWith(workforce: Workforce): Shedding {
   const shedding = new Shedding(redis, new Clock(), serving);
-  shedding.updateCapacity({ attainableSlots: workforce.slots, providers: undefined, ...workforce });
+  shedding.updateCapacity({ slotsCeiling: workforce.slots, providers: undefined, ...workforce });
   return shedding;
 }
 
@@ -91,7 +91,7 @@ test("the slots that a worker has raised are used while searches arrive", async 
   const shedding = sheddingWith({ workers: 1, slots: 1, ratePerMs: 1 / 10_000 });
   shedding.countAdmitted();
   expect(shedding.refusal(remainingMs)).toBeDefined();
-  await writeHeartbeat(redis, "worker", { concurrency: 64, attainable: 64, runMs: 500, atMs: Date.now() });
+  await writeHeartbeat(redis, "worker", { concurrency: 64, slotsCeiling: 64, runMs: 500, atMs: Date.now() });
   await expect.poll(() => shedding.refusal(remainingMs)).toBeUndefined();
 });
 
@@ -101,12 +101,12 @@ test("a thousand searches at once are admitted if an idle worker can raise its s
   expect(admitAll(sheddingWith(idle), 2 * mayWaitMs)).toBe(32 + mayWaitMs * idle.ratePerMs);
   // Five times the slots double, in 250 ms each. Then a search starts every millisecond.
   const admitted = 1_000 + mayWaitMs - 5 * 250;
-  expect(admitAll(sheddingWith({ ...idle, attainableSlots: 1_000 }), 2 * mayWaitMs)).toBe(admitted);
+  expect(admitAll(sheddingWith({ ...idle, slotsCeiling: 1_000 }), 2 * mayWaitMs)).toBe(admitted);
 });
 
 test("slots that a worker can raise only later than a search may wait do not count", () => {
   // Half of a second is enough for 8 slots. A ninth search would wait for 16 slots, or until one of 8 ends.
-  const workforce = { workers: 1, slots: 2, attainableSlots: 1_000, ratePerMs: 2 / 400 };
+  const workforce = { workers: 1, slots: 2, slotsCeiling: 1_000, ratePerMs: 2 / 400 };
   expect(admitAll(sheddingWith(workforce))).toBe(8);
 });
 
@@ -175,7 +175,7 @@ test("an API that is asked to stop refuses a search as soon as the last worker l
   const parts = { redis, clock: new Clock(), log: openLog({ name: "test", level: "silent" }), shutdown };
   const open = (signal: AbortSignal) =>
     openShedding({ ...parts, metrics: openMetrics(), draining: signal, stopping: stopping.signal });
-  await writeHeartbeat(redis, "worker", { concurrency: 64, attainable: 64, runMs: 500, atMs: Date.now() });
+  await writeHeartbeat(redis, "worker", { concurrency: 64, slotsCeiling: 64, runMs: 500, atMs: Date.now() });
   const [asked, spared] = [open(draining.signal), open(never)];
   await expect.poll(() => asked.refusal(remainingMs) ?? spared.refusal(remainingMs)).toBeUndefined();
   draining.abort();

@@ -4,7 +4,7 @@ import { openTopups, type Topups } from "../../../api/topups/topups.ts";
 import { readConfig } from "../../../shared/config.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
-import { drip, hang, hangUp, refusal, stranger, stripeKey, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { drip, hang, disconnect, refusal, stranger, stripeKey, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 /** The first half of a top-up: a Checkout Session at Stripe. Nothing here needs Postgres or Redis. */
 
@@ -102,7 +102,7 @@ test("a top-up of an amount that is not on offer is refused without a call to St
 
 test("a call whose answer was lost is retried under its idempotency key, and creates no second session", async () => {
   const before = stub.sessions.length;
-  stub.faults.push(hangUp);
+  stub.faults.push(disconnect);
   const { url } = await topups.begin(wanted);
   expect(stub.sessions.slice(before).map((session) => session.url)).toEqual([url]);
   expect(new Set(stub.calls.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
@@ -122,7 +122,7 @@ describe.concurrent("a failing Stripe is answered with 503, and no secret is log
     { name: "refuses the request", fault: refusal(400, "invalid_request_error", stripeKey) },
     { name: "never answers", fault: hang },
     { name: "never completes its answer", fault: drip },
-    { name: "closes the connection", fault: hangUp },
+    { name: "closes the connection", fault: disconnect },
     { name: "answers with something else", fault: stranger },
   ])("if Stripe $name", async ({ fault }) => {
     const failing = await StripeStub.start();

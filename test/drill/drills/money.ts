@@ -3,7 +3,7 @@ import { sendEvent } from "../../harness/clients/topups.ts";
 import { savedCard } from "../../harness/fixtures/saved-card.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { tenOrganic } from "../../harness/stubs/serper-stub.ts";
-import { eventOf, type Fault, hangUp, refusal } from "../../harness/stubs/stripe-stub.ts";
+import { eventOf, type Fault, disconnect, refusal } from "../../harness/stubs/stripe-stub.ts";
 import type { Drill } from "../drill.ts";
 import type { DrillStack } from "../drill-stack.ts";
 
@@ -61,8 +61,8 @@ export const moneyDrills: readonly Drill[] = [
     expects: ["LedgerDriftUnknown"],
     withinMs: 900_000,
     begin: async ({ service }) => {
-      await service.redis.set("caretaker", "no worker");
-      return async () => void (await service.redis.del("caretaker"));
+      await service.redis.set("maintenance", "no worker");
+      return async () => void (await service.redis.del("maintenance"));
     },
   },
   {
@@ -90,7 +90,7 @@ export const moneyDrills: readonly Drill[] = [
     name: "stripe-away",
     outage: "Stripe does not answer, and three payers have automatic top-ups due",
     expects: ["AutoTopupsUnanswered"],
-    begin: (stack) => chargeCards(stack, 3, hangUp),
+    begin: (stack) => chargeCards(stack, 3, disconnect),
   },
   {
     name: "deliveries-unconfirmed",

@@ -124,8 +124,8 @@ test("an answer whose API was killed before its confirmation is in doubt, and th
   expect(totalsOf(doubtful)).toMatchObject({ charged: 0, reversed: 1, inDoubt: 1 });
 });
 
-test("a caller that hung up may be charged for the answer that its API wrote", () => {
+test("a caller that disconnected may be charged for the answer that its API wrote", () => {
   const statuses = statusesIn([{ msg: "request", requestId: "r1", status: 200 }]);
-  const attempts: Attempt[] = [{ ...unanswered, noAnswer: "hung up" }];
+  const attempts: Attempt[] = [{ ...unanswered, noAnswer: "disconnected" }];
   expect(audit(evidence({ attempts, apis: { ...api, statuses } }))).toEqual([]);
 });

@@ -42,7 +42,7 @@ export function chargesWithoutAnswer(evidence: Evidence): string[] {
 
 /** Whether all bytes may have been handed to this caller's socket although it read no answer. */
 const couldNotReceive = (evidence: Evidence, attempt: Attempt): boolean =>
-  !attempt.answer && (attempt.noAnswer === "hung up" || wasUnreachable(evidence, attempt));
+  !attempt.answer && (attempt.noAnswer === "disconnected" || wasUnreachable(evidence, attempt));
 
 /** Charges that were made before the provider had returned anything for the keyword. */
 export function chargesBeforeResults({ attempts, accounts, providerCalls }: Evidence): string[] {

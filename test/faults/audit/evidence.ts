@@ -25,8 +25,8 @@ export interface Attempt {
   endedAtMs: number;
   /** Absent where there was no whole answer. */
   answer?: { status: number; requestId: string; text: string; replayed: boolean };
-  /** Why there was none: the caller hung up, the connection broke, or nothing arrived in the caller's own timeout. */
-  noAnswer?: "hung up" | "broken" | "silent";
+  /** Why there was none: the caller disconnected, the connection broke, or nothing arrived in the caller's own timeout. */
+  noAnswer?: "disconnected" | "broken" | "silent";
 }
 
 export interface AuditedApi {

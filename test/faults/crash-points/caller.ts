@@ -16,7 +16,7 @@ export interface CallerRequest {
   /** Without a key nothing is retried. */
   key: string | undefined;
   firstApi: 0 | 1;
-  hangUp?: AbortSignal;
+  disconnect?: AbortSignal;
   /** How long after its first attempt a caller with a key begins no further one. */
   retryForMs: number;
   onAttempt?: () => void;
@@ -38,7 +38,7 @@ export async function searchWithRetries(stack: IsolatedStack, request: CallerReq
 
 /** One attempt, at this API or, while it does not listen, at the other. */
 async function search(stack: IsolatedStack, request: CallerRequest, wanted: 0 | 1): Promise<Attempt> {
-  const { organizationId, token, tokenId, keyword, key, hangUp } = request;
+  const { organizationId, token, tokenId, keyword, key, disconnect } = request;
   const { api, url } = await chooseApi(stack, wanted);
   const sentAtMs = performance.now();
   const attempt: Attempt = { organizationId, tokenId, keyword, key, priceMils, api, sentAtMs, endedAtMs: 0 };
@@ -52,7 +52,7 @@ async function search(stack: IsolatedStack, request: CallerRequest, wanted: 0 | 
         ...(key !== undefined && { "idempotency-key": key }),
       },
       body: JSON.stringify({ keyword }),
-      ...(hangUp && { signal: hangUp }),
+      ...(disconnect && { signal: disconnect }),
     });
     const text = await response.text();
     const { requestId } = answerHead.parse(JSON.parse(text));
@@ -60,7 +60,7 @@ async function search(stack: IsolatedStack, request: CallerRequest, wanted: 0 | 
     attempt.answer = { status: response.status, requestId, text, replayed };
   } catch (error) {
     if (error instanceof z.ZodError) throw error; // A whole answer always has a request id.
-    attempt.noAnswer = hangUp?.aborted === true ? "hung up" : "broken";
+    attempt.noAnswer = disconnect?.aborted === true ? "disconnected" : "broken";
   }
   attempt.endedAtMs = performance.now();
   return attempt;

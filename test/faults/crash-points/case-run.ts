@@ -30,7 +30,7 @@ export class CaseRun {
   twinDeaths = 0;
   /** Processes that killed themselves at another point. */
   readonly strayDeaths: string[] = [];
-  readonly #hangUp = new AbortController();
+  readonly #disconnect = new AbortController();
   readonly #killed = new Set<object | undefined>();
   #workerDeaths = 0;
 
@@ -65,8 +65,8 @@ export class CaseRun {
     cold: () => this.#search(),
     late: () => this.#late(),
     "charged late": () => this.#chargedLate(),
-    "hang-up": () => this.#hangUpAtProvider(),
-    "charged hang-up": () => this.#search(),
+    disconnect: () => this.#disconnectAtProvider(),
+    "charged disconnect": () => this.#search(),
     repeat: () => this.#repeat(),
     stopping: () => this.#stopping(),
     "no second answer": () => this.#noSecondAnswer(),
@@ -76,8 +76,8 @@ export class CaseRun {
   async #search(firstApi: 0 | 1 = 0, onAttempt: () => void = () => undefined): Promise<void> {
     const { keyword, key } = this;
     const { organizationId, token, tokenId } = this.customer;
-    const hangUp = this.#hangUp.signal;
-    const request = { organizationId, token, tokenId, keyword, key, firstApi, hangUp, retryForMs, onAttempt };
+    const disconnect = this.#disconnect.signal;
+    const request = { organizationId, token, tokenId, keyword, key, firstApi, disconnect, retryForMs, onAttempt };
     this.attempts.push(...(await searchWithRetries(this.stack, request)));
   }
 
@@ -94,9 +94,9 @@ export class CaseRun {
     await this.#search(0, () => this.#letWorkersRun());
   }
 
-  async #hangUpAtProvider(): Promise<void> {
+  async #disconnectAtProvider(): Promise<void> {
     this.stack.behaviour = slow;
-    this.stack.onCall = () => this.#hangUp.abort();
+    this.stack.onCall = () => this.#disconnect.abort();
     await this.#search();
   }
 
@@ -179,7 +179,7 @@ export class CaseRun {
     if (this.case.name.startsWith("maintenance:store")) void this.stack.service.redis.del(resyncKey);
     for (const worker of this.stack.workers) void worker.arm(this.#workerOrder);
     if (plot === "charged late") for (const worker of this.stack.workers) worker.freeze();
-    if (plot === "charged hang-up") this.#hangUp.abort();
+    if (plot === "charged disconnect") this.#disconnect.abort();
   }
 }
 

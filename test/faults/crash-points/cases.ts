@@ -17,7 +17,7 @@ import type { Edge, Point, Step } from "./points.ts";
  * - answer before: the answer is sent right behind settle.lua, so it equals "drop after" to the byte.
  * - look, and fetch, at the second delivery: they read and change nothing, so it equals the first.
  * - confirm, reverse, undelivered charges with a key: a charge under a key is never given back.
- * - a hang-up with a key: it changes nothing.
+ * - a disconnect with a key: it changes nothing.
  * - settle and drop of a late API at the second delivery: the retry waits for the first run, and with no worker for two
  *   deadlines it is refused before any step.
  * - finish after, at the second delivery: the job is removed, so there is none.
@@ -44,8 +44,8 @@ export type Plot =
   | "cold" // Redis has no copy of the balance
   | "late" // the workers are frozen from their call of the provider until the API has ended its wait
   | "charged late" // a worker died after its charge, and no other takes over before the API has ended its wait
-  | "hang-up" // the caller hangs up during the provider's call
-  | "charged hang-up" // the caller hangs up after a worker died after its charge
+  | "disconnect" // the caller disconnects during the provider's call
+  | "charged disconnect" // the caller disconnects after a worker died after its charge
   | "repeat" // a second request under the key, at the other API, while the first runs
   | "stopping" // every worker that calls the provider is asked to stop while it waits for the answer
   | "no second answer" // the provider fails the second run's calls
@@ -113,7 +113,7 @@ function endOf(keyed: boolean, { step, edge }: Point): End {
   return step === "confirm" || (step === "respond" && edge === "after") ? "in doubt" : "unanswered";
 }
 
-/** The ways in which an API gives up: its deadline passed, or its caller hung up. */
+/** The ways in which an API gives up: its deadline passed, or its caller disconnected. */
 function undoCases(): Case[] {
   const lost = { keyed: false, delivery: 1, workers: [], deadlineMs: shortMs, ends: "unanswered" } as const;
   const late = kinds.flatMap((keyed) =>
@@ -128,16 +128,21 @@ function undoCases(): Case[] {
       named("api", at, "charged, late", { ...charges, plot: "charged late", apis: [at] }),
     ),
     ...bothOf("remove", "announce", "settle", "drop").map((at) =>
-      named("api", at, "hang-up", { ...lost, plot: "hang-up", apis: [at] }),
+      named("api", at, "disconnect", { ...lost, plot: "disconnect", apis: [at] }),
     ),
-    // The worker that runs the abandoned search dies, and the next one ends it without asking the provider.
+    // The worker that runs the disconnected search dies, and the next one ends it without asking the provider.
     ...bothOf("settle", "drop", "finish")
       .filter(({ step, edge }) => step !== "finish" || edge === "before")
       .map((at) =>
-        named("worker", at, "hang-up", { ...lost, plot: "hang-up", apis: [], workers: [at], deadlineMs: longMs }),
+        named("worker", at, "disconnect", { ...lost, plot: "disconnect", apis: [], workers: [at], deadlineMs: longMs }),
       ),
     ...bothOf("remove", "settle", "reverse", "drop").map((at) =>
-      named("api", at, "charged, hang-up", { ...charges, plot: "charged hang-up", apis: [at], deadlineMs: longMs }),
+      named("api", at, "charged, disconnect", {
+        ...charges,
+        plot: "charged disconnect",
+        apis: [at],
+        deadlineMs: longMs,
+      }),
     ),
     ...bothOf("fetch").map((at) => named("api", at, "repeat", { ...byRetry, delivery: 1, plot: "repeat", apis: [at] })),
     ...bothOf("poll").flatMap((at) =>

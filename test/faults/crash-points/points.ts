@@ -17,8 +17,8 @@ export const steps = [
   "respond", // HTTP: the 200
   "confirm", // Postgres: the answer was delivered
   "poll", // Redis: the outcome of the first request under the key
-  "remove", // Redis: the job of a caller who hung up
-  "announce", // Redis: the message to the workers that the caller hung up
+  "remove", // Redis: the job of a caller who disconnected
+  "announce", // Redis: the message to the workers that the caller disconnected
   // The worker.
   "take", // Redis: the worker takes a job
   "lease", // Redis: the lease to call the provider for all equal searches

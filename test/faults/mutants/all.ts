@@ -2,7 +2,7 @@ import { admissionMutants } from "./admission.ts";
 import { answerMutants } from "./answers.ts";
 import { correctionMutants } from "./corrections.ts";
 import { deliveryMutants } from "./delivery.ts";
-import { hangUpMutants } from "./hang-ups.ts";
+import { disconnectMutants } from "./disconnects.ts";
 import { limitMutants } from "./limits.ts";
 import type { Mutant } from "./mutant.ts";
 import { scopeMutants } from "./scopes.ts";
@@ -14,7 +14,7 @@ export const mutants: readonly Mutant[] = [
   ...answerMutants,
   ...settlingMutants,
   ...deliveryMutants,
-  ...hangUpMutants,
+  ...disconnectMutants,
   ...limitMutants,
   ...scopeMutants,
   ...spendingLimitMutants,

@@ -49,8 +49,8 @@ export const deliveryMutants: readonly Mutant[] = [
       inCode(
         "handOverFirstCopy",
         replace(
-          "if (first && (await socket.handOver(first))) delivery?.handedOver();",
-          "if (first) { delivery?.handedOver(); await socket.handOver(first); }",
+          "if (first && (await socket.handOver(first))) delivery?.flushed();",
+          "if (first) { delivery?.flushed(); await socket.handOver(first); }",
         ),
       ),
     ],
@@ -76,7 +76,7 @@ export const deliveryMutants: readonly Mutant[] = [
         "Delivery.begin",
         replace(
           "this.#confirm(request)",
-          'disconnected.aborted ? this.#fail(request, "caller_gone") : this.#confirm(request)',
+          'disconnected.aborted ? this.#fail(request, "caller_disconnected") : this.#confirm(request)',
         ),
       ),
     ],

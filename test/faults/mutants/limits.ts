@@ -17,8 +17,8 @@ export const limitMutants: readonly Mutant[] = [
   {
     name: "slots-rise-behind-the-limit",
     what: "A worker takes more searches although its calls wait for a slot at the provider.",
-    caughtBy: testFile("test/worker/slot-level.test.ts"),
-    edits: [inCode("SlotLevel.#hasRoom", replace("callsWaiting === 0 &&", ""))],
+    caughtBy: testFile("test/worker/concurrency-controller.test.ts"),
+    edits: [inCode("ConcurrencyController.#hasRoom", replace("callsWaiting === 0 &&", ""))],
   },
   {
     name: "slots-rise-when-a-search-ends",

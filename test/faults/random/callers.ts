@@ -26,7 +26,7 @@ interface CallerRequest {
 
 const keyedManners: ReadonlySet<Manner> = new Set(["keyed", "doubled", "hanging_up_keyed"]);
 
-/** Callers as they are: they retry under the same key, submit twice, hang up, cancel, pipeline, and remember every answer. */
+/** Callers as they are: they retry under the same key, submit twice, disconnect, cancel, pipeline, and remember every answer. */
 export class Callers {
   readonly attempts: Attempt[] = [];
   readonly #cluster: Cluster;
@@ -53,7 +53,7 @@ export class Callers {
   async #search(planned: PlannedSearch, keyword: string): Promise<void> {
     const customer = this.#cluster.customers[planned.organization];
     if (!customer) throw new Error(`there is no organization ${planned.organization}`);
-    const { manner, api, fields, copies, hangUpAfterMs } = planned;
+    const { manner, api, fields, copies, disconnectAfterMs } = planned;
     const key = keyedManners.has(manner) ? randomUUID() : undefined;
     const token = tokenOf(customer, planned.token);
     const search = (at: 0 | 1) => this.searchWithRetries({ customer, token, keyword, key, fields, api: at });
@@ -73,7 +73,7 @@ export class Callers {
         return;
       }
       case "cancelling":
-        this.attempts.push(await cancel(this.#cluster, { customer, token, api, keyword, fields }, hangUpAfterMs));
+        this.attempts.push(await cancel(this.#cluster, { customer, token, api, keyword, fields }, disconnectAfterMs));
         return;
       case "keyed":
         await search(api);
@@ -82,10 +82,10 @@ export class Callers {
         await Promise.all(Array.from({ length: copies }, (_, copy) => search(copy % 2 === 0 ? 0 : 1)));
         return;
       case "hanging_up":
-        await this.send({ customer, token, keyword, key, fields, api }, hangUpAfterMs);
+        await this.send({ customer, token, keyword, key, fields, api }, disconnectAfterMs);
         return;
       case "hanging_up_keyed":
-        await this.send({ customer, token, keyword, key, fields, api }, hangUpAfterMs);
+        await this.send({ customer, token, keyword, key, fields, api }, disconnectAfterMs);
         await search(api);
     }
   }
@@ -101,14 +101,14 @@ export class Callers {
     }
   }
 
-  /** One request; the caller hangs up after `hangUpAfterMs`. A missing answer is part of what is returned. */
-  async send(asked: CallerRequest, hangUpAfterMs?: number): Promise<Attempt> {
+  /** One request; the caller disconnects after `disconnectAfterMs`. A missing answer is part of what is returned. */
+  async send(asked: CallerRequest, disconnectAfterMs?: number): Promise<Attempt> {
     const { keyword, key, fields, api } = asked;
     const { token, tokenId } = asked.token;
     const { organizationId } = asked.customer;
     const paid = { organizationId, tokenId, priceMils: priceOf(asked.customer, fields) };
     const attempt: Attempt = { ...paid, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
-    const timeout = AbortSignal.timeout(hangUpAfterMs ?? timeoutMs);
+    const timeout = AbortSignal.timeout(disconnectAfterMs ?? timeoutMs);
     try {
       const response = await request(this.#cluster.addressOf(api, "/v1/serp/search"), {
         dispatcher: this.#agent,
@@ -127,7 +127,7 @@ export class Callers {
       attempt.answer = { status: response.statusCode, requestId, text, replayed };
     } catch (error) {
       if (error instanceof z.ZodError || error instanceof SyntaxError) throw error; // No whole answer looks like this.
-      attempt.noAnswer = !timeout.aborted ? "broken" : hangUpAfterMs === undefined ? "silent" : "hung up";
+      attempt.noAnswer = !timeout.aborted ? "broken" : disconnectAfterMs === undefined ? "silent" : "disconnected";
     }
     attempt.endedAtMs = performance.now();
     this.attempts.push(attempt);

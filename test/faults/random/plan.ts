@@ -17,7 +17,7 @@ export interface PlannedFault {
 }
 
 /**
- * How a caller searches: once; under a key with retries; several times at once under one key; hanging up; cancelling over
+ * How a caller searches: once; under a key with retries; several times at once under one key; disconnecting; cancelling over
  * MCP; or sending several searches on one connection before it reads.
  */
 export type Manner = "once" | "keyed" | "doubled" | "hanging_up" | "hanging_up_keyed" | "cancelling" | "pipelining";
@@ -33,8 +33,8 @@ export interface PlannedSearch {
   fields: object;
   /** How many requests are sent at once, where it is doubled or pipelined. */
   copies: number;
-  /** When it hangs up or cancels. */
-  hangUpAfterMs: number;
+  /** When it disconnects or cancels. */
+  disconnectAfterMs: number;
   /** How long the provider takes. */
   providerMs: number;
 }
@@ -102,7 +102,7 @@ const plannedSearch: fc.Arbitrary<PlannedSearch> = fc.record({
     { types: ["organic", "people_also_ask"] },
   ),
   copies: fc.integer({ min: 2, max: 5 }),
-  hangUpAfterMs: fc.integer({ min: 5, max: 1_500 }),
+  disconnectAfterMs: fc.integer({ min: 5, max: 1_500 }),
   providerMs: fc.oneof(
     { weight: 1, arbitrary: fc.integer({ min: 20, max: 500 }) },
     { weight: 2, arbitrary: fc.integer({ min: 500, max: 4_000 }) },

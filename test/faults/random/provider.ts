@@ -1,6 +1,6 @@
 import {
   hang,
-  hangUp,
+  disconnect,
   huge,
   raw,
   refusal,
@@ -13,7 +13,7 @@ import type { ProviderCall } from "../audit/evidence.ts";
 /** Every way in which the provider can fail a request. */
 export const providerFailures: Record<string, Reply> = {
   hang,
-  "hang up": hangUp,
+  disconnect: disconnect,
   huge,
   "not JSON": raw(200, "<html><body>Please prove that you are not a robot.</body></html>", {
     "content-type": "text/html",

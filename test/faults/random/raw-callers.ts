@@ -67,7 +67,7 @@ export async function cancel(cluster: Cluster, request: RawRequest, cancelAfterM
   attempt.endedAtMs = performance.now();
   const answer = answerOf();
   if (answer) attempt.answer = { status: 200, requestId: answer[0], text: answer[1], replayed: false };
-  else attempt.noAnswer = "hung up";
+  else attempt.noAnswer = "disconnected";
   calling?.reset();
   cancelling?.reset();
   return attempt;

@@ -1,6 +1,6 @@
 import { type Dispatcher, Pool } from "undici";
 
-// Longer than any deadline that a scenario sets, so no caller hangs up.
+// Longer than any deadline that a scenario sets, so no caller disconnects.
 const answerMsMax = 60_000;
 
 /** An answer as a caller saw it. Status 0 is a connection that failed, with the reason as its text. */

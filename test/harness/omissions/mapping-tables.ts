@@ -23,7 +23,7 @@ export function undocumentedLosses(provider: HttpProviderName): string[] {
 /** Whether the provider tells the rank of elements of its made-up answer. */
 export function tellsRanks(provider: HttpProviderName): boolean {
   const page = readAnswer({ provider, body: JSON.stringify(madeUpBodies[provider]) });
-  return "elements" in page && page.elements.some(({ toldRank }) => toldRank !== undefined);
+  return "elements" in page && page.elements.some(({ providerRank }) => providerRank !== undefined);
 }
 
 /** Two tables in Markdown: what an adapter makes of its provider's answers, and what it leaves out. */

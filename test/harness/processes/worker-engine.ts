@@ -57,13 +57,13 @@ export const outOfTime: EngineAnswer = {
 
 /** An engine for several workers, which answers at once, or holds its searches until the test answers them. */
 export class FakeGoogle {
-  readonly searches: { answer: (answer: EngineAnswer) => void; abandoned: AbortSignal | undefined }[] = [];
+  readonly searches: { answer: (answer: EngineAnswer) => void; disconnected: AbortSignal | undefined }[] = [];
   /** Set to undefined to hold further searches. */
   otherwise: EngineAnswer | undefined = answerOf();
 
-  readonly search: GoogleEngine["search"] = (_query, _remainingMs, { abandoned } = {}) => {
+  readonly search: GoogleEngine["search"] = (_query, _remainingMs, { disconnected } = {}) => {
     const { promise, resolve } = Promise.withResolvers<EngineAnswer>();
-    this.searches.push({ answer: resolve, abandoned });
+    this.searches.push({ answer: resolve, disconnected });
     if (this.otherwise) resolve(this.otherwise);
     return promise;
   };
@@ -78,8 +78,8 @@ export class FakeGoogle {
   }
 
   /** Whether no caller waits for this search any more. */
-  isAbandoned(index: number): boolean {
-    return this.#at(index).abandoned?.aborted ?? false;
+  isDisconnected(index: number): boolean {
+    return this.#at(index).disconnected?.aborted ?? false;
   }
 
   #at(index: number) {

@@ -79,7 +79,7 @@ export const stall: Reply = (_, response) => {
 };
 
 /** Closes the connection without an answer. */
-export const hangUp: Reply = (_, response) => {
+export const disconnect: Reply = (_, response) => {
   response.destroy();
 };
 

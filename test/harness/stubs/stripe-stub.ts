@@ -203,7 +203,7 @@ export const drip: Fault = (response) => {
 };
 
 /** Closes the connection without an answer. */
-export const hangUp: Fault = (response) => void response.destroy();
+export const disconnect: Fault = (response) => void response.destroy();
 
 /** Answers with a page that is not Stripe's, as a captive portal does. */
 export const stranger: Fault = (response) => void response.end("<html>");

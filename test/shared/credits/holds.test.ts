@@ -35,7 +35,7 @@ test("two connections with the same balance never spend it twice", async () => {
   );
   other.disconnect();
   expect(outcomes.filter(({ outcome }) => outcome === "held")).toHaveLength(10);
-  expect(outcomes.filter(({ outcome }) => outcome === "short")).toHaveLength(50);
+  expect(outcomes.filter(({ outcome }) => outcome === "insufficient_credit")).toHaveLength(50);
   expect(await available(organizationId)).toBe(0);
 });
 
@@ -90,10 +90,14 @@ test("a balance that arrives before its holds are dropped never shows less than 
 
 test("a missing balance is cold, not zero, and a refusal leaves no hold, record or count", async () => {
   const organizationId = newId("org");
-  expect(await admit(redis, request(organizationId))).toMatchObject({ outcome: "cold" });
+  expect(await admit(redis, request(organizationId))).toMatchObject({ outcome: "balance_missing" });
   expect(await redis.keys(`*${organizationId}*`)).toEqual([]);
   await storeBalance(redis, organizationId, { balanceMils: 4, version: 1 });
-  expect(await admit(redis, request(organizationId))).toMatchObject({ outcome: "short", availableMils: 4, version: 1 });
+  expect(await admit(redis, request(organizationId))).toMatchObject({
+    outcome: "insufficient_credit",
+    availableMils: 4,
+    version: 1,
+  });
   expect(await redis.exists(keysOf(organizationId).window, keysOf(organizationId).holds)).toBe(0);
 });
 

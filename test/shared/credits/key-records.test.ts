@@ -35,9 +35,9 @@ test("a key whose first request was answered refers its repeats to Postgres, and
   expect(await repeat()).toMatchObject({ outcome: "waiting" });
   await settleHolds(redis, organizationId, balance, [{ requestId: owner.requestId, key, answered: true }]);
   expect(await readIdempotencyState(redis, organizationId, "k")).toEqual({ outcome: "answered" });
-  expect(await repeat()).toMatchObject({ outcome: "answered" });
-  expect(await admit(redis, request(organizationId, { key, remembered: true }))).toMatchObject({
-    outcome: "remembered",
+  expect(await repeat()).toMatchObject({ outcome: "completed" });
+  expect(await admit(redis, request(organizationId, { key, hasStoredAnswer: true }))).toMatchObject({
+    outcome: "stored_answer",
     window: { used: 3 },
   });
 });

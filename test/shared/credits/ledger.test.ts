@@ -164,7 +164,7 @@ test("a confirmation and a reversal that race agree on one of them", async () =>
     requests.map(async (requestId) => {
       const [, reversed] = await Promise.all([
         confirmDelivered(database, [requestId]),
-        reverseCharges(database, [{ organizationId, requestId }], "caller_gone"),
+        reverseCharges(database, [{ organizationId, requestId }], "caller_disconnected"),
       ]);
       return reversed[0]?.mils ?? 0;
     }),

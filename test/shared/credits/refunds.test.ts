@@ -26,7 +26,7 @@ test.each(["alone", "in a batch"])(
     const search = { requestId: newId("req"), organizationId };
     const failed: SettlementRequest = { ...search, wanted: "refund", reason: "engine_error" };
     const charge = chargeOf(organizationId, search);
-    const other: SettlementRequest = { requestId: newId("req"), organizationId, wanted: "refund", reason: "abandoned" };
+    const other: SettlementRequest = { requestId: newId("req"), organizationId, wanted: "refund", reason: "swept" };
     const decide = async (request: SettlementRequest) =>
       (await decideSettlements(database, how === "alone" ? [request] : [request, other])).get(search.requestId);
     const refunded = { kind: "refund", reason: "engine_error", balance: { balanceMils: 100, version: 1 } };
@@ -47,7 +47,7 @@ test("10,000 failed searches leave a row for each hour, token and reason, and th
     await decideSettlements(
       database,
       Array.from({ length: perBatch }, (_, nth): SettlementRequest => {
-        const reason = nth % 2 === 0 ? "engine_error" : "caller_gone";
+        const reason = nth % 2 === 0 ? "engine_error" : "caller_disconnected";
         return { requestId: newId("req"), organizationId, tokenId: tokens[nth % 3], wanted: "refund", reason };
       }),
     );
@@ -58,7 +58,7 @@ test("10,000 failed searches leave a row for each hour, token and reason, and th
     await owner.query("update refund_counts set hour = hour - interval '31 days'");
     await owner.query(
       `insert into refunds (organization_id, request_id, version, reason, created_at)
-       values ($1, 'req', 1, 'abandoned', now() - interval '29 days 23 hours')`,
+       values ($1, 'req', 1, 'swept', now() - interval '29 days 23 hours')`,
       [organizationId],
     );
   });

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   type Decision,
@@ -57,6 +58,14 @@ async function decide(...requests: SettlementRequest[]): Promise<Decision[]> {
   return requests.flatMap(({ requestId }) => decisions.get(requestId) ?? []);
 }
 
+/** Decides as a worker does: again, if it waited too long for a row that another batch had locked. */
+async function decideInRace(request: SettlementRequest): Promise<Decision[]> {
+  return decide(request).catch((error: unknown) => {
+    if (error instanceof pg.DatabaseError && error.code === "55P03") return decideInRace(request);
+    throw error;
+  });
+}
+
 async function answerUnder(organizationId: string, hash = "k") {
   const owned: OwnedKey = { organizationId, hash };
   const found = (await readStoredAnswers(database, [owned])).get(nameOfKey(owned));
@@ -111,7 +120,7 @@ test("of two searches under one key in one batch, the second gets the answer of 
 test("two batches that race under one key end with one answer for both", async () => {
   const organizationId = await organization();
   const races = await Promise.all(
-    Array.from({ length: 6 }, async (_, n) => decide(await charge(organizationId, `answer ${n}`))),
+    Array.from({ length: 6 }, async (_, n) => decideInRace(await charge(organizationId, `answer ${n}`))),
   );
   const [paid, ...others] = races.flat().toSorted((one, other) => (one.kind < other.kind ? -1 : 1));
   expect(paid?.kind).toBe("charge");

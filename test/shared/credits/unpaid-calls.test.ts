@@ -109,7 +109,7 @@ test("what is remembered of unpaid calls is bounded, and ends by itself", async 
 });
 
 test.each([
-  { ended: "left by its caller", reason: "caller_gone", counts: true },
+  { ended: "left by its caller", reason: "caller_disconnected", counts: true },
   { ended: "whose key had paid for another query", reason: "idempotency_key_reused", counts: true },
   { ended: "out of time, of which it had little", reason: "engine_timeout", hadLittleTime: true, counts: true },
   { ended: "out of time, of which it had all", reason: "engine_timeout", counts: false },

@@ -24,7 +24,7 @@ const both = () => [api, worker];
 const ready = { status: 200, body: { ready: true, missing: [] } };
 const missing = (...names: string[]) => ({ status: 503, body: { ready: false, missing: names } });
 const apiWithoutRedis = ["redis", "redis api", "redis identity", "redis queue", "redis api-inbox"];
-const workerWithoutRedis = ["redis", "reported", "redis worker", "redis worker-abandoned", "redis worker-queue"];
+const workerWithoutRedis = ["redis", "reported", "redis worker", "redis worker-disconnected", "redis worker-queue"];
 const patience = { timeout: 120_000, interval: 100 };
 
 async function readiness({ opsUrl }: { opsUrl: string }) {

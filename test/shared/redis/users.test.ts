@@ -68,7 +68,7 @@ async function dashboardAnswers(): Promise<number[]> {
   return Promise.all(paths.map(ask));
 }
 
-test("searches, repeats, hang-ups, agents, the billing page, top-ups, the dashboard and workers that end need no more", async () => {
+test("searches, repeats, disconnects, agents, the billing page, top-ups, the dashboard and workers that end need no more", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 1_000 });
   expect(await service.search(token, { keyword: "tea" })).toMatchObject({ status: 200 });
   const same = Array.from({ length: 3 }, () => service.search(token, { keyword: "green tea" }, { key: "one" }));
@@ -92,16 +92,18 @@ test("searches, repeats, hang-ups, agents, the billing page, top-ups, the dashbo
 
   const release = serper.hold();
   const caller = new AbortController();
-  const abandoned = service.search(token, { keyword: "hung up" }, { signal: caller.signal }).catch(() => undefined);
-  const handedOver = service.search(token, { keyword: "taken over" });
+  const disconnected = service
+    .search(token, { keyword: "disconnected" }, { signal: caller.signal })
+    .catch(() => undefined);
+  const flushed = service.search(token, { keyword: "taken over" });
   await service.untilRunning(2);
   expect(await dashboardAnswers()).toEqual([200, 200, 200, 200, 200, 200]);
   caller.abort();
-  await abandoned;
+  await disconnected;
   service.workers[0]?.kill("SIGKILL");
   await service.startWorker({ REDIS_URL: urls.worker });
   release();
-  expect(await handedOver).toMatchObject({ status: 200 });
+  expect(await flushed).toMatchObject({ status: 200 });
   await service.rest();
   expect(await service.workers[1]?.stop()).toBe(0);
   expect(await service.apis[0]?.stop()).toBe(0);
@@ -143,8 +145,8 @@ test.each(["api", "worker"] as const)(
         ["SHUTDOWN"],
         ["MONITOR"],
         ["SET", "other", "1"],
-        ["GET", user === "api" ? "asked:1" : "session:1"],
-        user === "api" ? ["SET", "caretaker", "1"] : ["LRANGE", "raw:1", "0", "-1"],
+        ["GET", user === "api" ? "lease:1" : "session:1"],
+        user === "api" ? ["SET", "maintenance", "1"] : ["LRANGE", "raw:1", "0", "-1"],
         ["PUBLISH", "other", "1"],
         ["EVAL", "return redis.call('KEYS', '*')", "0"],
       ] as const) {

@@ -17,7 +17,7 @@ afterEach(() => redisServer.stop());
 const openEngine = () => openWorkerEngine(google, { REDIS_URL: redisServer.url, SEARCH_CACHE_SECONDS: "60" });
 
 const isCached = (redis: Awaited<ReturnType<typeof openEngine>>["redis"]) =>
-  eventually(async () => (await redis.hexists((await redis.keys("asked:*"))[0] ?? "", "answer")) === 1);
+  eventually(async () => (await redis.hexists((await redis.keys("lease:*"))[0] ?? "", "answer")) === 1);
 
 describe("SEARCH_CACHE_SECONDS", () => {
   test("answers later searches from the cache of any worker for that long", async () => {
@@ -29,7 +29,7 @@ describe("SEARCH_CACHE_SECONDS", () => {
     expect(later.ok && first.ok && later.results).toEqual(first.ok && first.results);
     expect(await other.metric('provider_cost_saved_micro_usd_total{from="cache"}')).toBe(1_000);
     expect(google.searches).toHaveLength(1);
-    expect(await one.redis.pttl((await one.redis.keys("asked:*"))[0] ?? "")).toBeGreaterThan(50_000);
+    expect(await one.redis.pttl((await one.redis.keys("lease:*"))[0] ?? "")).toBeGreaterThan(50_000);
 
     const inAMinute = { enqueuedAtMs: other.clock.nowMs() + 61_000 };
     expect(await other.search({}, inAMinute)).toMatchObject({ from: "provider" });
@@ -51,7 +51,7 @@ describe("SEARCH_CACHE_SECONDS", () => {
     const used = Number(/^used_memory:(\d+)/m.exec(await worker.redis.info("memory"))?.[1]);
     await worker.redis.config("SET", "maxmemory", String(Math.round(used * 1.5)));
     await worker.search();
-    await eventually(async () => (await worker.redis.keys("asked:*")).length === 0);
+    await eventually(async () => (await worker.redis.keys("lease:*")).length === 0);
     expect(await worker.search()).toMatchObject({ from: "provider" });
   });
 });

@@ -20,7 +20,7 @@ type Worker = Awaited<ReturnType<typeof openEngine>>;
 
 /** The key of the only flight. */
 async function flightKey({ redis }: Worker): Promise<string> {
-  const [key] = await redis.keys("asked:*");
+  const [key] = await redis.keys("lease:*");
   if (key === undefined) throw new Error("There is no flight.");
   return key;
 }
@@ -101,32 +101,32 @@ describe("equal searches of several workers", () => {
     expect(await long).toMatchObject({ ok: true, from: "provider" });
   });
 
-  test("take over the flight of a search whose caller hangs up", async () => {
+  test("take over the flight of a search whose caller disconnects", async () => {
     const [one, other] = await openTwo();
     const caller = new AbortController();
-    const began = one.search({}, { abandoned: caller.signal });
+    const began = one.search({}, { disconnected: caller.signal });
     await google.hasSearches(1);
     const waiting = other.search();
     await oneFlight(one);
     caller.abort();
     await google.hasSearches(2);
-    expect(google.isAbandoned(0)).toBe(true);
+    expect(google.isDisconnected(0)).toBe(true);
     google.answer(1, answerOf("taken over"));
     expect(await waiting).toMatchObject({ ok: true, results: [{ title: "taken over" }], from: "provider" });
-    google.answer(0, answerOf("abandoned"));
+    google.answer(0, answerOf("disconnected"));
     await began;
   });
 
-  test("end at once when their own caller hangs up, and the flight goes on", async () => {
+  test("end at once when their own caller disconnects, and the flight goes on", async () => {
     const [one, other] = await openTwo();
     const began = one.search();
     await google.hasSearches(1);
     const caller = new AbortController();
-    const waiting = other.search({}, { abandoned: caller.signal });
+    const waiting = other.search({}, { disconnected: caller.signal });
     await oneFlight(one);
     caller.abort();
     expect(await waiting).toMatchObject({ ok: false });
-    expect(google.isAbandoned(0)).toBe(false);
+    expect(google.isDisconnected(0)).toBe(false);
     google.answer(0, answerOf());
     expect(await began).toMatchObject({ ok: true });
     expect(google.searches).toHaveLength(1);

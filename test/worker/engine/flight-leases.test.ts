@@ -32,7 +32,7 @@ const acquireAs = (token: string, { sinceMs = 0, awaited = "" } = {}) =>
   acquireLease(redis, flight, { token, sinceMs, awaited, timeoutMs: 20_000 });
 const publish = (token: string, answer = answerOf(), { atMs = 1_000, keepMs = 0 } = {}) =>
   publishResult(redis, flight, { answer, atMs, token, keepMs });
-const ttl = () => redis.pttl(`asked:${flight}`);
+const ttl = () => redis.pttl(`lease:${flight}`);
 /** An answer as other workers get it: without calls, which stay with the search that made them. */
 const published = (answer: object, flightId = "one") => ({ kind: "published", answer, flight: flightId, atMs: 1_000 });
 
@@ -77,7 +77,7 @@ test("a worker that stalled until its lease was another's hands over and publish
 
 test("a worker that lost its lease cannot release that of the next holder", async () => {
   await acquireAs("one");
-  await redis.del(`asked:${flight}`);
+  await redis.del(`lease:${flight}`);
   expect(await releaseLease(redis, flight, "one")).toBe("lost");
   await acquireAs("other");
   expect(await releaseLease(redis, flight, "one")).toBe("lost");

@@ -7,7 +7,7 @@ import { engineConfig, query } from "../../harness/fixtures/queries.ts";
 import {
   breakOff,
   hang,
-  hangUp,
+  disconnect,
   huge,
   raw,
   refusal,
@@ -120,7 +120,7 @@ describe("a failure of the only provider fails the search", () => {
     ["a request that is invalid", refusal(400, "Missing query"), "provider_refused", 1],
     ["too many requests", refusal(429, "Slow down"), "provider_unavailable", 2],
     ["a server error", refusal(500, "Oops"), "provider_unavailable", 2],
-    ["a connection that closes without an answer", hangUp, "provider_unavailable", 2],
+    ["a connection that closes without an answer", disconnect, "provider_unavailable", 2],
     ["a connection that closes within the answer", breakOff, "provider_unavailable", 2],
     ["a page of HTML", raw(200, "<!doctype html>"), "unreadable_answer", 1],
     ["JSON of another shape", reply(200, { results: [] }), "unreadable_answer", 1],
@@ -194,7 +194,7 @@ describe("a failure of the only provider fails the search", () => {
   });
 
   test("neither the API key nor the query is in what is logged", async () => {
-    stub.otherwise = hangUp;
+    stub.otherwise = disconnect;
     const { trace, ...answer } = await searchSerper();
     expect(JSON.stringify([trace, answer])).not.toMatch(new RegExp(`${key}|pump`));
   });

@@ -4,9 +4,9 @@ import { page, pageTitled } from "../providers/policies/fixtures.ts";
 
 /** A page with one organic result for each of these ranks; undefined for one whose place the provider does not tell. */
 function pageTelling(name: string, ranks: (number | undefined)[]) {
-  const elements = ranks.flatMap((toldRank, index) =>
+  const elements = ranks.flatMap((providerRank, index) =>
     pageTitled(`${name}${index}`).elements.map((element) =>
-      toldRank === undefined ? element : { ...element, toldRank },
+      providerRank === undefined ? element : { ...element, providerRank },
     ),
   );
   return page({ elements });

@@ -180,5 +180,5 @@ test("with SERP_HEDGE_AFTER_MS the next provider is called as well when the firs
   onTestFinished(() => google.close());
   const answer = await google.search(query(), deadlineMs);
   expect(answer).toMatchObject({ ok: true, trace: { provider: "sandbox" } });
-  expect(answer.trace.calls.map(({ outcome }) => outcome).toSorted()).toEqual(["ok", "outrun"]);
+  expect(answer.trace.calls.map(({ outcome }) => outcome).toSorted()).toEqual(["lost_hedge", "ok"]);
 });

@@ -91,29 +91,29 @@ test("a search that waits for a call of its worker shares the answer, also if th
   expect(google.searches).toHaveLength(1);
 });
 
-describe("a search whose caller hangs up", () => {
-  test("abandons its flight, and ends when the flight's calls have ended", async () => {
+describe("a search whose caller disconnects", () => {
+  test("leaves its flight, and ends when the flight's calls have ended", async () => {
     const caller = new AbortController();
-    const search = worker.search({}, { abandoned: caller.signal });
+    const search = worker.search({}, { disconnected: caller.signal });
     await google.hasSearches(1);
-    expect(google.isAbandoned(0)).toBe(false);
+    expect(google.isDisconnected(0)).toBe(false);
     caller.abort();
-    expect(google.isAbandoned(0)).toBe(true);
+    expect(google.isDisconnected(0)).toBe(true);
     google.answer(0, outOfTime);
     expect(await search).toMatchObject({ ok: false, from: "provider" });
   });
 
-  test("leaves its flight to the searches that wait for it; once all have left, the flight is abandoned", async () => {
+  test("leaves its flight to the searches that wait for it; once all have left, the flight is disconnected", async () => {
     const callers = [1, 2, 3].map(() => new AbortController());
-    const searches = callers.map((caller) => worker.search({}, { abandoned: caller.signal }));
+    const searches = callers.map((caller) => worker.search({}, { disconnected: caller.signal }));
     await google.hasSearches(1);
     callers[0]?.abort();
     callers[1]?.abort();
     // It only waited, so it ends at once.
     expect(await searches[1]).toMatchObject({ ok: false, from: "shared" });
-    expect(google.isAbandoned(0)).toBe(false);
+    expect(google.isDisconnected(0)).toBe(false);
     callers[2]?.abort();
-    await eventually(async () => google.isAbandoned(0));
+    await eventually(async () => google.isDisconnected(0));
     google.answer(0, outOfTime);
     await Promise.all(searches);
     expect(google.searches).toHaveLength(1);
@@ -121,7 +121,7 @@ describe("a search whose caller hangs up", () => {
 
   test("does not take the answer from the others", async () => {
     const caller = new AbortController();
-    const began = worker.search({}, { abandoned: caller.signal });
+    const began = worker.search({}, { disconnected: caller.signal });
     await google.hasSearches(1);
     const waiting = worker.search();
     caller.abort();
@@ -133,7 +133,7 @@ describe("a search whose caller hangs up", () => {
 
   test("keeps no later search waiting for its last calls", async () => {
     const caller = new AbortController();
-    const began = worker.search({}, { abandoned: caller.signal });
+    const began = worker.search({}, { disconnected: caller.signal });
     await google.hasSearches(1);
     caller.abort();
     const later = worker.search();
@@ -142,13 +142,13 @@ describe("a search whose caller hangs up", () => {
     expect(await later).toMatchObject({ ok: true, results: [{ title: "new" }], from: "provider" });
     google.answer(0, outOfTime);
     await began;
-    await eventually(async () => (await worker.redis.keys("asked:*")).length === 0);
+    await eventually(async () => (await worker.redis.keys("lease:*")).length === 0);
   });
 
   test("before it began calls no provider", async () => {
     const caller = new AbortController();
     caller.abort();
-    expect(await worker.search({}, { abandoned: caller.signal })).toMatchObject({ ok: false });
+    expect(await worker.search({}, { disconnected: caller.signal })).toMatchObject({ ok: false });
     expect(google.searches).toEqual([]);
   });
 });

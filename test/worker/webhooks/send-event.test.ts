@@ -71,7 +71,7 @@ test("a redirect is not followed", async () => {
   await elsewhere.close();
 });
 
-test("a receiver that never answers costs one time limit, and one that hangs up is unreachable", async () => {
+test("a receiver that never answers costs one time limit, and one that disconnects is unreachable", async () => {
   receiver.faults.push(() => undefined);
   expect(await sent(eventTo(receiver.url), "any", { timeoutMs: 300 })).toEqual({ outcome: "timeout" });
   receiver.faults.push((response) => void response.destroy());

@@ -89,9 +89,9 @@ function showsNothing({ url, description, richSnippet: { top, bottom }, siteLink
 }
 
 /** DataForSEO documents a rank of 0 for some elements on desktop pages: they have none. */
-function toldRankOf(item: Item): { toldRank?: number } {
+function toldRankOf(item: Item): { providerRank?: number } {
   const rank = item["rank_absolute"];
-  return typeof rank === "number" && Number.isSafeInteger(rank) && rank > 0 ? { toldRank: rank } : {};
+  return typeof rank === "number" && Number.isSafeInteger(rank) && rank > 0 ? { providerRank: rank } : {};
 }
 
 /** The fields that mean the same in every item. Links are read elsewhere: collecting them takes longer than all the rest. */

@@ -19,7 +19,7 @@ export type Attempt = {
   /** Whether its first page has arrived. A provider that has sent one is not slow, so it is not hedged. */
   hasFirstPage: boolean;
   /** Aborted when no caller waits any more: no further call is sent, and those that were sent end normally. */
-  abandoned: AbortSignal | undefined;
+  disconnected: AbortSignal | undefined;
   claim: SlotClaim;
   /** Collects the calls and the cost, whether or not the attempt succeeds. */
   trace: Trace;
@@ -29,10 +29,10 @@ export type Attempt = {
 
 export function openAttempt(
   options: Pick<Attempt, "query" | "deadlineAtMs" | "trace"> &
-    Partial<Pick<Attempt, "abandoned" | "recorder"> & { claim: SlotClaim | undefined }>,
+    Partial<Pick<Attempt, "disconnected" | "recorder"> & { claim: SlotClaim | undefined }>,
 ): Attempt {
   return {
-    abandoned: undefined,
+    disconnected: undefined,
     recorder: undefined,
     ...options,
     claim: options.claim ?? onlySearch,
@@ -46,12 +46,12 @@ export function cancelAttempt({ cancellation }: Attempt, kind: FailureKind): voi
   cancellation.abort({ failure: kind } satisfies Failure);
 }
 
-/** Aborted when no further call may be sent: the attempt was cancelled or abandoned. */
-export function noFurtherCall({ cancellation, abandoned }: Attempt): AbortSignal {
-  if (!abandoned) return cancellation.signal;
+/** Aborted when no further call may be sent: the attempt was cancelled, or its caller disconnected. */
+export function noFurtherCall({ cancellation, disconnected }: Attempt): AbortSignal {
+  if (!disconnected) return cancellation.signal;
   // Not AbortSignal.any(): Node keeps what listens to its signal until a full garbage collection. Both signals end with the search.
   const either = new AbortController();
-  for (const signal of [cancellation.signal, abandoned]) {
+  for (const signal of [cancellation.signal, disconnected]) {
     if (signal.aborted) either.abort(signal.reason);
     else signal.addEventListener("abort", () => either.abort(signal.reason), { once: true });
   }

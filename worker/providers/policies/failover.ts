@@ -24,7 +24,7 @@ export type FailoverRequest = {
   /** Milliseconds without a first page after which the next provider is tried as well; 0 to never hedge. */
   hedgeAfterMs: number;
   /** Aborted when no caller waits any more: no further attempt starts, and the calls that were sent end normally. */
-  abandoned?: AbortSignal | undefined;
+  disconnected?: AbortSignal | undefined;
   /** By default that of an organization without any other search. */
   claim?: SlotClaim | undefined;
   trace: Trace;
@@ -35,7 +35,7 @@ export type FailoverRequest = {
 /** Why no provider answered: the failures in the order in which they occurred. */
 export type FailoverFailure = {
   failures: Failure[];
-  /** Whether the deadline passed, or the search was abandoned, before all providers had been tried. */
+  /** Whether the deadline passed, or the caller disconnected, before all providers had been tried. */
   isCutShort: boolean;
 };
 
@@ -58,7 +58,7 @@ type Running = Map<Attempt, Promise<Ended>>;
  * @returns all pages of one provider, or why there are none. Never throws.
  */
 export async function fetchWithFailover(request: FailoverRequest): Promise<{ pages: Page[] } | FailoverFailure> {
-  const { trace, hedgeAfterMs, abandoned, claim, recorder } = request;
+  const { trace, hedgeAfterMs, disconnected, claim, recorder } = request;
   const failures: Failure[] = [];
   const running: Running = new Map();
   const untried = [...request.providers];
@@ -69,7 +69,7 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
     const deadlineAtMs = attemptDeadline(request, untried.length === 0);
     trace.provider = next.provider.name;
     const query = queryFor(request, next.provider.name);
-    startAttempt(next, openAttempt({ query, deadlineAtMs, abandoned, claim, trace, recorder }), running);
+    startAttempt(next, openAttempt({ query, deadlineAtMs, disconnected, claim, trace, recorder }), running);
     return true;
   };
 
@@ -90,14 +90,14 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
       trace.provider = from.provider.name;
       return { pages: outcome };
     }
-    if (outcome.failure === "outrun" || outcome.failure === "unneeded") untried.push(from);
+    if (outcome.failure === "lost_hedge" || outcome.failure === "hedge_cancelled") untried.push(from);
     else failures.push(outcome);
   }
 }
 
 function startAttempt(from: FailoverProvider, attempt: Attempt, running: Running): void {
   const outcome = from.fetchPages(attempt, () => {
-    if (!attempt.abandoned?.aborted) cancelLosers(attempt, running.keys());
+    if (!attempt.disconnected?.aborted) cancelLosers(attempt, running.keys());
   });
   running.set(
     attempt,
@@ -116,8 +116,8 @@ function attemptDeadline({ deadlineAtMs }: FailoverRequest, isLast: boolean): nu
   return now + (deadlineAtMs - now) * attemptTimeShareMax;
 }
 
-function mayCall({ deadlineAtMs, abandoned }: FailoverRequest): boolean {
-  return !abandoned?.aborted && deadlineAtMs - performance.now() >= minCallMs;
+function mayCall({ deadlineAtMs, disconnected }: FailoverRequest): boolean {
+  return !disconnected?.aborted && deadlineAtMs - performance.now() >= minCallMs;
 }
 
 /**
@@ -141,13 +141,13 @@ export async function resultOrHedgeDue<T>(result: Promise<T>, hedgeAfterMs: numb
 
 /**
  * Cancels all attempts but the first one that has a page. Attempts that started earlier were slower, which counts against
- * their providers (`outrun`); attempts that started later had less time, which does not (`unneeded`).
+ * their providers (`lost_hedge`); attempts that started later had less time, which does not (`hedge_cancelled`).
  * @param running in the order in which they started.
  */
 export function cancelLosers(winner: Attempt, running: Iterable<Attempt>): void {
-  let kind: "outrun" | "unneeded" = "outrun";
+  let kind: "lost_hedge" | "hedge_cancelled" = "lost_hedge";
   for (const attempt of running) {
-    if (attempt === winner) kind = "unneeded";
+    if (attempt === winner) kind = "hedge_cancelled";
     else cancelAttempt(attempt, kind);
   }
 }

@@ -22,7 +22,7 @@ export async function callForPage(
 ): Promise<PageOutcome> {
   const startedAtMs = performance.now();
   const remainingMs = attempt.deadlineAtMs - startedAtMs;
-  if (attempt.abandoned?.aborted) return { failure: "dropped", outOfTime: true };
+  if (attempt.disconnected?.aborted) return { failure: "dropped", outOfTime: true };
   // The wait for a bulkhead slot may have used the time up.
   if (remainingMs < minCallMs) return { failure: "busy", outOfTime: true };
   const { outcome, answer } = await send(attempt, pageNumber, { ...called, remainingMs });

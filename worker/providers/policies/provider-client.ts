@@ -109,8 +109,8 @@ export async function fetchPages(
       return;
     }
     failure ??= page;
-    // An abandoned attempt lets the calls that were sent end: aborted ones may be billed all the same.
-    if (!attempt.abandoned?.aborted) cancelAttempt(attempt, "dropped");
+    // An attempt without a caller lets the calls that were sent end: aborted ones may be billed all the same.
+    if (!attempt.disconnected?.aborted) cancelAttempt(attempt, "dropped");
   };
   await Promise.all(Array.from({ length: pageCount - 1 }, (_, offset) => fetchInto(offset + 1)));
   return failure ?? pages;

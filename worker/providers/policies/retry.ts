@@ -8,7 +8,7 @@ const callsPerRetry = 10;
 
 /**
  * Makes one call, and retries it once after a failure that may pass (`retry` in {@link failureKinds}), if the budget and
- * the deadline allow it and the attempt was neither cancelled nor abandoned.
+ * the deadline allow it and the attempt was not cancelled and its caller is there.
  * @param options.deadlineAtMs on the clock of `performance.now()`.
  * @returns the outcome of the last call. A failure that was not retried for lack of time is marked `outOfTime`.
  */

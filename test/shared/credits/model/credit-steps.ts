@@ -56,7 +56,7 @@ export const usage = steps(
     const limits = payerLimitsOf(model.postgres, { organizationId: id, tokenId });
     const limited = !tokenTaken && redisModel.used >= plan.windowLimit;
     if (!tokenTaken && !limited) redisModel.used += 1;
-    const outcome = limited ? "limited" : knowsSpending(redisModel, limits) ? "read" : "cold";
+    const outcome = limited ? "limited" : knowsSpending(redisModel, limits) ? "read" : "balance_missing";
     const heldMils = heldMilsOf(redisModel);
     const availableMils = outcome === "read" ? Math.max(0, (balance?.balanceMils ?? 0) - heldMils) : 0;
     const { window, creditState, spent, ...answer } = await readUsage(

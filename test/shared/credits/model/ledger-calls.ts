@@ -59,7 +59,7 @@ export function decideCall(settlements: readonly Settlement[]): LedgerCall {
 
 export function reverseCall(
   charges: readonly { organizationId: string; requestId: string }[],
-  reason: "undelivered" | "caller_gone" = "undelivered",
+  reason: "undelivered" | "caller_disconnected" = "undelivered",
 ): LedgerCall {
   let reversals: Reversed[] = [];
   return {
@@ -75,7 +75,7 @@ export function reverseCall(
       model.messagesInFlight.push(
         ...reversals.map(({ organizationId, balance, requestIds }) => {
           const ends = requestIds.map((requestId): HoldEnd => ({ requestId, calls: callsOf(requestId) }));
-          return { ...balanceMessage(organizationId, balance), ends: reason === "caller_gone" ? ends : [] };
+          return { ...balanceMessage(organizationId, balance), ends: reason === "caller_disconnected" ? ends : [] };
         }),
       ),
   };
@@ -119,7 +119,7 @@ const limitMils = fc.constantFrom(undefined, undefined, 5, 10, 12, 25);
 const settlementChoice = fc.record({
   search: searchChoice,
   wanted: fc.constantFrom("charge" as const, "charge" as const, "refund" as const),
-  reason: fc.constantFrom("engine_error" as const, "caller_gone" as const, "admission_unknown" as const),
+  reason: fc.constantFrom("engine_error" as const, "caller_disconnected" as const, "admission_unknown" as const),
   ifCharged: fc.constantFrom("end_hold" as const, "keep_hold" as const),
   isRunning: fc.boolean(),
 });
@@ -134,7 +134,7 @@ export const ledgerChoice = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       reverse: fc.array(searchChoice, { minLength: 1, maxLength: 4, size: "max" }),
-      why: fc.constantFrom("undelivered" as const, "caller_gone" as const),
+      why: fc.constantFrom("undelivered" as const, "caller_disconnected" as const),
     }),
   },
   { weight: 1, arbitrary: fc.record({ confirm: searchChoice }) },
@@ -187,8 +187,8 @@ export function callOf(model: Model, choice: LedgerChoice): LedgerCall | undefin
     const common = { requestId, organizationId, tokenId, key, ifCharged };
     const hold = redisModelOf(model, organizationId).holds.get(requestId);
     // Under a key no search is left: it runs on.
-    const isAbandoned = isRunning && !key;
-    if (wanted === "refund") return [{ ...common, wanted, reason, isAbandoned }];
+    const callerDisconnected = isRunning && !key;
+    if (wanted === "refund") return [{ ...common, wanted, reason, callerDisconnected }];
     // A worker runs only admitted searches, but Redis may have lost the hold.
     const mayRun = hold || model.postgres.decided.has(requestId) || model.redisLostData.has(organizationId);
     model.answers += 1;

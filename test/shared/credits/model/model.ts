@@ -145,7 +145,7 @@ export const balanceMessage = (
 });
 
 /** A request to settle, what a failure after an earlier charge does to the hold, and whether a worker may still have it. */
-export type Settlement = SettlementRequest & { ifCharged: "end_hold" | "keep_hold"; isAbandoned?: boolean };
+export type Settlement = SettlementRequest & { ifCharged: "end_hold" | "keep_hold"; callerDisconnected?: boolean };
 
 /** The messages that follow the decisions of a batch, one per organization. */
 export function messagesOf(decisions: readonly Decision[], settlements: readonly Settlement[]): Message[] {
@@ -163,8 +163,8 @@ export function messagesOf(decisions: readonly Decision[], settlements: readonly
     const paid = decision.kind === "charge" || decision.reason === "already_paid";
     if (wanted === "charge" && paid && !decision.reversed) message.ends.push({ requestId, key, answered: true });
     else if (!paid) {
-      const isGone = decision.reason === "caller_gone";
-      const isLeft = isGone && settlement.isAbandoned;
+      const isGone = decision.reason === "caller_disconnected";
+      const isLeft = isGone && settlement.callerDisconnected;
       const calls = isGone && !isLeft ? callsOf(requestId) : undefined;
       message.ends.push({ requestId, key, failure: `failure of ${requestId}`, isLeft, calls });
     } else if (settlement.ifCharged === "end_hold") message.ends.push({ requestId, key });

@@ -44,8 +44,8 @@ test(
     expect([...met.keys()]).toEqual(
       expect.arrayContaining([
         "admit: held",
-        "admit: short",
-        "admit: over",
+        "admit: insufficient_credit",
+        "admit: spending_limit",
         "deliver: unpaid calls",
         "correct",
         "decide",

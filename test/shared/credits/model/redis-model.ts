@@ -57,20 +57,20 @@ function overLimit(redis: RedisModel, limits: PayerLimits | undefined, priceMils
     if (!own) continue;
     const tokenId = limits.token?.tokenId ?? "";
     const spending = scope === "token" ? redis.tokens.get(tokenId)?.spending : redis.balance?.spending;
-    if (spending === undefined) return { outcome: "cold" };
+    if (spending === undefined) return { outcome: "balance_missing" };
     const heldMils = scope === "token" ? tokenHeldMilsOf(redis, tokenId) : heldMilsOf(redis);
     const spentMils = milsIn(spending);
     const exceeds = (limit = Number.POSITIVE_INFINITY) => spentMils + heldMils + priceMils > limit;
     const period = exceeds(own.dayMils) ? "day" : exceeds(own.monthMils) ? "month" : undefined;
-    if (period) return { outcome: "over", limit: { scope, period }, spentMils, heldMils, version };
+    if (period) return { outcome: "spending_limit", limit: { scope, period }, spentMils, heldMils, version };
   }
   return undefined;
 }
 
 interface AdmissionChoice {
-  closed: boolean;
+  shed: boolean;
   late: boolean;
-  remembered: boolean;
+  hasStoredAnswer: boolean;
   limits: PayerLimits | undefined;
 }
 
@@ -78,26 +78,31 @@ interface AdmissionChoice {
 export function admitInModel(
   redis: RedisModel,
   { requestId, plan, key, priceMils }: Search,
-  { closed, late, remembered, limits }: AdmissionChoice,
+  { shed, late, hasStoredAnswer, limits }: AdmissionChoice,
 ): object {
-  if (remembered) return { outcome: "remembered" };
+  if (hasStoredAnswer) return { outcome: "stored_answer" };
   const record = key && redis.records.get(key.hash);
   if (record && !record.failure && record.requestId !== requestId) {
     if (record.fingerprint !== key.fingerprint) return { outcome: "key_reused" };
-    if (record.answered) return { outcome: "answered" };
+    if (record.answered) return { outcome: "completed" };
     if (redis.used >= plan.windowLimit) return { outcome: "limited" };
     redis.used += 1;
     return { outcome: "waiting", requestId: record.requestId };
   }
-  if (closed) return { outcome: "closed" };
-  if (!redis.balance) return { outcome: "cold" };
+  if (shed) return { outcome: "shed" };
+  if (!redis.balance) return { outcome: "balance_missing" };
   const heldMils = heldMilsOf(redis);
   const availableMils = redis.balance.balanceMils - heldMils;
   if (priceMils > 0 && availableMils < priceMils)
-    return { outcome: "short", availableMils: Math.max(0, availableMils), heldMils, version: redis.balance.version };
+    return {
+      outcome: "insufficient_credit",
+      availableMils: Math.max(0, availableMils),
+      heldMils,
+      version: redis.balance.version,
+    };
   const over = priceMils > 0 ? overLimit(redis, limits, priceMils) : undefined;
   if (over) return over;
-  if (redis.holds.size >= plan.concurrency) return { outcome: "crowded" };
+  if (redis.holds.size >= plan.concurrency) return { outcome: "concurrency_limited" };
   if (redis.used >= plan.windowLimit) return { outcome: "limited" };
   redis.used += 1;
   const token = priceMils > 0 ? limits?.token : undefined;

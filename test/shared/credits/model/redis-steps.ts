@@ -42,7 +42,7 @@ export const admission = steps(
   "admit",
   fc.record({
     search: searchChoice,
-    closed: fc.nat(7).map((n) => n === 7),
+    shed: fc.nat(7).map((n) => n === 7),
     late: fc.nat(3).map((n) => n === 3),
     checksPaidKey: fc.boolean(),
     staysCold: fc.nat(7).map((n) => n === 7),
@@ -55,21 +55,22 @@ export const admission = steps(
     const decided = model.postgres.decided.get(requestId);
     // An admission can arrive twice and late, but never after its search was charged.
     if (decided?.kind === "charge" || decided?.reason === "already_paid") return;
-    const remembered = key !== undefined && given.checksPaidKey && (await lookUp(model, real, organizationId, key));
+    const hasStoredAnswer =
+      key !== undefined && given.checksPaidKey && (await lookUp(model, real, organizationId, key));
     const redisModel = redisModelOf(model, organizationId);
     const limits = payerLimitsOf(model.postgres, search, given.limitsAge);
     if (!knowsSpending(redisModel, limits) && !given.staysCold)
       await deliver(model, real, creditMessage(model, organizationId, tokenId));
     noteLimits(model, organizationId, true);
-    const predicted = admitInModel(redisModel, search, { ...given, remembered, limits });
+    const predicted = admitInModel(redisModel, search, { ...given, hasStoredAnswer, limits });
     noteLimits(model, organizationId, isDeepStrictEqual(limits, payerLimitsOf(model.postgres, search)));
     const budget = given.late ? 0 : budgetMs;
     const request = {
       ...search,
       limits,
       budgetMs: budget,
-      openMax: given.closed ? 0 : undefined,
-      remembered,
+      openMax: given.shed ? 0 : undefined,
+      hasStoredAnswer,
     };
     const { window, ...answer } = await admit(real.redis, request);
     model.history.push(`admit ${requestId}: ${answer.outcome}`);
@@ -166,7 +167,7 @@ export async function sweepAll(model: Model, real: Real, graceMs: number): Promi
   if (overdue.length === 0) return;
   const settlements = overdue.map(({ organizationId, requestId, keyHash }): Settlement => {
     const key = keyHash ? { hash: keyHash, fingerprint: "" } : undefined;
-    return { organizationId, requestId, key, wanted: "refund", reason: "abandoned", ifCharged: "end_hold" };
+    return { organizationId, requestId, key, wanted: "refund", reason: "swept", ifCharged: "end_hold" };
   });
   await callAlone(model, real, decideCall(settlements));
   model.history.push("swept");

@@ -33,7 +33,7 @@ describe("elements of DataForSEO", () => {
     expect(elementsOf(item)).toEqual([
       {
         type: "organic",
-        toldRank: 1,
+        providerRank: 1,
         title: "Pumps & hoses",
         url: "https://www.pumps.example/all",
         domain: "pumps.example",
@@ -68,7 +68,7 @@ describe("elements of DataForSEO", () => {
       { type: "ai_overview", asynchronous_ai_overview: true, items: null, rank_absolute: 2 },
       { type: "invented_tomorrow", items: [{ title: "A chip" }], rank_absolute: 3 },
     ];
-    expect(elementsOf(...items).map(({ type, title, toldRank }) => [type, title, toldRank])).toEqual([
+    expect(elementsOf(...items).map(({ type, title, providerRank }) => [type, title, providerRank])).toEqual([
       ["ai_overview", "", 2],
       ["other", "invented_tomorrow", 3],
     ]);
@@ -176,14 +176,14 @@ describe("elements of DataForSEO", () => {
   test("an element has the rank that DataForSEO tells, a local pack that of its first business; 0 is none", () => {
     const types = ["ai_overview", "local_pack", "local_pack", "images"];
     const items = types.map((type, at) => ({ type, title: "a", rank_absolute: at === 3 ? 7 : at + 2 }));
-    expect(elementsOf(...items).map(({ type, toldRank }) => [type, toldRank])).toEqual([
+    expect(elementsOf(...items).map(({ type, providerRank }) => [type, providerRank])).toEqual([
       ["ai_overview", 2],
       ["local_pack", 3],
       ["images", 7],
     ]);
     for (const rank_absolute of [0, -1, 1.5, "2", null]) {
       for (const type of ["local_pack", "images"]) {
-        expect(elementsOf({ type, rank_absolute })[0]).not.toHaveProperty("toldRank");
+        expect(elementsOf({ type, rank_absolute })[0]).not.toHaveProperty("providerRank");
       }
     }
   });

@@ -62,7 +62,7 @@ describe("a closed circuit", () => {
     expect(breaker.isOpen()).toBe(true);
   });
 
-  test.each<FailureKind>(["out_of_time", "busy", "unneeded", "dropped"])("does not count %s", async (kind) => {
+  test.each<FailureKind>(["out_of_time", "busy", "hedge_cancelled", "dropped"])("does not count %s", async (kind) => {
     await run(...repeat(kind, 40), ...repeat("timeout", 4));
     expect(breaker.isOpen()).toBe(false);
     await run(...repeat(kind, 40), "timeout");

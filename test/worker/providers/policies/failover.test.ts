@@ -150,7 +150,7 @@ describe("a hedge", () => {
     await second.hasStarted();
     second.answer(pagesOf("second"));
     expect(await ended).toEqual({ titles: ["second"], from: "second" });
-    expect(first.attempts[0]?.attempt.cancellation.signal.reason).toEqual({ failure: "outrun" });
+    expect(first.attempts[0]?.attempt.cancellation.signal.reason).toEqual({ failure: "lost_hedge" });
   });
 
   test("is cancelled when the first provider answers after all, which is not held against the hedge's provider", async () => {
@@ -159,7 +159,7 @@ describe("a hedge", () => {
     await second.hasStarted();
     first.answer(pagesOf("first"));
     expect(await ended).toEqual({ titles: ["first"], from: "first" });
-    expect(second.attempts[0]?.attempt.cancellation.signal.reason).toEqual({ failure: "unneeded" });
+    expect(second.attempts[0]?.attempt.cancellation.signal.reason).toEqual({ failure: "hedge_cancelled" });
   });
 
   test("that fails leaves the search to the provider that was slow", async () => {
@@ -253,9 +253,9 @@ test("a hedge is due when there is no result in time", async () => {
   expect(await resultOrHedgeDue(Promise.resolve("result"), farMs)).toBe("result");
 });
 
-test("of the losers, attempts that started before the winner are outrun, later ones unneeded", () => {
+test("of the losers, attempts that started before the winner are lost_hedge, later ones hedge_cancelled", () => {
   const [first, winner, last] = [attemptFor(), attemptFor(), attemptFor()];
   cancelLosers(winner, [first, winner, last]);
   const reasons = [first, winner, last].map(({ cancellation }) => cancellation.signal.reason);
-  expect(reasons).toEqual([{ failure: "outrun" }, undefined, { failure: "unneeded" }]);
+  expect(reasons).toEqual([{ failure: "lost_hedge" }, undefined, { failure: "hedge_cancelled" }]);
 });

@@ -5,7 +5,7 @@ import { openSandbox } from "../../../../worker/providers/sandbox/sandbox.ts";
 import {
   breakOff,
   hang,
-  hangUp,
+  disconnect,
   huge,
   raw,
   type Reply,
@@ -56,7 +56,7 @@ test.each([200, 403, 429, 500])("an answer with status %d is returned, with head
 });
 
 test.each<[string, Reply, string]>([
-  ["a connection that closes without an answer", hangUp, "unavailable"],
+  ["a connection that closes without an answer", disconnect, "unavailable"],
   ["a connection that closes within the answer", breakOff, "unavailable"],
   ["an answer of eleven megabytes", huge, "unreadable"],
   ["a redirect, which would send the API key to another host,", raw(302, "", { location: "/elsewhere" }), "unreadable"],

@@ -117,11 +117,11 @@ describe("a call that times out with less time than its provider may take", () =
 test("a cancelled call ends with the reason of the cancellation", async () => {
   const attempt = attemptFor();
   const cancelled = answering(() => {
-    cancelAttempt(attempt, "outrun");
+    cancelAttempt(attempt, "lost_hedge");
     return { failure: "timeout" };
   });
-  expect(await callForPage(attempt, 1, { provider: reading(page()), ...cancelled })).toEqual({ failure: "outrun" });
-  expect(attempt.trace.calls).toMatchObject([{ outcome: "outrun" }]);
+  expect(await callForPage(attempt, 1, { provider: reading(page()), ...cancelled })).toEqual({ failure: "lost_hedge" });
+  expect(attempt.trace.calls).toMatchObject([{ outcome: "lost_hedge" }]);
 });
 
 test("a failure says whether the answer was a 503, of all server errors", async () => {

@@ -74,9 +74,9 @@ test("one further page that fails is the failure of the attempt, and the other p
 test("a first page that comes after the cancellation does not count", async () => {
   const attempt = attemptFor({ depth: 30 });
   const { outcome, requested, onFirstPage } = await fetchFrom(() => {
-    cancelAttempt(attempt, "outrun");
+    cancelAttempt(attempt, "lost_hedge");
     return endless(1);
   }, attempt);
-  expect({ outcome, requested }).toEqual({ outcome: { failure: "outrun" }, requested: [1] });
+  expect({ outcome, requested }).toEqual({ outcome: { failure: "lost_hedge" }, requested: [1] });
   expect(onFirstPage).not.toHaveBeenCalled();
 });

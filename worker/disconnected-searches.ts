@@ -4,7 +4,7 @@ import { InFlightEntries } from "../shared/concurrency/in-flight-entries.ts";
 import type { Context } from "../shared/process/context.ts";
 import { isLeft } from "../shared/credits/unpaid-calls.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { subscribeToAbandoned } from "../shared/queue/abandoned-searches.ts";
+import { subscribeToDisconnected } from "../shared/queue/disconnected-searches.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 
 const messagesMax = 20_000;
@@ -12,10 +12,10 @@ const messagesMax = 20_000;
 type RunningSearch = Pick<SearchJob, "requestId" | "organizationId">;
 
 /**
- * The searches whose callers have hung up while a worker had the job. The message may come before this worker has begun
+ * The searches whose callers have disconnected while a worker had the job. The message may come before this worker has begun
  * with the job, and the job may move here from another worker: so messages are remembered while a search can run.
  */
-export class AbandonedSearches {
+export class DisconnectedSearches {
   readonly #redis: Redis;
   readonly #messages = new LRUCache<string, true>({ max: messagesMax, ttl: protocolTimes.searchDeadlineMaxMs });
   readonly #running = new InFlightEntries<AbortController>();
@@ -24,13 +24,13 @@ export class AbandonedSearches {
     this.#redis = redis;
   }
 
-  abandon(requestId: string): void {
+  noteDisconnect(requestId: string): void {
     this.#messages.set(requestId, true);
     this.#running.get(requestId)?.abort();
   }
 
   /**
-   * The signal of a search that this worker begins with: aborted once its caller has hung up. Call {@link end} afterwards.
+   * The signal of a search that this worker begins with: aborted once its caller has disconnected. Call {@link end} afterwards.
    * @param isRepeated whether another worker had the job: this one may have been started after the message.
    */
   async begin({ requestId, organizationId }: RunningSearch, isRepeated: boolean): Promise<AbortSignal> {
@@ -38,7 +38,7 @@ export class AbandonedSearches {
     this.#running.set(requestId, controller);
     if (this.#messages.has(requestId)) controller.abort();
     else if (isRepeated && (await isLeft(this.#redis, organizationId, requestId).catch(() => false)))
-      this.abandon(requestId);
+      this.noteDisconnect(requestId);
     return controller.signal;
   }
 
@@ -47,11 +47,11 @@ export class AbandonedSearches {
   }
 }
 
-export function openAbandonedSearches(context: Context): AbandonedSearches {
-  const searches = new AbandonedSearches(context.redis);
-  subscribeToAbandoned(context, (requestId) => {
-    searches.abandon(requestId);
-    context.log.debug({ requestId }, "the caller of a search hung up");
+export function openDisconnectedSearches(context: Context): DisconnectedSearches {
+  const searches = new DisconnectedSearches(context.redis);
+  subscribeToDisconnected(context, (requestId) => {
+    searches.noteDisconnect(requestId);
+    context.log.debug({ requestId }, "the caller of a search disconnected");
   });
   return searches;
 }

@@ -6,7 +6,7 @@ import { Agent } from "../harness/clients/agent.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import { type Reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
-/** Callers that hang up while their searches run: what they still occupy, what it may cost, and how often they may. */
+/** Callers that disconnect while their searches run: what they still occupy, what it may cost, and how often they may. */
 
 const slots = 8;
 let service: Service;
@@ -31,33 +31,36 @@ const hasHolds = ({ organizationId }: Organization, holds: { open: number; heldM
     return seen.open === holds.open && seen.heldMils === holds.heldMils;
   });
 
-/** A caller that sends a search and hangs up on demand. */
+/** A caller that sends a search and disconnects on demand. */
 function caller({ token }: Organization, body: object, options: { key?: string } = {}) {
-  const disconnect = new AbortController();
-  const search = service.search(token, body, { ...options, signal: disconnect.signal }).catch(() => "hung up" as const);
-  const hangUp = async () => {
-    disconnect.abort();
+  const connection = new AbortController();
+  const search = service
+    .search(token, body, { ...options, signal: connection.signal })
+    .catch(() => "disconnected" as const);
+  const disconnect = async () => {
+    connection.abort();
     return search;
   };
-  return { search, hangUp };
+  return { search, disconnect };
 }
 
-const workersKnow = () => Promise.all(service.workers.map((worker) => worker.line("the caller of a search hung up")));
+const workersKnow = () =>
+  Promise.all(service.workers.map((worker) => worker.line("the caller of a search disconnected")));
 
-/** Sends a search, waits until its first page is asked, and hangs up. */
-async function abandon(organization: Organization, keyword: string): Promise<void> {
-  const { hangUp } = caller(organization, deep(keyword));
+/** Sends a search, waits until its first page is asked, and disconnects. */
+async function leaveAfterFirstPage(organization: Organization, keyword: string): Promise<void> {
+  const { disconnect } = caller(organization, deep(keyword));
   await isAsked(keyword);
-  await hangUp();
+  await disconnect();
 }
 
-test("a search whose caller hangs up asks no further page, and keeps its place without mils until its call has ended", async () => {
+test("a search whose caller disconnects asks no further page, and keeps its concurrency slot without mils until its call has ended", async () => {
   const organization = await service.organization({ creditMils: 100 });
   const release = stub.hold();
-  await abandon(organization, "deep");
+  await leaveAfterFirstPage(organization, "deep");
   await hasHolds(organization, { open: 1, heldMils: 0 });
   expect((await service.usage(organization.token)).body.creditBalanceMils).toBe(100);
-  expect((await service.ledgerOf(organization.organizationId)).at(-1)).toMatchObject({ reason: "caller_gone" });
+  expect((await service.ledgerOf(organization.organizationId)).at(-1)).toMatchObject({ reason: "caller_disconnected" });
   await workersKnow();
 
   release();
@@ -65,7 +68,7 @@ test("a search whose caller hangs up asks no further page, and keeps its place w
   expect([callsFor("deep"), await unpaidCalls(service)]).toEqual([1, 1]);
 });
 
-test("an agent that cancels keeps its place in the same way", async () => {
+test("an agent that cancels keeps its concurrency slot in the same way", async () => {
   const organization = await service.organization({ creditMils: 100 });
   const release = stub.hold();
   const agent = await Agent.connect(service, organization.token);
@@ -86,7 +89,7 @@ test("beyond the budget of unpaid calls searches without a key get a 429 with it
   // One token may use half of it.
   const organization = await service.organization({ terms: { unpaidCalls: 3 } });
   const release = stub.hold();
-  for (const keyword of ["one", "two"]) await abandon(organization, keyword);
+  for (const keyword of ["one", "two"]) await leaveAfterFirstPage(organization, keyword);
   await workersKnow();
   release();
   await hasHolds(organization, { open: 0, heldMils: 0 });
@@ -105,14 +108,14 @@ test("beyond the budget of unpaid calls searches without a key get a 429 with it
   expect((await service.search((await service.organization()).token, { keyword: "three" })).status).toBe(200);
 });
 
-test("a search that still waits in the queue is removed when its caller hangs up, and does not count", async () => {
+test("a search that still waits in the queue is removed when its caller disconnects, and does not count", async () => {
   const organization = await service.organization();
   const release = stub.hold();
   const running = Array.from({ length: slots }, (_, n) => service.search(organization.token, { keyword: `busy ${n}` }));
   await service.untilRunning(slots);
   const waiting = caller(organization, deep("waiting"));
   await service.until(async () => (await readBacklog(service.redis)).waiting === 1);
-  await waiting.hangUp();
+  await waiting.disconnect();
   await hasHolds(organization, { open: slots, heldMils: slots * 5 });
   expect((await readBacklog(service.redis)).waiting).toBe(0);
   release();
@@ -120,7 +123,7 @@ test("a search that still waits in the queue is removed when its caller hangs up
   expect([callsFor("waiting"), await unpaidCalls(service)]).toEqual([0, 0]);
 });
 
-test("an organization that hangs up again and again has no more searches at the workers than its plan allows, and others are answered", async () => {
+test("an organization that disconnects again and again has no more searches at the workers than its plan allows, and others are answered", async () => {
   const terms = { concurrency: 5, unpaidCalls: 8 };
   const [attacker, honest] = [await service.organization({ terms }), await service.organization()];
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
@@ -135,10 +138,10 @@ test("an organization that hangs up again and again has no more searches at the 
   let refused = 0;
   for (const { search } of attacks)
     void search.then((outcome) => {
-      if (outcome !== "hung up" && outcome.status === 429) refused += 1;
+      if (outcome !== "disconnected" && outcome.status === 429) refused += 1;
     });
   await service.until(async () => attackCalls() === 5 && refused === 25);
-  await Promise.all(attacks.map(({ hangUp }) => hangUp()));
+  await Promise.all(attacks.map(({ disconnect }) => disconnect()));
   await hasHolds(attacker, { open: 5, heldMils: 0 });
   expect((await service.search(attacker.token, { keyword: "attack more" })).body.error.details.reason).toBe(
     "concurrency",
@@ -157,24 +160,24 @@ test("an organization that hangs up again and again has no more searches at the 
   expect(attackCalls()).toBe(5);
 });
 
-test("a search that waits for the same answer gets it, although the caller that began it hung up", async () => {
+test("a search that waits for the same answer gets it, although the caller that began it disconnected", async () => {
   const [first, second] = [await service.organization(), await service.organization()];
   const release = stub.hold();
   const began = caller(first, deep("same"));
   await isAsked("same");
   const shared = service.search(second.token, deep("same"));
   await service.untilRunning(2);
-  await began.hangUp();
+  await began.disconnect();
   await workersKnow();
   release();
   expect(await shared).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
   expect([callsFor("same"), await unpaidCalls(service)]).toEqual([10, 0]);
 });
 
-test("a search that was abandoned before its worker died is not asked again by the next one", async () => {
+test("a search that was disconnected before its worker died is not asked again by the next one", async () => {
   const organization = await service.organization({ creditMils: 100 });
   stub.hold();
-  await abandon(organization, "dying");
+  await leaveAfterFirstPage(organization, "dying");
   await hasHolds(organization, { open: 1, heldMils: 0 });
   service.workers[0]?.kill("SIGKILL");
   await service.startWorker();

@@ -3,18 +3,18 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { newId } from "../../shared/ids.ts";
 import type { LocalServer } from "../../local/local-server.ts";
-import { AbandonedSearches } from "../../worker/abandoned-searches.ts";
+import { DisconnectedSearches } from "../../worker/disconnected-searches.ts";
 import { freshRedis } from "../harness/servers/servers.ts";
 
 let server: LocalServer;
 let redis: Redis;
-let searches: AbandonedSearches;
+let searches: DisconnectedSearches;
 beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
 });
 beforeEach(() => {
-  searches = new AbandonedSearches(redis);
+  searches = new DisconnectedSearches(redis);
 });
 afterAll(async () => {
   redis.disconnect();
@@ -23,30 +23,30 @@ afterAll(async () => {
 
 const newSearch = () => ({ requestId: newId("req"), organizationId: "org" });
 
-test("a search is abandoned when its caller hangs up while it runs, and no other one", async () => {
+test("a search is disconnected when its caller disconnects while it runs, and no other one", async () => {
   const [gone, other] = [newSearch(), newSearch()];
   const signals = await Promise.all([gone, other].map((search) => searches.begin(search, false)));
   expect(signals.map(({ aborted }) => aborted)).toEqual([false, false]);
-  searches.abandon(gone.requestId);
+  searches.noteDisconnect(gone.requestId);
   expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
 });
 
 test("a message that comes before the worker begins with the search holds for it, and for a second run", async () => {
   const search = newSearch();
-  searches.abandon(search.requestId);
+  searches.noteDisconnect(search.requestId);
   expect(await searches.begin(search, false)).toMatchObject({ aborted: true });
   searches.end(search);
   expect(await searches.begin(search, false)).toMatchObject({ aborted: true });
 });
 
-test("two runs of one search in a worker are abandoned together", async () => {
+test("two runs of one search in a worker are disconnected together", async () => {
   const search = newSearch();
   const signals = [await searches.begin(search, false), await searches.begin(search, true)];
-  searches.abandon(search.requestId);
+  searches.noteDisconnect(search.requestId);
   expect(signals).toMatchObject([{ aborted: true }, { aborted: true }]);
 });
 
-test("a search that another worker had before is abandoned if its hold says that its caller left, also without a message", async () => {
+test("a search that another worker had before is disconnected if its hold says that its caller left, also without a message", async () => {
   const [left, decided] = [newSearch(), newSearch()];
   await redis.hset(keysOf("org").holds, { [left.requestId]: "00:1:", [decided.requestId]: "0:1:" });
   const aborted = async (search: typeof left, isRepeated: boolean) =>
@@ -54,7 +54,7 @@ test("a search that another worker had before is abandoned if its hold says that
   expect([await aborted(left, true), await aborted(decided, true)]).toEqual([true, false]);
 });
 
-test("a search is run when Redis cannot tell whether it was abandoned", async () => {
+test("a search is run when Redis cannot tell whether it was disconnected", async () => {
   const unreachable = new Redis(server.url, { lazyConnect: true, enableOfflineQueue: false });
-  expect(await new AbandonedSearches(unreachable).begin(newSearch(), true)).toMatchObject({ aborted: false });
+  expect(await new DisconnectedSearches(unreachable).begin(newSearch(), true)).toMatchObject({ aborted: false });
 });

@@ -20,12 +20,12 @@ interface Call {
   end: (outcome: PageAnswer | Failure) => void;
 }
 
-const defaults = { depth: 10, hedgeAfterMs: 0, concurrentCallsMax: 100, isAbandoned: false };
+const defaults = { depth: 10, hedgeAfterMs: 0, concurrentCallsMax: 100, isDisconnected: false };
 const answered: PageAnswer = { status: 200, headers: {}, body: "" };
 
 /** A search over these providers, whose calls end when the test says so. */
 function search(names: readonly string[], options: Partial<typeof defaults> = {}) {
-  const { depth, hedgeAfterMs, concurrentCallsMax, isAbandoned } = { ...defaults, ...options };
+  const { depth, hedgeAfterMs, concurrentCallsMax, isDisconnected } = { ...defaults, ...options };
   const calls: Call[] = [];
   const http: ProviderHttp = {
     send: ({ name }, { url }, { signal }) => {
@@ -44,14 +44,14 @@ function search(names: readonly string[], options: Partial<typeof defaults> = {}
   });
   const metrics = openMetrics();
   const providers = names.map((name) => new ProviderClient(providerNamed(name), { http, metrics, log: silentLog }));
-  const abandonment = new AbortController();
-  if (isAbandoned) abandonment.abort();
+  const disconnection = new AbortController();
+  if (isDisconnected) disconnection.abort();
   const ended = fetchWithFailover({
     providers,
     query: query({ depth }),
     deadlineAtMs: performance.now() + farMs,
     hedgeAfterMs,
-    abandoned: abandonment.signal,
+    disconnected: disconnection.signal,
     trace: newTrace(),
   });
   const sent = async (count: number) => {
@@ -63,16 +63,16 @@ function search(names: readonly string[], options: Partial<typeof defaults> = {}
     if (!found) throw new Error(`there are only ${calls.length} calls`);
     return found;
   };
-  return { calls, call, sent, ended, abandon: () => abandonment.abort() };
+  return { calls, call, sent, ended, disconnect: () => disconnection.abort() };
 }
 
 const pagesOf = (calls: readonly Call[]) => calls.map(({ page }) => page);
 const aborted = (calls: readonly Call[]) => calls.filter(({ signal }) => signal.aborted);
 
 test("after the first page no further page is fetched", async () => {
-  const { calls, call, sent, ended, abandon } = search(["one", "two"], { depth: 100 });
+  const { calls, call, sent, ended, disconnect } = search(["one", "two"], { depth: 100 });
   await sent(1);
-  abandon();
+  disconnect();
   expect(aborted(calls)).toEqual([]);
   call(0).end(answered);
   expect(await ended).toMatchObject({ failures: [{ failure: "dropped", outOfTime: true }] });
@@ -80,19 +80,19 @@ test("after the first page no further page is fetched", async () => {
 });
 
 test("an answer that needs no further page is an answer all the same", async () => {
-  const { call, sent, ended, abandon } = search(["one"]);
+  const { call, sent, ended, disconnect } = search(["one"]);
   await sent(1);
-  abandon();
+  disconnect();
   call(0).end(answered);
   expect(await ended).toMatchObject({ pages: [{}] });
 });
 
 test("pages that wait for a slot are not sent, and pages that were sent end normally, even if one fails", async () => {
-  const { calls, call, sent, ended, abandon } = search(["one"], { depth: 100, concurrentCallsMax: 3 });
+  const { calls, call, sent, ended, disconnect } = search(["one"], { depth: 100, concurrentCallsMax: 3 });
   await sent(1);
   call(0).end(answered);
   await sent(4);
-  abandon();
+  disconnect();
   call(1).end({ failure: "blocked" });
   call(2).end(answered);
   let hasEnded = false;
@@ -107,28 +107,28 @@ test("pages that wait for a slot are not sent, and pages that were sent end norm
 });
 
 test("a failure is neither retried nor taken to the next provider", async () => {
-  const { calls, call, sent, ended, abandon } = search(["one", "two"]);
+  const { calls, call, sent, ended, disconnect } = search(["one", "two"]);
   await sent(1);
-  abandon();
+  disconnect();
   call(0).end({ failure: "unavailable" });
   expect(await ended).toEqual({ failures: [{ failure: "unavailable" }], isCutShort: true });
   expect(calls).toHaveLength(1);
 });
 
 test("a pause before a retry ends without the retry", async () => {
-  const { calls, call, sent, ended, abandon } = search(["one"]);
+  const { calls, call, sent, ended, disconnect } = search(["one"]);
   await sent(1);
   call(0).end({ failure: "unavailable" });
   await sleep(1);
-  abandon();
+  disconnect();
   expect(await ended).toMatchObject({ failures: [{ failure: "unavailable" }] });
   expect(calls).toHaveLength(1);
 });
 
 test("no hedge starts", async () => {
-  const { calls, call, sent, ended, abandon } = search(["one", "two"], { hedgeAfterMs: 10 });
+  const { calls, call, sent, ended, disconnect } = search(["one", "two"], { hedgeAfterMs: 10 });
   await sent(1);
-  abandon();
+  disconnect();
   await sleep(50);
   call(0).end(answered);
   expect(await ended).toMatchObject({ pages: [{}] });
@@ -136,9 +136,9 @@ test("no hedge starts", async () => {
 });
 
 test("a hedge that was sent ends normally, although the other provider has answered", async () => {
-  const { calls, call, sent, ended, abandon } = search(["one", "two"], { hedgeAfterMs: 10 });
+  const { calls, call, sent, ended, disconnect } = search(["one", "two"], { hedgeAfterMs: 10 });
   await sent(2);
-  abandon();
+  disconnect();
   call(0).end(answered);
   await sleep(20);
   expect(aborted(calls)).toEqual([]);
@@ -146,8 +146,8 @@ test("a hedge that was sent ends normally, although the other provider has answe
   expect(await ended).toMatchObject({ pages: [{}] });
 });
 
-test("a search that was abandoned before it began sends nothing", async () => {
-  const { calls, ended } = search(["one"], { isAbandoned: true });
+test("a search that was disconnected before it began sends nothing", async () => {
+  const { calls, ended } = search(["one"], { isDisconnected: true });
   expect(await ended).toMatchObject({ failures: [] });
   expect(calls).toEqual([]);
 });

@@ -40,11 +40,11 @@ export interface SlotLoad {
  * Decides how many searches a worker may run at once: between 32 and its bound. A search that waits for a provider costs
  * almost nothing, so a slow provider needs many slots. A fast one needs few, and more only while many searches wait.
  */
-export class SlotLevel {
+export class ConcurrencyController {
   readonly #min: number;
   readonly #max: number;
   #slots: number;
-  #attainable: number;
+  #slotsCeiling: number;
   #strainedDecisions = 0;
   #idleDecisions = 0;
 
@@ -53,7 +53,7 @@ export class SlotLevel {
     this.#max = max;
     this.#min = Math.min(slotsMin, max);
     this.#slots = this.#min;
-    this.#attainable = this.#min;
+    this.#slotsCeiling = this.#min;
   }
 
   /** Searches that may run at once. */
@@ -65,8 +65,8 @@ export class SlotLevel {
    * The slots that it can double up to as soon as searches take them: as many as there may be calls at providers, while only
    * searches are missing. The APIs admit by it, as they would otherwise refuse the first searches of a new load.
    */
-  get attainable(): number {
-    return this.#attainable;
+  get slotsCeiling(): number {
+    return this.#slotsCeiling;
   }
 
   /**
@@ -87,7 +87,7 @@ export class SlotLevel {
       if (load.queued >= this.#slots * queuedPerSlotToGrow && doubled > this.#slots) this.#set(doubled);
     } else if (this.#isSlotMissing(load)) this.#set(this.#slots * 2);
     const growsTo = !isShort && this.#hasRoom(load) ? Math.min(load.callsMax, this.#max) : 0;
-    this.#attainable = Math.max(this.#slots, growsTo);
+    this.#slotsCeiling = Math.max(this.#slots, growsTo);
     return this.#slots;
   }
 

@@ -17,13 +17,13 @@ const pageMs = 300;
 const boundMs = 60_000;
 const crowded = "429 concurrency";
 const crowdedPauseMs = 50;
-const hangUps: Record<Strength, number> = { quick: 20, full: 50 };
+const cancellations: Record<Strength, number> = { quick: 20, full: 50 };
 // Half of the budget, which is what one token may use, and what is in flight when it is used up.
 const callsMax = unpaidCalls / 2 + inFlightMax * pages;
 
 /** Searches that cost many provider calls, left as soon as the first call was sent. */
-export const hungUpSearches: Attack = {
-  name: "hung-up-searches",
+export const disconnectedSearches: Attack = {
+  name: "disconnected-searches",
   tried: `searches of depth ${pages * 10} with a budget of ${unpaidCalls} unpaid calls an hour, reset as soon as the provider has been asked`,
   run: async (stack, strength) => {
     const { service, provider } = stack;
@@ -33,9 +33,9 @@ export const hungUpSearches: Attack = {
     const outcomes: string[] = [];
     const answers = await honestBeside(stack, honest, () =>
       keepInFlight(inFlightMax, async (caller) => {
-        if (outcomes.filter((outcome) => outcome !== crowded).length >= hangUps[strength]) return false;
-        const keyword = `hung up ${caller} ${outcomes.length}`;
-        outcomes.push(await hangUp(stack, { url: stack.apiUrl, token: attacker.token }, keyword));
+        if (outcomes.filter((outcome) => outcome !== crowded).length >= cancellations[strength]) return false;
+        const keyword = `disconnected ${caller} ${outcomes.length}`;
+        outcomes.push(await disconnect(stack, { url: stack.apiUrl, token: attacker.token }, keyword));
         if (outcomes.at(-1) === crowded) await sleep(crowdedPauseMs);
         return true;
       }),
@@ -45,8 +45,8 @@ export const hungUpSearches: Attack = {
   },
 };
 
-/** @returns how the attacker's request ended: `hung up`, or the refusal. */
-async function hangUp({ provider }: AttackStack, by: Credential, keyword: string): Promise<string> {
+/** @returns how the attacker's request ended: `disconnected`, or the refusal. */
+async function disconnect({ provider }: AttackStack, by: Credential, keyword: string): Promise<string> {
   const connection = await Connection.open(by.url);
   connection.read();
   connection.send(searchBytes(by, { keyword, depth: pages * 10 }));
@@ -55,11 +55,11 @@ async function hangUp({ provider }: AttackStack, by: Credential, keyword: string
   await becomes(async () => isAsked() || answered().length > 0, boundMs);
   connection.reset();
   const [response] = answered();
-  return response ? outcomeOf(response) : "hung up";
+  return response ? outcomeOf(response) : "disconnected";
 }
 
 function judge({ provider }: AttackStack, outcomes: readonly string[]): Finding[] {
-  const calls = provider.requests.filter(({ body }) => String(body["q"]).startsWith("hung up"));
+  const calls = provider.requests.filter(({ body }) => String(body["q"]).startsWith("disconnected"));
   const searches = new Set(calls.map(({ body }) => body["q"])).size;
   return [
     {
@@ -88,7 +88,7 @@ function answerSlowly(provider: SerperStub): () => number {
   provider.otherwise = (request, response) => {
     const keyword = request.body["q"];
     setTimeout(tenOrganic, pageMs, request, response);
-    if (!String(keyword).startsWith("hung up")) return;
+    if (!String(keyword).startsWith("disconnected")) return;
     openCalls.set(keyword, (openCalls.get(keyword) ?? 0) + 1);
     most = Math.max(most, openCalls.size);
     // An aborted call may still be billed, so it counts until the provider would have answered it.

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type SlotLoad, SlotLevel } from "../../worker/slot-level.ts";
+import { type SlotLoad, ConcurrencyController } from "../../worker/concurrency-controller.ts";
 
 /** All slots taken by searches that wait for a provider, with room for more. */
 const waiting = (taken: number): SlotLoad => ({
@@ -15,41 +15,41 @@ const waiting = (taken: number): SlotLoad => ({
 /** All slots taken by searches of a fast provider, with so many in the queue. */
 const fast = (taken: number, queued: number): SlotLoad => ({ ...waiting(taken), runMs: 20, utilization: 0.99, queued });
 
-/** A level that has risen to 256 of 1,000. */
-function risen(): SlotLevel {
-  const level = new SlotLevel(1_000);
-  while (level.slots < 256) level.decide(waiting(level.slots));
-  return level;
+/** A controller that has risen to 256 of 1,000. */
+function risen(): ConcurrencyController {
+  const controller = new ConcurrencyController(1_000);
+  while (controller.slots < 256) controller.decide(waiting(controller.slots));
+  return controller;
 }
 
-/** The levels after each of so many decisions on the same load. */
-const decide = (level: SlotLevel, load: (slots: number) => SlotLoad, times: number) =>
-  Array.from({ length: times }, () => level.decide(load(level.slots)));
+/** The slots after each of so many decisions on the same load. */
+const decide = (controller: ConcurrencyController, load: (slots: number) => SlotLoad, times: number) =>
+  Array.from({ length: times }, () => controller.decide(load(controller.slots)));
 
 describe("a worker's slots", () => {
   test("double from 32 to the bound while searches that wait for a provider take all of them", () => {
-    expect(decide(new SlotLevel(1_000), waiting, 6)).toEqual([64, 128, 256, 512, 1_000, 1_000]);
+    expect(decide(new ConcurrencyController(1_000), waiting, 6)).toEqual([64, 128, 256, 512, 1_000, 1_000]);
   });
 
   test("become more although some are empty for the moment between two searches", () => {
-    expect(new SlotLevel(1_000).decide(waiting(29))).toBe(64);
+    expect(new ConcurrencyController(1_000).decide(waiting(29))).toBe(64);
   });
 
-  test("that are attainable are those of the bound, or as many as there may be calls at providers", () => {
-    const attainable = (load: Partial<SlotLoad>) => {
-      const level = new SlotLevel(1_000);
-      level.decide({ ...waiting(0), ...load });
-      return level.attainable;
+  test("that are slotsCeiling are those of the bound, or as many as there may be calls at providers", () => {
+    const slotsCeiling = (load: Partial<SlotLoad>) => {
+      const controller = new ConcurrencyController(1_000);
+      controller.decide({ ...waiting(0), ...load });
+      return controller.slotsCeiling;
     };
-    expect(attainable({})).toBe(1_000);
-    expect(attainable({ callsMax: 50 })).toBe(50);
-    expect(attainable({ callsMax: 4 })).toBe(32);
+    expect(slotsCeiling({})).toBe(1_000);
+    expect(slotsCeiling({ callsMax: 50 })).toBe(50);
+    expect(slotsCeiling({ callsMax: 4 })).toBe(32);
   });
 
   test("never exceed a bound below 32", () => {
-    const level = new SlotLevel(4);
-    expect(level.slots).toBe(4);
-    expect(decide(level, waiting, 2)).toEqual([4, 4]);
+    const controller = new ConcurrencyController(4);
+    expect(controller.slots).toBe(4);
+    expect(decide(controller, waiting, 2)).toEqual([4, 4]);
   });
 
   test.each<[string, Partial<SlotLoad>]>([
@@ -59,7 +59,7 @@ describe("a worker's slots", () => {
     ["the event loop has no room", { utilization: 0.8 }],
     ["the memory has no room", { heapShare: 0.7 }],
   ])("do not become more while %s", (_, load) => {
-    expect(new SlotLevel(1_000).decide({ ...waiting(32), ...load })).toBe(32);
+    expect(new ConcurrencyController(1_000).decide({ ...waiting(32), ...load })).toBe(32);
   });
 
   test.each<[string, Partial<SlotLoad>]>([
@@ -67,10 +67,10 @@ describe("a worker's slots", () => {
     ["calls wait for a slot at a provider", { callsWaiting: 1 }],
     ["the event loop has no room", { utilization: 0.8 }],
     ["the memory has no room", { heapShare: 0.7 }],
-  ])("of more than it has are not attainable while %s", (_, load) => {
-    const level = new SlotLevel(1_000);
-    level.decide({ ...waiting(0), ...load });
-    expect(level.attainable).toBe(32);
+  ])("of more than it has are not slotsCeiling while %s", (_, load) => {
+    const controller = new ConcurrencyController(1_000);
+    controller.decide({ ...waiting(0), ...load });
+    expect(controller.slotsCeiling).toBe(32);
   });
 
   test("become fewer, down to 32, while the event loop is busy for a second", () => {
@@ -85,9 +85,9 @@ describe("a worker's slots", () => {
   });
 
   test("of a fast provider double up to 128 while three times as many searches are in the queue", () => {
-    expect(decide(new SlotLevel(1_000), (slots) => fast(slots, 3 * slots), 4)).toEqual([64, 128, 128, 128]);
-    expect(decide(new SlotLevel(1_000), (slots) => fast(slots, 3 * slots - 1), 4).at(-1)).toBe(32);
-    expect(decide(new SlotLevel(40), (slots) => fast(slots, 10 * slots), 4).at(-1)).toBe(40);
+    expect(decide(new ConcurrencyController(1_000), (slots) => fast(slots, 3 * slots), 4)).toEqual([64, 128, 128, 128]);
+    expect(decide(new ConcurrencyController(1_000), (slots) => fast(slots, 3 * slots - 1), 4).at(-1)).toBe(32);
+    expect(decide(new ConcurrencyController(40), (slots) => fast(slots, 10 * slots), 4).at(-1)).toBe(40);
   });
 
   test("of a fast provider become fewer when the queue was short for five seconds", () => {
@@ -96,12 +96,12 @@ describe("a worker's slots", () => {
   });
 
   test("stay when the event loop was busy only now and then", () => {
-    const level = risen();
+    const controller = risen();
     for (let round = 0; round < 10; round += 1) {
-      decide(level, (slots) => ({ ...waiting(slots), utilization: 0.99 }), 3);
-      decide(level, (slots) => ({ ...waiting(slots), utilization: 0.8 }), 1);
+      decide(controller, (slots) => ({ ...waiting(slots), utilization: 0.99 }), 3);
+      decide(controller, (slots) => ({ ...waiting(slots), utilization: 0.8 }), 1);
     }
-    expect(level.slots).toBe(256);
+    expect(controller.slots).toBe(256);
   });
 
   test("become fewer at once when memory is short", () => {

@@ -45,7 +45,7 @@ const actor: Actor = { kind: "service", name: "auto-topups" };
 type AutoTopupContext = Pick<Context, "config" | "database" | "redis" | "log" | "metrics" | "shutdown">;
 
 /** Charges cards until the process stops, which waits for the payments under way. */
-export function startPayments(context: AutoTopupContext, stripe: Stripe): void {
+export function startAutoTopups(context: AutoTopupContext, stripe: Stripe): void {
   const { database, log, metrics, shutdown } = context;
   const running = new Set<Promise<void>>();
   let after = "";

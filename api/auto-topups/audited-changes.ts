@@ -1,6 +1,6 @@
 import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
-import type { Changer } from "../webhooks/recorded-changes.ts";
+import type { Changer } from "../webhooks/audited-changes.ts";
 import { type AutoTopupTerms, lockAutoTopup, type SavedCard } from "./auto-topup.ts";
 import { askToDelete } from "./stripe-deletions.ts";
 

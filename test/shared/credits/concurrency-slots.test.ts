@@ -30,7 +30,7 @@ describe("searches whose callers left", () => {
   const end = (organizationId: string, requestId: string, left?: boolean) =>
     settleHolds(redis, organizationId, balance, [{ requestId, isLeft: left }]);
 
-  test("one that still runs frees its mils and keeps its place until it ends, whatever comes twice", async () => {
+  test("one that still runs frees its mils and keeps its concurrency slot until it ends, whatever comes twice", async () => {
     const organizationId = await seeded(100);
     const search = request(organizationId);
     await admit(redis, search);
@@ -49,22 +49,24 @@ describe("searches whose callers left", () => {
     expect(await redis.zscore(holdIndexKey, `${organizationId}|${search.requestId}|`)).toBeNull();
   });
 
-  test("a place counts among the searches in flight", async () => {
+  test("a concurrency slot counts among the searches in flight", async () => {
     const organizationId = await seeded(100);
     const narrow = { ...plan, concurrency: 2 };
     const search = request(organizationId, { plan: narrow });
     await admit(redis, search);
     await end(organizationId, search.requestId, true);
     expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "held" });
-    expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({ outcome: "crowded" });
+    expect(await admit(redis, request(organizationId, { plan: narrow }))).toMatchObject({
+      outcome: "concurrency_limited",
+    });
   });
 
   test("a search is refused where its process has as many in flight as the plan allows, whatever Redis has", async () => {
     const organizationId = await seeded(100);
-    const crowded = request(organizationId, { crowded: true });
-    expect(await admit(redis, crowded)).toMatchObject({ outcome: "crowded", window: { used: 0 } });
-    expect(await admit(redis, { ...crowded, priceMils: 101 })).toMatchObject({ outcome: "short" });
-    expect(await admit(redis, { ...crowded, crowded: false })).toMatchObject({ outcome: "held" });
+    const crowded = request(organizationId, { atConcurrencyLimit: true });
+    expect(await admit(redis, crowded)).toMatchObject({ outcome: "concurrency_limited", window: { used: 0 } });
+    expect(await admit(redis, { ...crowded, priceMils: 101 })).toMatchObject({ outcome: "insufficient_credit" });
+    expect(await admit(redis, { ...crowded, atConcurrencyLimit: false })).toMatchObject({ outcome: "held" });
   });
 });
 
@@ -113,10 +115,10 @@ describe("the open searches of an organization", () => {
   test("each search learns how many there are with it, and none is admitted from a bound on", async () => {
     const organizationId = await seeded(100);
     const first = request(organizationId);
-    expect(await admit(redis, { ...first, openMax: 0 })).toMatchObject({ outcome: "closed", window: { used: 0 } });
+    expect(await admit(redis, { ...first, openMax: 0 })).toMatchObject({ outcome: "shed", window: { used: 0 } });
     expect(await admit(redis, { ...first, openMax: 1 })).toMatchObject({ outcome: "held", openSearches: 1 });
     expect(await admit(redis, first)).toMatchObject({ outcome: "held", openSearches: 1 });
-    expect(await admit(redis, request(organizationId, { openMax: 1 }))).toMatchObject({ outcome: "closed" });
+    expect(await admit(redis, request(organizationId, { openMax: 1 }))).toMatchObject({ outcome: "shed" });
     expect(await admit(redis, request(organizationId, { openMax: 2 }))).toMatchObject({ openSearches: 2 });
   });
 

@@ -1,0 +1,37 @@
+import { faults, inCode, inScript, type Mutant, replace, testFile } from "./mutant.ts";
+
+const moneyModel = faults("money", "--runs", "1500");
+
+/** Defects of what follows when a caller disconnects while a worker has its search. */
+export const disconnectMutants: readonly Mutant[] = [
+  {
+    name: "slot-dropped-at-disconnect",
+    what: "The concurrency slot of a search whose caller disconnected is free at once, although its calls still run.",
+    caughtBy: testFile("test/journeys/disconnects.test.ts"),
+    edits: [inScript("settle.lua", replace("if ending == 'left' then freeMils(id) else drop(id) end", "drop(id)"))],
+  },
+  {
+    name: "unpaid-calls-not-counted",
+    what: "Provider calls that callers leave unpaid are not counted, so they may leave any number of them.",
+    caughtBy: testFile("test/shared/credits/unpaid-calls.test.ts"),
+    edits: [inScript("unpaid-calls.lua", replace(/redis\.call\('SET', level, [^\n]*/, ""))],
+  },
+  {
+    name: "unpaid-calls-counted-twice",
+    what: "Unpaid calls count again each time the end of their search is published.",
+    caughtBy: moneyModel,
+    edits: [inScript("unpaid-calls.lua", replace(/== 0 then return 0 end\n/, "== 2 then return 0 end\n"))],
+  },
+  {
+    name: "next-page-after-disconnect",
+    what: "A search asks its further pages although its caller has disconnected.",
+    caughtBy: testFile("test/worker/providers/policies/disconnected.test.ts"),
+    edits: [inCode("callForPage", replace(/if \(attempt\.disconnected\?\.aborted\) return [^;]*;/, ""))],
+  },
+  {
+    name: "sent-calls-aborted-at-disconnect",
+    what: "A failed page aborts the other pages that were sent, although the caller has disconnected and they may be billed.",
+    caughtBy: testFile("test/worker/providers/policies/disconnected.test.ts"),
+    edits: [inCode("fetchPages", replace("if (!attempt.disconnected?.aborted) cancelAttempt", "cancelAttempt"))],
+  },
+];
