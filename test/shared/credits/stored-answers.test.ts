@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   type Decision,
@@ -15,6 +14,7 @@ import {
   readStoredAnswers,
 } from "../../../shared/credits/stored-answers.ts";
 import type { Database } from "../../../shared/database/pool.ts";
+import { isLockTimeout } from "../../../shared/database/transient-errors.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { generatePage } from "../../../worker/providers/sandbox/generate-page.ts";
@@ -61,7 +61,7 @@ async function decide(...requests: SettlementRequest[]): Promise<Decision[]> {
 /** Decides as a worker does: again, if it waited too long for a row that another batch had locked. */
 async function decideInRace(request: SettlementRequest): Promise<Decision[]> {
   return decide(request).catch((error: unknown) => {
-    if (error instanceof pg.DatabaseError && error.code === "55P03") return decideInRace(request);
+    if (isLockTimeout(error)) return decideInRace(request);
     throw error;
   });
 }
