@@ -36,7 +36,8 @@ function agentAt(api: number): Agent {
 /** What the billing page shows as available, in mils. */
 async function shownAt(api: number): Promise<number> {
   await service.redis.del(`pages:${organization.organizationId}`); // The window of the page is not the subject here.
-  const { text = "" } = (await visitors[api]?.get("/billing")) ?? {};
+  const { status, text = "" } = (await visitors[api]?.get("/billing")) ?? {};
+  if (status !== 200) throw new Error(`the page was answered ${status}`);
   const shown = /Available<\/h2>\s*<p class="figure"><data value="(\d+)"/.exec(text)?.[1];
   return Number(shown);
 }
@@ -94,10 +95,11 @@ test("under load REST, MCP and the page show balances of the same moment", async
   // Every search is answered and charged, so the balance only falls: a reading between two others lies between them.
   const readings = [await service.usage(organization.token)];
   for (let round = 0; round < rounds; round += 1) {
-    const shown = Object.values(await readAll());
+    const shown = Object.entries(await readAll());
     readings.push(await service.usage(organization.token));
     const [above = Number.NaN, below = Number.NaN] = readings.slice(-2).map(({ body }) => body.creditBalanceMils);
-    expect(shown.filter((mils) => !(mils <= above && mils >= below))).toEqual([]);
+    const outside = shown.filter(([, mils]) => !(mils <= above && mils >= below));
+    expect({ above, below, outside }).toEqual({ above, below, outside: [] });
   }
   ending.abort();
   const answered = await Promise.all(load);

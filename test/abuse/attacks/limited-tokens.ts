@@ -30,11 +30,13 @@ export const limitedTokens: Attack = {
       }
     });
     const slowestMs = Math.max(...made.map(({ ms }) => ms));
+    // A quick attack runs beside other tests, where a time says nothing about the service.
+    const isInTime = strength === "quick" || slowestMs <= madeWithinMs;
     return [
       {
         promised: `each token is made within ${madeWithinMs} ms`,
         seen: `${tally(made.map(({ status }) => status))}; at most ${slowestMs.toFixed(0)} ms`,
-        held: made.every(({ status }) => status === 200) && slowestMs <= madeWithinMs,
+        held: made.every(({ status }) => status === 200) && isInTime,
       },
       judgeHonest(answers, "every search is answered, also of this organization"),
     ];
