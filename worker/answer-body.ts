@@ -3,7 +3,7 @@ import type { Query } from "../shared/query/query.ts";
 import { serializeAnswer } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import type { Result, ResultType } from "../shared/results.ts";
-import type { EngineAnswer } from "./engine/engine-answer.ts";
+import type { EngineAnswer } from "./engine/google-engine.ts";
 
 const compactTypes: readonly ResultType[] = ["organic"];
 

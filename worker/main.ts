@@ -8,7 +8,7 @@ import { openDisconnectedSearches } from "./disconnected-searches.ts";
 import { adjustSlots } from "./adjust-slots.ts";
 import { defineLeaseScripts } from "./engine/flight-leases.ts";
 import { type GoogleEngine, openGoogleEngine } from "./engine/google-engine.ts";
-import { openListedLocations } from "./engine/listed-locations.ts";
+import { openListedLocations } from "./locations/listed-locations.ts";
 import { type Engine, openSingleFlight } from "./engine/single-flight.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { startMaintenance } from "./maintenance.ts";

@@ -12,7 +12,7 @@ import { openSearchWorker, type SearchWorker, WorkersLost } from "../shared/queu
 import type { SearchLog } from "../shared/search-log/search-log.ts";
 import type { DisconnectedSearches } from "./disconnected-searches.ts";
 import { writeAnswerBody } from "./answer-body.ts";
-import type { EngineAnswer } from "./engine/engine-answer.ts";
+import type { EngineAnswer } from "./engine/google-engine.ts";
 import type { Engine, EngineSearch, SourcedAnswer } from "./engine/single-flight.ts";
 import type { RawAnswers } from "./raw-answers/record-raw-answers.ts";
 import { AverageRunTime } from "./concurrency-controller.ts";

@@ -13,6 +13,12 @@ export async function readMemory(redis: Redis): Promise<{ usedBytes: number; lim
   return { usedBytes: bytesOf("used_memory"), limitBytes: bytesOf("maxmemory") };
 }
 
+/** Whether Redis uses less than a share of its maxmemory. Always true if that is not set. */
+export async function hasRedisHeadroom(redis: Redis, shareMax: number): Promise<boolean> {
+  const { usedBytes, limitBytes } = await readMemory(redis);
+  return limitBytes === 0 || usedBytes < limitBytes * shareMax;
+}
+
 /** Reports the memory of Redis as metrics. It only reads, so it also sees a Redis that is full. */
 export function startMeasuringMemory(parts: { redis: Redis; metrics: Metrics; log: Log; shutdown: Shutdown }): void {
   const { redis, ...background } = parts;

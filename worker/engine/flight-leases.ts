@@ -4,7 +4,7 @@ import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
 import { parseJson } from "../providers/sanitize.ts";
 import { Script } from "../../shared/redis/script.ts";
 import { result } from "../../shared/results.ts";
-import { type EngineAnswer, engineErrors } from "./engine-answer.ts";
+import { type EngineAnswer, engineErrors } from "./google-engine.ts";
 
 /**
  * The flights of all workers in Redis: a record for each query that is being searched, so that equal searches find each

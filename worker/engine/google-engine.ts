@@ -1,39 +1,61 @@
-import type { Config } from "../../shared/config.ts";
-import type { Log } from "../../shared/log.ts";
-import type { Metrics } from "../../shared/metrics.ts";
 import { canHonour, unsupportedField } from "../../shared/capabilities/capabilities.ts";
-import type { SlotClaim } from "../providers/policies/attempt.ts";
+import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import type { Config } from "../../shared/config.ts";
+import type { ErrorDetails } from "../../shared/errors.ts";
+import { truncate } from "../../shared/errors/truncate.ts";
+import { countFitting } from "../../shared/fitting-results.ts";
+import { type Log, throttledWarning } from "../../shared/log.ts";
+import type { Metrics } from "../../shared/metrics.ts";
+import { isFinerThanCountry, isKnown, placesNamed } from "../../shared/query/locations.ts";
+import { keywordCharactersMax, type Query } from "../../shared/query/query.ts";
+import type { Result } from "../../shared/results.ts";
+import { answerBytesMax } from "../../shared/search-answer.ts";
+import type { FoundLocation } from "../locations/find-location.ts";
+import type { ListedLocations } from "../locations/listed-locations.ts";
+import { charactersOf } from "../providers/build-element.ts";
+import { type CallOptions, newTrace, type Trace } from "../providers/policies/attempt.ts";
 import { type FailoverFailure, fetchWithFailover } from "../providers/policies/failover.ts";
 import { openProviderHttp } from "../providers/policies/http.ts";
 import { type Availability, ProviderClient } from "../providers/policies/provider-client.ts";
-import { type CallRecorder, newTrace, type Trace } from "../providers/policies/trace.ts";
-import { failureKinds, type Page, type Provider } from "../providers/provider.ts";
+import { type Element, failureKinds, type Page, type Provider } from "../providers/provider.ts";
 import { openProviders } from "../providers/registry.ts";
-import { isFinerThanCountry } from "../../shared/query/locations.ts";
-import type { Query } from "../../shared/query/query.ts";
-import type { EngineAnswer } from "./engine-answer.ts";
-import type { ListedLocations } from "./listed-locations.ts";
-import { type Locate, openLocate } from "./locate.ts";
-import { mergePages, searchedKeywordOf } from "./merge-pages.ts";
-import { countFitting } from "../../shared/fitting-results.ts";
-import { charactersOf } from "../providers/build-element.ts";
-import type { Result } from "../../shared/results.ts";
-import { answerBytesMax } from "../../shared/search-answer.ts";
+import { plainText } from "../providers/sanitize.ts";
 
 /** For the fields of an answer beside its results: the query has at most 2,000 characters of up to four bytes. */
 const otherBytes = 16 * 1024;
 const resultsBytesMax = answerBytesMax - otherBytes;
 /** In UTF-8, escaped where JSON has to. */
 const characterBytesMax = 3;
+// No results page has so many elements: a provider that states a higher rank counts something else.
+const providerRankMax = 10_000;
+
+/** The error codes that an engine can answer with. */
+export const engineErrors = ["engine_error", "engine_timeout", "query_rejected"] as const;
+
+/** What an engine answers to a query: all results in rank order, or the error for the caller. */
+export type EngineAnswer =
+  | {
+      ok: true;
+      results: readonly Result[];
+      totalResultsCount: number;
+      trace: Trace;
+      /** What was searched instead of the keyword, if the spelling was corrected. */
+      searchedKeyword?: string;
+      /** Whether results at the end were left out, because an answer with them would be too large. */
+      truncated?: true;
+    }
+  | {
+      ok: false;
+      code: (typeof engineErrors)[number];
+      details: ErrorDetails;
+      trace: Trace;
+      /** Whether the same search with a later deadline may succeed. */
+      outOfTime?: boolean;
+    };
 
 export type GoogleEngine = {
-  /**
-   * All results of a query, whatever its target domain. Never throws. Returns within `remainingMs`, give or take a few
-   * milliseconds.
-   * @param options.disconnected aborted when no caller waits any more: no further call is sent, and those that were sent end normally.
-   * @param options.recorder gets every call with its raw answer. @param options.claim decides when its calls get a slot.
-   */
-  search: (query: Query, remainingMs: number, options?: SearchOptions) => Promise<EngineAnswer>;
+  /** All results of a query, whatever its target domain. Never throws. Returns within `remainingMs`, give or take a few ms. */
+  search: (query: Query, remainingMs: number, options?: CallOptions) => Promise<EngineAnswer>;
   /** Calls that wait for a slot at a provider. While there are any, more searches at once would only wait longer. */
   callsWaiting: () => number;
   /** Calls that may run at once at all providers whose circuit is not open. */
@@ -41,18 +63,7 @@ export type GoogleEngine = {
   close: () => Promise<void>;
 };
 
-type SearchOptions = {
-  disconnected?: AbortSignal | undefined;
-  recorder?: CallRecorder | undefined;
-  claim?: SlotClaim | undefined;
-};
-
-type Search = SearchOptions & {
-  query: Query;
-  deadlineAtMs: number;
-  hedgeAfterMs: number;
-  locate: Locate;
-};
+type Search = CallOptions & { query: Query; deadlineAtMs: number; hedgeAfterMs: number; locate: Locate };
 
 /**
  * Opens the engine `google`. One provider answers a search: of the providers in SERP_PROVIDERS that can honour the query,
@@ -75,9 +86,9 @@ export function openGoogleEngine(options: {
   const clients = providers.map((provider) => new ProviderClient(provider, { http, metrics, log }));
   const hedgeAfterMs = config.SERP_HEDGE_AFTER_MS;
   return {
-    search: async (query, remainingMs, asked) => {
+    search: async (query, remainingMs, callOptions) => {
       const deadlineAtMs = performance.now() + remainingMs;
-      const answer = await search(clients, { query, deadlineAtMs, hedgeAfterMs, locate, ...asked });
+      const answer = await search(clients, { query, deadlineAtMs, hedgeAfterMs, locate, ...callOptions });
       if (answer.ok && answer.truncated) metrics.truncatedAnswers.inc({ provider: answer.trace.provider });
       return answer;
     },
@@ -89,20 +100,74 @@ export function openGoogleEngine(options: {
 
 async function search(clients: readonly ProviderClient[], { query, locate, ...limits }: Search): Promise<EngineAnswer> {
   const trace = newTrace(limits.recorder);
-  const field = unsupportedField(
-    clients.map(({ provider }) => provider.can),
-    query,
-  );
+  const capabilities = clients.map(({ provider }) => provider.can);
+  const field = unsupportedField(capabilities, query);
   if (field) return { ok: false, code: "query_rejected", details: { reason: "unsupported", field }, trace };
   const eligible = clients.filter(({ provider }) => canHonour(provider.can, query));
   // A country is the same for every provider.
   const located = isFinerThanCountry(query.location)
-    ? await locate(eligible, query, limits.deadlineAtMs)
+    ? await locate(eligible, query.location, limits.deadlineAtMs)
     : { eligible };
   if ("code" in located) return { ok: false, ...located, trace };
   const providers = byAvailability(located.eligible);
   const answer = await fetchWithFailover({ providers, listedLocations: located.names, query, ...limits, trace });
   return "pages" in answer ? toAnswer(query, answer.pages, trace) : toError(answer, trace);
+}
+
+/** The providers that can search from a location, and the name that each of them gets for it. */
+type Located = { eligible: readonly ProviderClient[]; names?: ReadonlyMap<string, string> };
+type Refused = Pick<Extract<EngineAnswer, { ok: false }>, "code" | "details">;
+
+/** Finds a city or region in the providers' lists. Never throws. */
+type Locate = (
+  eligible: readonly ProviderClient[],
+  location: string,
+  deadlineAtMs: number,
+) => Promise<Located | Refused>;
+
+function openLocate(locations: Pick<ListedLocations, "find"> | undefined, log: Log): Locate {
+  const warn = throttledWarning(log, "a location was not looked up in the providers' lists");
+  return async (eligible, location, deadlineAtMs) => {
+    try {
+      const found = await withTimeout(deadlineAtMs - performance.now(), Promise.resolve(locations?.find(location)));
+      if (found === undefined) return isKnown(location) ? { eligible } : unknownLocation(location);
+      if (found.isAmbiguous) return refusal("location_ambiguous", found.candidates);
+      return withNames(eligible, found) ?? refusal("location_unknown", found.candidates ?? []);
+    } catch (error) {
+      // Sent as it is, the provider could guess between two places, and the search would be charged.
+      warn(error);
+      return { code: "engine_error", details: { reason: "provider_unavailable" } };
+    }
+  };
+}
+
+/** Refused, because providers search from the country if they do not know a place, and charge for it. */
+function unknownLocation(location: string): Refused {
+  const [place = ""] = location.split(",");
+  const elsewhere = placesNamed(place).map((candidate) => candidate.replaceAll(", ", ","));
+  return refusal("location_unknown", elsewhere);
+}
+
+function refusal(reason: "location_ambiguous" | "location_unknown", candidates: readonly string[]): Refused {
+  return { code: "query_rejected", details: { reason, field: "location", candidates } };
+}
+
+/**
+ * All lists are parts of Google's, so a provider without a list of its own gets the name from another list, or the location as
+ * it is. A provider whose list lacks it is not called.
+ */
+function withNames(
+  eligible: readonly ProviderClient[],
+  { names, lackedBy }: Extract<FoundLocation, { isAmbiguous: false }>,
+): Located | undefined {
+  const able = eligible.filter(({ provider }) => !lackedBy.has(provider.name));
+  if (able.length === 0) return undefined;
+  const [other] = names.values();
+  const named = able.flatMap(({ provider: { name } }) => {
+    const listed = names.get(name) ?? other;
+    return listed === undefined ? [] : [[name, listed] as const];
+  });
+  return { eligible: able, names: new Map(named) };
 }
 
 const tryOrder: Record<Availability, number> = { ready: 0, saturated: 1, open: 2 };
@@ -140,14 +205,65 @@ function toAnswer(query: Query, pages: readonly Page[], trace: Trace): EngineAns
   };
 }
 
-/**
- * The results from the first one on that fit into an answer. Of an oversized page the last ones are left out, so that those
- * that stay keep their ranks.
- */
+/** The first results, as many as fit into an answer. The last ones are dropped, so that the others keep their ranks. */
 export function boundResults(results: readonly Result[]): { results: readonly Result[]; truncated: boolean } {
   const characters = results.reduce((sum, result) => sum + charactersOf(result), 0);
-  // Of nearly all answers, counting is enough.
+  // For nearly all answers, counting is enough.
   if (characters * characterBytesMax <= resultsBytesMax) return { results, truncated: false };
   const fitting = countFitting(results, resultsBytesMax);
   return { results: results.slice(0, fitting), truncated: fitting < results.length };
+}
+
+/** The ranked results of all pages of one provider. */
+export function mergePages(pages: readonly Page[], depth: number): Result[] {
+  const elements = elementsOf(pages, depth);
+  const ranks = ranksOf(elements);
+  return elements.map((element, index) => {
+    // Named one by one: with a rest and a spread, merging takes ten times as long.
+    const { type, title, url, domain, breadcrumb, description, richSnippet, siteLinks } = element;
+    const rank = ranks?.[index] ?? index + 1;
+    return { type, rank, title, url, domain, breadcrumb, description, richSnippet, siteLinks };
+  });
+}
+
+/** All elements in page order. Of organic ones, each URL only once, and no more than the depth. */
+function elementsOf(pages: readonly Page[], depth: number): Element[] {
+  const urls = new Set<string>();
+  let organic = 0;
+  return pages
+    .flatMap((page) => page.elements)
+    .filter((element) => {
+      if (element.type !== "organic") return true;
+      if (organic === depth || urls.has(element.url)) return false;
+      if (element.url !== "") urls.add(element.url);
+      organic += 1;
+      return true;
+    });
+}
+
+/**
+ * The ranks that the provider states. An element without one, or with that of the element before it, comes right after that
+ * element; those behind it move on until there is a gap. Undefined if the stated ranks fall, as where a provider counts each
+ * page from 1.
+ */
+function ranksOf(elements: readonly Element[]): number[] | undefined {
+  const ranks: number[] = [];
+  let previous = 0;
+  let previousStated = 1;
+  for (const { providerRank = previousStated } of elements) {
+    const isSound = Number.isInteger(providerRank) && providerRank <= providerRankMax;
+    if (!isSound || providerRank < previousStated) return undefined;
+    previous = Math.max(providerRank, previous + 1);
+    ranks.push(previous);
+    previousStated = providerRank;
+  }
+  return ranks;
+}
+
+/** What the engine searched instead of the keyword. Undefined if it searched the keyword itself. */
+export function searchedKeywordOf(pages: readonly Page[], keyword: string): string | undefined {
+  const searched = pages.find((page) => page.searchedKeyword !== undefined)?.searchedKeyword?.trim();
+  // Adapters sanitize the provider's texts, which is no correction of the spelling.
+  if (!searched || searched === keyword || searched === plainText(keyword)) return undefined;
+  return truncate(searched, keywordCharactersMax);
 }

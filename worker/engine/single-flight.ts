@@ -1,32 +1,32 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
+import { throttledWarning } from "../../shared/log.ts";
+import type { AnswerSource } from "../../shared/outcomes.ts";
 import type { Context } from "../../shared/process/context.ts";
-import type { PayableCalls } from "../../shared/queue/replies.ts";
-import type { SlotClaim } from "../providers/policies/attempt.ts";
-import type { CallRecorder, Trace } from "../providers/policies/trace.ts";
 import { pagesOf } from "../../shared/query/depth.ts";
 import { type Query, queryFingerprint, searchedPart } from "../../shared/query/query.ts";
-import type { AnswerSource } from "../../shared/outcomes.ts";
-import {
-  type FlightRequest,
-  type FlightResult,
-  openDistributedSingleFlight,
-  timedOutWaiting,
-} from "./distributed-single-flight.ts";
-import type { EngineAnswer } from "./engine-answer.ts";
-import type { GoogleEngine } from "./google-engine.ts";
+import type { PayableCalls } from "../../shared/queue/replies.ts";
+import { hasRedisHeadroom } from "../../shared/redis/memory.ts";
+import { type CallOptions, newTrace, type Trace } from "../providers/policies/attempt.ts";
+import { acquireLease, keepLeaseAlive, publishResult, releaseLease, releaseWithoutResult } from "./flight-leases.ts";
+import type { EngineAnswer, GoogleEngine } from "./google-engine.ts";
 
-export type EngineSearch = {
+const firstPollMs = 10;
+const pollMsMax = 50;
+const pollBackoff = 1.5;
+// If Redis is unreachable for this long, each worker calls the providers for itself.
+const redisRetryForMs = 1_000;
+const redisTimeoutMs = 500;
+// Of maxmemory. Holds, jobs and replies need the rest: Redis must not refuse them.
+const cacheShareMax = 0.6;
+
+export type EngineSearch = CallOptions & {
   query: Query;
   remainingMs: number;
   /** By Redis' clock. */
   enqueuedAtMs: number;
-  /** Decides when its calls get a slot; absent: as for an organization without any other search. */
-  claim?: SlotClaim | undefined;
-  /** Aborted when its caller has disconnected: no further call is sent for it alone, and those that were sent end normally. */
-  disconnected?: AbortSignal | undefined;
-  /** Gets the calls that are made for this search; absent unless raw answers are kept. */
-  recorder?: CallRecorder | undefined;
 };
 
 export type SourcedAnswer = EngineAnswer & {
@@ -40,15 +40,52 @@ export type Engine = {
   search: (search: EngineSearch) => Promise<SourcedAnswer>;
 };
 
+/** One query that all searches of this process for the same query share. The call options are those of the first one. */
+type Flight = CallOptions & {
+  query: Query;
+  fingerprint: string;
+  /** On the clock of `performance.now()`. */
+  deadlineAtMs: number;
+  /** By Redis' clock: older answers are ignored. */
+  sinceMs: number;
+  /** Whether other searches of this process wait for it. Then equal searches may also be in the queue: publish the result. */
+  hasWaiters: boolean;
+  /** Aborted when no search of this process waits for it any more. */
+  disconnected: AbortSignal;
+};
+
+type FlightResult = {
+  answer: EngineAnswer;
+  /** The id of the flight that made the calls; '' if there were none. */
+  flight: string;
+  /** When the answer arrived, by Redis' clock. */
+  atMs: number;
+  /** Whether this process called the providers for it. */
+  isOwn: boolean;
+  /** Whether it failed for lack of time or of callers. It is not shared: other searches may have more time. */
+  outOfTime: boolean;
+};
+
 type InFlight = {
-  flight: FlightRequest;
+  flight: Flight;
   result: Promise<FlightResult>;
   /** How many searches of this process wait for the result. */
   searches: number;
-  /** Whether one of them has taken on the calls: the one that started the flight or, if its caller disconnected, another one. */
-  isBorne: boolean;
+  /** Whether one of them pays for the calls: the one that started the flight or, if its caller disconnected, another one. */
+  isPaid: boolean;
   /** One of them does not wait any more. */
   leave: () => void;
+};
+
+type Parts = Pick<Context, "config" | "redis" | "clock" | "log" | "metrics">;
+
+/** The answer to a search that waited for a flight of another search until its deadline, or until its caller disconnected. */
+const timedOutWaiting: EngineAnswer = {
+  ok: false,
+  code: "engine_timeout",
+  details: {},
+  trace: { ...newTrace(), provider: "none" },
+  outOfTime: true,
 };
 
 /**
@@ -63,12 +100,9 @@ type InFlight = {
  *   the result arrives, the query is not in flight any more. A waiting search that cannot share the result starts or joins
  *   the next flight. When no search waits any more, the flight sends no further call, and the query is not in flight any more.
  */
-export function openSingleFlight(
-  context: Pick<Context, "config" | "redis" | "clock" | "log" | "metrics">,
-  google: Pick<GoogleEngine, "search">,
-): Engine {
+export function openSingleFlight(context: Parts, google: Pick<GoogleEngine, "search">): Engine {
   const { config, metrics } = context;
-  const fly = openDistributedSingleFlight(context, google);
+  const fly = openFlights(context, google);
   const inFlight = new InFlightEntries<InFlight>();
 
   /** Counts the answer by its source. Only the search that made the calls has them, and their cost, in its trace. */
@@ -91,13 +125,12 @@ export function openSingleFlight(
       if (disconnected?.aborted) return { ...timedOutWaiting, from: "shared" };
       const other = inFlight.get(fingerprint);
       if (!other) {
-        const flight = { query, fingerprint, deadlineAtMs, sinceMs, claim, recorder };
-        const started = startFlight(fly, inFlight, flight);
+        const started = startFlight(fly, inFlight, { query, fingerprint, deadlineAtMs, sinceMs, claim, recorder });
         disconnected?.addEventListener("abort", started.leave, { once: true });
         const own = await started.result;
         disconnected?.removeEventListener("abort", started.leave);
         const isLeftToOthers = disconnected?.aborted && started.searches > 0;
-        const payable = isLeftToOthers ? undefined : bearCalls(started, own, query);
+        const payable = isLeftToOthers ? undefined : payableCalls(started, own, query);
         return withSource(own, own.isOwn ? "provider" : sourceByAge(own), payable);
       }
       other.flight.hasWaiters = true;
@@ -112,20 +145,20 @@ export function openSingleFlight(
       // The flight may have had less time than this search, or have accepted an older answer. If it called the providers, it
       // ended while this search waited, which times of two processes' clocks need not show.
       if (result.outOfTime || (!result.isOwn && result.atMs < sinceMs)) continue;
-      return withSource(result, result.isOwn ? "shared" : sourceByAge(result), bearCalls(other, result, query));
+      return withSource(result, result.isOwn ? "shared" : sourceByAge(result), payableCalls(other, result, query));
     }
   };
   return { search };
 }
 
 function startFlight(
-  fly: (flight: FlightRequest) => Promise<FlightResult>,
+  fly: (flight: Flight) => Promise<FlightResult>,
   inFlight: InFlightEntries<InFlight>,
-  request: Omit<FlightRequest, "hasWaiters" | "disconnected">,
+  request: Omit<Flight, "hasWaiters" | "disconnected">,
 ): InFlight {
   const { fingerprint } = request;
   const disconnection = new AbortController();
-  const flight: FlightRequest = { ...request, hasWaiters: false, disconnected: disconnection.signal };
+  const flight: Flight = { ...request, hasWaiters: false, disconnected: disconnection.signal };
   const forget = () => {
     if (inFlight.get(fingerprint) === started) inFlight.delete(fingerprint);
   };
@@ -135,25 +168,100 @@ function startFlight(
     forget();
     disconnection.abort();
   };
-  const started: InFlight = { flight, result: fly(flight).finally(forget), searches: 1, isBorne: false, leave };
+  const started: InFlight = { flight, result: fly(flight).finally(forget), searches: 1, isPaid: false, leave };
   inFlight.set(fingerprint, started);
   return started;
 }
 
 /** The calls that a search has to pay for, of a flight whose result it gets: all of them, unless another search does. */
-function bearCalls(
+function payableCalls(
   inFlight: InFlight,
   { answer, flight, isOwn }: FlightResult,
   query: Query,
 ): PayableCalls | undefined {
   if (!isOwn && !answer.ok) return undefined;
-  const bears = isOwn && !inFlight.isBorne;
-  inFlight.isBorne = true;
-  return { flight, calls: bears ? countPayable(answer.trace, query) : 0 };
+  const pays = isOwn && !inFlight.isPaid;
+  inFlight.isPaid = true;
+  return { flight, calls: pays ? countPayable(answer.trace, query) : 0 };
 }
 
-/** Calls that failed, those to earlier providers, and those of the other one of a hedge are the provider's affair. */
+/** We bear failed calls, calls to earlier providers, and calls of the attempt that lost a hedge. */
 function countPayable({ provider, calls }: Trace, { depth }: Query): number {
   const sent = calls.filter((call) => call.provider === provider && /^(ok|out_of_time)$/.test(call.outcome));
   return Math.min(sent.length, pagesOf(depth));
+}
+
+/**
+ * Coalesces the flights of all workers: the worker that holds the lease calls the providers, the others poll Redis for its
+ * result. If the holder dies, its lease expires within two seconds and one of the waiting workers takes over. If the
+ * holder's flight has lost its callers, it hands the lease over at once, and its own calls that were sent end without being
+ * shared.
+ * @returns a function that never throws and returns by the deadline of its flight.
+ */
+function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (flight: Flight) => Promise<FlightResult> {
+  const { redis, clock, log, metrics } = context;
+  const keepMs = context.config.SEARCH_CACHE_SECONDS * 1_000;
+  const warn = throttledWarning(log, "Redis is unreachable: equal searches are not coalesced across workers");
+  const failed = (error: unknown): undefined => {
+    metrics.backgroundErrors.inc({ where: "leases" });
+    warn(error);
+    return undefined;
+  };
+
+  const callProviders = async (flight: Flight, token: string): Promise<FlightResult> => {
+    const { query, deadlineAtMs, disconnected, recorder, claim } = flight;
+    const answer = await google.search(query, deadlineAtMs - performance.now(), { disconnected, recorder, claim });
+    const outOfTime = !answer.ok && (answer.outOfTime === true || disconnected.aborted);
+    return { answer, flight: token, atMs: clock.nowMs(), isOwn: true, outOfTime };
+  };
+
+  const publish = async ({ fingerprint, hasWaiters }: Flight, token: string, result: FlightResult) => {
+    const { answer, atMs, outOfTime } = result;
+    if (outOfTime) return releaseWithoutResult(redis, fingerprint, token);
+    const isKept = answer.ok && keepMs > 0 && (await hasRedisHeadroom(redis, cacheShareMax));
+    if (!isKept && !hasWaiters && (await releaseLease(redis, fingerprint, token)) !== "awaited") return;
+    await publishResult(redis, fingerprint, { answer, atMs, token, keepMs: isKept ? keepMs : 0 });
+  };
+
+  const flyWithLease = async (flight: Flight, token: string): Promise<FlightResult> => {
+    const { fingerprint, disconnected } = flight;
+    const stopRenewing = keepLeaseAlive(redis, fingerprint, token);
+    const handOver = () => {
+      stopRenewing();
+      void releaseWithoutResult(redis, fingerprint, token).catch(failed);
+    };
+    disconnected.addEventListener("abort", handOver, { once: true });
+    if (disconnected.aborted) handOver();
+    const result = await callProviders(flight, token);
+    disconnected.removeEventListener("abort", handOver);
+    // In the background, so that publishing adds nothing to the time of this search.
+    if (!disconnected.aborted) void publish(flight, token, result).catch(failed).finally(stopRenewing);
+    return result;
+  };
+
+  return async (flight) => {
+    const token = randomUUID();
+    const { fingerprint, deadlineAtMs, sinceMs, disconnected } = flight;
+    let awaited: string | undefined;
+    let pauseMs = firstPollMs;
+    let giveUpOnRedisAtMs = performance.now() + redisRetryForMs;
+    for (;;) {
+      const remainingMs = deadlineAtMs - performance.now();
+      if (remainingMs <= 0 || disconnected.aborted)
+        return { answer: timedOutWaiting, flight: "", atMs: clock.nowMs(), isOwn: false, outOfTime: true };
+      const timeoutMs = Math.min(redisTimeoutMs, remainingMs);
+      const lease = await acquireLease(redis, fingerprint, { token, sinceMs, awaited, timeoutMs }).catch(failed);
+      if (lease?.kind === "acquired") return flyWithLease(flight, token);
+      if (lease?.kind === "published") {
+        return { answer: lease.answer, flight: lease.flight, atMs: lease.atMs, isOwn: false, outOfTime: false };
+      }
+      if (!lease && performance.now() > giveUpOnRedisAtMs) return callProviders(flight, token);
+      if (lease) {
+        awaited = lease.holder;
+        giveUpOnRedisAtMs = performance.now() + redisRetryForMs;
+      }
+      await sleep(Math.min(pauseMs, remainingMs), undefined, { signal: disconnected }).catch(() => undefined);
+      pauseMs = Math.min(pauseMs * pollBackoff, pollMsMax);
+    }
+  };
 }

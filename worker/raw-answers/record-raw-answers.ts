@@ -1,7 +1,7 @@
 import { Turns } from "../../shared/concurrency/turns.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { throttledWarning } from "../../shared/log.ts";
-import type { CallRecorder } from "../providers/policies/trace.ts";
+import type { CallRecorder } from "../providers/policies/attempt.ts";
 import { openSecretRemoval } from "./provider-secrets.ts";
 import {
   appendEntry,
@@ -12,12 +12,14 @@ import {
   type RawAnswerEntry,
   searchCharactersMax,
 } from "./raw-answers.ts";
-import { hasRawAnswerHeadroom } from "../engine/redis-headroom.ts";
+import { hasRedisHeadroom } from "../../shared/redis/memory.ts";
 
 /** Characters of the bodies that wait to be stored. Further ones are dropped. */
 const waitingCharactersMax = 16 * 1024 * 1024;
 /** An entry counts this much more than its body. */
 const entryCharacters = 256;
+/** Of maxmemory: raw answers leave room for the cache of answers. */
+const redisShareMax = 0.4;
 /** How long one look at the memory of Redis, or one failure, counts. */
 const headroomMs = 1_000;
 
@@ -87,7 +89,7 @@ export class RawAnswers {
     const { redis } = this.#parts;
     try {
       if (performance.now() >= this.#headroom.untilMs)
-        this.#remember((await hasRawAnswerHeadroom(redis)) ? "kept" : "no_headroom");
+        this.#remember((await hasRedisHeadroom(redis, redisShareMax)) ? "kept" : "no_headroom");
       if (this.#headroom.stored !== "kept") return this.#headroom.stored;
       await appendEntry(redis, requestId, { compressed: await compressEntry(entry()), keepMs: this.#keepMs });
       return "kept";

@@ -26,12 +26,14 @@ export const disconnectMutants: readonly Mutant[] = [
     name: "next-page-after-disconnect",
     what: "A search asks its further pages although its caller has disconnected.",
     caughtBy: testFile("test/worker/providers/policies/disconnected.test.ts"),
-    edits: [inCode("callForPage", replace(/if \(attempt\.disconnected\?\.aborted\) return [^;]*;/, ""))],
+    edits: [inCode("ProviderClient.#call", replace(/if \(attempt\.disconnected\?\.aborted\) return [^;]*;/, ""))],
   },
   {
     name: "sent-calls-aborted-at-disconnect",
     what: "A failed page aborts the other pages that were sent, although the caller has disconnected and they may be billed.",
     caughtBy: testFile("test/worker/providers/policies/disconnected.test.ts"),
-    edits: [inCode("fetchPages", replace("if (!attempt.disconnected?.aborted) cancelAttempt", "cancelAttempt"))],
+    edits: [
+      inCode("ProviderClient.#fetchAll", replace("if (!attempt.disconnected?.aborted) cancelAttempt", "cancelAttempt")),
+    ],
   },
 ];

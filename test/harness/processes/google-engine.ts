@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { onTestFinished } from "vitest";
 import { type Metrics, openMetrics } from "../../../shared/metrics.ts";
 import { openGoogleEngine, type GoogleEngine } from "../../../worker/engine/google-engine.ts";
-import type { ListedLocations } from "../../../worker/engine/listed-locations.ts";
+import type { ListedLocations } from "../../../worker/locations/listed-locations.ts";
 import type { Provider } from "../../../worker/providers/provider.ts";
 import { engineConfig } from "../fixtures/queries.ts";
 

@@ -1,9 +1,8 @@
 import { onTestFinished } from "vitest";
 import { openContext } from "../../../shared/process/context.ts";
 import { openLog } from "../../../shared/log.ts";
-import type { EngineAnswer } from "../../../worker/engine/engine-answer.ts";
+import type { EngineAnswer, GoogleEngine } from "../../../worker/engine/google-engine.ts";
 import { defineLeaseScripts } from "../../../worker/engine/flight-leases.ts";
-import type { GoogleEngine } from "../../../worker/engine/google-engine.ts";
 import { type Engine, openSingleFlight } from "../../../worker/engine/single-flight.ts";
 import { eventually } from "../assertions/eventually.ts";
 import { engineConfig, query } from "../fixtures/queries.ts";

@@ -4,8 +4,7 @@ import { buildElement } from "../../../worker/providers/build-element.ts";
 import { plainText, plainUrl, textCharactersMax } from "../../../worker/providers/sanitize.ts";
 import { answerBytesMax, compactResponseBody, searchResponseBody } from "../../../shared/search-answer.ts";
 import { writeAnswerBody } from "../../../worker/answer-body.ts";
-import { boundResults } from "../../../worker/engine/google-engine.ts";
-import { mergePages } from "../../../worker/engine/merge-pages.ts";
+import { boundResults, mergePages } from "../../../worker/engine/google-engine.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { page } from "../providers/policies/fixtures.ts";
 

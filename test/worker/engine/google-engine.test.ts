@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Provider } from "../../../worker/providers/provider.ts";
-import type { EngineAnswer } from "../../../worker/engine/engine-answer.ts";
+import type { EngineAnswer } from "../../../worker/engine/google-engine.ts";
 import { openSerper } from "../../../worker/providers/serper/serper.ts";
 import { googleOver } from "../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { mergePages, searchedKeywordOf } from "../../../worker/engine/merge-pages.ts";
+import { mergePages, searchedKeywordOf } from "../../../worker/engine/google-engine.ts";
 import { page, pageTitled } from "../providers/policies/fixtures.ts";
 
 /** A page with one organic result for each of these ranks; undefined for one whose place the provider does not tell. */

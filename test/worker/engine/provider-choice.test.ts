@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../../shared/config.ts";
-import type { EngineAnswer } from "../../../worker/engine/engine-answer.ts";
-import type { GoogleEngine } from "../../../worker/engine/google-engine.ts";
+import type { EngineAnswer, GoogleEngine } from "../../../worker/engine/google-engine.ts";
 import type { Provider } from "../../../worker/providers/provider.ts";
 import { openSandbox } from "../../../worker/providers/sandbox/sandbox.ts";
 import { openSerper } from "../../../worker/providers/serper/serper.ts";

@@ -1,16 +1,49 @@
-import type { Failure, FailureKind, ProviderQuery } from "../provider.ts";
-import type { CallRecorder, Trace } from "./trace.ts";
+import type { Failure, FailureKind, PageAnswer, ProviderQuery } from "../provider.ts";
 
 /** No call is sent with less time left than this: the provider would bill it, and its answer would come too late. */
 export const minCallMs = 50;
 
-/** By which the calls of a search get a bulkhead slot: its organization, and the open searches of that when it was admitted. */
+/** What all calls of one search have in common. */
+export type CallOptions = {
+  /** Aborted once no caller waits for the search. No further call is sent then; calls already sent end normally. */
+  disconnected?: AbortSignal | undefined;
+  /** Decides when the calls get a slot. Absent: as for an organization without any other search. */
+  claim?: SlotClaim | undefined;
+  /** Absent unless raw answers are kept. */
+  recorder?: CallRecorder | undefined;
+};
+
+/** The organization of a search, and how many searches it had open when this one was admitted. */
 export type SlotClaim = { organizationId: string; openSearches: number };
 
-const onlySearch: SlotClaim = { organizationId: "", openSearches: 1 };
+/** Keeps the calls of one search with their raw answers, for debugging. */
+export type CallRecorder = {
+  requestId: string;
+  /** Returns at once and never throws. `answer` is absent if none came. */
+  record: (call: ProviderCall, page: { pageNumber: number; answer: PageAnswer | undefined }) => void;
+};
+
+/** One call to a provider. `outcome` is a label value of `provider_calls_total`. `ms` counts from sending to the end. */
+export type ProviderCall = { provider: string; outcome: "ok" | FailureKind; ms: number; costMicroUsd: number };
+
+/** What a search cost and which providers it called, for the log line and the metrics. */
+export type Trace = {
+  /** The provider that answered; without an answer, the provider that was tried last. */
+  provider: string;
+  /** In the order in which the calls ended. */
+  calls: ProviderCall[];
+  /** The sum over all calls, including those of attempts that failed. */
+  costMicroUsd: number;
+  /** The request id of the search that made the calls. Absent unless their raw answers are kept. */
+  callsOf?: string | undefined;
+};
+
+export function newTrace(recorder?: CallRecorder): Trace {
+  return { provider: "", calls: [], costMicroUsd: 0, ...(recorder && { callsOf: recorder.requestId }) };
+}
 
 /** One search at one provider: all its pages and retries, and the waits for a bulkhead slot. */
-export type Attempt = {
+export type Attempt = CallOptions & {
   query: ProviderQuery;
   /** Covers the whole attempt. On the clock of `performance.now()`. */
   deadlineAtMs: number;
@@ -18,27 +51,12 @@ export type Attempt = {
   cancellation: AbortController;
   /** Whether its first page has arrived. A provider that has sent one is not slow, so it is not hedged. */
   hasFirstPage: boolean;
-  /** Aborted when no caller waits any more: no further call is sent, and those that were sent end normally. */
-  disconnected: AbortSignal | undefined;
-  claim: SlotClaim;
   /** Collects the calls and the cost, whether or not the attempt succeeds. */
   trace: Trace;
-  /** Absent unless raw answers are kept. */
-  recorder: CallRecorder | undefined;
 };
 
-export function openAttempt(
-  options: Pick<Attempt, "query" | "deadlineAtMs" | "trace"> &
-    Partial<Pick<Attempt, "disconnected" | "recorder"> & { claim: SlotClaim | undefined }>,
-): Attempt {
-  return {
-    disconnected: undefined,
-    recorder: undefined,
-    ...options,
-    claim: options.claim ?? onlySearch,
-    cancellation: new AbortController(),
-    hasFirstPage: false,
-  };
+export function openAttempt(options: Omit<Attempt, "cancellation" | "hasFirstPage">): Attempt {
+  return { ...options, cancellation: new AbortController(), hasFirstPage: false };
 }
 
 /** Ends all calls and waits of an attempt. What is still running ends with this kind of failure. */
@@ -49,7 +67,7 @@ export function cancelAttempt({ cancellation }: Attempt, kind: FailureKind): voi
 /** Aborted when no further call may be sent: the attempt was cancelled, or its caller disconnected. */
 export function noFurtherCall({ cancellation, disconnected }: Attempt): AbortSignal {
   if (!disconnected) return cancellation.signal;
-  // Not AbortSignal.any(): Node keeps what listens to its signal until a full garbage collection. Both signals end with the search.
+  // AbortSignal.any() would keep its listeners until a full garbage collection. Both signals end with the search.
   const either = new AbortController();
   for (const signal of [cancellation.signal, disconnected]) {
     if (signal.aborted) either.abort(signal.reason);

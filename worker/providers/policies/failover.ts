@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Query } from "../../../shared/query/query.ts";
-import type { Failure, Page, ProviderQuery } from "../provider.ts";
-import { type Attempt, cancelAttempt, minCallMs, openAttempt, type SlotClaim } from "./attempt.ts";
+import type { Failure, Page } from "../provider.ts";
+import { type Attempt, type CallOptions, cancelAttempt, minCallMs, openAttempt, type Trace } from "./attempt.ts";
 import type { ProviderClient } from "./provider-client.ts";
-import type { CallRecorder, Trace } from "./trace.ts";
 
 // While another provider could still be tried, an attempt gets this share of the time that is left, with all its pages,
 // retries and waits. The rest is for the next provider.
@@ -13,7 +12,7 @@ const attemptTimeShareMax = 2 / 3;
 export type FailoverProvider = Pick<ProviderClient, "provider" | "availability" | "reserveHedge" | "fetchPages">;
 
 /** One search, and the providers that can honour it. */
-export type FailoverRequest = {
+export type FailoverRequest = CallOptions & {
   /** In the order in which they are tried. */
   providers: readonly FailoverProvider[];
   query: Query;
@@ -23,13 +22,7 @@ export type FailoverRequest = {
   deadlineAtMs: number;
   /** Milliseconds without a first page after which the next provider is tried as well; 0 to never hedge. */
   hedgeAfterMs: number;
-  /** Aborted when no caller waits any more: no further attempt starts, and the calls that were sent end normally. */
-  disconnected?: AbortSignal | undefined;
-  /** By default that of an organization without any other search. */
-  claim?: SlotClaim | undefined;
   trace: Trace;
-  /** Absent unless raw answers are kept. */
-  recorder?: CallRecorder | undefined;
 };
 
 /** Why no provider answered: the failures in the order in which they occurred. */
@@ -40,6 +33,7 @@ export type FailoverFailure = {
 };
 
 type Ended = { attempt: Attempt; from: FailoverProvider; outcome: Page[] | Failure };
+/** In the order in which they started. */
 type Running = Map<Attempt, Promise<Ended>>;
 
 /**
@@ -47,8 +41,8 @@ type Running = Map<Attempt, Promise<Ended>>;
  *
  * - **idle**: no attempt is running. If a provider and at least 50 ms are left, and a caller waits, an attempt starts:
  *   *single*. Otherwise the search has *failed*.
- * - **single**: one attempt is running. It succeeds: *answered*. It fails: *idle*. While a hedge is pending, each
- *   `hedgeAfterMs` without a first page, one attempt more starts if the next provider allows it: *hedged*.
+ * - **single**: one attempt is running. It succeeds: *answered*. It fails: *idle*. While a hedge is pending, a second
+ *   attempt starts after each `hedgeAfterMs` without a first page if the next provider allows it: *hedged*.
  * - **hedged**: two attempts are running, and no further hedge is pending for this search. The first attempt that has a
  *   page wins and the other one is cancelled. If the winner answers in full: *answered*. If an attempt fails, the
  *   other one continues, if it still runs: *single*; else *idle*. A provider whose attempt was cancelled goes to the end
@@ -58,7 +52,7 @@ type Running = Map<Attempt, Promise<Ended>>;
  * @returns all pages of one provider, or why there are none. Never throws.
  */
 export async function fetchWithFailover(request: FailoverRequest): Promise<{ pages: Page[] } | FailoverFailure> {
-  const { trace, hedgeAfterMs, disconnected, claim, recorder } = request;
+  const { trace, hedgeAfterMs } = request;
   const failures: Failure[] = [];
   const running: Running = new Map();
   const untried = [...request.providers];
@@ -66,10 +60,8 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
   const startNext = () => {
     const next = mayCall(request) && untried.shift();
     if (!next) return false;
-    const deadlineAtMs = attemptDeadline(request, untried.length === 0);
     trace.provider = next.provider.name;
-    const query = queryFor(request, next.provider.name);
-    startAttempt(next, openAttempt({ query, deadlineAtMs, disconnected, claim, trace, recorder }), running);
+    startAttempt(next, attemptAt(next, request, untried.length === 0), running);
     return true;
   };
 
@@ -95,6 +87,20 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
   }
 }
 
+function attemptAt({ provider }: FailoverProvider, request: FailoverRequest, isLast: boolean): Attempt {
+  const { query, listedLocations, disconnected, claim, recorder, trace } = request;
+  const listedLocation = listedLocations?.get(provider.name);
+  const now = performance.now();
+  return openAttempt({
+    query: listedLocation === undefined ? query : { ...query, listedLocation },
+    deadlineAtMs: isLast ? request.deadlineAtMs : now + (request.deadlineAtMs - now) * attemptTimeShareMax,
+    disconnected,
+    claim,
+    recorder,
+    trace,
+  });
+}
+
 function startAttempt(from: FailoverProvider, attempt: Attempt, running: Running): void {
   const outcome = from.fetchPages(attempt, () => {
     if (!attempt.disconnected?.aborted) cancelLosers(attempt, running.keys());
@@ -105,31 +111,20 @@ function startAttempt(from: FailoverProvider, attempt: Attempt, running: Running
   );
 }
 
-function queryFor({ query, listedLocations }: FailoverRequest, provider: string): ProviderQuery {
-  const listedLocation = listedLocations?.get(provider);
-  return listedLocation === undefined ? query : { ...query, listedLocation };
-}
-
-function attemptDeadline({ deadlineAtMs }: FailoverRequest, isLast: boolean): number {
-  if (isLast) return deadlineAtMs;
-  const now = performance.now();
-  return now + (deadlineAtMs - now) * attemptTimeShareMax;
-}
-
 function mayCall({ deadlineAtMs, disconnected }: FailoverRequest): boolean {
   return !disconnected?.aborted && deadlineAtMs - performance.now() >= minCallMs;
 }
 
 /**
- * Whether a second attempt may start at this provider while the first one is slow. Only if it would start at once and the
- * provider has retry budget left, which this takes. Otherwise failover checks again at the next tick.
+ * Whether a second attempt may start at this provider while the first one is slow: only if it would start at once, and the
+ * provider has retry budget left, which this takes. Otherwise failover asks again when the next hedge is due.
  */
-export function mayHedge(next: Pick<ProviderClient, "availability" | "reserveHedge"> | undefined): boolean {
+function mayHedge(next: FailoverProvider | undefined): boolean {
   return next?.availability() === "ready" && next.reserveHedge();
 }
 
 /** Waits for a result, but not longer than until a hedge is due. */
-export async function resultOrHedgeDue<T>(result: Promise<T>, hedgeAfterMs: number): Promise<T | "hedge_due"> {
+async function resultOrHedgeDue<T>(result: Promise<T>, hedgeAfterMs: number): Promise<T | "hedge_due"> {
   const timer = new AbortController();
   const due = sleep(hedgeAfterMs, "hedge_due" as const, { signal: timer.signal }).catch(() => "hedge_due" as const);
   try {
@@ -141,10 +136,9 @@ export async function resultOrHedgeDue<T>(result: Promise<T>, hedgeAfterMs: numb
 
 /**
  * Cancels all attempts but the first one that has a page. Attempts that started earlier were slower, which counts against
- * their providers (`lost_hedge`); attempts that started later had less time, which does not (`hedge_cancelled`).
- * @param running in the order in which they started.
+ * their providers (`lost_hedge`). Attempts that started later had less time, which does not (`hedge_cancelled`).
  */
-export function cancelLosers(winner: Attempt, running: Iterable<Attempt>): void {
+function cancelLosers(winner: Attempt, running: Iterable<Attempt>): void {
   let kind: "lost_hedge" | "hedge_cancelled" = "lost_hedge";
   for (const attempt of running) {
     if (attempt === winner) kind = "hedge_cancelled";

@@ -1,18 +1,32 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Log, throttled } from "../../../shared/log.ts";
 import type { Metrics } from "../../../shared/metrics.ts";
-import type { Failure, Page, PageOutcome, Provider } from "../provider.ts";
-import { type Attempt, cancelAttempt, cancellationFailure, noFurtherCall } from "./attempt.ts";
-import { Bulkhead } from "./bulkhead.ts";
-import { CircuitBreaker } from "./circuit-breaker.ts";
-import type { ProviderHttp } from "./http.ts";
-import { AnswerTime, callForPage } from "./page-call.ts";
-import { RetryBudget, withRetry } from "./retry.ts";
 import { pagesOf } from "../../../shared/query/depth.ts";
 import { answerBytesMax } from "../../../shared/search-answer.ts";
 import { charactersOf } from "../build-element.ts";
+import {
+  type Failure,
+  failureKinds,
+  type Page,
+  type PageAnswer,
+  type PageOutcome,
+  type Provider,
+} from "../provider.ts";
+import { type Attempt, cancelAttempt, cancellationFailure, minCallMs, noFurtherCall } from "./attempt.ts";
+import { Bulkhead } from "./bulkhead.ts";
+import { CircuitBreaker } from "./circuit-breaker.ts";
+import type { ProviderHttp } from "./http.ts";
 
+const backoffMs = 100;
+const retriesMax = 10;
+const callsPerRetry = 10;
+const serviceUnavailable = 503;
+const newestShare = 0.1;
+// Answer times scatter: with less than twice the mean, calls often time out at a provider that works.
+const enoughTime = 2;
 // A changed format affects every answer, and one line says all of it.
 const logPauseMs = 60_000;
+const onlySearch = { organizationId: "", openSearches: 1 };
 
 /** `ready`: calls start at once. `saturated`: calls wait for a bulkhead slot. `open`: the circuit breaker is open. */
 export type Availability = "ready" | "saturated" | "open";
@@ -21,20 +35,30 @@ export type Availability = "ready" | "saturated" | "open";
 export class ProviderClient {
   readonly provider: Provider;
   readonly #http: ProviderHttp;
+  readonly #metrics: Metrics;
   readonly #breaker: CircuitBreaker;
   readonly #bulkhead: Bulkhead;
-  readonly #answerTime = new AnswerTime();
   readonly #retryBudget = new RetryBudget();
-  readonly #countUnreadableRows: (outcome: PageOutcome) => void;
+  readonly #warnOfUnreadableRows: (rows: number) => void;
+  /** How long the provider usually takes for a page: the moving average of the calls that were answered. */
+  #meanAnswerMs: number | undefined;
 
   constructor(provider: Provider, { http, metrics, log }: { http: ProviderHttp; metrics: Metrics; log: Log }) {
+    const { name } = provider;
     this.provider = provider;
     this.#http = http;
-    this.#breaker = new CircuitBreaker({ provider: provider.name, metrics, log });
+    this.#metrics = metrics;
+    this.#breaker = new CircuitBreaker({ provider: name, metrics, log });
     this.#bulkhead = new Bulkhead(provider, metrics);
-    this.#countUnreadableRows = countUnreadableRows({ provider: provider.name, metrics, log });
-    // The series exists from the start, so that a dashboard shows 0 and not a gap.
-    metrics.providerCostMicroUsd.inc({ provider: provider.name }, 0);
+    this.#warnOfUnreadableRows = throttled(logPauseMs, (rows: number, leftOut) =>
+      log.warn(
+        { provider: name, rows, leftOut },
+        "an answer had rows that could not be read, the caller got the others",
+      ),
+    );
+    // The series exist from the start, so that a dashboard shows 0 and not a gap.
+    metrics.providerCostMicroUsd.inc({ provider: name }, 0);
+    metrics.providerUnreadableRows.inc({ provider: name }, 0);
   }
 
   availability(): Availability {
@@ -60,66 +84,147 @@ export class ProviderClient {
   /**
    * Runs one attempt. Never throws.
    * @param onFirstPage called once the first page has arrived, unless the attempt was cancelled before.
-   * @returns all pages that the query needs, or why there are none.
+   * @returns all pages that the query needs, in order, or the first failure.
    */
   fetchPages(attempt: Attempt, onFirstPage: () => void): Promise<Page[] | Failure> {
-    const limits = {
-      budget: this.#retryBudget,
-      deadlineAtMs: attempt.deadlineAtMs,
-      claim: attempt.claim,
-      signal: noFurtherCall(attempt),
+    return this.#breaker.run(() => this.#fetchAll(attempt, onFirstPage));
+  }
+
+  /**
+   * Fetches the first page alone, because it says whether there are more, and then the others concurrently. One page that
+   * fails cancels the attempt: the caller ordered all of them.
+   */
+  async #fetchAll(attempt: Attempt, onFirstPage: () => void): Promise<Page[] | Failure> {
+    const signal = noFurtherCall(attempt);
+    const first = await this.#fetchPage(attempt, 1, signal);
+    if (attempt.cancellation.signal.aborted) return cancellationFailure(attempt);
+    if ("failure" in first) return first;
+    attempt.hasFirstPage = true;
+    onFirstPage();
+    const pageCount = first.hasMore ? pagesOf(attempt.query.depth) : 1;
+    const pages: Page[] = [first];
+    boundPages(pages);
+    let failure: Failure | undefined;
+    const fetchInto = async (index: number) => {
+      const page = await this.#fetchPage(attempt, index + 1, signal);
+      if (!("failure" in page)) {
+        pages[index] = page;
+        boundPages(pages);
+        return;
+      }
+      failure ??= page;
+      // Without a caller, the calls that were sent run to their end: aborted ones may be billed all the same.
+      if (!attempt.disconnected?.aborted) cancelAttempt(attempt, "dropped");
     };
-    const fetchPage = async (pageNumber: number): Promise<PageOutcome> => {
-      const called = { provider: this.provider, http: this.#http, answerTime: this.#answerTime };
-      const call = () => callForPage(attempt, pageNumber, called);
-      const outcome = await withRetry(() => this.#bulkhead.run(call, limits), limits);
-      this.#countUnreadableRows(outcome);
-      return outcome;
-    };
-    return this.#breaker.run(() => fetchPages(fetchPage, attempt, onFirstPage));
+    await Promise.all(Array.from({ length: pageCount - 1 }, (_, offset) => fetchInto(offset + 1)));
+    return failure ?? pages;
+  }
+
+  /**
+   * Makes the call for one page as soon as a slot is free. Retries once after a failure that may pass (`retry` in
+   * {@link failureKinds}), if budget and deadline allow it. A failure that was not retried for lack of time is marked
+   * `outOfTime`.
+   * @param signal aborted when no further call may be sent.
+   */
+  async #fetchPage(attempt: Attempt, pageNumber: number, signal: AbortSignal): Promise<PageOutcome> {
+    const { deadlineAtMs, claim = onlySearch } = attempt;
+    const call = () => this.#bulkhead.run(() => this.#call(attempt, pageNumber), { deadlineAtMs, signal, claim });
+    this.#retryBudget.earn();
+    const outcome = await call();
+    if (!("failure" in outcome) || !failureKinds[outcome.failure].retry || signal.aborted) return outcome;
+    if (deadlineAtMs - performance.now() - backoffMs < minCallMs) return { ...outcome, outOfTime: true };
+    if (!this.#retryBudget.spend()) return outcome;
+    await sleep(backoffMs, undefined, { signal }).catch(() => undefined);
+    return signal.aborted ? outcome : call();
+  }
+
+  /** Makes one call. Its outcome, duration and cost go into the trace, the raw answer to the recorder. Never throws. */
+  async #call(attempt: Attempt, pageNumber: number): Promise<PageOutcome> {
+    const startedAtMs = performance.now();
+    const remainingMs = attempt.deadlineAtMs - startedAtMs;
+    if (attempt.disconnected?.aborted) return { failure: "dropped", outOfTime: true };
+    // The wait for a bulkhead slot may have used the time up.
+    if (remainingMs < minCallMs) return { failure: "busy", outOfTime: true };
+    const { outcome, answer } = await this.#send(attempt, pageNumber, remainingMs);
+    const tookMs = performance.now() - startedAtMs;
+    if (!("failure" in outcome)) this.#countPage(outcome, tookMs);
+    const call = {
+      provider: this.provider.name,
+      outcome: "failure" in outcome ? outcome.failure : "ok",
+      ms: Math.round(tookMs),
+      costMicroUsd: outcome.costMicroUsd ?? 0,
+    } as const;
+    attempt.trace.calls.push(call);
+    attempt.trace.costMicroUsd += call.costMicroUsd;
+    attempt.recorder?.record(call, { pageNumber, answer });
+    return outcome;
+  }
+
+  /** The adapter's request, HTTP, and the adapter's reading. `answer` is undefined if none came. */
+  async #send(
+    attempt: Attempt,
+    pageNumber: number,
+    remainingMs: number,
+  ): Promise<{ outcome: PageOutcome; answer: PageAnswer | undefined }> {
+    const { provider } = this;
+    const { signal } = attempt.cancellation;
+    const timeoutMs = Math.min(provider.callTimeoutMs, remainingMs);
+    let answer: PageAnswer | undefined;
+    try {
+      const sent = await this.#http.send(provider, provider.request(attempt.query, pageNumber), { timeoutMs, signal });
+      if (!("failure" in sent)) answer = sent;
+      if (signal.aborted) return { outcome: cancellationFailure(attempt), answer };
+      if (!("failure" in sent)) return { outcome: read(provider, sent), answer };
+      if (sent.failure !== "timeout") return { outcome: sent, answer };
+      const outOfTime = remainingMs < provider.callTimeoutMs;
+      const usuallyTakesLonger = this.#meanAnswerMs !== undefined && remainingMs < this.#meanAnswerMs * enoughTime;
+      return { outcome: { failure: outOfTime && usuallyTakesLonger ? "out_of_time" : "timeout", outOfTime }, answer };
+    } catch {
+      // An adapter that throws met an answer that its author did not foresee. For the caller it is an unreadable answer.
+      return { outcome: { failure: "unreadable" }, answer };
+    }
+  }
+
+  #countPage({ unreadableRows = 0 }: Page, tookMs: number): void {
+    const meanMs = this.#meanAnswerMs ?? tookMs;
+    this.#meanAnswerMs = meanMs + (tookMs - meanMs) * newestShare;
+    if (unreadableRows === 0) return;
+    this.#metrics.providerUnreadableRows.inc({ provider: this.provider.name }, unreadableRows);
+    this.#warnOfUnreadableRows(unreadableRows);
+  }
+}
+
+/** Adapters tell apart what a caller can notice. Whether a 5xx was a 503 matters to the limit of calls alone. */
+function read(provider: Provider, answer: PageAnswer): PageOutcome {
+  const outcome = provider.read(answer);
+  return "failure" in outcome && answer.status === serviceUnavailable ? { ...outcome, overloaded: true } : outcome;
+}
+
+/**
+ * Limits the retries and hedges of one provider to a tenth of its first calls, with a burst of ten. So they repair
+ * occasional failures, and cannot double the load on a provider that is down.
+ */
+class RetryBudget {
+  /** In first calls, of which {@link callsPerRetry} buy a retry. */
+  #earnedCalls = retriesMax * callsPerRetry;
+
+  /** Records a first call. */
+  earn(): void {
+    this.#earnedCalls = Math.min(this.#earnedCalls + 1, retriesMax * callsPerRetry);
+  }
+
+  /** Takes one retry. @returns false if none is left. */
+  spend(): boolean {
+    if (this.#earnedCalls < callsPerRetry) return false;
+    this.#earnedCalls -= callsPerRetry;
+    return true;
   }
 }
 
 /**
- * Fetches all pages that the depth of the query needs. The first page is fetched alone, because it says whether there are
- * more; the others are fetched concurrently. When one fails, the attempt is cancelled: the caller ordered all of them.
- * @param fetchPage page numbers begin at 1.
- * @param onFirstPage called once the first page has arrived, unless the attempt was cancelled before.
- * @returns the pages in order, or the first failure.
- */
-export async function fetchPages(
-  fetchPage: (pageNumber: number) => Promise<PageOutcome>,
-  attempt: Attempt,
-  onFirstPage: () => void,
-): Promise<Page[] | Failure> {
-  const first = await fetchPage(1);
-  if (attempt.cancellation.signal.aborted) return cancellationFailure(attempt);
-  if ("failure" in first) return first;
-  attempt.hasFirstPage = true;
-  onFirstPage();
-  const pageCount = first.hasMore ? pagesOf(attempt.query.depth) : 1;
-  const pages: Page[] = [first];
-  boundPages(pages);
-  let failure: Failure | undefined;
-  const fetchInto = async (index: number) => {
-    const page = await fetchPage(index + 1);
-    if (!("failure" in page)) {
-      pages[index] = page;
-      boundPages(pages);
-      return;
-    }
-    failure ??= page;
-    // An attempt without a caller lets the calls that were sent end: aborted ones may be billed all the same.
-    if (!attempt.disconnected?.aborted) cancelAttempt(attempt, "dropped");
-  };
-  await Promise.all(Array.from({ length: pageCount - 1 }, (_, offset) => fetchInto(offset + 1)));
-  return failure ?? pages;
-}
-
-/**
- * Leaves out the elements that cannot be in the answer, because those before them fill it. So the pages of a search never
- * take much more memory than its answer. Pages that are still missing only add to what comes before.
- * @param pages in page order; a page that has not arrived is a hole or absent.
+ * Drops the elements that cannot be in the answer, because those before them fill it. So the pages of a search never take
+ * much more memory than its answer.
+ * @param pages in page order. A page that has not arrived yet is a hole or absent; it only adds to what comes before.
  */
 export function boundPages(pages: Page[]): void {
   let characters = 0;
@@ -134,22 +239,4 @@ export function boundPages(pages: Page[]): void {
     page.elements.length = firstBeyond;
     page.truncated = true;
   }
-}
-
-/** Counts the rows that an adapter could not read, and logs them at most once a minute: the caller gets the rest of the page. */
-export function countUnreadableRows(parts: {
-  provider: string;
-  metrics: Pick<Metrics, "providerUnreadableRows">;
-  log: Log;
-}): (outcome: PageOutcome) => void {
-  const { provider, metrics, log } = parts;
-  const warn = throttled(logPauseMs, (rows: number, leftOut) =>
-    log.warn({ provider, rows, leftOut }, "an answer had rows that could not be read, the caller got the others"),
-  );
-  metrics.providerUnreadableRows.inc({ provider }, 0);
-  return (outcome) => {
-    if ("failure" in outcome || !outcome.unreadableRows) return;
-    metrics.providerUnreadableRows.inc({ provider }, outcome.unreadableRows);
-    warn(outcome.unreadableRows);
-  };
 }

@@ -4,7 +4,7 @@ import { openMetrics } from "../../../../shared/metrics.ts";
 import { fetchWithFailover } from "../../../../worker/providers/policies/failover.ts";
 import type { ProviderHttp } from "../../../../worker/providers/policies/http.ts";
 import { ProviderClient } from "../../../../worker/providers/policies/provider-client.ts";
-import { newTrace } from "../../../../worker/providers/policies/trace.ts";
+import { newTrace } from "../../../../worker/providers/policies/attempt.ts";
 import type { Failure, PageAnswer, Provider } from "../../../../worker/providers/provider.ts";
 import { openSandbox } from "../../../../worker/providers/sandbox/sandbox.ts";
 import { eventually } from "../../../harness/assertions/eventually.ts";

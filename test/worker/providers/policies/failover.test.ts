@@ -1,20 +1,13 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { type Attempt, cancellationFailure } from "../../../../worker/providers/policies/attempt.ts";
-import {
-  cancelLosers,
-  type FailoverProvider,
-  fetchWithFailover,
-  mayHedge,
-  resultOrHedgeDue,
-} from "../../../../worker/providers/policies/failover.ts";
+import { type Attempt, cancellationFailure, newTrace } from "../../../../worker/providers/policies/attempt.ts";
+import { type FailoverProvider, fetchWithFailover } from "../../../../worker/providers/policies/failover.ts";
 import type { Availability } from "../../../../worker/providers/policies/provider-client.ts";
-import { newTrace } from "../../../../worker/providers/policies/trace.ts";
 import type { Failure, Page } from "../../../../worker/providers/provider.ts";
 import { openSandbox } from "../../../../worker/providers/sandbox/sandbox.ts";
 import { eventually } from "../../../harness/assertions/eventually.ts";
 import { query } from "../../../harness/fixtures/queries.ts";
-import { attemptFor, farMs, pageTitled, titlesOf } from "./fixtures.ts";
+import { farMs, pageTitled, titlesOf } from "./fixtures.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -24,6 +17,7 @@ type Started = { attempt: Attempt; sendFirstPage: () => void; end: (outcome: Pag
 class FakeProvider implements FailoverProvider {
   readonly provider;
   state: Availability = "ready";
+  hedgesLeft = 1;
   checks = 0;
   attempts: Started[] = [];
 
@@ -37,7 +31,8 @@ class FakeProvider implements FailoverProvider {
   }
 
   reserveHedge(): boolean {
-    return true;
+    this.hedgesLeft -= 1;
+    return this.hedgesLeft >= 0;
   }
 
   fetchPages(attempt: Attempt, onFirstPage: () => void): Promise<Page[] | Failure> {
@@ -192,16 +187,26 @@ describe("a hedge", () => {
     await ended;
   });
 
-  test("waits until the next provider is ready", async () => {
+  test.each<Availability>(["saturated", "open"])("waits while the next provider is %s", async (state) => {
     const [first, second] = twoFakes();
-    second.state = "saturated";
+    second.state = state;
     const { ended } = search([first, second], { hedgeAfterMs });
     await eventually(async () => second.checks > 2);
-    expect(second.attempts).toEqual([]);
+    expect([second.attempts, second.hedgesLeft]).toEqual([[], 1]);
     second.state = "ready";
     await second.hasStarted();
     second.answer(pagesOf("second"));
     expect(await ended).toEqual({ titles: ["second"], from: "second" });
+  });
+
+  test("does not start at a provider without retry budget", async () => {
+    const [first, second] = twoFakes();
+    second.hedgesLeft = 0;
+    const { ended } = search([first, second], { hedgeAfterMs });
+    await eventually(async () => second.checks > 2);
+    expect(second.attempts).toEqual([]);
+    first.answer(pagesOf("first"));
+    expect(await ended).toEqual({ titles: ["first"], from: "first" });
   });
 
   test("starts only once in a search", async () => {
@@ -223,39 +228,4 @@ describe("a hedge", () => {
     first.answer(pagesOf("first"));
     await ended;
   });
-});
-
-function provider(availability: Availability, hedgesLeft: number) {
-  return {
-    availability: () => availability,
-    reserveHedge: () => hedgesLeft-- > 0,
-    hedgesLeft: () => hedgesLeft,
-  };
-}
-
-test("a provider is hedged to only if it is ready and has retry budget left, which is then taken", () => {
-  const ready = provider("ready", 1);
-  expect([mayHedge(ready), mayHedge(ready)]).toEqual([true, false]);
-  expect(mayHedge(undefined)).toBe(false);
-});
-
-test.each<Availability>(["saturated", "open"])(
-  "a provider that is %s is not hedged to, and keeps its budget",
-  (state) => {
-    const notReady = provider(state, 1);
-    expect(mayHedge(notReady)).toBe(false);
-    expect(notReady.hedgesLeft()).toBe(1);
-  },
-);
-
-test("a hedge is due when there is no result in time", async () => {
-  expect(await resultOrHedgeDue(new Promise(() => undefined), 1)).toBe("hedge_due");
-  expect(await resultOrHedgeDue(Promise.resolve("result"), farMs)).toBe("result");
-});
-
-test("of the losers, attempts that started before the winner are lost_hedge, later ones hedge_cancelled", () => {
-  const [first, winner, last] = [attemptFor(), attemptFor(), attemptFor()];
-  cancelLosers(winner, [first, winner, last]);
-  const reasons = [first, winner, last].map(({ cancellation }) => cancellation.signal.reason);
-  expect(reasons).toEqual([{ failure: "lost_hedge" }, undefined, { failure: "hedge_cancelled" }]);
 });

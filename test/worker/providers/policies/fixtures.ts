@@ -1,6 +1,5 @@
 import { pino } from "pino";
-import { type Attempt, openAttempt } from "../../../../worker/providers/policies/attempt.ts";
-import { newTrace } from "../../../../worker/providers/policies/trace.ts";
+import { type Attempt, openAttempt, newTrace } from "../../../../worker/providers/policies/attempt.ts";
 import type { Element, Page } from "../../../../worker/providers/provider.ts";
 import { query } from "../../../harness/fixtures/queries.ts";
 

@@ -1,12 +1,19 @@
-import { describe, expect, test, vi } from "vitest";
 import { pino } from "pino";
-import type { ProviderHttp } from "../../../../worker/providers/policies/http.ts";
-import { countUnreadableRows, ProviderClient } from "../../../../worker/providers/policies/provider-client.ts";
+import { describe, expect, test, vi } from "vitest";
 import { openMetrics } from "../../../../shared/metrics.ts";
-import type { Failure, Page, PageAnswer, Provider } from "../../../../worker/providers/provider.ts";
+import { type CallRecorder, cancelAttempt } from "../../../../worker/providers/policies/attempt.ts";
+import type { ProviderHttp } from "../../../../worker/providers/policies/http.ts";
+import { ProviderClient } from "../../../../worker/providers/policies/provider-client.ts";
+import {
+  type Failure,
+  type FailureKind,
+  failureKinds,
+  type PageAnswer,
+  type Provider,
+} from "../../../../worker/providers/provider.ts";
 import { openSandbox } from "../../../../worker/providers/sandbox/sandbox.ts";
 import { eventually } from "../../../harness/assertions/eventually.ts";
-import { attemptFor, farMs, page, pageTitled, silentLog, titlesOf } from "./fixtures.ts";
+import { attemptFor, farMs, page, pageTitled, titlesOf } from "./fixtures.ts";
 
 type Sent = { pageNumber: number; timeoutMs: number; signal: AbortSignal };
 type Reply = (sent: Sent) => Promise<PageAnswer | Failure> | PageAnswer | Failure;
@@ -14,7 +21,7 @@ type Reply = (sent: Sent) => Promise<PageAnswer | Failure> | PageAnswer | Failur
 /** The number of the page as the answer to each request. */
 const everyPage: Reply = ({ pageNumber }) => ({ status: 200, headers: {}, body: String(pageNumber) });
 const failing =
-  (failure: Failure["failure"]): Reply =>
+  (failure: FailureKind): Reply =>
   () => ({ failure });
 /** Never answers: times out, as the HTTP policy does. */
 const hang: Reply = ({ timeoutMs, signal }) =>
@@ -23,6 +30,9 @@ const hang: Reply = ({ timeoutMs, signal }) =>
     setTimeout(timeOut, timeoutMs).unref();
     signal.addEventListener("abort", timeOut);
   });
+const throwing = () => {
+  throw new Error("a defect");
+};
 
 /** A provider with endless pages, with all its policies except HTTP. */
 function openClient(settings: Partial<Provider> = {}) {
@@ -43,74 +53,240 @@ function openClient(settings: Partial<Provider> = {}) {
     ...settings,
   };
   const metrics = openMetrics();
-  const client = new ProviderClient(provider, { http, metrics, log: silentLog });
-  const fetch = async ({ depth = 10, remainingMs = farMs } = {}) => {
-    const attempt = attemptFor({ depth, remainingMs });
-    const outcome: Page[] | Failure = await client.fetchPages(attempt, () => undefined);
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+  const client = new ProviderClient(provider, { http, metrics, log });
+  const onFirstPage = vi.fn<() => void>();
+  const run = async (attempt: ReturnType<typeof attemptFor>) => {
+    const outcome = await client.fetchPages(attempt, onFirstPage);
     return { outcome: "failure" in outcome ? outcome : titlesOf(outcome), trace: attempt.trace };
   };
-  const times = async (count: number, options: Parameters<typeof fetch>[0] = {}) => {
+  const fetch = (options: Parameters<typeof attemptFor>[0] = {}) => run(attemptFor(options));
+  const times = async (count: number, options: Parameters<typeof attemptFor>[0] = {}) => {
     for (let round = 0; round < count; round += 1) await fetch(options);
   };
-  return { client, stub, fetch, times, metrics };
+  /** Takes what is left of the budget of retries and hedges. */
+  const spendBudget = () => {
+    let spent = 0;
+    while (client.reserveHedge()) spent += 1;
+    return spent;
+  };
+  const requested = () => requests.map(({ pageNumber }) => pageNumber);
+  return { client, stub, run, fetch, times, spendBudget, requested, onFirstPage, metrics, lines };
 }
 
-test("an attempt returns all pages of a query, and its trace has all calls", async () => {
-  const { fetch } = openClient();
-  const { outcome, trace } = await fetch({ depth: 30 });
-  expect(outcome).toEqual(["page-1", "page-2", "page-3"]);
-  expect(trace.calls.map((call) => call.outcome)).toEqual(["ok", "ok", "ok"]);
-});
-
-test("a failure that passes is retried, and both calls are in the trace", async () => {
-  const { stub, fetch } = openClient();
-  stub.reply = (sent) => (stub.requests.length === 1 ? { failure: "unavailable" } : everyPage(sent));
-  const { outcome, trace } = await fetch();
-  expect(outcome).toEqual(["page-1"]);
-  expect(trace.calls.map((call) => call.outcome)).toEqual(["unavailable", "ok"]);
-});
-
-test("every page's unreadable rows are counted for the provider", async () => {
-  const { fetch, metrics } = openClient({
-    read: ({ body }) => pageTitled(`page-${body}`, { hasMore: true, unreadableRows: Number(body) }),
+describe("the pages of an attempt", () => {
+  test.each([
+    [1, [1]],
+    [10, [1]],
+    [11, [1, 2]],
+    [35, [1, 2, 3, 4]],
+  ])("are for a depth of %d the pages %j, in order", async (depth, numbers) => {
+    const { fetch, requested, onFirstPage } = openClient();
+    const { outcome, trace } = await fetch({ depth });
+    expect(outcome).toEqual(numbers.map((each) => `page-${each}`));
+    expect(trace.calls.map((call) => call.outcome)).toEqual(numbers.map(() => "ok"));
+    expect(requested()).toEqual(numbers);
+    expect(onFirstPage).toHaveBeenCalledOnce();
   });
-  await fetch({ depth: 30 });
-  expect((await metrics.providerUnreadableRows.get()).values).toMatchObject([{ value: 6 }]);
+
+  test("end with the first one where that says that there are no more", async () => {
+    const { fetch, requested } = openClient({ read: () => pageTitled("all") });
+    expect(await fetch({ depth: 100 })).toMatchObject({ outcome: ["all"] });
+    expect(requested()).toEqual([1]);
+  });
+
+  test("are fetched at once after the first one, and their order does not depend on which comes first", async () => {
+    const { stub, fetch } = openClient();
+    const third = Promise.withResolvers<void>();
+    stub.reply = async (sent) => {
+      if (sent.pageNumber === 2) await third.promise;
+      if (sent.pageNumber === 3) third.resolve();
+      return everyPage(sent);
+    };
+    expect((await fetch({ depth: 30 })).outcome).toEqual(["page-1", "page-2", "page-3"]);
+  });
+
+  test("are none after a first page that fails", async () => {
+    const { stub, run, requested, onFirstPage } = openClient();
+    stub.reply = failing("account_refused");
+    const attempt = attemptFor({ depth: 30 });
+    expect((await run(attempt)).outcome).toEqual({ failure: "account_refused" });
+    expect([requested(), attempt.hasFirstPage]).toEqual([[1], false]);
+    expect(onFirstPage).not.toHaveBeenCalled();
+  });
+
+  test("are dropped when one of them fails, whose failure is that of the attempt", async () => {
+    const { stub, run } = openClient();
+    stub.reply = (sent) =>
+      sent.pageNumber === 1 ? everyPage(sent) : sent.pageNumber === 3 ? { failure: "blocked" } : hang(sent);
+    const attempt = attemptFor({ depth: 40 });
+    expect((await run(attempt)).outcome).toEqual({ failure: "blocked" });
+    expect(attempt.cancellation.signal.reason).toEqual({ failure: "dropped" });
+  });
+
+  test("do not count if the first one comes after the cancellation", async () => {
+    const { stub, run, requested, onFirstPage } = openClient();
+    const attempt = attemptFor({ depth: 30 });
+    stub.reply = (sent) => {
+      cancelAttempt(attempt, "lost_hedge");
+      return everyPage(sent);
+    };
+    const { outcome, trace } = await run(attempt);
+    expect(outcome).toEqual({ failure: "lost_hedge" });
+    expect(trace.calls).toMatchObject([{ outcome: "lost_hedge" }]);
+    expect(requested()).toEqual([1]);
+    expect(onFirstPage).not.toHaveBeenCalled();
+  });
 });
 
-test("hedges and retries share one budget", async () => {
-  const { client, stub, fetch } = openClient();
-  while (client.reserveHedge());
-  stub.reply = failing("unavailable");
-  await fetch();
-  expect(stub.requests).toHaveLength(1);
+describe("a call", () => {
+  test("is in the trace with its provider, outcome, duration and cost, whether or not it succeeds", async () => {
+    const paid = openClient({ read: () => page({ costMicroUsd: 1_000 }) });
+    const call = { provider: "sandbox", ms: expect.any(Number) };
+    expect((await paid.fetch()).trace).toMatchObject({
+      calls: [{ ...call, outcome: "ok", costMicroUsd: 1_000 }],
+      costMicroUsd: 1_000,
+    });
+    const blocked = openClient({ read: () => ({ failure: "blocked", costMicroUsd: 20 }) });
+    expect((await blocked.fetch()).trace).toMatchObject({
+      calls: [{ ...call, outcome: "blocked", costMicroUsd: 20 }],
+      costMicroUsd: 20,
+    });
+  });
+
+  test("whose adapter throws has an unreadable answer, and never an exception", async () => {
+    expect((await openClient({ read: throwing }).fetch()).outcome).toEqual({ failure: "unreadable" });
+  });
+
+  test("is recorded with its raw answer, also with one that the adapter cannot read, and without one", async () => {
+    const recorded: unknown[] = [];
+    const recorder: CallRecorder = { requestId: "req_1", record: (call, got) => recorded.push([call.outcome, got]) };
+    const { run } = openClient();
+    await run({ ...attemptFor(), recorder });
+    await openClient({ read: throwing }).run({ ...attemptFor(), recorder });
+    const silent = openClient();
+    silent.stub.reply = failing("timeout");
+    await silent.run({ ...attemptFor(), recorder });
+    const answer = { status: 200, headers: {}, body: "1" };
+    expect(recorded).toEqual([
+      ["ok", { pageNumber: 1, answer }],
+      ["unreadable", { pageNumber: 1, answer }],
+      ["timeout", { pageNumber: 1, answer: undefined }],
+    ]);
+  });
+
+  test("is not sent with less than 50 ms left", async () => {
+    const { fetch, requested } = openClient();
+    const { outcome, trace } = await fetch({ remainingMs: 49 });
+    expect(outcome).toEqual({ failure: "busy", outOfTime: true });
+    expect([requested(), trace.calls]).toEqual([[], []]);
+  });
+
+  test("says whether a failure was a 503, of all server errors", async () => {
+    const outcomeOf = async (status: number) => {
+      const { stub, fetch } = openClient({ read: () => ({ failure: "blocked" }) });
+      stub.reply = () => ({ status, headers: {}, body: "" });
+      return (await fetch()).outcome;
+    };
+    expect(await outcomeOf(503)).toEqual({ failure: "blocked", overloaded: true });
+    expect(await outcomeOf(500)).toEqual({ failure: "blocked" });
+  });
 });
 
-test("a provider that is down gets a tenth more calls, and ten, but not twice as many", async () => {
-  const { stub, fetch } = openClient();
-  stub.reply = failing("unavailable");
-  await Promise.all(Array.from({ length: 50 }, () => fetch()));
-  expect(stub.requests.length).toBeGreaterThanOrEqual(60);
-  expect(stub.requests.length).toBeLessThanOrEqual(65);
+describe("the timeout of a call", () => {
+  const callTimeoutMs = 10_000;
+
+  test("is the provider's, and a timeout then is the provider's fault", async () => {
+    const { stub, fetch } = openClient({ callTimeoutMs });
+    stub.reply = failing("timeout");
+    expect((await fetch()).outcome).toEqual({ failure: "timeout", outOfTime: false });
+    expect(stub.requests).toMatchObject([{ timeoutMs: callTimeoutMs }]);
+  });
+
+  test.each<[string, number, FailureKind]>([
+    ["held against a provider that usually answers in less than half of it", 2_400, "timeout"],
+    ["not held against one that usually needs more than half of it", 2_600, "out_of_time"],
+  ])("is the time that is left if that is less; it is %s", async (_, usualMs, failure) => {
+    const { stub, fetch } = openClient({ callTimeoutMs });
+    const now = vi.spyOn(performance, "now");
+    let nowMs = 0;
+    now.mockImplementation(() => nowMs);
+    stub.reply = (sent) => {
+      nowMs += usualMs;
+      return everyPage(sent);
+    };
+    await fetch();
+    stub.reply = failing("timeout");
+    expect((await fetch({ remainingMs: 5_000 })).outcome).toEqual({ failure, outOfTime: true });
+    expect(stub.requests.at(-1)).toMatchObject({ timeoutMs: 5_000 });
+    now.mockRestore();
+  });
+});
+
+describe("a retry", () => {
+  // Object.keys() loses the literal types.
+  const kinds = Object.keys(failureKinds) as FailureKind[];
+
+  test.each(kinds)("follows %s only if that may pass, and then its own outcome counts", async (failure) => {
+    const { stub, fetch } = openClient();
+    stub.reply = (sent) => (stub.requests.length === 1 ? { failure } : everyPage(sent));
+    const { outcome, trace } = await fetch();
+    const { retry } = failureKinds[failure];
+    expect(outcome).toMatchObject(retry ? ["page-1"] : { failure });
+    expect(trace.calls.map((call) => call.outcome)).toEqual(retry ? [failure, "ok"] : [failure]);
+  });
+
+  test("is made once", async () => {
+    const { stub, fetch } = openClient();
+    stub.reply = failing("unavailable");
+    expect((await fetch()).outcome).toEqual({ failure: "unavailable" });
+    expect(stub.requests).toHaveLength(2);
+  });
+
+  test("for which there is no time is not made, costs no budget, and the failure says so", async () => {
+    const { stub, fetch, spendBudget } = openClient();
+    stub.reply = failing("unavailable");
+    expect((await fetch({ remainingMs: 100 })).outcome).toEqual({ failure: "unavailable", outOfTime: true });
+    expect([stub.requests.length, spendBudget()]).toEqual([1, 10]);
+  });
+
+  test("is not made once the attempt is cancelled", async () => {
+    const { stub, run } = openClient();
+    const attempt = attemptFor();
+    stub.reply = () => {
+      setImmediate(() => cancelAttempt(attempt, "dropped"));
+      return { failure: "unavailable" };
+    };
+    await run(attempt);
+    expect(stub.requests).toHaveLength(1);
+  });
+
+  test("shares a budget with hedges: ten at once, one for each ten calls, and never more than ten saved up", async () => {
+    const { stub, fetch, times, spendBudget } = openClient();
+    expect(spendBudget()).toBe(10);
+    await times(9);
+    expect(spendBudget()).toBe(0);
+    await times(1);
+    expect(spendBudget()).toBe(1);
+    await times(200);
+    expect(spendBudget()).toBe(10);
+    stub.reply = failing("unavailable");
+    const before = stub.requests.length;
+    await fetch();
+    expect(stub.requests.length - before).toBe(1);
+  });
+
+  test("adds a tenth and ten to the calls to a provider that is down, and does not double them", async () => {
+    const { stub, fetch } = openClient();
+    stub.reply = failing("unavailable");
+    await Promise.all(Array.from({ length: 50 }, () => fetch()));
+    expect(stub.requests.length).toBeGreaterThanOrEqual(60);
+    expect(stub.requests.length).toBeLessThanOrEqual(65);
+  });
 });
 
 describe("the concurrency limit", () => {
-  test("holds for the pages of one search and of several together", async () => {
-    const { stub, fetch } = openClient({ concurrentCallsMax: 2 });
-    let running = 0;
-    let most = 0;
-    stub.reply = async (sent) => {
-      running += 1;
-      most = Math.max(most, running);
-      await new Promise((resolve) => setImmediate(resolve));
-      running -= 1;
-      return everyPage(sent);
-    };
-    const outcomes = await Promise.all([1, 2, 3].map(() => fetch({ depth: 30 })));
-    expect(outcomes.map(({ outcome }) => outcome)).toEqual(outcomes.map(() => ["page-1", "page-2", "page-3"]));
-    expect([most, stub.requests.length]).toEqual([2, 9]);
-  });
-
   test("makes a provider saturated while all slots are taken", async () => {
     const { client, stub, fetch } = openClient({ concurrentCallsMax: 1 });
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
@@ -131,27 +307,20 @@ describe("the concurrency limit", () => {
     await eventually(async () => stub.requests.length === 1);
     const { outcome, trace } = await fetch({ remainingMs: 60 });
     expect(outcome).toEqual({ failure: "busy", outOfTime: true });
-    expect(trace.calls).toEqual([]);
-    expect(stub.requests).toHaveLength(1);
+    expect([trace.calls, stub.requests.length]).toEqual([[], 1]);
   });
 });
 
 describe("the circuit breaker", () => {
+  const otherPagesFail: Reply = (sent) => (sent.pageNumber === 1 ? everyPage(sent) : { failure: "account_refused" });
+
   test("counts an attempt whose first page comes and whose other pages fail as one failure", async () => {
     const { client, stub, times } = openClient();
-    stub.reply = (sent) => (sent.pageNumber === 1 ? everyPage(sent) : { failure: "account_refused" });
+    stub.reply = otherPagesFail;
     await times(4, { depth: 100 });
     expect(client.availability()).toBe("ready");
     await times(1, { depth: 100 });
     expect(client.availability()).toBe("open");
-  });
-
-  test("does not open because of one search with many pages", async () => {
-    const { client, stub, times } = openClient();
-    await times(5);
-    stub.reply = (sent) => (sent.pageNumber === 1 ? everyPage(sent) : { failure: "account_refused" });
-    await times(1, { depth: 100 });
-    expect(client.availability()).toBe("ready");
   });
 
   test("opens for a provider that hangs, however many attempts get no slot there", async () => {
@@ -179,42 +348,20 @@ describe("the circuit breaker", () => {
   });
 });
 
-const minuteMs = 60_000;
-
-function open() {
-  const lines: Record<string, unknown>[] = [];
-  const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
-  const metrics = openMetrics();
-  const count = countUnreadableRows({ provider: "serpapi", metrics, log });
+test("rows that the adapter could not read are counted from 0, and logged at once and then once a minute", async () => {
+  const { fetch, metrics, lines } = openClient({
+    read: ({ body }) => pageTitled("page", { hasMore: true, unreadableRows: Number(body) }),
+  });
   const counted = async () => (await metrics.providerUnreadableRows.get()).values;
-  return { count, counted, lines };
-}
-
-test("rows that a provider's adapter could not read are counted, and the count begins at 0", async () => {
-  const { count, counted } = open();
-  const labels = { provider: "serpapi" };
+  const labels = { provider: "sandbox" };
   expect(await counted()).toEqual([{ value: 0, labels }]);
-  count(page());
-  count({ failure: "unreadable" });
-  count(page({ unreadableRows: 2 }));
-  count(page({ unreadableRows: 3 }));
-  expect(await counted()).toEqual([{ value: 5, labels }]);
-});
-
-test("they are logged at once, and then at most once a minute", () => {
-  const now = vi.spyOn(performance, "now");
-  const { count, lines } = open();
-  const at = (ms: number, unreadableRows: number) => {
-    now.mockReturnValue(ms);
-    count(page({ unreadableRows }));
-  };
-  at(minuteMs, 1);
-  at(minuteMs + 1, 2);
-  at(2 * minuteMs - 1, 3);
-  at(2 * minuteMs, 4);
+  await fetch({ depth: 30 });
+  expect(await counted()).toEqual([{ value: 6, labels }]);
+  const now = vi.spyOn(performance, "now").mockReturnValue(performance.now() + farMs);
+  await fetch();
   now.mockRestore();
   expect(lines).toMatchObject([
-    { provider: "serpapi", rows: 1, leftOut: 0 },
-    { provider: "serpapi", rows: 4, leftOut: 2 },
+    { provider: "sandbox", rows: 1, leftOut: 0 },
+    { provider: "sandbox", rows: 1, leftOut: 2 },
   ]);
 });

@@ -4,7 +4,7 @@ import { removeList, storeList } from "../../../worker/locations/stored-lists.ts
 import type { Database } from "../../../shared/database/pool.ts";
 import type { Provider, ProviderQuery } from "../../../worker/providers/provider.ts";
 import { openSandbox } from "../../../worker/providers/sandbox/sandbox.ts";
-import { ListedLocations } from "../../../worker/engine/listed-locations.ts";
+import { ListedLocations } from "../../../worker/locations/listed-locations.ts";
 import { places } from "../../harness/fixtures/location-lists.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { openGoogle } from "../../harness/processes/google-engine.ts";

@@ -3,10 +3,10 @@ import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
 import { Turns } from "../../shared/concurrency/turns.ts";
 import type { Context } from "../../shared/process/context.ts";
 import type { Database } from "../../shared/database/pool.ts";
-import { findLocation, type FoundLocation } from "../locations/find-location.ts";
-import { placeNamesList } from "../locations/place-names.ts";
-import { SimilarNames } from "../locations/similar-names.ts";
-import { readStoredLists, type StoredList } from "../locations/stored-lists.ts";
+import { findLocation, type FoundLocation } from "./find-location.ts";
+import { placeNamesList } from "./place-names.ts";
+import { SimilarNames } from "./similar-names.ts";
+import { readStoredLists, type StoredList } from "./stored-lists.ts";
 
 /** A worker follows a refreshed list after this time at the latest. */
 const reloadIntervalMs = 10_000;
