@@ -7,7 +7,7 @@ import type { AverageRunTime, ConcurrencyController } from "./concurrency-contro
 
 type Reporting = Pick<Context, "config" | "clock" | "redis" | "shutdown" | "log" | "metrics">;
 
-export interface Heartbeat {
+interface Heartbeat {
   /** Writes a heartbeat now. Rejects if Redis did not take it. */
   report: () => Promise<void>;
   /** A readiness check: rejects unless Redis took a heartbeat that the APIs still count. */

@@ -8,7 +8,7 @@ const lineFeed = 10;
 const zero = 48;
 
 /** A city as the file has it. Its bytes are valid until the next one is read. */
-export type CityRecord = {
+type CityRecord = {
   bytes: Buffer;
   /** The name in the local or English spelling, a tab, and the same in ASCII letters. */
   nameStart: number;

@@ -53,7 +53,7 @@ export function countryCodeByName(name: string): string | undefined {
 }
 
 /** The same for a folded name without brackets. */
-export function countryCodeByFoldedName(name: string): string | undefined {
+function countryCodeByFoldedName(name: string): string | undefined {
   // The longest known name wins: without its prefix, the Republic of China would be China.
   const code = codeOf(name) ?? codeOf(name.replace(/^the /, ""));
   return code ?? codeOfName(name.replace(articlePrefix, "")) ?? codeOfName(name.replace(prefixes, ""));

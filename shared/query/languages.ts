@@ -41,7 +41,7 @@ const scriptsByName = new Map(namedScripts.map((code) => [foldName(scriptName(co
 collectNames();
 collectAliases();
 
-export type Language = { name: string; code: string };
+type Language = { name: string; code: string };
 
 /**
  * Reads a language by its English name, its own name or its BCP 47 code: `Deutsch` → `{name: "German", code: "de"}`,

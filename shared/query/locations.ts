@@ -17,7 +17,7 @@ const regionWordsMax = 6;
 /** The most locations that an error proposes. */
 export const candidatesMax = 10;
 
-export type Location = { location: string; countryCode: string };
+type Location = { location: string; countryCode: string };
 
 /**
  * Reads a location as a person writes it: `austin, Texas, usa` → `{location: "austin,Texas,United States", countryCode: "US"}`.

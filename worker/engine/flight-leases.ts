@@ -62,7 +62,7 @@ const acquireReply = z.union([
 ]);
 const releaseReply = z.enum(["released", "awaited", "lost"]);
 
-export type LeaseAttempt =
+type LeaseAttempt =
   | { kind: "acquired" }
   | { kind: "held"; holder: string }
   /** The answer's trace has no calls: they belong to the search that made them. `atMs` is by Redis' clock. */

@@ -19,7 +19,7 @@ const columns = 19;
 const airportCode = /^[A-Z]{3,4}$/;
 
 /** One name of a city, folded. */
-export type PlaceName = { placeId: number; countryCode: string; folded: string };
+type PlaceName = { placeId: number; countryCode: string; folded: string };
 
 /** A file of GeoNames as its names. @returns undefined if a row is not one of such a file. */
 export function readPlaceNames(file: string): { places: number; names: PlaceName[] } | undefined {

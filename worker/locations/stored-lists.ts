@@ -127,7 +127,7 @@ export async function removeList(database: Database, provider: string, record?: 
   });
 }
 
-export type Run = (text: string, values: unknown[]) => Promise<pg.QueryResult>;
+type Run = (text: string, values: unknown[]) => Promise<pg.QueryResult>;
 
 /** One transaction whose statements may take longer than those of a search. */
 async function unhurried<Result>(

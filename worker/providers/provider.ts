@@ -2,49 +2,45 @@ import type { LocationRow } from "../locations/listed-location.ts";
 import type { Query } from "../../shared/query/query.ts";
 import type { Result } from "../../shared/results.ts";
 import type { Capabilities } from "../../shared/capabilities/capabilities.ts";
+import { z } from "zod";
+import { googleCountryName } from "../../shared/query/countries.ts";
+import { countryOf } from "../../shared/query/locations.ts";
 
 /**
- * The ways in which a call, and with it an attempt, can fail:
+ * The ways in which a call, and with it an attempt, can fail. The names are label values of `provider_calls_total`.
  *
  * - `retry`: whether the same provider is worth a retry. Not after an unreadable answer or a timeout: the retry would
  *   mostly end the same way, and may be billed again.
  * - `countsAgainstProvider`: whether the circuit breaker counts it as a failure of the provider; `false` counts as a
  *   success, `null` is not counted.
  * - `reason`: what the caller gets as `details.reason` if no other provider answers; `timeout` becomes a 504.
- *
- * The names are label values of `provider_calls_total`.
- *
- * | kind              | retry | against provider | meaning                                                                   |
- * | ----------------- | ----- | ---------------- | ------------------------------------------------------------------------- |
- * | `unavailable`     | yes   | yes              | Unreachable, or a server error (5xx).                                     |
- * | `blocked`         | no    | yes              | Google blocked the provider. It retried itself, and may bill each try.    |
- * | `rate_limited`    | yes   | yes              | Our account has too many calls running there.                             |
- * | `account_refused` | no    | yes              | Wrong key or no credits left. The operator has to act.                    |
- * | `query_refused`   | no    | no               | Our account there does not allow this query.                              |
- * | `request_refused` | no    | no               | The provider rejects our request: a defect of the adapter or a change of  |
- * |                   |       |                  | the provider's API. The query may have caused it.                         |
- * | `unreadable`      | no    | yes              | Not an answer to the request: not JSON, wrong shape, redirect, too large. |
- * | `timeout`         | no    | yes              | No complete answer in time.                                               |
- * | `out_of_time`     | no    | not counted      | No complete answer, in less time than the provider usually needs.         |
- * | `busy`            | no    | not counted      | No bulkhead slot became free while there was time for a call.             |
- * | `lost_hedge`          | no    | yes              | Cancelled: a hedge, started later, sent its first page earlier.           |
- * | `hedge_cancelled`        | no    | not counted      | Cancelled: it was the hedge, and the first attempt answered after all.    |
- * | `dropped`         | no    | not counted      | Cancelled: another page of the same attempt had failed. Or not sent:      |
- * |                   |       |                  | the caller has disconnected.                                                   |
  */
 export const failureKinds = {
+  /** Unreachable, or a server error (5xx). */
   unavailable: { retry: true, countsAgainstProvider: true, reason: "provider_unavailable" },
+  /** Google blocked the provider. It retried itself, and may bill each try. */
   blocked: { retry: false, countsAgainstProvider: true, reason: "provider_unavailable" },
+  /** Our account has too many calls running there. */
   rate_limited: { retry: true, countsAgainstProvider: true, reason: "provider_unavailable" },
+  /** Wrong key or no credits left. The operator has to act. */
   account_refused: { retry: false, countsAgainstProvider: true, reason: "provider_refused" },
+  /** Our account there does not allow this query. */
   query_refused: { retry: false, countsAgainstProvider: false, reason: "refused_by_provider" },
+  /** The provider rejects our request: a defect of the adapter or a change of its API. The query may have caused it. */
   request_refused: { retry: false, countsAgainstProvider: false, reason: "provider_refused" },
+  /** Not an answer to the request: not JSON, wrong shape, redirect, too large. */
   unreadable: { retry: false, countsAgainstProvider: true, reason: "unreadable_answer" },
+  /** No complete answer in time. */
   timeout: { retry: false, countsAgainstProvider: true, reason: "timeout" },
+  /** No complete answer, in less time than the provider usually needs. */
   out_of_time: { retry: false, countsAgainstProvider: null, reason: "timeout" },
+  /** No bulkhead slot became free while there was time for a call. */
   busy: { retry: false, countsAgainstProvider: null, reason: "timeout" },
+  /** Cancelled: a hedge, started later, sent its first page earlier. */
   lost_hedge: { retry: false, countsAgainstProvider: true, reason: "timeout" },
+  /** Cancelled: it was the hedge, and the first attempt answered after all. */
   hedge_cancelled: { retry: false, countsAgainstProvider: null, reason: "timeout" },
+  /** Cancelled, because another page of the attempt had failed; or not sent, because the caller had disconnected. */
   dropped: { retry: false, countsAgainstProvider: null, reason: "provider_unavailable" },
 } as const;
 
@@ -67,9 +63,17 @@ export function withCost(failure: Failure, costMicroUsd: number): Failure {
   return costMicroUsd === 0 ? failure : { ...failure, costMicroUsd };
 }
 
+/** What an HTTP status means where the body says no more. */
+export function failureOfHttpStatus(status: number): FailureKind {
+  if (status === 401 || status === 402 || status === 403) return "account_refused";
+  if (status === 429) return "rate_limited";
+  if (status === 408 || status >= 500) return "unavailable";
+  return status >= 400 ? "request_refused" : "unreadable";
+}
+
 /** A result before its rank among all pages is known. */
 export type Element = Omit<Result, "rank"> & {
-  /** Its place among all elements as the provider tells it, from 1. Absent where the provider tells none. */
+  /** Its place among all elements as the provider states it, from 1. Absent where it states none. */
   providerRank?: number;
 };
 
@@ -134,3 +138,28 @@ export type Provider = {
   /** Replaces HTTP, for a provider that lives in this process. */
   transport?: Transport;
 };
+
+/** No account holds or owes more: a larger number is an error at the provider. */
+const balanceMax = 1_000_000_000;
+
+/** The remaining balance that a provider reports, in its own unit. */
+export const balanceSchema = z.number().min(-balanceMax).max(balanceMax);
+
+/** The remaining balance as operators read it, money to the cent: `2,492 credits`, `12.34 USD`. */
+export function toAccount(remaining: number, unit: "credits" | "searches left" | "USD"): Account {
+  const digits = unit === "USD" ? 2 : 0;
+  const amount = remaining.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return { balance: `${amount} ${unit}`, isSpent: remaining <= 0 };
+}
+
+/**
+ * The name by which a location is sent: the one in the provider's own list, or else the canonical location, its country
+ * spelled as in Google's list, which the providers use: `Izmir,Turkiye`.
+ */
+export function googleLocationName({
+  location,
+  listedLocation,
+}: Pick<ProviderQuery, "location" | "listedLocation">): string {
+  const cityAndRegion = location.split(",").slice(0, -1);
+  return listedLocation ?? [...cityAndRegion, googleCountryName(countryOf(location))].join(",");
+}

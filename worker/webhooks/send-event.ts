@@ -17,7 +17,7 @@ class AddressRefused extends Error {}
 type Lookups = Pick<Resolver, "resolve4" | "resolve6">;
 
 /** Sends events to the webhooks of payers. The payers choose the addresses, so nothing here trusts them. */
-export interface EventSender {
+interface EventSender {
   /** Makes one attempt. Never throws. */
   send: (event: DueEvent) => Promise<AttemptEnd>;
   close: () => Promise<void>;

@@ -4,7 +4,7 @@ import {
   googleLanguages,
   isLanguageListed,
 } from "../../../shared/capabilities/google-languages.ts";
-import { googleLocationName } from "../../../worker/providers/google-location.ts";
+import { googleLocationName } from "../../../worker/providers/provider.ts";
 import { domainOf, plainText, plainUrl } from "../../../worker/providers/sanitize.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 

@@ -5,7 +5,7 @@
  * Google loads later (DATAFORSEO_AI_OVERVIEW). Failed searches may be charged too.
  * One call returns the whole depth, so the first page is the only page. No limits on device, city or depth; only the
  * languages listed below.
- * Nearly every failure arrives under HTTP 200 with a status code in the body (status-codes.ts).
+ * Nearly every failure arrives under HTTP 200 with a status code in the body.
  * Wire format: the documentation of the DataForSEO API v3, and recorded answers.
  */
 import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
@@ -14,26 +14,29 @@ import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
 import { organicPerPage, pagesOf } from "../../../shared/query/depth.ts";
 import { languageCodeOf } from "../../../shared/query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/query/locations.ts";
-import { balanceSchema, toAccount } from "../account.ts";
-import { capabilities } from "../../../shared/capabilities/capabilities.ts";
-import { googleLanguageCode } from "../../../shared/capabilities/google-languages.ts";
-import { googleLocationName } from "../google-location.ts";
 import {
   type Account,
+  balanceSchema,
   type Failure,
+  type FailureKind,
+  failureOfHttpStatus,
+  googleLocationName,
   type Page,
   type PageAnswer,
   type Provider,
   type ProviderQuery,
+  toAccount,
   withCost,
 } from "../provider.ts";
+import { capabilities } from "../../../shared/capabilities/capabilities.ts";
+import { googleLanguageCode } from "../../../shared/capabilities/google-languages.ts";
 import { prices } from "../prices.ts";
 import { parseJson, plainText } from "../sanitize.ts";
 import { readElements } from "./elements.ts";
 import { dataForSeoLanguages } from "../../../shared/capabilities/dataforseo-languages.ts";
-import { readLocations } from "./locations.ts";
 import { readableItems } from "./item-fields.ts";
-import { failureOfHttpStatus, failureOfStatus, statusNoResults, statusOk, toMicroUsd } from "./status-codes.ts";
+import type { LocationRow } from "../../locations/listed-location.ts";
+import { locationRowsMax, parseList, toLocationRows } from "../read-rows.ts";
 
 /** DataForSEO states 6 s for one page and three to four times that for ten. The rest of a 30 s deadline is enough for a faster provider. */
 const callTimeoutMs = 25_000;
@@ -50,6 +53,7 @@ const taskSchema = z.object({
   status_code: z.int(),
   status_message: messageSchema,
   cost: costSchema,
+  result_count: z.int().optional().catch(undefined),
   result: z.unknown(),
 });
 const answerSchema = z.object({
@@ -68,6 +72,12 @@ const resultSchema = z.tuple([
     items: z.array(z.unknown()).max(itemsMax).nullable(),
   }),
 ]);
+const locationListSchema = z.array(z.unknown()).max(locationRowsMax);
+const locationRowSchema = z
+  .object({ location_name: z.string(), country_iso_code: z.string().nullable(), location_type: z.string() })
+  .transform(({ location_name: name, country_iso_code: countryCode, location_type: type }) => {
+    return { name, countryCode: countryCode ?? "", type };
+  });
 /** With these corrections Google searched another keyword. With `did_you_mean` it only suggests one. */
 const searchedCorrections = new Set(["showing_results_for", "including_results_for", "no_results_found_for"]);
 
@@ -167,20 +177,95 @@ function readAccount(answer: PageAnswer): Account | Failure {
   return user === undefined ? { failure: "unreadable" } : toAccount(user.money.balance, "USD");
 }
 
+/** GET /v3/serp/google/locations has the whole list in one answer (docs.dataforseo.com/v3/serp/google/locations). */
+function readLocations(answer: PageAnswer): LocationRow[] | Failure {
+  const read = readTask(answer, parseList);
+  if ("failure" in read) return read;
+  const { result, result_count, ...status } = read.task;
+  if (status.status_code !== statusOk) return failureOfStatus(status);
+  const list = locationListSchema.safeParse(result).data;
+  // The answer says how many rows it has: fewer are a part of the list.
+  return list && list.length === result_count ? toLocationRows(list, locationRowSchema) : { failure: "unreadable" };
+}
+
 /** The one task of an answer, whether it succeeded or failed, and the cost of the whole answer; or why there is no task. */
-function readTask({
-  status: httpStatus,
-  body,
-}: PageAnswer): { task: z.infer<typeof taskSchema>; answerCostUsd: number | undefined } | Failure {
-  const answer = answerSchema.safeParse(parseJson(body)).data;
+function readTask(
+  { status: httpStatus, body }: PageAnswer,
+  parse: (body: string) => unknown = parseJson,
+): { task: z.infer<typeof taskSchema>; answerCostUsd: number | undefined } | Failure {
+  const answer = answerSchema.safeParse(parse(body)).data;
   const outcome = answer?.status_code === statusOk ? answer.tasks?.[0] : answer;
   if (httpStatus !== 200) {
     return outcome === undefined || outcome.status_code === statusOk
-      ? failureOfHttpStatus(httpStatus)
+      ? { failure: failureOfHttpStatus(httpStatus) }
       : failureOfStatus(outcome);
   }
   if (answer?.status_code !== statusOk || answer.tasks === undefined) {
     return outcome === undefined ? { failure: "unreadable" } : failureOfStatus(outcome);
   }
   return { task: answer.tasks[0], answerCostUsd: answer.cost };
+}
+
+/** The search succeeded. */
+const statusOk = 20_000;
+/** Google has no results for this query. DataForSEO ran the search and charges for it: an empty page, not a failure. */
+const statusNoResults = 40_102;
+const statusInvalidField = 40_501;
+const statusOutdatedLocation = 40_505;
+
+/** How an answer or its task reports its outcome. */
+type Status = { status_code: number; status_message: string; cost?: number | undefined };
+
+/** The codes (docs.dataforseo.com/v3/appendix/errors) whose meaning their hundreds alone do not give. */
+const kindsByCode: ReadonlyMap<number, FailureKind> = new Map([
+  // Google did not answer DataForSEO, which has retried by itself and charges for each attempt.
+  [40_101, "blocked"],
+  // "No results" is valid only as the status of the task itself.
+  [statusNoResults, "unreadable"],
+  // The task was interrupted; the documentation asks to send it again.
+  [40_103, "unavailable"],
+  // Too many calls: per minute, of the same task per hour or day, or at the same time.
+  [40_202, "rate_limited"],
+  [40_205, "rate_limited"],
+  [40_206, "rate_limited"],
+  [40_209, "rate_limited"],
+  // Not implemented: the adapter has called a wrong endpoint.
+  [50_100, "request_refused"],
+  // DataForSEO's own timeouts: 120 s for the engine, and a slow page.
+  [50_401, "timeout"],
+  [50_402, "timeout"],
+]);
+
+/** By the parameter in `Invalid Field: 'location_name'.`. Every other parameter is set by the adapter alone. */
+const fieldsByParameter: ReadonlyMap<string, NonNullable<Failure["field"]>> = new Map([
+  ["keyword", "keyword"],
+  ["location_name", "location"],
+  ["location_code", "location"],
+  ["language_code", "language"],
+]);
+
+/** The failure of a status, with its cost: DataForSEO also charges for some searches that failed. */
+function failureOfStatus(status: Status): Failure {
+  return withCost(failureOfCode(status), toMicroUsd(status.cost) ?? 0);
+}
+
+function toMicroUsd(costUsd: number | undefined): number | undefined {
+  return costUsd === undefined ? undefined : Math.round(costUsd * 1_000_000);
+}
+
+function failureOfCode({ status_code: code, status_message: message }: Status): Failure {
+  if (code === statusOutdatedLocation) return { failure: "query_refused", field: "location" };
+  if (code === statusInvalidField) {
+    const field = fieldsByParameter.get(/invalid field: '(\w{1,30})'/i.exec(message)?.[1]?.toLowerCase() ?? "");
+    return field === undefined ? { failure: "request_refused" } : { failure: "query_refused", field };
+  }
+  return { failure: kindsByCode.get(code) ?? kindOfHundreds(Math.floor(code / 100)) };
+}
+
+/** 401: credentials. 402: payment and account limits. Other 40x: the request. 50x: DataForSEO's own errors. */
+function kindOfHundreds(hundreds: number): FailureKind {
+  if (hundreds === 401 || hundreds === 402) return "account_refused";
+  // 406 ("in the queue") and 201 ("task created") are never valid answers to a live task.
+  if (hundreds >= 400 && hundreds < 406) return "request_refused";
+  return hundreds >= 500 && hundreds < 600 ? "unavailable" : "unreadable";
 }

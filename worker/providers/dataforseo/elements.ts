@@ -1,8 +1,8 @@
-import { buildElement, joinWithDots, type RawElement, type RawLink, ratingText, joinLines } from "../build-element.ts";
+import { buildElement, joinLines, joinWithDots, ratingText, type RawElement, type RawLink } from "../build-element.ts";
 import type { Fields } from "../read-rows.ts";
 import type { Element } from "../provider.ts";
 import { plainText } from "../sanitize.ts";
-import { isOverview, readOverview } from "./ai-overview.ts";
+import { collectLinks, isOverview, questionLinks, readOverview, toLink } from "./links.ts";
 import {
   firstText,
   formatDate,
@@ -16,8 +16,7 @@ import {
   toTexts,
   underHeading,
 } from "./item-fields.ts";
-import { resultTypesByItemType } from "./map-item-type.ts";
-import { collectLinks, questionLinks, toLink } from "./links.ts";
+import type { ResultType } from "../../../shared/results.ts";
 
 type ItemReader = (item: Item) => RawElement;
 
@@ -234,3 +233,59 @@ function factLine(fact: Fields): string {
 function readQuestions(item: Item): RawElement {
   return { siteLinks: questionLinks(toRows(item["items"])) };
 }
+
+/** Every item type that DataForSEO documents for Google's results, as of 2026, with our type. Any other becomes `other`, too. */
+export const resultTypesByItemType: ReadonlyMap<string, ResultType> = new Map([
+  ["organic", "organic"],
+  ["paid", "paid"],
+  ["featured_snippet", "featured_snippet"],
+  ["answer_box", "answer_box"],
+  ["math_solver", "answer_box"],
+  ["currency_box", "answer_box"],
+  ["stocks_box", "answer_box"],
+  ["dictionary", "answer_box"],
+  ["ai_overview", "ai_overview"],
+  ["knowledge_graph", "knowledge_graph"],
+  ["people_also_ask", "people_also_ask"],
+  ["questions_and_answers", "people_also_ask"],
+  ["local_pack", "local_pack"],
+  ["map", "local_pack"],
+  ["local_services", "local_pack"],
+  ["top_stories", "top_stories"],
+  ["video", "video"],
+  ["short_videos", "video"],
+  ["images", "images"],
+  ["shopping", "shopping"],
+  ["popular_products", "shopping"],
+  ["commercial_units", "shopping"],
+  ["discussions_and_forums", "discussions"],
+  ["perspectives", "discussions"],
+  ["related_searches", "related_searches"],
+  ["people_also_search", "related_searches"],
+  // No type of ours fits these. Like those of any other element, their members become links.
+  ["app", "other"],
+  ["carousel", "other"],
+  ["compare_sites", "other"],
+  ["courses", "other"],
+  ["events", "other"],
+  ["explore_brands", "other"],
+  ["find_results_on", "other"],
+  ["found_on_web", "other"],
+  ["google_flights", "other"],
+  ["google_hotels", "other"],
+  ["google_posts", "other"],
+  ["google_reviews", "other"],
+  ["hotels_pack", "other"],
+  ["jobs", "other"],
+  ["mention_carousel", "other"],
+  ["multi_carousel", "other"],
+  ["podcasts", "other"],
+  ["product_considerations", "other"],
+  ["recipes", "other"],
+  ["refine_products", "other"],
+  ["scholarly_articles", "other"],
+  ["third_party_reviews", "other"],
+  ["top_sights", "other"],
+  ["twitter", "other"],
+  ["visual_stories", "other"],
+]);

@@ -26,7 +26,7 @@ export function textsOf(row: Fields, fields: readonly string[]): string[] {
 }
 
 /** A text in one line, or a number rounded to 12 digits, which hides binary fractions; "" for everything else. */
-export function toText(value: unknown): string {
+function toText(value: unknown): string {
   if (typeof value === "string")
     return value.includes("\n")
       ? joinLines(value.split("\n").map((line) => trimCharacters(line, spaces)))

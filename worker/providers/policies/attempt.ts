@@ -24,7 +24,7 @@ export type CallRecorder = {
 };
 
 /** One call to a provider. `outcome` is a label value of `provider_calls_total`. `ms` counts from sending to the end. */
-export type ProviderCall = { provider: string; outcome: "ok" | FailureKind; ms: number; costMicroUsd: number };
+type ProviderCall = { provider: string; outcome: "ok" | FailureKind; ms: number; costMicroUsd: number };
 
 /** What a search cost and which providers it called, for the log line and the metrics. */
 export type Trace = {

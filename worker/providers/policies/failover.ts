@@ -12,7 +12,7 @@ const attemptTimeShareMax = 2 / 3;
 export type FailoverProvider = Pick<ProviderClient, "provider" | "availability" | "reserveHedge" | "fetchPages">;
 
 /** One search, and the providers that can honour it. */
-export type FailoverRequest = CallOptions & {
+type FailoverRequest = CallOptions & {
   /** In the order in which they are tried. */
   providers: readonly FailoverProvider[];
   query: Query;

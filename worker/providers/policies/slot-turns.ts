@@ -1,7 +1,7 @@
 import type { SlotClaim } from "./attempt.ts";
 
 /** A call that waits for a slot. */
-export type WaitingCall = {
+type WaitingCall = {
   claim: SlotClaim;
   /** On the clock of `performance.now()`. */
   deadlineAtMs: number;

@@ -15,19 +15,26 @@ import { languageCodeOf } from "../../../shared/query/languages.ts";
 import { countryOf } from "../../../shared/query/locations.ts";
 import type { Query } from "../../../shared/query/query.ts";
 import { capabilities } from "../../../shared/capabilities/capabilities.ts";
-import type { Failure, FailureKind, Page, PageAnswer, Provider } from "../provider.ts";
+import {
+  type Failure,
+  type FailureKind,
+  failureOfHttpStatus,
+  type Page,
+  type PageAnswer,
+  type Provider,
+} from "../provider.ts";
 import { readRows } from "../read-rows.ts";
 import { parseJson } from "../sanitize.ts";
 import { baseLanguage } from "../../../shared/capabilities/searxng-languages.ts";
 import {
-  surroundingElements,
-  isFromOtherEngine,
   isFromGoogle,
+  isFromOtherEngine,
   isGoogle,
   readRow,
   resultElements,
-  resultsPageSchema,
   type ResultsPage,
+  resultsPageSchema,
+  surroundingElements,
 } from "./results-page.ts";
 
 /** An instance waits 3 s for its engines by default. A loaded instance behind a proxy takes longer. */
@@ -79,7 +86,8 @@ function toForm({ keyword, language, location }: Query, pageNumber: number): str
 }
 
 function readPage({ status, body }: PageAnswer): Page | Failure {
-  if (status !== 200) return { failure: failureOfStatus(status) };
+  // SearXNG documents 400 (a parameter), 403 (a format that is not enabled), 429 (its limiter) and 500.
+  if (status !== 200) return { failure: failureOfHttpStatus(status) };
   const json = parseJson(body);
   const read = resultsPageSchema.safeParse(json);
   if (!read.success) return { failure: "unreadable" };
@@ -104,14 +112,6 @@ function readPage({ status, body }: PageAnswer): Page | Failure {
     // The operator's own machines and IP addresses have no price per call.
     costMicroUsd: 0,
   };
-}
-
-/** SearXNG documents 400 (a parameter), 403 (a format that is not enabled), 429 (its limiter) and 500. */
-function failureOfStatus(status: number): FailureKind {
-  if (status === 401 || status === 402 || status === 403) return "account_refused";
-  if (status === 429) return "rate_limited";
-  if (status === 408 || status >= 500) return "unavailable";
-  return status >= 400 ? "request_refused" : "unreadable";
 }
 
 /** A page without rows is empty only if no engine failed: a blocked Google differs only in `unresponsive_engines`. */

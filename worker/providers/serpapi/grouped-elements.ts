@@ -1,10 +1,9 @@
 import type { ResultType } from "../../../shared/results.ts";
-import { buildElement, type RawLink, joinLines } from "../build-element.ts";
+import { buildElement, joinLines, type RawLink } from "../build-element.ts";
 import type { Element } from "../provider.ts";
-import { readTextBlocks } from "./ai-overview.ts";
+import { readTextBlocks } from "./panels.ts";
 import { isObject } from "../read-rows.ts";
-import { Row, tableLine, toMembers, toRows, toTexts } from "./fields.ts";
-import { describe, ratingOf, restOf, titleOf, urlOf } from "./links.ts";
+import { describe, ratingOf, restOf, Row, tableLine, titleOf, toMembers, toRows, toTexts, urlOf } from "./fields.ts";
 import { toSiteLinks } from "./organic-results.ts";
 
 type ToLink = (row: Row) => RawLink;

@@ -1,9 +1,7 @@
-import { buildElement, type RawLink } from "../build-element.ts";
+import { buildElement, ratingText, type RawLink } from "../build-element.ts";
 import type { Element } from "../provider.ts";
 import { isObject } from "../read-rows.ts";
-import { Row, tableLine, toMembers, toText } from "./fields.ts";
-import { restOf, urlOf } from "./links.ts";
-import { splitRating, toLines, toSnippetPart } from "./snippet-parts.ts";
+import { membersMax, restOf, Row, tableLine, toMembers, toText, toTexts, urlOf } from "./fields.ts";
 
 /** An organic result; undefined for a row without any address, which no caller could use. */
 export function readOrganic(value: unknown): Element | undefined {
@@ -73,11 +71,136 @@ function withoutTime(link: string): string {
 type Parts = { top: string[]; bottom: string[]; siteLinks: RawLink[] };
 
 /** These parts, and what else the row has: lists of stories, answers, or a carousel. Each line once. */
-export function withRest(row: Row, { top, bottom, siteLinks }: Parts): Parts {
+function withRest(row: Row, { top, bottom, siteLinks }: Parts): Parts {
   const { lines, links } = restOf(row);
   return {
     top: [...new Set(top)],
     bottom: [...new Set([...bottom, ...lines])],
     siteLinks: [...siteLinks, ...links],
   };
+}
+
+/** The part above or below a snippet: its lines, and the numbers that SerpApi recognized in them, by name. */
+type SnippetPart = { lines: string[]; detected: ReadonlyMap<string, unknown> };
+type Numbers = SnippetPart["detected"];
+
+/** `{extensions: ["Rating: 4.8"], detected_extensions: {rating: 4.8}}`. Anything in another form counts as missing. */
+function toSnippetPart(value: unknown): SnippetPart {
+  const part = isObject(value) ? value : {};
+  const detected = isObject(part["detected_extensions"]) ? part["detected_extensions"] : {};
+  return { lines: toLines(part["extensions"]), detected: new Map(Object.entries(detected).slice(0, membersMax)) };
+}
+
+/** LRM and RLM. */
+const directionMarks = /[\u200e\u200f]/g;
+
+/** The texts of a list of lines, as displayed. */
+function toLines(value: unknown): string[] {
+  return toTexts(value).map((line) => line.replace(directionMarks, "").trim());
+}
+
+/** Longer lines are sentences, and searching them for numbers would take long. */
+const lineCharactersMax = 200;
+/** `Rating: 4.8`, `9/10`, `5.0(102)`, `4.4 (1.1K)`, `評価: 4.5`. */
+const ratingLine =
+  /^(?<label>[\p{L}\p{M}\s:：]*)(?<value>\d{1,3}(?:[.,٫]\d+)?)(?:\s*\/\s*(?<best>\d{1,3}))?(?<count>\s*\(.*\)|\s+\d[\d.,]*[KM]?)?$/u;
+/** `1,234 votes`, `(24 Rezensionen)`, `4 292 avis`, and what follows it. */
+const countLine = /^\(?(?<count>\d[\d.,\s]*)\s*\p{L}+\)?(?<rest>\s.*)?$/u;
+/** Arabic, Persian and Devanagari digits. */
+const otherDigits = /[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f]/g;
+
+/** The word for a rating in the languages for which SerpApi keeps Google's own word as the name of the number. */
+const ratingNames = new Set(
+  `note bewertung valoración calificación puntuación valutazione voto classificação avaliação nota beoordeling waardering betyg
+  bedømmelse vurdering arvio arvosana ocena hodnocení hodnotenie értékelés evaluare рейтинг оценка оцінка βαθμολογία puan
+  değerlendirme 評価 評分 评分 평점 คะแนน التقييم דירוג रेटिंग`.split(/\s+/),
+);
+/** Numbers with these names are something else in every language, or the rating under its English name. */
+const englishNames = /^(?:price|currency|rating|reviews|votes|vote_count|answer_count)/;
+
+type Rating = { at: number; value: string; name: string };
+
+/**
+ * `["Rating: 4.8", "1,234 votes", "$99"]` → `{stars: "4.8 (1,234)", lines: ["$99"]}`, if SerpApi recognized the rating. It names
+ * the number in English, or with the page's word for it; then its English name has the number of stars, rounded to halves:
+ * `["Note : 4,3", "4 292 avis"]` with `{rating: 4.5, note: 4.3, avis: 4292}` → `{stars: "4.3 (4,292)"}`.
+ */
+function splitRating({ lines, detected }: SnippetPart): { stars: string; lines: string[] } {
+  const matches = lines.map((line) => groupsOf(ratingLine, line));
+  const rating = toText(detected.get("rating"));
+  const found = findRating(matches, rating, detected);
+  if (found === undefined) return { stars: ratingText(rating, namedCount(detected)), lines };
+  let next = found.at + 1;
+  // Some lines are there twice: once for the eye and once for screen readers.
+  while (matches[next]?.["value"] === matches[found.at]?.["value"]) next += 1;
+  const counted = matches[found.at]?.["count"] === undefined ? countIn(lines[next], detected, found.name) : undefined;
+  const isLabelBefore = /^rating:?$/i.test(lines[found.at - 1] ?? "");
+  return {
+    stars: ratingText(found.value, counted?.count ?? namedCount(detected)),
+    lines: [
+      ...lines.slice(0, isLabelBefore ? found.at - 1 : found.at),
+      ...(counted === undefined || counted.rest === "" ? [] : [counted.rest]),
+      ...lines.slice(counted === undefined ? next : next + 1),
+    ],
+  };
+}
+
+/** The line with the rating: by its English name, or else by a name that no English page has. */
+function findRating(
+  matches: readonly (Record<string, string> | undefined)[],
+  rating: string,
+  detected: Numbers,
+): Rating | undefined {
+  for (const [at, match] of matches.entries()) {
+    const value = toNumber(match?.["value"]);
+    if (rating !== "" && value === Number(rating))
+      return { at, value: withScale(value, match?.["best"]), name: "rating" };
+  }
+  for (const [at, match] of matches.entries()) {
+    const value = toNumber(match?.["value"]);
+    const name = [...detected].find(([key, number]) => number === value && !englishNames.test(key))?.[0];
+    if (value === undefined || name === undefined) continue;
+    const label = (match?.["label"] ?? "").replace(/[:：]/, "").trim().toLowerCase();
+    const best = match?.["best"];
+    const stars = (value / Number(best ?? 5)) * 5;
+    const isRating = rating === "" ? ratingNames.has(label) : label !== "" && Math.abs(stars - Number(rating)) <= 0.5;
+    if (isRating) return { at, value: withScale(value, best), name };
+  }
+  return undefined;
+}
+
+/** `8.5/10`. The usual scale up to 5 is left out. */
+function withScale(value: number, best: string | undefined): string {
+  return best === undefined || best === "5" ? String(value) : `${value}/${best}`;
+}
+
+/** The number of votes by its English name. SerpApi sometimes repeats the rating there. */
+function namedCount(detected: Numbers): string {
+  const count = toText(detected.get("reviews")) || toText(detected.get("votes"));
+  return /^\d+$/.test(count) ? count : "";
+}
+
+/** The votes in the line after the rating, if SerpApi recognized them under any name. */
+function countIn(
+  line: string | undefined,
+  detected: Numbers,
+  ratingName: string,
+): { count: string; rest: string } | undefined {
+  const groups = groupsOf(countLine, line ?? "");
+  const count = groups?.["count"]?.replace(/\D/g, "") ?? "";
+  const isKnown = [...detected].some(([name, number]) => name !== ratingName && toText(number) === count);
+  return isKnown ? { count, rest: groups?.["rest"]?.trim() ?? "" } : undefined;
+}
+
+function toNumber(digits: string | undefined): number | undefined {
+  return digits === undefined ? undefined : Number(digits.replace(/[,٫]/, "."));
+}
+
+function groupsOf(pattern: RegExp, line: string): Record<string, string> | undefined {
+  if (line.length > lineCharactersMax) return undefined;
+  const ascii = line.replace(otherDigits, (digit) => {
+    const point = digit.codePointAt(0) ?? 0;
+    return String((point - (point < 0x900 ? 0 : 6)) % 16);
+  });
+  return pattern.exec(ascii)?.groups;
 }

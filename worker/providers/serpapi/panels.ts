@@ -1,9 +1,21 @@
-import { buildElement, type RawLink } from "../build-element.ts";
-import { isGoogleHost } from "../google-hosts.ts";
+import { buildElement, joinLines, joinWithDots, type RawLink } from "../build-element.ts";
+import { isOnGoogle } from "../sanitize.ts";
 import type { Element } from "../provider.ts";
 import { isObject } from "../read-rows.ts";
-import { Row, tableLine, toMembers, toText, toTexts } from "./fields.ts";
-import { ratingOf, restOf } from "./links.ts";
+import {
+  describe,
+  ratingOf,
+  restOf,
+  Row,
+  shownTexts,
+  tableLine,
+  titleOf,
+  toMembers,
+  toRows,
+  toText,
+  toTexts,
+  urlOf,
+} from "./fields.ts";
 import { toSiteLinks } from "./organic-results.ts";
 
 /**
@@ -37,7 +49,7 @@ export function readAnswerBox(value: unknown): Element[] | undefined {
   // A box of a kind that SerpApi does not know either has nothing but its type.
   if ((title || url || answer || longAnswer) === "" && bottom.length + links.length === 0) return [];
   return [
-    buildElement(hasSource(url) ? "featured_snippet" : "answer_box", {
+    buildElement(url !== "" && !isOnGoogle(url) ? "featured_snippet" : "answer_box", {
       title: title || (bottom.length === 0 ? "" : type.replaceAll("_", " ")),
       url,
       breadcrumb,
@@ -47,10 +59,6 @@ export function readAnswerBox(value: unknown): Element[] | undefined {
       siteLinks: links,
     }),
   ];
-}
-
-function hasSource(url: string): boolean {
-  return url !== "" && !isGoogleHost(URL.parse(url)?.host ?? "");
 }
 
 /** A knowledge panel has no URL of its own: the site of the entity, its source and its lists are among its links. */
@@ -100,4 +108,92 @@ export function readOther(name: string, value: unknown): Element[] {
 
 function isListOfTexts(value: unknown): boolean {
   return Array.isArray(value) && value.every((member) => typeof member === "string");
+}
+
+/** Blocks of a generated text, nested ones included. */
+const blocksMax = 1_000;
+const depthMax = 20;
+
+/**
+ * Some overviews are only announced: their text would take a second search. Such an overview becomes an element without a
+ * description. One that Google could not generate becomes none.
+ */
+export function readAiOverview(value: unknown): Element[] | undefined {
+  if (!isObject(value)) return undefined;
+  const row = new Row(value);
+  const isAnnounced = row.text("page_token") !== "";
+  const isMissing = row.text("error") !== "";
+  const text = readTextBlocks(row.take("text_blocks"));
+  const siteLinks = [
+    ...toRows(row.take("references")).map(toReference),
+    ...toRows(row.take("products")).map(toProduct),
+    ...text.links,
+  ];
+  const description = joinLines([text.description, ...row.rest().flatMap(([name, part]) => shownTexts(name, part))]);
+  if (description !== "" || siteLinks.length > 0) return [buildElement("ai_overview", { description, siteLinks })];
+  if (isAnnounced) return [buildElement("ai_overview", {})];
+  return isMissing ? [] : undefined;
+}
+
+function toReference(row: Row): RawLink {
+  const title = row.text("title");
+  const description = joinWithDots(row.text("source"), row.text("snippet"));
+  return { title, url: row.text("link"), description };
+}
+
+function toProduct(row: Row): RawLink {
+  const title = titleOf(row);
+  return { title, url: urlOf(row), description: describe(row, [row.text("price"), ratingOf(row)], title) };
+}
+
+/** A generated text, and the links within it: cited words, videos, stories. */
+type GeneratedText = { description: string; links: RawLink[] };
+
+/** The text of blocks that contain paragraphs, headings, lists, tables, comparisons or further blocks. */
+export function readTextBlocks(value: unknown): GeneratedText {
+  let blocksLeft = blocksMax;
+  const links: RawLink[] = [];
+  const textsWithin = (part: unknown, depth: number): string[] => {
+    if (depth > depthMax) return [];
+    if (Array.isArray(part)) return toMembers(part).flatMap((inner) => textsWithin(inner, depth + 1));
+    if (!isObject(part)) return [toText(part)];
+    if (blocksLeft === 0) return [];
+    blocksLeft -= 1;
+    const block = new Row(part);
+    const own = ownTexts(block, links);
+    const inner = ["list", "text_blocks"].flatMap((name) => textsWithin(block.take(name), depth + 1));
+    return [...own, ...inner, ...block.rest().flatMap(([name, rest]) => shownTexts(name, rest))];
+  };
+  return { description: joinLines(textsWithin(value, 0)), links };
+}
+
+/** The texts of a block without the blocks within it, whose links are added to the list. */
+function ownTexts(block: Row, links: RawLink[]): string[] {
+  block.skip("type");
+  const title = block.text("title");
+  const url = urlOf(block);
+  if (url !== "") links.push({ title, url });
+  const video = block.take("video");
+  const cited = [
+    ...toRows(block.take("snippet_links")),
+    ...toRows(block.take("top_stories")),
+    ...(isObject(video) ? [new Row(video)] : []),
+  ];
+  for (const row of cited) {
+    const name = titleOf(row);
+    links.push({ title: name, url: urlOf(row), description: describe(row, [row.text("source")], name) });
+  }
+  return [
+    title,
+    block.text("subtitle"),
+    block.text("snippet"),
+    ...toMembers(block.take("table")).map(tableLine),
+    block.texts("product_labels").join(" · "),
+    ...toRows(block.take("comparison")).map(comparisonLine),
+  ];
+}
+
+/** `Height: 5.81 inches, 5.82 inches`. */
+function comparisonLine(row: Row): string {
+  return `${row.text("feature")}: ${row.texts("values").join(", ")}`;
 }

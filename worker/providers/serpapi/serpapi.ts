@@ -3,7 +3,7 @@
  * Authentication: by SerpApi's design, the key is the parameter `api_key`. The URL of a request is therefore a secret and is
  * sent only to SerpApi.
  * Cost: each successful search is one search of the plan; answers do not state it.
- * One page of ten organic results per call. The positions of other elements are not reported (serp-features.ts).
+ * One page of ten organic results per call. The positions of other elements are not reported.
  * Wire format: SerpApi's documentation of the Google Search API, and recorded answers.
  */
 import { z } from "zod";
@@ -11,23 +11,26 @@ import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
 import { organicPerPage } from "../../../shared/query/depth.ts";
 import { languageCodeOf } from "../../../shared/query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/query/locations.ts";
-import { balanceSchema, toAccount } from "../account.ts";
-import { capabilities } from "../../../shared/capabilities/capabilities.ts";
-import { googleLanguageCode, googleLanguages } from "../../../shared/capabilities/google-languages.ts";
-import { googleLocationName } from "../google-location.ts";
 import {
   type Account,
+  balanceSchema,
   type Failure,
+  failureOfHttpStatus,
+  googleLocationName,
   type Page,
   type PageAnswer,
   type Provider,
   type ProviderQuery,
+  toAccount,
   withCost,
 } from "../provider.ts";
+import { capabilities } from "../../../shared/capabilities/capabilities.ts";
+import { googleLanguageCode, googleLanguages } from "../../../shared/capabilities/google-languages.ts";
 import { prices } from "../prices.ts";
 import { parseJson } from "../sanitize.ts";
-import { readLocations } from "./locations.ts";
 import { toPage } from "./page.ts";
+import type { LocationRow } from "../../locations/listed-location.ts";
+import { locationRowsMax, parseList, toLocationRows } from "../read-rows.ts";
 
 /** SerpApi answers in 1 to 4 s. By this time it has usually given up on a search itself. */
 const callTimeoutMs = 20_000;
@@ -125,11 +128,7 @@ function failureOfAnswer(status: number, json: unknown): Failure {
   const message = errorSchema.safeParse(json).data?.error ?? "";
   if (accountRefusals.test(message)) return { failure: "account_refused" };
   if (status === 400) return failureOfParameter(message);
-  if (status === 401 || status === 402 || status === 403) return { failure: "account_refused" };
-  if (status === 429) return { failure: "rate_limited" };
-  if (status === 408 || status >= 500) return { failure: "unavailable" };
-  if (status >= 400) return { failure: "request_refused" };
-  return status === 200 ? failureOfSearch(json) : { failure: "unreadable" };
+  return status === 200 ? failureOfSearch(json) : { failure: failureOfHttpStatus(status) };
 }
 
 /** ``Unsupported `Atlantis` location - location parameter.``: another provider may support the location, country or language. */
@@ -145,4 +144,19 @@ function failureOfSearch(json: unknown): Failure {
   if (status === "Error") return { failure: "unavailable" };
   if (status === "Queued" || status === "Processing") return { failure: "timeout" };
   return withCost({ failure: "unreadable" }, status === "Success" ? costPerSearchMicroUsd : 0);
+}
+
+/** GET /locations.json without a filter, the whole list as an array (serpapi.com/locations-api). */
+
+const locationListSchema = z.array(z.unknown()).max(locationRowsMax);
+const locationRowSchema = z
+  .object({ canonical_name: z.string(), country_code: z.string().nullable(), target_type: z.string() })
+  .transform(({ canonical_name: name, country_code: countryCode, target_type: type }) => {
+    return { name, countryCode: countryCode ?? "", type };
+  });
+
+function readLocations({ status, body }: PageAnswer): LocationRow[] | Failure {
+  if (status !== 200) return { failure: failureOfHttpStatus(status) };
+  const list = locationListSchema.safeParse(parseList(body)).data;
+  return list === undefined ? { failure: "unreadable" } : toLocationRows(list, locationRowSchema);
 }

@@ -10,7 +10,7 @@ export type RowFields = {
   texts: readonly string[];
 };
 /** The fields that a kind of row has. The others are kept too, with their names. */
-export type RowKind = RowFields & { known: ReadonlySet<string> };
+type RowKind = RowFields & { known: ReadonlySet<string> };
 
 /** Not texts of the page: ids and further pages of Google, addresses and sizes of pictures, the place in a list, coordinates. */
 const omittedField =

@@ -1,9 +1,7 @@
 import type { ResultType } from "../../../shared/results.ts";
 import { buildElement, type RawLink } from "../build-element.ts";
-import { isOnGoogle } from "../google-hosts.ts";
+import { isOnGoogle, plainUrl } from "../sanitize.ts";
 import type { Element } from "../provider.ts";
-import { plainUrl } from "../sanitize.ts";
-import { readOrganicRow } from "./organic-results.ts";
 import { type Fields, isObject, readRows } from "../read-rows.ts";
 import { knownFields, otherLines, type RowFields, rowKind, starsOf, textIn, toLink } from "./row-fields.ts";
 
@@ -11,7 +9,7 @@ import { knownFields, otherLines, type RowFields, rowKind, starsOf, textIn, toLi
 type ReadField = { elements: Element[]; unreadableRows: number } | undefined;
 type FieldReader = (value: unknown) => ReadField;
 
-export type Features = {
+type Features = {
   above: Element[];
   below: Element[];
   unreadableRows: number;
@@ -195,4 +193,24 @@ function withoutLists(object: Fields): Fields {
 /** The members of all lists in an object. */
 function rowsWithin(object: Fields): unknown[] {
   return Object.values(object).filter(Array.isArray).flat();
+}
+
+const siteLink = rowKind({ title: ["title"], url: ["link"], texts: ["snippet"] });
+const fields = knownFields("title", "link", "snippet", "date", "price", "priceRange", "sitelinks");
+
+/** An organic result or an advertisement, as far as it can be read; undefined if no text and no link can be. */
+export function readOrganicRow(type: ResultType, row: unknown): Element | undefined {
+  if (!isObject(row) || textIn(row, "title", "link", "snippet").trim() === "") return undefined;
+  return buildElement(type, {
+    title: textIn(row, "title"),
+    url: textIn(row, "link"),
+    description: textIn(row, "snippet"),
+    top: [starsOf(row), textIn(row, "price"), textIn(row, "priceRange"), textIn(row, "date")],
+    bottom: otherLines(row, fields),
+    siteLinks: readSiteLinks(row["sitelinks"]),
+  });
+}
+
+function readSiteLinks(value: unknown): RawLink[] {
+  return Array.isArray(value) ? readRows(value, (row) => toLink(row, siteLink)).found : [];
 }

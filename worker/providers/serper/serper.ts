@@ -3,7 +3,7 @@
  * Authentication: the key in the header X-API-KEY.
  * Cost: in credits, stated by every answer; usually 1.
  * One page of ten organic results per call. Desktop pages only. No breadcrumbs, no total count, and no places on the page:
- * `position` counts within the organic results, and the other elements have none (serp-features.ts).
+ * `position` counts within the organic results, and the other elements have none.
  * Wire format: Serper publishes no reference. It is known from its playground and from recorded answers.
  */
 import { z } from "zod";
@@ -11,25 +11,26 @@ import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
 import { organicPerPage } from "../../../shared/query/depth.ts";
 import { languageCodeOf } from "../../../shared/query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/query/locations.ts";
-import { balanceSchema, toAccount } from "../account.ts";
-import { capabilities } from "../../../shared/capabilities/capabilities.ts";
-import { googleLanguageCode, googleLanguages } from "../../../shared/capabilities/google-languages.ts";
-import { googleLocationName } from "../google-location.ts";
 import {
   type Account,
+  balanceSchema,
   type Failure,
   type FailureKind,
+  failureOfHttpStatus,
+  googleLocationName,
   type Page,
   type PageAnswer,
   type Provider,
+  toAccount,
   withCost,
 } from "../provider.ts";
+import { capabilities } from "../../../shared/capabilities/capabilities.ts";
+import { googleLanguageCode, googleLanguages } from "../../../shared/capabilities/google-languages.ts";
 import { prices } from "../prices.ts";
 import { parseJson, plainText } from "../sanitize.ts";
 import { type Fields, isObject, readRows } from "../read-rows.ts";
-import { readOrganicRow } from "./organic-results.ts";
+import { readFeatures, readOrganicRow } from "./serp-features.ts";
 import { textIn } from "./row-fields.ts";
-import { readFeatures } from "./serp-features.ts";
 
 /** Serper states 1 to 2 s per search, and 4 s if it retries by itself. */
 const callTimeoutMs = 10_000;
@@ -126,8 +127,5 @@ function failureOfAnswer(status: number, json: unknown): FailureKind {
   const message = errorSchema.safeParse(json).data?.message ?? "";
   if (status === 400 && /not enough credits/i.test(message)) return "account_refused";
   if (status === 400 && /query pattern not allowed/i.test(message)) return "query_refused";
-  if (status === 401 || status === 402 || status === 403) return "account_refused";
-  if (status === 429) return "rate_limited";
-  if (status === 408 || status >= 500) return "unavailable";
-  return status >= 400 ? "request_refused" : "unreadable";
+  return failureOfHttpStatus(status);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { resultTypesByItemType } from "../../../../worker/providers/dataforseo/map-item-type.ts";
+import { resultTypesByItemType } from "../../../../worker/providers/dataforseo/elements.ts";
 import { element } from "../../../harness/assertions/element.ts";
 import { elementsOf, itemsWithLinks } from "../../../harness/fixtures/dataforseo-items.ts";
 
