@@ -7,7 +7,7 @@ import { isBillingPath } from "./billing/frame/send-error-page.ts";
 import { handleOpenApiDocument } from "./docs/openapi-document.ts";
 import { referencePaths, serveReference } from "./docs/reference-page.ts";
 import { CallerDisconnected, recordError, toCallerError } from "./errors.ts";
-import { rejectUnsafeHeaders } from "./http/reject-unsafe-headers.ts";
+import { rejectUnsafeHeaders } from "./http/request-headers.ts";
 import { openRequestScope, requestScopeOf } from "./http/request-scope.ts";
 import { sendError } from "./http/send-error.ts";
 import { serveFile } from "./http/static-file.ts";

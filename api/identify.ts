@@ -1,10 +1,30 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
+import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
+import { openDatabase } from "../shared/database/pool.ts";
 import { CallerError, type ErrorCode, errors } from "../shared/errors.ts";
-import type { Caller } from "../shared/organizations/organizations.ts";
+import { type Caller, findCallers, identityChannel } from "../shared/organizations/organizations.ts";
 import type { Scope } from "../shared/organizations/scopes.ts";
-import type { Authenticate, FindByTokenHash } from "./authenticate.ts";
+import type { Context } from "../shared/process/context.ts";
+import { orPostgresUnavailable } from "./datastore-unavailable.ts";
+import { RateLimited } from "./errors.ts";
+import { readBearerToken } from "./http/request-headers.ts";
 import { requestScopeOf } from "./http/request-scope.ts";
-import type { RefusedRequests } from "./refused-requests.ts";
+import { IdentityCache, lookupConnections, lookupTimeoutMs, TokenLookups } from "./identity-cache.ts";
+import { hashToken, isTokenShaped } from "./tokens/tokens.ts";
+
+const renewEveryMs = 1_000;
+/** Refusals a second that are answered at once. Each further one waits, which bounds how fast a connection can try tokens. */
+const promptRefusalsMax = 100;
+const refusalDelayMs = 250;
+// Requests that get nothing of the plan's rate window may be this many times as many as its requests.
+const windowFactor = 10;
+const organizationsMax = 10_000;
+
+// Object.keys returns strings.
+const codes = Object.keys(errors) as ErrorCode[];
+const ownFailures = new Set<string>(codes.filter((code) => errors[code].status >= 500 && code !== "not_implemented"));
 
 /**
  * Finds the caller of a request to an operation, for the handler and for the log.
@@ -14,8 +34,8 @@ import type { RefusedRequests } from "./refused-requests.ts";
  */
 export type Identify = (request: IncomingMessage, response: ServerResponse, scope: Scope | "any") => Promise<Caller>;
 
-export function openIdentify(parts: { authenticate: Authenticate; refused: RefusedRequests }): Identify {
-  const { authenticate, refused } = parts;
+export function openIdentify(authenticate: Authenticate): Identify {
+  const refused = new RefusedRequests();
   return async (request, response, scope) => {
     const { logFields } = requestScopeOf(response);
     const caller = await authenticate(request);
@@ -58,6 +78,110 @@ function isServed(outcome: string | undefined): boolean {
   return outcome === "answered" || (outcome !== undefined && ownFailures.has(outcome));
 }
 
-// Object.keys returns strings.
-const codes = Object.keys(errors) as ErrorCode[];
-const ownFailures = new Set<string>(codes.filter((code) => errors[code].status >= 500 && code !== "not_implemented"));
+/**
+ * Finds the caller of a request by its bearer token.
+ * @throws {CallerError} `unauthenticated`, the same for every reason; `unavailable` if Postgres does not answer, or if too
+ * many tokens wait that this process has not seen lately.
+ */
+export type Authenticate = (request: IncomingMessage) => Promise<Caller>;
+
+/** Finds a caller by the hash of a token, in hexadecimal. @throws the same as {@link Authenticate}. */
+export type FindByTokenHash = (tokenHash: string) => Promise<Caller>;
+
+type AuthenticationParts = Pick<Context, "config" | "connections" | "log" | "metrics" | "shutdown">;
+
+/**
+ * Authentication by token. The operator's commands announce changes over Redis, which empties the caches at once. A token
+ * with a wrong checksum costs no lookup. When refusals come by the hundred they are slow, all of them alike, so that a flood of
+ * tokens cannot take the event loop away from callers.
+ */
+export function openAuthentication(parts: AuthenticationParts): {
+  authenticate: Authenticate;
+  findByTokenHash: FindByTokenHash;
+} {
+  // Connections that nothing else uses: no flood of tokens delays a settlement, and no settlement a caller.
+  const database = openDatabase({
+    url: parts.config.DATABASE_URL,
+    name: "api-identity",
+    isPooled: parts.config.DATABASE_POOLER === "transaction",
+    sizeMax: lookupConnections,
+    statementTimeoutMs: lookupTimeoutMs,
+    ...parts,
+  });
+  const lookups = new TokenLookups({ findCallers: (hashes) => findCallers(database, hashes), metrics: parts.metrics });
+  const identities = new IdentityCache(lookups);
+  runPeriodically({
+    name: "identities",
+    pauseMs: renewEveryMs,
+    pausesFirst: true,
+    run: () => identities.renew(),
+    ...parts,
+  });
+  const changes = parts.connections.openBlocking("identity");
+  changes.on("message", () => identities.clear());
+  changes.on("ready", () => void changes.subscribe(identityChannel).catch(() => identities.clear()));
+
+  const findByTokenHash: FindByTokenHash = async (tokenHash) => {
+    const caller = await orPostgresUnavailable(identities.find(tokenHash));
+    if (!caller) throw new CallerError("unauthenticated");
+    return caller;
+  };
+  const refusals = new RefusalRate();
+  const authenticate: Authenticate = async (request) => {
+    const token = readBearerToken(request);
+    try {
+      if (!token || !isTokenShaped(token)) throw new CallerError("unauthenticated");
+      return await findByTokenHash(hashToken(token).toString("hex"));
+    } catch (error) {
+      if (refusals.count() > promptRefusalsMax) await sleep(refusalDelayMs);
+      throw error;
+    }
+  };
+  return { authenticate, findByTokenHash };
+}
+
+/** Counts the refusals of the current second. */
+class RefusalRate {
+  #second = 0;
+  #refusals = 0;
+
+  /** @returns how many there were in this second, with this one. */
+  count(): number {
+    const second = Math.floor(performance.now() / 1_000);
+    if (second !== this.#second) this.#refusals = 0;
+    this.#second = second;
+    this.#refusals += 1;
+    return this.#refusals;
+  }
+}
+
+interface Window {
+  endsAtMs: number;
+  requests: number;
+}
+
+/**
+ * A window per organization, in this process, for requests that take nothing of the plan's rate window: refused ones, replays,
+ * and MCP messages that call no tool. Each costs work, so a caller that goes on is refused without any in Redis or Postgres.
+ */
+class RefusedRequests {
+  readonly #windows = new LRUCache<string, Window>({ max: organizationsMax });
+
+  /** @throws {RateLimited} if the organization's window is full. */
+  check({ organizationId, plan }: Caller): void {
+    const { windowLimit, windowSeconds } = plan;
+    const window = this.#windows.get(organizationId);
+    const limit = windowFactor * windowLimit;
+    const leftMs = window ? Math.ceil(window.endsAtMs - performance.now()) : 0;
+    if (!window || window.requests < limit || leftMs <= 0) return;
+    throw RateLimited.byBound({ reason: "refused", retryAfterMs: leftMs, limit, windowSeconds }, plan);
+  }
+
+  /** Counts a request. The first one begins a window, which is as long as that of the plan. */
+  count({ organizationId, plan }: Caller): void {
+    const nowMs = performance.now();
+    const window = this.#windows.get(organizationId);
+    if (window && window.endsAtMs > nowMs) window.requests += 1;
+    else this.#windows.set(organizationId, { endsAtMs: nowMs + plan.windowSeconds * 1_000, requests: 1 });
+  }
+}

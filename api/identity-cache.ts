@@ -1,7 +1,9 @@
 import { LRUCache } from "lru-cache";
+import { BatchedLookup } from "../shared/concurrency/batched-lookup.ts";
 import { withTimeout } from "../shared/concurrency/with-timeout.ts";
-import type { Caller } from "../shared/organizations/organizations.ts";
-import type { TokenLookups } from "./token-lookups.ts";
+import type { Metrics } from "../shared/metrics.ts";
+import { type Caller, readCaller } from "../shared/organizations/organizations.ts";
+import { unavailable } from "./errors.ts";
 
 // Counted from the start of the lookup: a revocation must take effect within 2 s, even if its announcement is lost, and the
 // refusal that shows it comes late.
@@ -15,6 +17,16 @@ const invalidCachedMax = 10_000;
 const inUseMs = 10_000;
 /** The most that are renewed, those used last: one statement. */
 const renewedMax = 500;
+
+/** Connections to Postgres that the lanes take at the same time. */
+export const lookupConnections = 2;
+
+const batchMax = 500;
+const latelyValidMax = 10_000;
+/** Lookups of other tokens that are under way or wait. Beyond it they are refused. */
+const newcomersMax = 1_000;
+/** After each batch of other tokens. A flood of made-up tokens is looked up at this pace, many in one statement. */
+const newcomerPauseMs = 20;
 
 /**
  * The callers of tokens, by the tokens' hashes in hexadecimal. What a lookup found is remembered for `cacheTtlMs`. Concurrent
@@ -81,5 +93,68 @@ export class IdentityCache {
     this.#invalid.set(tokenHash, true, { ttl });
     this.#callers.delete(tokenHash);
     return undefined;
+  }
+}
+
+type Lane = "known" | "new";
+
+/**
+ * Looks tokens up in Postgres, many in one statement. There are two lanes with one connection each: tokens that were valid
+ * lately, and all others. A caller with made-up tokens shares a lane with other newcomers, and never delays a known caller.
+ */
+export class TokenLookups {
+  readonly #latelyValid = new LRUCache<string, true>({ max: latelyValidMax });
+  readonly #lanes: Record<Lane, BatchedLookup<string, unknown>>;
+  readonly #count: Metrics["tokenLookups"];
+  #newcomers = 0;
+
+  /** @param parts.findCallers looks up the tokens of one batch by their hashes: a row for each valid one. */
+  constructor(parts: {
+    findCallers: (tokenHashes: readonly string[]) => Promise<Map<string, unknown>>;
+    metrics: Pick<Metrics, "tokenLookups">;
+  }) {
+    this.#count = parts.metrics.tokenLookups;
+    const lane = {
+      sizeMax: batchMax,
+      concurrency: 1,
+      nameOf: (tokenHash: string) => tokenHash,
+      read: parts.findCallers,
+    };
+    this.#lanes = {
+      known: new BatchedLookup(lane),
+      new: new BatchedLookup({ ...lane, pauseMs: newcomerPauseMs }),
+    };
+  }
+
+  /**
+   * Finds the caller of a token by its hash in hexadecimal; undefined if the token is unknown, expired or revoked.
+   * @throws {CallerError} `unavailable`, reason `token_lookups_full`, if too many new tokens wait; otherwise what the lookup throws.
+   */
+  async find(tokenHash: string): Promise<Caller | undefined> {
+    const lane = this.#latelyValid.get(tokenHash) ? "known" : "new";
+    if (lane === "known") return this.#find(lane, tokenHash);
+    if (this.#newcomers >= newcomersMax) {
+      this.#count.inc({ lane, outcome: "refused" });
+      throw unavailable("token_lookups_full");
+    }
+    this.#newcomers += 1;
+    return this.#find(lane, tokenHash).finally(() => {
+      this.#newcomers -= 1;
+    });
+  }
+
+  async #find(lane: Lane, tokenHash: string): Promise<Caller | undefined> {
+    try {
+      const row = await this.#lanes[lane].find(tokenHash);
+      // A row that cannot be read fails its own lookup, and no other of the batch.
+      const caller = row === undefined ? undefined : readCaller(row);
+      if (caller) this.#latelyValid.set(tokenHash, true);
+      else this.#latelyValid.delete(tokenHash);
+      this.#count.inc({ lane, outcome: caller ? "valid" : "invalid" });
+      return caller;
+    } catch (error) {
+      this.#count.inc({ lane, outcome: "failed" });
+      throw error;
+    }
   }
 }

@@ -12,27 +12,19 @@ import { startProcess } from "../shared/process/start-process.ts";
 import { openSearchQueue } from "../shared/queue/search-queue.ts";
 import { openSearchLog } from "../shared/search-log/search-log.ts";
 import { type AppParts, createApp } from "./app.ts";
-import { openAuthentication } from "./authenticate.ts";
-import { openIdentify, openIdentifyByHash } from "./identify.ts";
-import { RefusedRequests } from "./refused-requests.ts";
+import { openAuthentication, openIdentify, openIdentifyByHash } from "./identify.ts";
 import { openBilling } from "./billing/billing.ts";
 import { isPublicUrlHttps } from "./http/security-headers.ts";
-import { createHttpServer } from "./http/server.ts";
-import { openParserRefusals } from "./parser-refusals.ts";
+import { createHttpServer, openParserRefusals } from "./http/server.ts";
 import { openQueueDashboard } from "./queue-dashboard.ts";
 import { openUsage } from "./read-usage.ts";
 import { AdmissionControl } from "./search/admission.ts";
-import { Delivery } from "./search/delivery.ts";
-import { DeliveryConfirmations } from "./search/delivery-confirmations.ts";
-import { Cancellations } from "./search/cancellations.ts";
-import { IdempotencyWaiters } from "./search/idempotency-waiters.ts";
-import { InFlightSearches } from "./search/in-flight-searches.ts";
+import { Delivery, DeliveryConfirmations } from "./search/delivery.ts";
 import { Refunds } from "./search/refunds.ts";
 import { openReplyInbox, type ReplyInbox } from "./search/reply-inbox.ts";
 import { Search } from "./search/search.ts";
 import { openShedding } from "./search/shedding.ts";
-import { withUnreadLimit, UnsentAnswers } from "./search/unsent-answers.ts";
-import { UnknownAdmissions } from "./search/unknown-admissions.ts";
+import { UnsentAnswers, withUnreadLimit } from "./search/unsent-answers.ts";
 import { handleStripeWebhook } from "./topups/stripe-webhook.ts";
 import { openAutoTopups } from "./topups/auto-topups.ts";
 import { openTopups } from "./topups/topups.ts";
@@ -80,7 +72,7 @@ async function openParts(
   const { shutdown, config, redis, log, metrics } = context;
   const { SEARCH_DEADLINE_MS: searchTimeoutMs, TOPUP_URL: topupUrl } = config;
   const { authenticate, findByTokenHash } = openAuthentication(context);
-  const identify = openIdentify({ authenticate, refused: new RefusedRequests() });
+  const identify = openIdentify(authenticate);
   const identifyByHash = openIdentifyByHash(findByTokenHash);
   const readUsage = openUsage(context);
   const [topups, autoTopups] = [await openTopups(context), await openAutoTopups(context)];
@@ -88,25 +80,24 @@ async function openParts(
   const queue = await openSearchQueue(context);
   const settlement = new Settlement(context);
   const confirmations = new DeliveryConfirmations(context);
-  const refunds = new Refunds({ settlement, confirmations, searchLog: openSearchLog(context, "api"), log });
+  const refunds = new Refunds({
+    settlement,
+    confirmations,
+    queue,
+    redis,
+    searchLog: openSearchLog(context, "api"),
+    log,
+  });
   const shedding = openShedding({ ...context, draining, stopping });
   startMeasuringMemory(context);
-  const waiters = new IdempotencyWaiters(redis);
-  const admission = new AdmissionControl({ ...context, shedding, inFlight: new InFlightSearches(), waiters, topupUrl });
+  const admission = new AdmissionControl({ ...context, shedding, topupUrl });
   const replyInbox = openReplyInbox(context);
-  const unknownAdmissions = new UnknownAdmissions({ redis, refunds, log });
   const unsent = new UnsentAnswers(metrics);
-  const cancellations = new Cancellations({ queue, redis, refunds, log });
-  const run = new Search({ admission, queue, replyInbox, refunds, unknownAdmissions, cancellations, log });
+  const run = new Search({ admission, queue, replyInbox, refunds, log });
   const delivery = new Delivery({ confirmations, metrics });
   // What REST, MCP and the playground need to run a search and send its answer.
   const searching = { search: withUnreadLimit(run, unsent), delivery, unsent, searchTimeoutMs };
-  shutdown.register("refunds and deliveries", async () => {
-    await unknownAdmissions.idle();
-    await cancellations.idle();
-    await settlement.idle();
-    await confirmations.idle();
-  });
+  shutdown.register("refunds and deliveries", () => refunds.idle());
 
   const stripeWebhook = topups && autoTopups && handleStripeWebhook(context, topups, autoTopups);
   const billing = openBilling({

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type ErrorStatus, errorBodySchemas, errorDefinitions } from "../error-schemas.ts";
+import { errorBodySchemas, errorDefinitions, type ErrorStatus } from "../error-schemas.ts";
 import { type ErrorCode, errors } from "../../shared/errors.ts";
 import { requestId } from "../../shared/ids.ts";
 import { searchRequestBody } from "../../shared/query/query.ts";
@@ -11,7 +11,7 @@ import {
   compactResult,
   searchResponseBody,
 } from "../../shared/search-answer.ts";
-import { idempotencyKey } from "../http/idempotency-key.ts";
+import { idempotencyKey } from "../http/request-headers.ts";
 import { usageResponseBody } from "../read-usage.ts";
 
 /** Any JSON object of the document. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type CallerError, errorBody, errors } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import { hasBearerToken } from "./bearer-token.ts";
+import { hasBearerToken } from "./request-headers.ts";
 import { requestScopeOf } from "./request-scope.ts";
 import { securityHeadersOf } from "./security-headers.ts";
 import { sendJson } from "./send-json.ts";

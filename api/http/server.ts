@@ -1,6 +1,8 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { type Log, throttled } from "../../shared/log.ts";
+import type { Metrics } from "../../shared/metrics.ts";
 import { rejection } from "./send-error.ts";
 
 const headBytesMax = 8 * 1024;
@@ -8,6 +10,8 @@ const connectionsMax = 10_000;
 const makeRoomEveryMs = 1_000;
 // Longer than load balancers keep idle connections, so that the load balancer closes first and never reuses a closed one.
 const idleMsMax = 75_000;
+// Scanners send malformed requests all day. The metric has their number.
+const refusalLogPauseMs = 60_000;
 
 /** Requests that may wait on a connection for the answers before them. A caller that pipelines more is disconnected. */
 export const pipelinedMax = 8;
@@ -93,7 +97,7 @@ const statuses = {
 } as const;
 
 /** A request that Node itself rejected. The code is Node's, such as `HPE_INVALID_METHOD`; nothing in it is from the caller. */
-export interface ParserRefusal {
+interface ParserRefusal {
   reason: keyof typeof statuses;
   code: string;
 }
@@ -106,6 +110,17 @@ const reasons: Record<string, ParserRefusal["reason"]> = {
 /** @returns undefined for an error of the connection, which refuses nothing. */
 function refusalOf({ code = "" }: NodeJS.ErrnoException): ParserRefusal | undefined {
   return /^(HPE|ERR_HTTP)_/.test(code) ? { reason: reasons[code] ?? "malformed_http", code } : undefined;
+}
+
+/** Counts requests that Node itself rejected, and logs at most one a minute: they have no line of their own in the log. */
+export function openParserRefusals({ metrics, log }: { metrics: Metrics; log: Log }): (refusal: ParserRefusal) => void {
+  const logOne = throttled<ParserRefusal>(refusalLogPauseMs, ({ reason, code }, leftOut) =>
+    log.info({ reason, code, leftOut }, "the HTTP parser refused a request"),
+  );
+  return (refusal) => {
+    metrics.parserRefusals.inc({ reason: refusal.reason });
+    logOne(refusal);
+  };
 }
 
 function rejectMalformed(refusal: ParserRefusal | undefined, socket: Duplex, isSecure: boolean): void {

@@ -1,11 +1,10 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { CallerError } from "../../shared/errors.ts";
 import { readQuery } from "../../shared/query/query.ts";
-import { isIdempotencyKey } from "../http/idempotency-key.ts";
+import { isIdempotencyKey } from "../http/request-headers.ts";
 import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
-import { answerLogFields } from "../search/deliverable-answer.ts";
+import { answerLogFields, type Search } from "../search/search.ts";
 import type { Delivery } from "../search/delivery.ts";
-import type { Search } from "../search/search.ts";
 import { newSearchRequest } from "../search/search-request.ts";
 import { AnswerCopies } from "./answer-copies.ts";
 import type { McpRequest } from "./mcp-request.ts";

@@ -9,7 +9,7 @@ import { type AccountView, organizationField } from "../billing/frame/account-fr
 import type { AccountHandlers, FormRequest, PageRequest } from "../billing/frame/account-handlers.ts";
 import { searchAddress } from "../billing/searches/history-table.ts";
 import { recordError } from "../errors.ts";
-import { isIdempotencyKey } from "../http/idempotency-key.ts";
+import { isIdempotencyKey } from "../http/request-headers.ts";
 import { publicAddress } from "../http/public-address.ts";
 import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
@@ -20,10 +20,9 @@ import { answerView } from "./answer-view.ts";
 import { codeSamples, readSample, type Sample } from "./code-samples.ts";
 import { formAddress, readSearchFields, requestBodyOf, type SearchFields, searchFields } from "./search-fields.ts";
 import type { SessionSearch, SessionSearches } from "./session-searches.ts";
-import { answerLogFields } from "../search/deliverable-answer.ts";
+import { answerLogFields, type Search } from "../search/search.ts";
 import type { Delivery } from "../search/delivery.ts";
 import { newSearchRequest } from "../search/search-request.ts";
-import type { Search } from "../search/search.ts";
 import type { UnsentAnswers } from "../search/unsent-answers.ts";
 
 export interface PlaygroundParts {

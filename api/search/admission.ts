@@ -12,10 +12,7 @@ import { parseFailure } from "../../shared/queue/replies.ts";
 import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
 import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
 import { CreditCheck, type CreditRefusal } from "./credit-check.ts";
-import type { IdempotencyWaiters } from "./idempotency-waiters.ts";
-import type { InFlightSearches } from "./in-flight-searches.ts";
-import { PaidAnswers } from "./paid-answers.ts";
-import { requirePlan } from "./require-plan.ts";
+import { IdempotencyWaiters, PaidAnswers } from "./idempotency.ts";
 import type { SearchRequest } from "./search-request.ts";
 import type { Shedding } from "./shedding.ts";
 
@@ -58,12 +55,10 @@ export class AdmissionFailed extends Error {
   }
 }
 
-export interface AdmissionParts {
+interface Parts {
   redis: Redis;
   database: Database;
   shedding: Shedding;
-  inFlight: InFlightSearches;
-  waiters: IdempotencyWaiters;
   metrics: Metrics;
   log: Log;
   /** Where a caller without credit is sent. */
@@ -71,14 +66,17 @@ export interface AdmissionParts {
 }
 
 export class AdmissionControl {
-  readonly #parts: AdmissionParts;
+  readonly #parts: Parts;
   readonly #credit: CreditCheck;
   readonly #paidAnswers: PaidAnswers;
+  readonly #waiters: IdempotencyWaiters;
+  readonly #inFlight = new InFlightSearches();
 
-  constructor(parts: AdmissionParts) {
+  constructor(parts: Parts) {
     this.#parts = parts;
     this.#credit = new CreditCheck(parts);
     this.#paidAnswers = new PaidAnswers(parts);
+    this.#waiters = new IdempotencyWaiters(parts.redis);
   }
 
   /**
@@ -167,11 +165,11 @@ export class AdmissionControl {
     request: SearchRequest,
     state: Pick<AdmissionRequest, "priceMils" | "openMax" | "hasStoredAnswer">,
   ): Promise<Admission> {
-    const { redis, inFlight, metrics, log } = this.#parts;
+    const { redis, metrics, log } = this.#parts;
     const { requestId, caller, key, deadline } = request;
     const budgetMs = deadline.remainingMs();
     if (budgetMs <= 0) throw deadline.error();
-    const atConcurrencyLimit = !inFlight.add(request);
+    const atConcurrencyLimit = !this.#inFlight.add(request);
     try {
       const step = admit(redis, { ...caller, requestId, budgetMs, key, atConcurrencyLimit, ...state });
       const admission = await deadline.limit(step);
@@ -207,7 +205,7 @@ export class AdmissionControl {
     const { caller, key, deadline, disconnected: signal } = request;
     if (!key) throw new Error("only a search with a key can wait for another");
     const timeoutMs = deadline.remainingMs();
-    const ending = this.#parts.waiters.ended(caller.organizationId, key.hash, performance.now() + timeoutMs);
+    const ending = this.#waiters.ended(caller.organizationId, key.hash, performance.now() + timeoutMs);
     const ended = orRedisUnavailable(ending);
     const wait = await waitFor(ended, { timeoutMs, signal });
     if (wait.ended === "timed_out") throw deadline.error();
@@ -218,7 +216,50 @@ export class AdmissionControl {
   }
 }
 
+/**
+ * Checks that the plan of the caller includes the search. Nothing is held or counted yet.
+ * @throws {CallerError} `plan_required` with what would help.
+ */
+export function requirePlan({ caller, query }: SearchRequest): void {
+  const { code: plan, maxDepth } = caller.plan;
+  if (caller.suspended)
+    throw new CallerError("plan_required", { plan, action: "contact_operator", reason: "suspended" });
+  if (!caller.plan.operations.includes("serp.search"))
+    throw new CallerError("plan_required", { plan, action: "upgrade" });
+  if (maxDepth !== undefined && query.depth > maxDepth)
+    throw new CallerError("plan_required", { plan, action: "upgrade", reason: "max_depth", maxDepth });
+}
+
 /** A step that needs Postgres, for as long as the search has time. */
 const fromPostgres = <T>({ deadline }: SearchRequest, step: Promise<T>) => orPostgresUnavailable(deadline.limit(step));
 
 const keyReused = () => new CallerError("bad_request", { reason: "idempotency_key_reused" });
+
+/**
+ * The searches without an Idempotency-Key that this process has of each organization, from their admission until their answer was
+ * taken or given up. In Redis a search gives its concurrency slot back once it is decided. A caller that takes its answers slowly
+ * would get more searches meanwhile than its plan allows at once, and could give up all of them together.
+ */
+export class InFlightSearches {
+  readonly #requestIds = new Map<string, Set<string>>();
+
+  /**
+   * Counts a search until it has ended, unless it is counted already.
+   * @returns false if as many of its organization are in flight as the plan allows.
+   */
+  add({ caller: { organizationId, plan }, requestId, key, ended }: SearchRequest): boolean {
+    if (key) return true;
+    const own = this.#requestIds.get(organizationId) ?? new Set();
+    if (own.has(requestId)) return true;
+    if (own.size >= plan.concurrency) return false;
+    this.#requestIds.set(organizationId, own.add(requestId));
+    void ended.then(() => this.#remove(organizationId, requestId));
+    return true;
+  }
+
+  #remove(organizationId: string, requestId: string): void {
+    const own = this.#requestIds.get(organizationId);
+    own?.delete(requestId);
+    if (own?.size === 0) this.#requestIds.delete(organizationId);
+  }
+}

@@ -1,18 +1,18 @@
 import { waitFor, withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import type { RateWindow } from "../../shared/credits/admit.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
+import type { PayableCalls, SearchTrace } from "../../shared/queue/replies.ts";
 import type { SearchQueue } from "../../shared/queue/search-queue.ts";
 import { mayHaveRun } from "../../shared/redis/connect.ts";
 import { redisFailure } from "../datastore-unavailable.ts";
 import { CallerDisconnected, SearchFailed } from "../errors.ts";
+import type { LogFields } from "../http/request-scope.ts";
 import { type AdmissionControl, AdmissionFailed, type Held, type Replayed } from "./admission.ts";
-import type { DeliverableAnswer } from "./deliverable-answer.ts";
-import type { Cancellations } from "./cancellations.ts";
 import type { Refunds } from "./refunds.ts";
 import type { Reply, ReplyInbox } from "./reply-inbox.ts";
 import type { SearchRequest } from "./search-request.ts";
-import type { UnknownAdmissions } from "./unknown-admissions.ts";
 
 /**
  * One search from admission to its answer. Each step, and what undoes it if a later one fails:
@@ -21,27 +21,49 @@ import type { UnknownAdmissions } from "./unknown-admissions.ts";
  *   2. enqueue   adds the job            refund; the worker finds the refund when it settles, and charges nothing
  *   3. wait      for the worker's reply  at the deadline: refund. If the worker has charged already, wait `lateAnswerMs`
  *                                        for its answer, then reverse the charge
- *                                        caller disconnected: see cancellations.ts. With an Idempotency-Key the search runs on,
+ *                                        caller disconnected: `Refunds.cancel`. With an Idempotency-Key the search runs on,
  *                                        and a repeat gets its answer
  *   4. deliver   see delivery.ts         reverse the charge
  *
  * If this process dies, the sweeper refunds open holds and the reconciler reverses charges that were not delivered.
  */
 
-export interface SearchParts {
+/** The answer of a search, as it goes to the caller. */
+export interface DeliverableAnswer {
+  /** The request that the answer belongs to: this one, or the first one under its Idempotency-Key. */
+  requestId: string;
+  /** The whole response body, serialised by the worker. */
+  body: Buffer;
+  replayed: boolean;
+  window: RateWindow;
+  /** Mils charged by this very request; 0 for a replay, or if the key had paid before. */
+  chargedMils: number;
+  trace: SearchTrace | undefined;
+  /** The provider calls that count as unpaid if the caller does not take the answer. */
+  payable?: PayableCalls | undefined;
+}
+
+export function answerLogFields({ requestId, replayed, chargedMils, trace }: DeliverableAnswer): LogFields {
+  return {
+    outcome: replayed ? "replayed" : "answered",
+    ...(replayed && { answerOf: requestId }),
+    chargedMils,
+    ...trace,
+  };
+}
+
+interface Parts {
   admission: AdmissionControl;
   queue: SearchQueue;
   replyInbox: ReplyInbox;
   refunds: Refunds;
-  unknownAdmissions: UnknownAdmissions;
-  cancellations: Cancellations;
   log: Log;
 }
 
 export class Search {
-  readonly #parts: SearchParts;
+  readonly #parts: Parts;
 
-  constructor(parts: SearchParts) {
+  constructor(parts: Parts) {
     this.#parts = parts;
   }
 
@@ -82,7 +104,7 @@ export class Search {
       if (!(error instanceof AdmissionFailed)) throw error;
       const failure = redisFailure(error.cause);
       // Redis may have placed the hold although its reply was lost. The caller does not wait for the refund.
-      if (mayHaveRun(error.cause)) this.#parts.unknownAdmissions.undo(request, forRepeats(failure));
+      if (mayHaveRun(error.cause)) this.#parts.refunds.undoAdmission(request, forRepeats(failure));
       throw failure;
     }
   }
@@ -124,7 +146,7 @@ export class Search {
     if (first.ended === "done") return first.value;
     if (first.ended === "timed_out") return this.#endLate(request, reply);
     // Until then the reply is read: if the search was charged already, it says which calls stay unpaid.
-    if (!key) await this.#parts.cancellations.cancel(request, reply);
+    if (!key) await this.#parts.refunds.cancel(request, reply);
     throw new CallerDisconnected();
   }
 

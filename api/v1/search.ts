@@ -1,14 +1,13 @@
 import type { Request, Response } from "express";
 import { readQuery } from "../../shared/query/query.ts";
-import { readIdempotencyKey } from "../http/idempotency-key.ts";
+import { readIdempotencyKey } from "../http/request-headers.ts";
 import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
 import { readJson } from "../http/read-json.ts";
 import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
 import { sendJson } from "../http/send-json.ts";
 import type { Identify } from "../identify.ts";
-import { answerLogFields } from "../search/deliverable-answer.ts";
+import { answerLogFields, type Search } from "../search/search.ts";
 import type { Delivery } from "../search/delivery.ts";
-import type { Search } from "../search/search.ts";
 import { newSearchRequest } from "../search/search-request.ts";
 import type { UnsentAnswers } from "../search/unsent-answers.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TokenLookups } from "../../api/token-lookups.ts";
+import { TokenLookups } from "../../api/identity-cache.ts";
 import { openMetrics } from "../../shared/metrics.ts";
 
 /** The lanes and the bound of token lookups, with a stand-in for Postgres. */

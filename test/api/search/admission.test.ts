@@ -1,8 +1,6 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AdmissionControl } from "../../../api/search/admission.ts";
-import { IdempotencyWaiters } from "../../../api/search/idempotency-waiters.ts";
-import { InFlightSearches } from "../../../api/search/in-flight-searches.ts";
 import { newSearchRequest, type SearchRequest } from "../../../api/search/search-request.ts";
 import { Shedding } from "../../../api/search/shedding.ts";
 import { defineHoldScripts } from "../../../shared/credits/holds.ts";
@@ -96,17 +94,7 @@ async function payFor({ caller, key }: SearchRequest): Promise<{ requestId: stri
 
 test("a repeat gets its answer although Redis lost its key, which paid with the last credit after the repeat was looked up", async () => {
   const shedding = new Gate(redis);
-  const waiters = new IdempotencyWaiters(redis);
-  const parts = {
-    redis,
-    database,
-    shedding,
-    inFlight: new InFlightSearches(),
-    waiters,
-    metrics: openMetrics(),
-    log,
-    topupUrl: "none",
-  };
+  const parts = { redis, database, shedding, metrics: openMetrics(), log, topupUrl: "none" };
   const repeat = await lastSearch();
   const admission = new AdmissionControl(parts).admit(repeat);
   await shedding.reached;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { InFlightSearches } from "../../../api/search/in-flight-searches.ts";
+import { InFlightSearches } from "../../../api/search/admission.ts";
 import { newSearchRequest } from "../../../api/search/search-request.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 

@@ -99,6 +99,6 @@ export const admissionMutants: readonly Mutant[] = [
     name: "refunded-without-hold",
     what: "An admission of unknown outcome is refunded whether or not it placed a hold, so refusals fill the ledger.",
     caughtBy: testFile("test/journeys/unknown-admissions.test.ts"),
-    edits: [inCode("UnknownAdmissions.#refundHeld", replace("if (held.has(request.requestId))", ""))],
+    edits: [inCode("Refunds.#refundHeld", replace("if (held.has(request.requestId))", ""))],
   },
 ];

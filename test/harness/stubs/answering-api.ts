@@ -8,9 +8,8 @@ import { sendError } from "../../../api/http/send-error.ts";
 import { createHttpServer } from "../../../api/http/server.ts";
 import { openIdentify } from "../../../api/identify.ts";
 import { handleMcp } from "../../../api/mcp/endpoint.ts";
-import { RefusedRequests } from "../../../api/refused-requests.ts";
 import { Delivery } from "../../../api/search/delivery.ts";
-import { withUnreadLimit, UnsentAnswers } from "../../../api/search/unsent-answers.ts";
+import { UnsentAnswers, withUnreadLimit } from "../../../api/search/unsent-answers.ts";
 import { handleSearch } from "../../../api/v1/search.ts";
 import { handleUsage } from "../../../api/v1/usage.ts";
 import { readConfig } from "../../../shared/config.ts";
@@ -128,16 +127,13 @@ function partsOf(
     config: readConfig({ DATABASE_URL: "postgres://a/b", REDIS_URL: "redis://a", SERP_PROVIDERS: "sandbox" }),
     log,
     metrics,
-    identify: openIdentify({
-      authenticate: async ({ headers: { authorization = "" } }) => ({
-        organizationId: authorization,
-        tokenId: "tok_1",
-        scopes: given.scopes ?? scopes,
-        suspended: false,
-        plan: { ...payg, ...given.plan },
-      }),
-      refused: new RefusedRequests(),
-    }),
+    identify: openIdentify(async ({ headers: { authorization = "" } }) => ({
+      organizationId: authorization,
+      tokenId: "tok_1",
+      scopes: given.scopes ?? scopes,
+      suspended: false,
+      plan: { ...payg, ...given.plan },
+    })),
     unsent,
     search: withUnreadLimit({ run }, unsent),
     delivery: new Delivery({ confirmations, metrics, ...timeLimit }),

@@ -1,9 +1,13 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { BatchedLookup } from "../../shared/concurrency/batched-lookup.ts";
+import { type IdempotencyState, readIdempotencyState } from "../../shared/credits/holds.ts";
 import { nameOfKey, type OwnedKey, type PaidKey, readPaidKeys } from "../../shared/credits/paid-keys.ts";
 import { readStoredAnswers, type StoredAnswer } from "../../shared/credits/stored-answers.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import type { Metrics } from "../../shared/metrics.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
 
 const keysPerBatchMax = 1_000;
 // Bounds the answers in memory that no caller gets yet.
@@ -13,6 +17,8 @@ const batchConcurrency = 2;
 const refusedPauseMs = 100;
 const refusedForMs = 1_000;
 const organizationsCachedMax = 10_000;
+const firstPollMs = 10;
+const pollFailuresMax = 20;
 
 /**
  * What Postgres has under Idempotency-Keys: whether a key has paid, and the answer. Every search with a key asks before it
@@ -66,4 +72,53 @@ function measured<Found>({ keyLookups }: Metrics, of: string, read: (batch: Owne
       stop();
     }
   };
+}
+
+/**
+ * Repeats that wait for the first request under their Idempotency-Key. The key's record in Redis has one of these states:
+ *
+ *   running    the first request holds the key; poll again
+ *   answered   the repeat gets the same bytes, from Postgres
+ *   failed     the repeat gets the same error
+ *   gone       there is no record (it expired, or was lost with Redis); the repeat looks in Postgres, and otherwise tries to
+ *              be admitted itself
+ *
+ * All repeats of one key in this process share one poll.
+ */
+export class IdempotencyWaiters {
+  readonly #redis: Redis;
+  readonly #polls = new Map<string, Promise<IdempotencyState>>();
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /**
+   * Waits until the key's first request has left `running`, or `untilMs` (`performance.now()`) has passed.
+   * @throws if Redis stays unreachable.
+   */
+  ended(organizationId: string, keyHash: string, untilMs: number): Promise<IdempotencyState> {
+    const name = `${organizationId} ${keyHash}`;
+    const running = this.#polls.get(name);
+    if (running) return running;
+    const poll = this.#poll(organizationId, keyHash, untilMs).finally(() => this.#polls.delete(name));
+    this.#polls.set(name, poll);
+    return poll;
+  }
+
+  async #poll(organizationId: string, keyHash: string, untilMs: number): Promise<IdempotencyState> {
+    let pauseMs = firstPollMs;
+    let failures = 0;
+    for (;;) {
+      await sleep(pauseMs);
+      pauseMs = Math.min(pauseMs * 1.5, protocolTimes.idempotencyPollMaxMs);
+      try {
+        const state = await readIdempotencyState(this.#redis, organizationId, keyHash);
+        if (state.outcome !== "running" || performance.now() > untilMs) return state;
+      } catch (error) {
+        failures += 1;
+        if (failures > pollFailuresMax) throw error;
+      }
+    }
+  }
 }
