@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type ErrorCode, errors } from "../shared/errors.ts";
 import { requestId } from "../shared/ids.ts";
-import { scopes } from "../shared/organizations/scopes.ts";
+import { scopes } from "../shared/organizations/organizations.ts";
 import { depthMax } from "../shared/query/depth.ts";
 import { candidatesMax } from "../shared/query/locations.ts";
 import { issuesMax } from "../shared/errors/issues.ts";

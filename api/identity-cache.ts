@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { BatchedLookup } from "../shared/concurrency/batched-lookup.ts";
+import { BatchedLookup } from "../shared/concurrency/batcher.ts";
 import { withTimeout } from "../shared/concurrency/with-timeout.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import { type Caller, readCaller } from "../shared/organizations/organizations.ts";

@@ -1,6 +1,5 @@
 import { type Command, Option } from "commander";
-import { type AuditAction, auditActions } from "../shared/audit/audit.ts";
-import { readAudit, type StoredAuditEntry } from "../shared/audit/read-audit.ts";
+import { type AuditAction, auditActions, readAudit, type StoredAuditEntry } from "../shared/audit/audit.ts";
 import { parseId, parseTime, parseWholeNumber } from "./argument-parsers.ts";
 import { formatResult } from "./format-result.ts";
 import type { RunCommand } from "./run-command.ts";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { type Actor, recordAudit } from "../shared/audit/audit.ts";
-import { grantCredit, grantRefusal } from "../shared/credits/ledger.ts";
+import { grantCredit, grantRefusal, type VersionedBalance } from "../shared/credits/ledger.ts";
 import { readGrantMils } from "../api/ledger/ledger-pages.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { newId } from "../shared/ids.ts";
@@ -11,7 +11,6 @@ import { announceBalance } from "./publish-changes.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 import { addTopupCommands } from "./topups.ts";
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
-import type { VersionedBalance } from "../shared/credits/versioned-balance.ts";
 
 const noteLengthMax = 500;
 

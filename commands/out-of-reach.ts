@@ -1,9 +1,7 @@
 import type { Redis } from "ioredis";
-import { StartRefused } from "../shared/config/start-refused.ts";
+import { type Config, StartRefused } from "../shared/config.ts";
 import { CommandRefused } from "./command-refused.ts";
-import { whenReady } from "../shared/redis/connect.ts";
-import { refuseCluster } from "../shared/redis/refuse-cluster.ts";
-import type { Config } from "../shared/config.ts";
+import { refuseCluster, whenReady } from "../shared/redis/connect.ts";
 import { isTransient, sqlStateOf } from "../shared/database/transient-errors.ts";
 
 const redisTimeoutMs = 2_000;

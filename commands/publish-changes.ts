@@ -1,5 +1,5 @@
 import { storeBalance } from "../shared/credits/stored-balances.ts";
-import type { VersionedBalance } from "../shared/credits/versioned-balance.ts";
+import type { VersionedBalance } from "../shared/credits/ledger.ts";
 import { publishIdentityChange } from "../shared/organizations/organizations.ts";
 import { whenReady } from "../shared/redis/connect.ts";
 import type { CommandContext } from "./run-command.ts";

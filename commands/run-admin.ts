@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { z } from "zod";
 import { ConfigError } from "../shared/config.ts";
-import { explainRefusal } from "../shared/database/check-session.ts";
+import { explainRefusal } from "../shared/database/process-login.ts";
 import { addAuditCommands } from "./audit.ts";
 import { addAutoTopupCommands } from "./auto-topups.ts";
 import { addDoctorCommand } from "./doctor/doctor.ts";

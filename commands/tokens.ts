@@ -1,13 +1,12 @@
 import type { Command } from "commander";
 import type { Actor } from "../shared/audit/audit.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
-import { showOrganization } from "../shared/organizations/organizations.ts";
+import { type Scope, scopes, showOrganization } from "../shared/organizations/organizations.ts";
 import {
   issueRecorded as issueWithEntry,
   revokeFamilyRecorded,
   revokeRecorded as revokeWithEntry,
 } from "../api/organizations/audited-changes.ts";
-import { type Scope, scopes } from "../shared/organizations/scopes.ts";
 import { findToken, isTokenShaped, listTokens, type TokenTerms } from "../api/tokens/tokens.ts";
 import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";
 import { CommandRefused, refuseErased } from "./command-refused.ts";

@@ -82,3 +82,16 @@ export const compactResponseBody = z
 
 export type SearchResponseBody = z.infer<typeof searchResponseBody>;
 export type CompactResponseBody = z.infer<typeof compactResponseBody>;
+
+/**
+ * How many results, from the first one on, fit into so many bytes of JSON. The last ones are left out, so that those that stay
+ * keep their ranks.
+ */
+export function countFitting(results: readonly unknown[], bytesMax: number): number {
+  let bytes = 0;
+  const beyond = results.findIndex((element) => {
+    bytes += Buffer.byteLength(JSON.stringify(element)) + 1;
+    return bytes > bytesMax;
+  });
+  return beyond < 0 ? results.length : beyond;
+}

@@ -6,7 +6,6 @@ import { startProcess } from "../shared/process/start-process.ts";
 import { openSearchLog } from "../shared/search-log/search-log.ts";
 import { openDisconnectedSearches } from "./disconnected-searches.ts";
 import { adjustSlots } from "./adjust-slots.ts";
-import { defineLeaseScripts } from "./engine/flight-leases.ts";
 import { type GoogleEngine, openGoogleEngine } from "./engine/google-engine.ts";
 import { openListedLocations } from "./locations/listed-locations.ts";
 import { type Engine, openSingleFlight } from "./engine/single-flight.ts";
@@ -53,6 +52,5 @@ function openEngine(context: Context): { engine: Engine } & Pick<GoogleEngine, "
   const locations = openListedLocations(context, config.SERP_PROVIDERS);
   const google = openGoogleEngine({ ...context, locations });
   context.shutdown.register("engine", () => google.close());
-  defineLeaseScripts(context.redis);
   return { engine: openSingleFlight(context, google), callsWaiting: google.callsWaiting, callsMax: google.callsMax };
 }

@@ -1,9 +1,14 @@
 import type { Context } from "../shared/process/context.ts";
 import { listUndelivered, reverseCharges } from "../shared/credits/deliveries.ts";
-import { type ComparedBalance, listBalances } from "../shared/credits/compared-balances.ts";
-import { deleteStoredBalance, readStoredBalances, storeBalance } from "../shared/credits/stored-balances.ts";
-import type { VersionedBalance } from "../shared/credits/versioned-balance.ts";
-import { forgetUnlimitedTokens } from "../shared/credits/limited-tokens.ts";
+import {
+  type ComparedBalance,
+  deleteStoredBalance,
+  forgetUnlimitedTokens,
+  listBalances,
+  readStoredBalances,
+  storeBalance,
+} from "../shared/credits/stored-balances.ts";
+import type { VersionedBalance } from "../shared/credits/ledger.ts";
 import { listOrganizationIds } from "../shared/organizations/organizations.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 

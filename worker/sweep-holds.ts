@@ -1,7 +1,7 @@
 import type { Context } from "../shared/process/context.ts";
-import { findOverdueHolds, type IndexedHold } from "../shared/credits/hold-deadlines.ts";
+import { findOverdueHolds, type IndexedHold } from "../shared/credits/open-holds.ts";
 import { settleHolds } from "../shared/credits/holds.ts";
-import type { IdempotencyKey } from "../shared/credits/idempotency-key.ts";
+import type { IdempotencyKey } from "../shared/queue/search-job.ts";
 import { UnknownOrganization } from "../shared/credits/decide-batches.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { deleteStoredBalance } from "../shared/credits/stored-balances.ts";

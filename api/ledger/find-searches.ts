@@ -2,8 +2,12 @@ import { z } from "zod";
 import { type HistoryEntry, type HistoryFilter, readSearchEntries } from "./history.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { timeOfId } from "../../shared/ids.ts";
-import { type LoggedSearch, loggedColumns, readLogged } from "../../shared/search-log/logged-search.ts";
-import type { LogPlace } from "../../shared/search-log/read-search-log.ts";
+import {
+  loggedColumns,
+  type LoggedSearch,
+  type LogPlace,
+  readLogged,
+} from "../../shared/search-log/read-search-log.ts";
 
 /** So many rows of an organization one call looks at. Of a million rows in 30 days that takes some 70 ms on two busy cores. */
 export const scannedMax = 10_000;

@@ -92,3 +92,30 @@ function readEntry(read: unknown) {
     reason,
   };
 }
+
+const refundRow = z.object({
+  number: z.number(),
+  version: z.number(),
+  request_id: z.string(),
+  reason: z.string(),
+  token_id: z.string().nullable(),
+  created_at: z.date(),
+});
+
+/** Reads the refunds of an organization, which are kept for 30 days, in their order, from the first one after a number. */
+export async function readRefundsPage(
+  database: Database,
+  organizationId: string,
+  { after, limit }: { after: number; limit: number },
+) {
+  const { rows } = await database.query(
+    `select number, version, request_id, reason, token_id, created_at from refunds
+     where organization_id = $1 and number > $2 order by number limit $3`,
+    [organizationId, after, limit],
+  );
+  return rows
+    .map((row) => refundRow.parse(row))
+    .map(({ number, version, request_id: requestId, reason, token_id: tokenId, created_at: at }) => {
+      return { number, version, at, requestId, reason, tokenId };
+    });
+}

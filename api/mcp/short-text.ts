@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { countFitting } from "../../shared/fitting-results.ts";
+import { countFitting } from "../../shared/search-answer.ts";
 
 /** As much as a page of a hundred results with all their details has. Models read less, and each character is escaped. */
 const bytesMax = 512 * 1024;

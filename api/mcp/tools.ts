@@ -3,7 +3,7 @@ import { z } from "zod";
 import { chargingRule } from "../charging-rule.ts";
 import type { Plan } from "../../shared/credits/plans.ts";
 import { errorBodySchema } from "../../shared/errors.ts";
-import type { Scope } from "../../shared/organizations/scopes.ts";
+import type { Scope } from "../../shared/organizations/organizations.ts";
 import { organicPerPage } from "../../shared/query/depth.ts";
 import { searchRequestBody } from "../../shared/query/query.ts";
 import { compactResponseBody, searchResponseBody } from "../../shared/search-answer.ts";

@@ -5,8 +5,7 @@ import { type Log, throttledWarning } from "../../shared/log.ts";
 import { sessionSearchesOf } from "../billing/session/session-keys.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
 import { execPipeline } from "../../shared/redis/pipeline.ts";
-import type { LoggedSearch } from "../../shared/search-log/logged-search.ts";
-import { readSearches } from "../../shared/search-log/read-search-log.ts";
+import { type LoggedSearch, readSearches } from "../../shared/search-log/read-search-log.ts";
 import type { SignedIn } from "../billing/session/sessions.ts";
 
 /** A search that a session made on the playground. */

@@ -1,10 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { BatchedLookup } from "../../shared/concurrency/batched-lookup.ts";
+import { BatchedLookup } from "../../shared/concurrency/batcher.ts";
 import { type IdempotencyState, readIdempotencyState } from "../../shared/credits/holds.ts";
-import { nameOfKey, type OwnedKey, type PaidKey, readPaidKeys } from "../../shared/credits/paid-keys.ts";
-import { readStoredAnswers, type StoredAnswer } from "../../shared/credits/stored-answers.ts";
+import {
+  nameOfKey,
+  type OwnedKey,
+  type PaidKey,
+  readPaidKeys,
+  readStoredAnswers,
+  type StoredAnswer,
+} from "../../shared/credits/stored-answers.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
-import type { IdempotencyKey } from "../../shared/credits/idempotency-key.ts";
+import type { IdempotencyKey } from "../../shared/queue/search-job.ts";
 import type { CallerError } from "../../shared/errors.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
-import { type Scope, scopes as allScopes } from "../../shared/organizations/scopes.ts";
+import { type Scope, scopes as allScopes } from "../../shared/organizations/organizations.ts";
 
 /**
  * A token is `smk_`, 32 random characters of [a-z0-9], and a checksum of 7: the CRC-32 of everything before it, in base 36,

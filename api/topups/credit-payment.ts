@@ -1,10 +1,9 @@
 import { z } from "zod";
 import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
 import type { Context } from "../../shared/process/context.ts";
-import { grantRefusal } from "../../shared/credits/ledger.ts";
+import { grantRefusal, type VersionedBalance } from "../../shared/credits/ledger.ts";
 import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
 import { isErased, publishIdentityChange } from "../../shared/organizations/organizations.ts";
-import type { VersionedBalance } from "../../shared/credits/versioned-balance.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 
 /** What payments through Stripe have in common, whether a person paid on its page or a saved card was charged. */

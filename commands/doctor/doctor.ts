@@ -9,7 +9,7 @@ import { failure, type Finding, formatFindings, ok, warning } from "./finding.ts
 import { listPlans } from "../../shared/credits/plans.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { describeLoss, marginsOf } from "../plan-margins.ts";
-import { readOldestWaitMs } from "../../shared/queue/backlog.ts";
+import { readOldestWaitMs } from "../../shared/queue/turns.ts";
 import { readWorkerCapacity } from "../../shared/queue/worker-heartbeats.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
 import type { ProviderHealth } from "../../worker/providers/health-check.ts";

@@ -1,9 +1,8 @@
 import type { Redis } from "ioredis";
-import { readAuditPage } from "../../shared/audit/read-audit.ts";
+import { readAuditPage } from "../../shared/audit/audit.ts";
 import { readAutoTopup } from "../../api/auto-topups/auto-topup.ts";
 import { listPayments } from "../../api/auto-topups/payments.ts";
-import { readLedgerPage } from "../../api/ledger/ledger-pages.ts";
-import { readRefundsPage } from "../../shared/credits/refunds.ts";
+import { readLedgerPage, readRefundsPage } from "../../api/ledger/ledger-pages.ts";
 import { readAnswersPage } from "../../shared/credits/stored-answers.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { showOrganization } from "../../shared/organizations/organizations.ts";

@@ -2,17 +2,16 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import { protocolTimes } from "../protocol-times.ts";
 import { Script } from "../redis/script.ts";
-import type { IdempotencyKey } from "./idempotency-key.ts";
+import type { IdempotencyKey, PayerLimits } from "../queue/search-job.ts";
 import type { Plan } from "./plans.ts";
 import type { LimitName } from "./limits.ts";
-import type { PayerLimits } from "../queue/search-job.ts";
 import { holdIndexKey, keysOf, openOrganizationsKey } from "./redis-keys.ts";
 import { unpaidLevels } from "./unpaid-calls.ts";
 
 /** Admission in Redis: the step that places a hold, or finds why not. */
 
 const here = (file: string) => new URL(file, import.meta.url);
-export const admitScript = new Script(
+const admitScript = new Script(
   "admit",
   here("window.lua"),
   here("deadline-entry.lua"),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 import type { ReversalReason } from "../outcomes.ts";
-import type { VersionedBalance } from "./versioned-balance.ts";
+import type { VersionedBalance } from "./ledger.ts";
 
 /**
  * What happens to a charge after it was made. Its row in `undelivered` is the right to reverse it.

@@ -2,14 +2,12 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import { protocolTimes } from "../protocol-times.ts";
 import { Script } from "../redis/script.ts";
-import type { IdempotencyKey } from "./idempotency-key.ts";
-import { admitScript } from "./admit.ts";
+import type { IdempotencyKey, PayerLimits } from "../queue/search-job.ts";
 import type { PayerSpending } from "./limits.ts";
-import type { PayerLimits } from "../queue/search-job.ts";
 import type { Plan } from "./plans.ts";
 import { holdIndexKey, keysOf, openOrganizationsKey } from "./redis-keys.ts";
 import { callsArgument, type EndedCalls } from "./unpaid-calls.ts";
-import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
+import type { TokenSpending, VersionedBalance } from "./ledger.ts";
 
 /**
  * Holds: mils set aside for searches that run. For each organization Redis keeps a copy of the balance in Postgres with
@@ -36,10 +34,6 @@ const settleScript = Script.endingWork(
   here("token-hold.lua"),
   here("settle.lua"),
 );
-
-export function defineHoldScripts(redis: Redis): void {
-  for (const script of [admitScript, usageScript, settleScript]) script.define(redis);
-}
 
 /** The end of a hold, and how it ends the record of its Idempotency-Key. */
 export interface HoldEnd {

@@ -1,20 +1,37 @@
 import type { QueryConfig } from "pg";
 import { z } from "zod";
 import { toByteaArray } from "../database/binary-array.ts";
-import { sqlStateOf } from "../database/transient-errors.ts";
 import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
-import type { IdempotencyKey } from "./idempotency-key.ts";
-import { expandAnswer, type StoredAnswer } from "./stored-answers.ts";
+import { sqlStateOf } from "../database/transient-errors.ts";
 import { type RefundReason, refundReasons } from "../outcomes.ts";
-import type { PayerLimits } from "../queue/search-job.ts";
-import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
+import type { IdempotencyKey, PayerLimits } from "../queue/search-job.ts";
+import { expandAnswer, type StoredAnswer } from "./stored-answers.ts";
 
 /**
  * The ledger in Postgres, which is the truth about money. Every search whose end reached Postgres has one decision: a charge,
  * which is an entry of the ledger, or a refund, which is none. The first process that inserts it decides, and all others
  * follow. Only the functions of the database write (`decide_searches`, `charge_alone`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
  */
+
+/** An organization's balance, and the number of ledger entries that made it. The higher version is the newer balance. */
+export interface VersionedBalance {
+  balanceMils: number;
+  version: number;
+  /** What the organization spent by this version, as text of `spending_text()`; absent if unknown, or without limits. */
+  spending?: string | undefined;
+}
+
+/** What a limited token spent by a version of its organization's balance, as text of `spending_text()`. */
+export interface TokenSpending {
+  tokenId: string;
+  version: number;
+  spending: string;
+}
+
+/** @throws {TypeError} if there is none. */
+export const newestBalance = (balances: readonly VersionedBalance[]): VersionedBalance =>
+  balances.reduce((newest, balance) => (balance.version > newest.version ? balance : newest));
 
 /** How a process wants a search to end. */
 export type SettlementRequest = {
@@ -228,4 +245,10 @@ export async function readCredit(
     token: tokenId && ofToken !== null ? { tokenId, version, spending: ofToken } : undefined,
     decided,
   };
+}
+
+/** Deletes the rows of refunds that are 30 days old, at most so many. `refund_counts` stays. @returns how many. */
+export async function clearOldRefunds(database: Database, limit: number): Promise<number> {
+  const { rows } = await database.query("select clear_old_refunds($1) as deleted", [limit]);
+  return z.object({ deleted: z.number() }).parse(rows[0]).deleted;
 }

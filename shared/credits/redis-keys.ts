@@ -1,6 +1,6 @@
 /** The keys under which Redis has an organization's credit. All but the first two have its hash tag. */
 
-/** The index of all organizations' open holds; hold-deadlines.ts reads it. */
+/** The index of all organizations' open holds; open-holds.ts reads it. */
 export const holdIndexKey = "holds:deadlines";
 
 /** The set of organizations with open holds. */

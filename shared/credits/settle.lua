@@ -1,6 +1,6 @@
 -- Ends holds of one organization and stores the balance that Postgres returned. Running it late, twice or in another order
 -- is safe: a hold is dropped once, and an older balance never replaces a newer one.
--- KEYS: balance, holds, index of all organizations' open holds (see hold-deadlines.ts), limited tokens, organizations with open
+-- KEYS: balance, holds, index of all organizations' open holds (see open-holds.ts), limited tokens, organizations with open
 --   holds, then what searches name by its place: the record of an Idempotency-Key; or a flight, followed by levels of the
 --   organization and of the token in turn.
 -- ARGV: 1 balance, 2 version, 3 ms that the end of a record is kept for waiting repeats, 4 what was spent by this version (see

@@ -4,13 +4,17 @@ import { Batcher } from "../concurrency/batcher.ts";
 import type { Database } from "../database/pool.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { type SearchOutcome, type SearchTrace, sendReply, serializeFailure } from "../queue/replies.ts";
+import {
+  type PayableCalls,
+  type SearchOutcome,
+  type SearchTrace,
+  sendReply,
+  serializeFailure,
+} from "../queue/replies.ts";
 import { DecidedBatches } from "./decide-batches.ts";
 import { type HoldEnd, settleHolds } from "./holds.ts";
-import type { Decision, SettlementRequest } from "./ledger.ts";
+import { type Decision, newestBalance, type SettlementRequest, type TokenSpending } from "./ledger.ts";
 import { endedCalls, type SearchCalls } from "./unpaid-calls.ts";
-import type { PayableCalls } from "../queue/replies.ts";
-import { newestBalance, type TokenSpending } from "./versioned-balance.ts";
 
 /**
  * Ends searches in the one order that survives a crash at any point: Postgres decides, then Redis drops the hold and the reply

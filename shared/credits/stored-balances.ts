@@ -1,9 +1,10 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
+import type { Database } from "../database/pool.ts";
 import { execPipeline } from "../redis/pipeline.ts";
 import { settleHolds } from "./holds.ts";
+import type { TokenSpending, VersionedBalance } from "./ledger.ts";
 import { keysOf } from "./redis-keys.ts";
-import type { TokenSpending, VersionedBalance } from "./versioned-balance.ts";
 
 /** The copies of balances in Redis. A copy may be missing or older than Postgres' balance, but never newer. */
 
@@ -36,4 +37,65 @@ export async function readStoredBalances(redis: Redis, ids: readonly string[]): 
 export async function deleteStoredBalance(redis: Redis, organizationId: string): Promise<void> {
   const { balance, tokens } = keysOf(organizationId);
   await redis.del(balance, tokens);
+}
+
+const comparedRow = z.object({
+  id: z.string(),
+  balance_mils: z.number(),
+  version: z.number(),
+  ledger_mils: z.number(),
+});
+
+/** An organization's balance, and what its newest ledger entry says that the balance is. They differ only by a bug. */
+export interface ComparedBalance {
+  organizationId: string;
+  balance: VersionedBalance;
+  ledgerMils: number;
+}
+
+/** Lists organizations with their balances in the order of their ids, from the first id after `after`. */
+export async function listBalances(database: Database, after: string, limit: number): Promise<ComparedBalance[]> {
+  const { rows } = await database.query(
+    `select o.id, o.balance_mils, o.version, coalesce(l.balance_after_mils, 0) as ledger_mils
+     from organizations o left join ledger_entries l on l.organization_id = o.id and l.version = o.version
+     where o.id > $1 order by o.id limit $2`,
+    [after, limit],
+  );
+  return rows
+    .map((row) => comparedRow.parse(row))
+    .map((row) => ({
+      organizationId: row.id,
+      balance: { balanceMils: row.balance_mils, version: row.version },
+      ledgerMils: row.ledger_mils,
+    }));
+}
+
+const row = z.object({ id: z.string() });
+
+/**
+ * Deletes from Redis what tokens of these organizations spent, unless they are valid and have a limit. What their searches in
+ * flight hold stays until these end. If a token gets a limit meanwhile, its next search copies what it spent from Postgres.
+ */
+export async function forgetUnlimitedTokens(
+  database: Database,
+  redis: Redis,
+  organizationIds: readonly string[],
+): Promise<void> {
+  const reading = redis.pipeline();
+  for (const id of organizationIds) reading.hkeys(keysOf(id).tokens);
+  const kept = z.array(z.array(z.string())).parse(await execPipeline(reading));
+  const tokens = kept.map((fields) => fields.filter((field) => field.startsWith("tok_")));
+  if (tokens.every((ids) => ids.length === 0)) return;
+  const { rows } = await database.query(
+    `select id from tokens where id = any($1) and num_nonnulls(day_limit_mils, month_limit_mils) > 0
+       and revoked_at is null and (expires_at is null or expires_at > now())`,
+    [tokens.flat()],
+  );
+  const limited = new Set(rows.map((one) => row.parse(one).id));
+  const deleting = redis.pipeline();
+  for (const [at, ids] of tokens.entries()) {
+    const unlimited = ids.filter((id) => !limited.has(id));
+    if (unlimited.length > 0) deleting.hdel(keysOf(organizationIds[at] ?? "").tokens, ...unlimited);
+  }
+  await execPipeline(deleting);
 }

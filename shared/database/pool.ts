@@ -1,9 +1,15 @@
 import pg from "pg";
 import type { Shutdown } from "../concurrency/shutdown.ts";
 import type { Log } from "../log.ts";
-import { checkPooledLogin, checkSession, explainRefusal } from "./check-session.ts";
-import { StartRefused } from "../config/start-refused.ts";
-import { canBecomeMore, processRole, usualLimits } from "./process-login.ts";
+import {
+  canBecomeMore,
+  checkPooledLogin,
+  checkSession,
+  explainRefusal,
+  processRole,
+  usualLimits,
+} from "./process-login.ts";
+import { StartRefused } from "../config.ts";
 
 export type Database = pg.Pool;
 

@@ -1,12 +1,15 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { readLimits } from "../credits/limits.ts";
-import type { PayerLimits } from "../queue/search-job.ts";
 import { type Plan, planColumns, readPlan } from "../credits/plans.ts";
 import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
-import { type Scope, scopes } from "./scopes.ts";
+import type { PayerLimits } from "../queue/search-job.ts";
+
+/** What a token may do: `POST /v1/serp/search`, `GET /v1/usage` and their MCP tools, and the billing page. */
+export const scopes = ["search", "usage", "billing"] as const;
+export type Scope = (typeof scopes)[number];
 
 /** Who sent an authenticated request: the organization of its token, and the terms of its plan. */
 export interface Caller {

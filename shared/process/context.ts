@@ -1,15 +1,12 @@
 import type { Redis } from "ioredis";
 import { Shutdown } from "../concurrency/shutdown.ts";
 import type { Config } from "../config.ts";
-import { defineHoldScripts } from "../credits/holds.ts";
-import { defineOpenHoldScripts } from "../credits/open-holds.ts";
 import { type Database, openDatabase } from "../database/pool.ts";
 import { type Log, openLog } from "../log.ts";
 import { type Metrics, openMetrics } from "../metrics.ts";
 import { shutdownStepMsWith } from "../protocol-times.ts";
 import { Clock } from "../redis/clock.ts";
 import { RedisConnections } from "../redis/connections.ts";
-import { defineReplyScript } from "../queue/replies.ts";
 
 /** What every process opens. Functions take the parts that they use. */
 export interface Context {
@@ -34,8 +31,5 @@ export function openContext(options: { config: Config; name: string; databaseSiz
   const database = openDatabase({ url, name, isPooled, sizeMax: options.databaseSizeMax, log, shutdown });
   const connections = new RedisConnections({ url: config.REDIS_URL, log, shutdown });
   const redis = connections.openCommands(name);
-  defineHoldScripts(redis);
-  defineOpenHoldScripts(redis);
-  defineReplyScript(redis);
   return { config, log, metrics: openMetrics(), shutdown, database, redis, connections, clock: new Clock() };
 }

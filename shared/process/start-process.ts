@@ -1,13 +1,12 @@
 import { setTimeout } from "node:timers/promises";
-import { type Config, readConfig } from "../config.ts";
+import { type Config, readConfig, StartRefused } from "../config.ts";
 import { type Context, openContext } from "./context.ts";
 import { refuseUnconfined } from "../database/pool.ts";
 import { loadGazetteer } from "../gazetteer/gazetteer.ts";
 import { type Log, openLog } from "../log.ts";
 import { loadSubdivisions } from "../query/subdivisions.ts";
-import { awaitSingleRedis } from "../redis/refuse-cluster.ts";
+import { awaitSingleRedis } from "../redis/connect.ts";
 import { logTrouble } from "./log-trouble.ts";
-import { StartRefused } from "../config/start-refused.ts";
 
 const databaseRetryMs = 1_000;
 

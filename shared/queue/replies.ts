@@ -85,8 +85,6 @@ const largeReplies = new Turns(largeRepliesMax);
 
 const replyScript = Script.endingWork("reply", new URL("reply.lua", import.meta.url));
 
-export const defineReplyScript = (redis: Redis) => replyScript.define(redis);
-
 /**
  * Sends a reply to its inbox. Sending it twice is harmless: the reader takes the first. An inbox whose API has died expires.
  */

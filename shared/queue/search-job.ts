@@ -12,6 +12,10 @@ const payerLimits = z.object({
 });
 export type PayerLimits = z.infer<typeof payerLimits>;
 
+const idempotencyKey = z.object({ hash: z.string(), fingerprint: z.string() });
+/** An Idempotency-Key as it is stored: SHA-256 of the key, and of the query it was sent with. */
+export type IdempotencyKey = z.infer<typeof idempotencyKey>;
+
 /** What the API sends to the worker: the request, never the answer, and no secret. */
 export const searchJob = z.object({
   requestId: z.string(),
@@ -38,6 +42,6 @@ export const searchJob = z.object({
   unpaidCallsPerHour: z.number(),
   /** Whether most of its time had passed when it was admitted, because it waited for the first request under its key. */
   hadLittleTime: z.boolean(),
-  key: z.object({ hash: z.string(), fingerprint: z.string() }).optional(),
+  key: idempotencyKey.optional(),
 });
 export type SearchJob = z.infer<typeof searchJob>;

@@ -1,5 +1,10 @@
-import type { Redis } from "ioredis";
+import { type Redis, ReplyError } from "ioredis";
+import { retryWhile } from "../concurrency/retry.ts";
+import { StartRefused } from "../config.ts";
 import type { Log } from "../log.ts";
+
+const readyWarningIntervalMs = 2_000;
+const clusterRetryAfterMs = 500;
 
 /**
  * Whether a failed command may have run all the same: true for timeouts and broken connections, false if Redis refused it
@@ -11,8 +16,6 @@ export function mayHaveRun(error: unknown): boolean {
     return false;
   return !error.message.startsWith("Stream isn't writeable");
 }
-
-const readyWarningIntervalMs = 2_000;
 
 /** Waits until a connection takes commands, however long that is, and logs a warning every two seconds. */
 export async function awaitReady(redis: Redis, name: string, log: Log): Promise<void> {
@@ -33,4 +36,31 @@ export async function whenReady(redis: Redis, timeoutMs: number): Promise<boolea
     }, timeoutMs);
     redis.once("ready", ready);
   });
+}
+
+const clusterRefusal =
+  "REDIS_URL leads to a Redis Cluster, which keeps the keys of one search on different nodes: use one Redis or Valkey instead, with its replicas behind one address (docs/operating/datastores.md).";
+
+/** Waits until Redis takes commands, however long that is. @throws {StartRefused} if it is a Redis Cluster. */
+export async function awaitSingleRedis(redis: Redis, name: string, log: Log): Promise<void> {
+  const mayRetry = (error: unknown) => !(error instanceof StartRefused);
+  await retryWhile({ pauseMs: clusterRetryAfterMs, mayRetry }, async () => {
+    await awaitReady(redis, name, log);
+    await refuseCluster(redis);
+  });
+}
+
+/**
+ * On a cluster a connection is ready, simple commands may work, and every search fails. A user who may not read INFO is
+ * believed to have one Redis.
+ * @throws {StartRefused} if it is a Redis Cluster.
+ */
+export async function refuseCluster(redis: Redis): Promise<void> {
+  const info = await redis.info("cluster").catch((error: unknown) => {
+    const isRefused = error instanceof Error && error instanceof ReplyError;
+    // These are for now only: Redis is busy with a script, or loads its data.
+    if (isRefused && !/^(BUSY|LOADING|MASTERDOWN) /.test(error.message)) return "";
+    throw error;
+  });
+  if (/^cluster_enabled:1\r?$/m.test(info)) throw new StartRefused(clusterRefusal);
 }

@@ -58,13 +58,8 @@ export class Script {
     return script;
   }
 
-  define(redis: Redis): void {
-    const lua = `${this.#flags}\nlocal function run(KEYS, ARGV)\n${this.#text}\nend\n${runCalls}`;
-    redis.defineCommand(this.#name, { lua });
-  }
-
   /**
-   * Runs on a connection that {@link define} was called for. Calls run in the order in which they are made.
+   * Runs the script. Calls on one connection run in the order in which they are made.
    * @throws what this call failed with, whatever becomes of the others in its command; or the error of the connection.
    */
   run(redis: Redis, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
@@ -99,18 +94,20 @@ export class Script {
     }
   }
 
-  #command(redis: Redis, calls: readonly Call[]): Promise<unknown> {
+  #command(redis: Redis, calls: readonly Call[]): Promise<unknown> | undefined {
     // defineCommand adds a method under the script's name, which the types of ioredis cannot know.
     const commands = redis as unknown as Record<string, ((...all: Argument[]) => Promise<unknown>) | undefined>;
-    const command = commands[this.#name];
-    if (!command) throw new Error(`the script ${this.#name} was not defined on this connection`);
+    if (!commands[this.#name]) {
+      const lua = `${this.#flags}\nlocal function run(KEYS, ARGV)\n${this.#text}\nend\n${runCalls}`;
+      redis.defineCommand(this.#name, { lua });
+    }
     const keys: string[] = [];
     const args: Argument[] = [];
     for (const call of calls) {
       keys.push(...call.keys);
       args.push(call.keys.length, call.args.length, ...call.args);
     }
-    return command.call(redis, keys.length, ...keys, ...args);
+    return commands[this.#name]?.call(redis, keys.length, ...keys, ...args);
   }
 }
 

@@ -1,6 +1,73 @@
+import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 import { requestId, timeOfId } from "../ids.ts";
-import { type LoggedSearch, loggedColumns, readLogged } from "./logged-search.ts";
+import { answerSources } from "../outcomes.ts";
+import { type Query, querySchema } from "../query/query.ts";
+
+const call = z.object({ provider: z.string(), outcome: z.string(), ms: z.number(), costMicroUsd: z.number() });
+
+const loggedRow = z.object({
+  at: z.date(),
+  request_id: z.string(),
+  token_id: z.string(),
+  token_name: z.string().nullable(),
+  token_last4: z.string().nullable(),
+  key_hash: z.string().nullable(),
+  ...querySchema.pick({ keyword: true, location: true, language: true, device: true, depth: true }).shape,
+  target_domain: z.string().nullable(),
+  types: z.array(z.string()).nullable(),
+  format: z.string().nullable(),
+  duration_ms: z.number(),
+  source: z.enum(answerSources).nullable(),
+  provider: z.string().nullable(),
+  calls: z.array(call).nullable(),
+});
+
+/** A row of the search log. */
+export interface LoggedSearch {
+  /** When its request arrived. */
+  at: Date;
+  requestId: string;
+  /** The name is null without one, and both texts once the organization is erased. */
+  token: { tokenId: string; name: string | null; last4: string | null };
+  keyHash: string | null;
+  query: Pick<Query, "keyword" | "location" | "language" | "device" | "depth"> & {
+    targetDomain?: string;
+    types?: string[];
+    format?: string;
+  };
+  durationMs: number;
+  /** What the worker did; null if no worker had it. `calls` are for operators: they have what each one cost us. */
+  work: { source: string; provider: string; calls: z.infer<typeof call>[] } | null;
+}
+
+/** What {@link readLogged} reads, for rows `l` of the search log with their tokens `t`. */
+export const loggedColumns = `l.at, l.request_id, l.token_id, t.name as token_name, t.last4 as token_last4, l.key_hash, l.keyword,
+  l.location, l.language, l.device, l.depth, l.target_domain, l.types, l.format, l.duration_ms, l.source, l.provider, l.calls`;
+
+export function readLogged(read: unknown): LoggedSearch {
+  const row = loggedRow.parse(read);
+  const { keyword, location, language, device, depth, target_domain: targetDomain, types, format } = row;
+  const { token_id: tokenId, token_name: name, token_last4: last4, source, provider, calls } = row;
+  return {
+    at: row.at,
+    requestId: row.request_id,
+    token: { tokenId, name, last4 },
+    keyHash: row.key_hash,
+    query: {
+      keyword,
+      location,
+      language,
+      device,
+      depth,
+      ...(targetDomain !== null && { targetDomain }),
+      ...(types !== null && { types }),
+      ...(format !== null && { format }),
+    },
+    durationMs: row.duration_ms,
+    work: source === null ? null : { source, provider: provider ?? "", calls: calls ?? [] },
+  };
+}
 
 /** Reads what the log has of these searches of an organization: nothing of an id that this service does not make. @returns by request id. */
 export async function readSearches(

@@ -1,13 +1,15 @@
+import { z } from "zod";
 import { Batcher } from "../concurrency/batcher.ts";
 import { retryWhile } from "../concurrency/retry.ts";
+import type { Shutdown } from "../concurrency/shutdown.ts";
 import type { Config } from "../config.ts";
 import { type Database, openDatabase } from "../database/pool.ts";
 import { isTransient } from "../database/transient-errors.ts";
+import { timeOfId } from "../ids.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import type { Shutdown } from "../concurrency/shutdown.ts";
-import type { SearchRecord } from "./logged-search.ts";
-import { timeOfId } from "../ids.ts";
+import type { Query } from "../query/query.ts";
+import type { SearchTrace } from "../queue/replies.ts";
 
 /** Beyond that many, a row is dropped. With the longest keywords they take some 15 MB. */
 const waitingMax = 10_000;
@@ -17,6 +19,20 @@ const batchPauseMs = 200;
 const retryPauseMs = 1_000;
 /** Of a search with more calls, the first ones. A search of the greatest depth makes ten, and a few again. */
 const callsMax = 50;
+
+/** What a process knows of a search that it ended. */
+export interface SearchRecord {
+  requestId: string;
+  organizationId: string;
+  tokenId: string;
+  /** SHA-256 of the Idempotency-Key in hexadecimal; undefined without one. */
+  keyHash: string | undefined;
+  query: Query;
+  /** In a worker from the enqueueing to the answer of the engine, in the API from the arrival of the request. */
+  durationMs: number;
+  /** Undefined in the API, which does not know what a worker did. */
+  trace: Pick<SearchTrace, "from" | "provider" | "calls"> | undefined;
+}
 
 /**
  * Writes the search log in the background, on a connection of its own: a search neither waits for it nor fails by it. Rows wait in
@@ -133,4 +149,13 @@ function rowOf({ requestId, query, trace, ...record }: SearchRecord) {
     provider: trace?.provider,
     calls: trace?.calls.slice(0, callsMax),
   };
+}
+
+/**
+ * Makes the days of the search log that come next, and removes those that are older than so many days; with 0 all of them.
+ * @returns how many days it removed.
+ */
+export async function rotateSearchLog(database: Database, days: number): Promise<number> {
+  const { rows } = await database.query("select rotate_search_log($1) as removed", [days]);
+  return z.object({ removed: z.number() }).parse(rows[0]).removed;
 }

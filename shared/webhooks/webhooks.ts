@@ -1,7 +1,7 @@
+import { createHmac, randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
-import { newSecret } from "./signature.ts";
 
 /** The webhook of an organization: the address to which its events are sent. Each organization has one or none. */
 export interface Webhook {
@@ -13,6 +13,8 @@ export interface Webhook {
 }
 
 const oldSecretHours = 24;
+const secretPrefix = "whsec_";
+const secretBytes = 32;
 
 const webhookRow = z.object({
   id: z.string(),
@@ -104,4 +106,22 @@ export async function eraseWebhook(transaction: Querying, organizationId: string
 /** Changes of one organization's webhook come one after the other. */
 export async function takeTurn(transaction: Querying, organizationId: string): Promise<void> {
   await transaction.query("select pg_advisory_xact_lock(hashtextextended($1, 1))", [organizationId]);
+}
+
+/**
+ * The secrets and signatures of Standard Webhooks, symmetric and in their version 1:
+ * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+ */
+
+/** A new secret, as payers see it. */
+export const newSecret = () => secretPrefix + randomBytes(secretBytes).toString("base64");
+
+/** The signature of an event with a secret of {@link newSecret}. `sentAt` counts in whole seconds, as the header has it. */
+export function signEvent(
+  secret: string,
+  { eventId, sentAt, body }: { eventId: string; sentAt: Date; body: string },
+): string {
+  const key = Buffer.from(secret.slice(secretPrefix.length), "base64");
+  const seconds = Math.floor(sentAt.getTime() / 1_000);
+  return `v1,${createHmac("sha256", key).update(`${eventId}.${seconds}.${body}`).digest("base64")}`;
 }

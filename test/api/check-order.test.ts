@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Scope } from "../../shared/organizations/scopes.ts";
+import type { Scope } from "../../shared/organizations/organizations.ts";
 import { issueToken, revokeToken } from "../../api/tokens/tokens.ts";
 import {
   endlessWindow,
   enqueuedSearches,
   expectNoTrace,
+  organizationState,
   type Refusal,
   refusalIn,
-  organizationState,
 } from "../harness/fixtures/refusals.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
-import { type Scope, scopes } from "../../shared/organizations/scopes.ts";
+import { publishIdentityChange, type Scope, scopes } from "../../shared/organizations/organizations.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { forgetSignIns, type LiveEvent, PageVisitor } from "../harness/clients/page-visitor.ts";
 import { challenges, endlessWindow, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";

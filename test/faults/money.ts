@@ -1,4 +1,3 @@
-import { defineOpenHoldScripts } from "../../shared/credits/open-holds.ts";
 import { checkMoneyModel } from "../shared/credits/model/money-model.ts";
 import { Service } from "../harness/processes/service.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
@@ -16,7 +15,6 @@ export async function moneyModel(options: {
   const servers = { database: await freshDatabaseIn(postgresUrl), redis: await startRedis() };
   const service = await Service.start({ apis: 0, workers: 0, servers });
   const { database, redis } = service;
-  defineOpenHoldScripts(redis);
   say(`money model: ${runs} runs`);
   const promise = {
     what: `${runs} runs of random commands on the real scripts and functions`,

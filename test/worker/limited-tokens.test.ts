@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { admit } from "../../shared/credits/admit.ts";
 import { decideSettlements, grantCredit, readCredit } from "../../shared/credits/ledger.ts";
-import { defineHoldScripts, settleHolds } from "../../shared/credits/holds.ts";
+import { settleHolds } from "../../shared/credits/holds.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import type { Database } from "../../shared/database/pool.ts";
@@ -30,7 +30,6 @@ let organizationId = "";
 beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
-  defineHoldScripts(redis);
   opened = await openFreshDatabase();
   database = opened.database;
   organizationId = (await createOrganization(database, { name: "Test", planCode: "payg" }))?.organizationId ?? "";

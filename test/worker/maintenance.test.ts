@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../../shared/config.ts";
 import { type Context, openContext } from "../../shared/process/context.ts";
-import { indexEntryOf } from "../../shared/credits/hold-deadlines.ts";
+import { indexEntryOf } from "../../shared/credits/open-holds.ts";
 import { decideSettlements, grantCredit } from "../../shared/credits/ledger.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
 import { Settlement } from "../../shared/credits/settlement.ts";

@@ -1,6 +1,5 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { defineHoldScripts } from "../../shared/credits/holds.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import type { LocalServer } from "../../local/local-server.ts";
@@ -21,7 +20,6 @@ let metrics: Metrics;
 beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
-  defineHoldScripts(redis);
   ({ database, close } = await openFreshDatabase());
   await database.query(
     `insert into organizations (id, name, plan_code)

@@ -33,10 +33,6 @@ const releaseScript = new Script("releaseLease", new URL("release-lease.lua", im
 const renewScript = new Script("renewLease", new URL("renew-lease.lua", import.meta.url));
 const publishScript = new Script("publishFlight", new URL("publish-flight.lua", import.meta.url));
 
-export function defineLeaseScripts(redis: Redis): void {
-  for (const script of [acquireScript, releaseScript, renewScript, publishScript]) script.define(redis);
-}
-
 const trace = z.object({
   provider: z.string(),
   costMicroUsd: z.number(),

@@ -3,7 +3,7 @@ import type { LookupFunction } from "node:net";
 import { callbackify } from "node:util";
 import { Agent, request } from "undici";
 import type { AttemptEnd, DueEvent } from "../../shared/webhooks/event-attempts.ts";
-import { signEvent } from "../../shared/webhooks/signature.ts";
+import { signEvent } from "../../shared/webhooks/webhooks.ts";
 import { addressIn, isPublicAddress, type WebhookTargets } from "../../shared/webhooks/webhook-target.ts";
 
 /** From looking up the name to the headers of the answer. */

@@ -1,4 +1,4 @@
-import { countChanges } from "../../../shared/audit/read-audit.ts";
+import { countChanges } from "../../../shared/audit/audit.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { inTransaction, type Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";

@@ -5,7 +5,7 @@ import { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import type { SearchEntry } from "../../ledger/find-searches.ts";
-import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
+import type { LoggedSearch } from "../../../shared/search-log/read-search-log.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";

@@ -1,7 +1,7 @@
 import type { RefundReason, ReversalReason } from "../../../shared/outcomes.ts";
 import type { HistoryEntry, HistoryFilter } from "../../ledger/history.ts";
 import type { SearchEntry } from "../../ledger/find-searches.ts";
-import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
+import type { LoggedSearch } from "../../../shared/search-log/read-search-log.ts";
 import { tokenLabel } from "./find-form.ts";
 import { amount, dateOf, dayOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";

@@ -1,7 +1,6 @@
 import { readSearchLedger } from "../../ledger/ledger-pages.ts";
 import { readSearchEntries } from "../../ledger/history.ts";
-import { nameOfKey, readPaidKeys } from "../../../shared/credits/paid-keys.ts";
-import { readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
+import { nameOfKey, readPaidKeys, readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import type { SearchEntry } from "../../ledger/find-searches.ts";
 import { readSearches } from "../../../shared/search-log/read-search-log.ts";

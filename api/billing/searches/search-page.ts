@@ -1,6 +1,6 @@
 import { CallerError } from "../../../shared/errors.ts";
 import { requestId as requestIdSchema } from "../../../shared/ids.ts";
-import type { LoggedSearch } from "../../../shared/search-log/logged-search.ts";
+import type { LoggedSearch } from "../../../shared/search-log/read-search-log.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
 import type { AccountReads } from "../frame/account-reads.ts";

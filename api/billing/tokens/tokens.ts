@@ -12,10 +12,9 @@ import {
   readTokenUse,
   type TokenUse,
 } from "../../tokens/account-tokens.ts";
-import { type LimitChange } from "../../organizations/limits.ts";
-import { isErased } from "../../../shared/organizations/organizations.ts";
+import type { LimitChange } from "../../organizations/limits.ts";
+import { isErased, type Scope, scopes as allScopes } from "../../../shared/organizations/organizations.ts";
 import { changeLimitsRecorded, issueRecorded } from "../../organizations/audited-changes.ts";
-import { scopes as allScopes, type Scope } from "../../../shared/organizations/scopes.ts";
 import { excessesOf, type FamilyMember, readFamilyMember } from "../../tokens/token-family.ts";
 import type { IssuedToken, TokenTerms } from "../../tokens/tokens.ts";
 import type { Changer } from "../../webhooks/audited-changes.ts";

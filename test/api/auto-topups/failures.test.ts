@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readAudit } from "../../../shared/audit/read-audit.ts";
+import { readAudit } from "../../../shared/audit/audit.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import {
   endPauses,
-  paymentsOf,
   payerWithCard,
   payerWithWebhook,
+  paymentsOf,
   topupsOf,
 } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readAudit } from "../../../shared/audit/read-audit.ts";
+import { readAudit } from "../../../shared/audit/audit.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
-import { endPauses, paymentsOf, payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
+import { endPauses, payerWithCard, paymentsOf, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { readAudit } from "../../../shared/audit/read-audit.ts";
+import { readAudit } from "../../../shared/audit/audit.ts";
 import { freePort } from "../../../local/ports.ts";
 import { openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { AdmissionControl } from "../../../api/search/admission.ts";
 import { newSearchRequest, type SearchRequest } from "../../../api/search/search-request.ts";
 import { Shedding } from "../../../api/search/shedding.ts";
-import { defineHoldScripts } from "../../../shared/credits/holds.ts";
 import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
 import { compressAnswer } from "../../../shared/credits/stored-answers.ts";
 import type { Database } from "../../../shared/database/pool.ts";
@@ -55,7 +54,6 @@ let close: () => Promise<void>;
 beforeAll(async () => {
   server = await freshRedis();
   [redis, opener] = [new Redis(server.url), new Redis(server.url)];
-  defineHoldScripts(redis);
   ({ database, close } = await openFreshDatabase());
 });
 afterAll(async () => {

@@ -1,9 +1,8 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openOrganizationsKey } from "../../../shared/credits/redis-keys.ts";
-import { readWaitingWithinShare, readBacklog, readOldestWaitMs } from "../../../shared/queue/backlog.ts";
+import { readBacklog, readOldestWaitMs, readWaitingWithinShare, withinShareMax } from "../../../shared/queue/turns.ts";
 import { queueKeys, scorePerTurn } from "../../../shared/queue/search-queue.ts";
-import { withinShareMax } from "../../../shared/queue/turns.ts";
 import { removeHeartbeat, type WorkerCapacity, writeHeartbeat } from "../../../shared/queue/worker-heartbeats.ts";
 import { openShedding, Shedding } from "../../../api/search/shedding.ts";
 import { openLog } from "../../../shared/log.ts";

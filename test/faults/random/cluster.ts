@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Plan } from "../../../shared/credits/plans.ts";
 import { processUrlOf } from "../../../local/postgres.ts";
 import { createQueue } from "../../../shared/queue/search-queue.ts";
-import { type Scope, scopes as allScopes } from "../../../shared/organizations/scopes.ts";
+import { type Scope, scopes as allScopes } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { environmentFor } from "../../harness/processes/supervised-process.ts";

@@ -1,6 +1,5 @@
 import { Redis } from "ioredis";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
-import { defineHoldScripts } from "../../../shared/credits/holds.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { type Plan, setPlan } from "../../../shared/credits/plans.ts";
@@ -77,7 +76,6 @@ export class Service {
     this.redisServer = parts.redisServer;
     this.redis = new Redis(parts.redisServer.url);
     this.redis.on("error", () => undefined); // Tests kill the server on purpose.
-    defineHoldScripts(this.redis);
     const { processDatabaseUrl: url } = this;
     this.database = openDatabase({ url, name: "test", sizeMax: 3, log, shutdown: this.#shutdown });
     this.#environment = {

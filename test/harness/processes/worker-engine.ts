@@ -2,7 +2,6 @@ import { onTestFinished } from "vitest";
 import { openContext } from "../../../shared/process/context.ts";
 import { openLog } from "../../../shared/log.ts";
 import type { EngineAnswer, GoogleEngine } from "../../../worker/engine/google-engine.ts";
-import { defineLeaseScripts } from "../../../worker/engine/flight-leases.ts";
 import { type Engine, openSingleFlight } from "../../../worker/engine/single-flight.ts";
 import { eventually } from "../assertions/eventually.ts";
 import { engineConfig, query } from "../fixtures/queries.ts";
@@ -17,7 +16,6 @@ export async function openWorkerEngine(
 ) {
   const context = openContext({ config: engineConfig(settings), name: "worker", databaseSizeMax: 1, log });
   onTestFinished(() => context.shutdown.run(log));
-  defineLeaseScripts(context.redis);
   await eventually(async () => context.redis.status === "ready");
   await context.clock.read(context.redis);
   const engine = openSingleFlight(context, google);

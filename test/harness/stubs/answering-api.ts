@@ -17,7 +17,7 @@ import type { Plan } from "../../../shared/credits/plans.ts";
 import type { CallerError } from "../../../shared/errors.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
-import { type Scope, scopes } from "../../../shared/organizations/scopes.ts";
+import { type Scope, scopes } from "../../../shared/organizations/organizations.ts";
 
 const payg: Plan = {
   code: "payg",

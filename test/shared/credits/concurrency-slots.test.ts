@@ -1,8 +1,8 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { findOverdueHolds, countOpenOrganizations, readOpenHolds } from "../../../shared/credits/hold-deadlines.ts";
+import { countOpenOrganizations, findOverdueHolds, readOpenHolds } from "../../../shared/credits/open-holds.ts";
 import { admit } from "../../../shared/credits/admit.ts";
-import { defineHoldScripts, readUsage, settleHolds } from "../../../shared/credits/holds.ts";
+import { readUsage, settleHolds } from "../../../shared/credits/holds.ts";
 import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
 import { isLeft } from "../../../shared/credits/unpaid-calls.ts";
 import type { LocalServer } from "../../../local/local-server.ts";
@@ -16,7 +16,6 @@ let redis: Redis;
 beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
-  defineHoldScripts(redis);
 });
 afterAll(async () => {
   redis.disconnect();

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { admit } from "../../../shared/credits/admit.ts";
-import { defineHoldScripts, readUsage, settleHolds } from "../../../shared/credits/holds.ts";
+import { readUsage, settleHolds } from "../../../shared/credits/holds.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { newId } from "../../../shared/ids.ts";
@@ -14,7 +14,6 @@ let redis: Redis;
 beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
-  defineHoldScripts(redis);
 });
 afterAll(async () => {
   redis.disconnect();
@@ -29,7 +28,6 @@ const heldOf = (organizationId: string) => redis.hget(keysOf(organizationId).hol
 test("two connections with the same balance never spend it twice", async () => {
   const organizationId = await seeded(50);
   const other = new Redis(server.url);
-  defineHoldScripts(other);
   const outcomes = await Promise.all(
     Array.from({ length: 60 }, (_, n) => admit(n % 2 ? redis : other, request(organizationId))),
   );

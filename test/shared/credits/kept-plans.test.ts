@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
-import { readPaidKeys } from "../../../shared/credits/paid-keys.ts";
-import { compressAnswer, readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
+import { compressAnswer, readPaidKeys, readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
 import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";

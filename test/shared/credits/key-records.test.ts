@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { admit } from "../../../shared/credits/admit.ts";
-import { defineHoldScripts, readIdempotencyState, settleHolds } from "../../../shared/credits/holds.ts";
+import { readIdempotencyState, settleHolds } from "../../../shared/credits/holds.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { LocalServer } from "../../../local/local-server.ts";
@@ -13,7 +13,6 @@ let redis: Redis;
 beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
-  defineHoldScripts(redis);
 });
 afterAll(async () => {
   redis.disconnect();

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { readDays } from "../../../api/ledger/days.ts";
 import { decideSettlements, grantCredit, readCredit, type SettlementRequest } from "../../../shared/credits/ledger.ts";
-import { clearOldRefunds } from "../../../shared/credits/refunds.ts";
+import { clearOldRefunds } from "../../../shared/credits/ledger.ts";
 import { verifyLedger } from "../../../commands/ledger-verify.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";

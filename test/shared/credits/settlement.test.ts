@@ -1,7 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { defineHoldScripts } from "../../../shared/credits/holds.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { Settlement } from "../../../shared/credits/settlement.ts";
@@ -13,7 +12,7 @@ import { openMetrics } from "../../../shared/metrics.ts";
 import { changeLimits } from "../../../api/organizations/limits.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
-import { defineReplyScript, replyInboxKey } from "../../../shared/queue/replies.ts";
+import { replyInboxKey } from "../../../shared/queue/replies.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
@@ -38,8 +37,6 @@ let settlement: Settlement;
 beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
-  defineHoldScripts(redis);
-  defineReplyScript(redis);
   ({ database, url, close } = await openFreshDatabase());
   const log = openLog({ name: "test", level: "silent" });
   settlement = new Settlement({ database, redis, metrics: openMetrics(), log });

@@ -1,26 +1,27 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
-  type Decision,
   decideSettlements,
+  type Decision,
   grantCredit,
   type SettlementRequest,
 } from "../../../shared/credits/ledger.ts";
-import { nameOfKey, type OwnedKey, readPaidKeys } from "../../../shared/credits/paid-keys.ts";
 import {
   clearOldAnswers,
   compressAnswer,
   expandAnswer,
+  nameOfKey,
+  type OwnedKey,
+  readPaidKeys,
   readStoredAnswers,
 } from "../../../shared/credits/stored-answers.ts";
-import type { Database } from "../../../shared/database/pool.ts";
+import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { isLockTimeout } from "../../../shared/database/transient-errors.ts";
 import { newId } from "../../../shared/ids.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { generatePage } from "../../../worker/providers/sandbox/generate-page.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";
-import { openDatabase } from "../../../shared/database/pool.ts";
 import { openLog } from "../../../shared/log.ts";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";

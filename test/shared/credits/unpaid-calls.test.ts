@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { admit } from "../../../shared/credits/admit.ts";
-import { defineHoldScripts, settleHolds } from "../../../shared/credits/holds.ts";
+import { settleHolds } from "../../../shared/credits/holds.ts";
 import type { Decision } from "../../../shared/credits/ledger.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { type EndedCalls, endedCalls, readUnpaidCalls, unpaidLevels } from "../../../shared/credits/unpaid-calls.ts";
@@ -19,7 +19,6 @@ let redis: Redis;
 beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
-  defineHoldScripts(redis);
 });
 afterAll(async () => {
   redis.disconnect();

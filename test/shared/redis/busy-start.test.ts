@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { LocalServer } from "../../../local/local-server.ts";
 import { processUrlOf } from "../../../local/postgres.ts";
 import { startRedis } from "../../../local/redis.ts";
-import { awaitSingleRedis } from "../../../shared/redis/refuse-cluster.ts";
+import { awaitSingleRedis } from "../../../shared/redis/connect.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { RunningProcess } from "../../harness/processes/process.ts";
 import { environmentFor } from "../../harness/processes/supervised-process.ts";

@@ -11,7 +11,6 @@ let redis: Redis;
 beforeAll(async () => {
   server = await freshRedis();
   redis = new Redis(server.url);
-  script.define(redis);
 });
 afterAll(async () => {
   redis.disconnect();
@@ -76,7 +75,6 @@ test("a call may have very many arguments, as the end of very many searches has"
 test("every call is rejected if the connection is closed", async () => {
   const closed = new Redis(server.url, { enableOfflineQueue: false, retryStrategy: () => null, lazyConnect: true });
   closed.on("error", () => undefined);
-  script.define(closed);
   const calls = [1, 2].map(() => script.run(closed, ["list"], ["a"]));
   closed.disconnect();
   for (const call of await Promise.allSettled(calls)) expect(call.status).toBe("rejected");
@@ -86,7 +84,6 @@ test("a server that takes no writes refuses the whole command, so that the conne
   const refusals: string[] = [];
   const moving = new Redis(server.url, { reconnectOnError: ({ message }) => refusals.push(message) > 0 });
   moving.on("error", () => undefined);
-  script.define(moving);
   await redis.replicaof("127.0.0.1", "1");
   try {
     const calls = [1, 2].map(() => script.run(moving, ["list"], ["a"]));

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { LocalServer } from "../../../local/local-server.ts";
 import {
   acquireLease,
-  defineLeaseScripts,
   publishResult,
   releaseLease,
   releaseWithoutResult,
@@ -20,7 +19,6 @@ let redis: Redis;
 beforeAll(async () => {
   redisServer = await freshRedis();
   redis = new Redis(redisServer.url);
-  defineLeaseScripts(redis);
 });
 afterAll(async () => {
   redis.disconnect();
@@ -119,7 +117,6 @@ test("results stay for five seconds, and cached answers for as long as the cache
 
 test("a Redis that does not reply in time is an error", async () => {
   const blocked = new Redis(redisServer.url);
-  defineLeaseScripts(blocked);
   // Commands that follow on this connection wait forever.
   blocked.blpop("never", 0).catch(() => undefined);
   const acquiring = acquireLease(blocked, flight, { token: "one", sinceMs: 0, timeoutMs: 20 });

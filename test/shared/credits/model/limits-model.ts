@@ -1,7 +1,7 @@
 import type { Charge } from "../../../harness/fixtures/charge-of.ts";
 import type { RefundReason } from "../../../../shared/outcomes.ts";
 import type { Limits, PayerLimits } from "../../../../shared/queue/search-job.ts";
-import type { TokenSpending } from "../../../../shared/credits/versioned-balance.ts";
+import type { TokenSpending } from "../../../../shared/credits/ledger.ts";
 import type { Search } from "./participants.ts";
 import { accountOf, type Entry, type PostgresModel } from "./postgres-state.ts";
 

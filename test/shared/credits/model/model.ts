@@ -1,14 +1,18 @@
 import fc from "fast-check";
 import type { Redis } from "ioredis";
 import { holdIndexKey, keysOf } from "../../../../shared/credits/redis-keys.ts";
-import type { Decision, SettlementRequest } from "../../../../shared/credits/ledger.ts";
+import type {
+  Decision,
+  SettlementRequest,
+  TokenSpending,
+  VersionedBalance,
+} from "../../../../shared/credits/ledger.ts";
 import type { EndedCalls } from "../../../../shared/credits/unpaid-calls.ts";
-import type { TokenSpending, VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 import type { Database } from "../../../../shared/database/pool.ts";
 import { grantInModel } from "./postgres-model.ts";
 import type { PostgresModel } from "./postgres-state.ts";
-import { type Participants, keyHashes, readable, type Search, searchesMax } from "./participants.ts";
-import { emptyRedis, type RedisModel, type Message } from "./redis-model.ts";
+import { keyHashes, type Participants, readable, type Search, searchesMax } from "./participants.ts";
+import { emptyRedis, type Message, type RedisModel } from "./redis-model.ts";
 import type { PostgresSnapshot } from "./snapshots.ts";
 
 /** The expected state of Postgres and Redis for one run, and the messages between them that are not delivered yet. */

@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Redis } from "ioredis";
 import { Shutdown } from "../../../../shared/concurrency/shutdown.ts";
-import { defineHoldScripts } from "../../../../shared/credits/holds.ts";
-import { defineOpenHoldScripts } from "../../../../shared/credits/open-holds.ts";
 import { verifyLedger } from "../../../../commands/ledger-verify.ts";
 import { type Database, openDatabase } from "../../../../shared/database/pool.ts";
 import type { LocalServer } from "../../../../local/local-server.ts";
@@ -24,8 +22,6 @@ let database: Database;
 beforeAll(async () => {
   [fresh, server] = await Promise.all([freshDatabase(), freshRedis()]);
   redis = new Redis(server.url);
-  defineHoldScripts(redis);
-  defineOpenHoldScripts(redis);
   database = openDatabase({ url: fresh.url, name: "test", sizeMax: 4, log, shutdown });
 });
 afterAll(async () => {

@@ -1,4 +1,4 @@
-import type { IdempotencyKey } from "../../../../shared/credits/idempotency-key.ts";
+import type { IdempotencyKey } from "../../../../shared/queue/search-job.ts";
 import { grantCredit } from "../../../../shared/credits/ledger.ts";
 import type { Plan } from "../../../../shared/credits/plans.ts";
 import type { Database } from "../../../../shared/database/pool.ts";

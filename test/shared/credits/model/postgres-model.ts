@@ -1,9 +1,8 @@
 import { gunzipSync } from "node:zlib";
-import type { Decision, SettlementRequest } from "../../../../shared/credits/ledger.ts";
+import type { Decision, SettlementRequest, VersionedBalance } from "../../../../shared/credits/ledger.ts";
 import type { RefundReason } from "../../../../shared/outcomes.ts";
 import type { Reversal } from "../../../../shared/credits/deliveries.ts";
 import type { Correction } from "../../../../commands/credit.ts";
-import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 import { guardOf, spendingOf, tokenSpendingOf } from "./limits-model.ts";
 import { accountOf, type Entry, keyOf, type ModelAnswer, type PostgresModel } from "./postgres-state.ts";
 

@@ -1,6 +1,5 @@
-import type { Decision } from "../../../../shared/credits/ledger.ts";
+import type { Decision, VersionedBalance } from "../../../../shared/credits/ledger.ts";
 import type { Limits } from "../../../../shared/queue/search-job.ts";
-import type { VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
 
 /** What the model keeps of Postgres. */
 

@@ -1,6 +1,6 @@
 import type { HoldEnd } from "../../../../shared/credits/holds.ts";
 import type { PayerLimits } from "../../../../shared/queue/search-job.ts";
-import type { TokenSpending, VersionedBalance } from "../../../../shared/credits/versioned-balance.ts";
+import type { TokenSpending, VersionedBalance } from "../../../../shared/credits/ledger.ts";
 import { milsIn } from "./limits-model.ts";
 import type { Search } from "./participants.ts";
 

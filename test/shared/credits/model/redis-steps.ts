@@ -1,14 +1,17 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
-import { findOverdueHolds, indexEntryOf, readOpenHolds } from "../../../../shared/credits/hold-deadlines.ts";
+import {
+  findOverdueHolds,
+  freeDecidedHolds,
+  indexEntryOf,
+  readOpenHolds,
+} from "../../../../shared/credits/open-holds.ts";
 import { admit } from "../../../../shared/credits/admit.ts";
 import { settleHolds } from "../../../../shared/credits/holds.ts";
-import { freeDecidedHolds } from "../../../../shared/credits/open-holds.ts";
 import { holdIndexKey, keysOf } from "../../../../shared/credits/redis-keys.ts";
-import type { IdempotencyKey } from "../../../../shared/credits/idempotency-key.ts";
-import { nameOfKey, readPaidKeys } from "../../../../shared/credits/paid-keys.ts";
-import { readStoredAnswers } from "../../../../shared/credits/stored-answers.ts";
+import type { IdempotencyKey } from "../../../../shared/queue/search-job.ts";
+import { nameOfKey, readPaidKeys, readStoredAnswers } from "../../../../shared/credits/stored-answers.ts";
 import { balanceOf, expandedAnswer } from "./postgres-model.ts";
 import { keyOf } from "./postgres-state.ts";
 import { payerLimitsOf, tokenSpendingOf } from "./limits-model.ts";
@@ -16,16 +19,16 @@ import { admitInModel, emptyRedis, freeInModel, knowsSpending, type Message, set
 import { decideCall } from "./ledger-calls.ts";
 import { callAlone } from "./ledger-steps.ts";
 import {
-  redisModelOf,
-  type Model,
   balanceMessage,
+  type Model,
   noteLimits,
   organizationAt,
   type Real,
   redisKeysOf,
+  redisModelOf,
   removeKeys,
-  searchOf,
   searchChoice,
+  searchOf,
   type Settlement,
 } from "./model.ts";
 import { searchesMax } from "./participants.ts";
