@@ -4,7 +4,7 @@ import { ClosingLines } from "./test/harness/reporter.ts";
 import { testFilesByProject } from "./test/projects.ts";
 
 const files = testFilesByProject();
-const needsPostgres = { globalSetup: ["test/harness/servers/servers.ts"], sequence: { groupOrder: 1 } };
+const globalSetup = ["test/harness/servers/servers.ts"]; // A Postgres.
 
 /** The files that take longest first, so that none of them is left alone at the end. */
 class LongestFirst extends BaseSequencer {
@@ -22,8 +22,6 @@ export default defineConfig({
     // Node strips the types itself, as in production: what fails there fails here.
     experimental: { viteModuleRunner: false },
     pool: "forks",
-    // More than there are cores: most of a test's time is waiting for processes.
-    maxWorkers: 4,
     // Bounds for tests that would never end. They are far above what a busy machine needs.
     testTimeout: 180_000,
     hookTimeout: 180_000,
@@ -32,10 +30,28 @@ export default defineConfig({
     reporters: ["default", new ClosingLines()],
     expect: { poll: { timeout: 120_000 } },
     slowTestThreshold: Number.POSITIVE_INFINITY,
+    // The projects run one after the other. A file that is not isolated shares its worker's loaded code with other files.
     projects: [
-      { extends: true, test: { name: "unit", include: files.unit, isolate: false, sequence: { groupOrder: 0 } } },
-      { extends: true, test: { name: "integration", include: files.integration, ...needsPostgres } },
-      { extends: true, test: { name: "faults", include: files.faults, ...needsPostgres } },
+      {
+        extends: true,
+        test: { name: "unit", include: files.unit, isolate: false, maxWorkers: 2, sequence: { groupOrder: 0 } },
+      },
+      {
+        extends: true,
+        test: {
+          name: "integration",
+          include: files.integration,
+          globalSetup,
+          isolate: false,
+          // More than there are cores: half of a test's time is waiting for processes.
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: { name: "long", include: files.long, globalSetup, maxWorkers: 2, sequence: { groupOrder: 2 } },
+      },
     ],
   },
 });

@@ -1,13 +1,13 @@
 import { importsOf, type Source, sources } from "./harness/assertions/sources.ts";
 
 /**
- * Which test file belongs to which project. It follows from what the file imports, so a new file needs no entry here.
+ * Which test file belongs to which project. It follows from what the file imports, so most new files need no entry here.
  *
- * - `faults`: everything in test/faults and test/abuse.
+ * - `unit`: files that start no process. They need no Postgres and take seconds.
  * - `integration`: files that can start a process: Postgres, Redis, an API, a worker, a command.
- * - `unit`: the rest. They start no process, so the project needs no Postgres and takes seconds.
+ * - `long`: the files below, which take longer than a developer waits for a test.
  */
-export type ProjectName = "unit" | "integration" | "faults";
+export type ProjectName = "unit" | "integration" | "long";
 
 /** Every process that tests start goes through one of these. */
 const startsProcesses = new Set(["local/guarded-process.ts", "test/harness/processes/run.ts"]);
@@ -15,15 +15,35 @@ const startsProcesses = new Set(["local/guarded-process.ts", "test/harness/proce
 /** Files that start no process and are still too slow for `unit`, each with its reason. */
 const slow: Record<string, string> = {
   "test/api/slow-clients.test.ts": "waits until the server closes connections that send or take nothing",
-  "test/deploy-rules.test.ts": "replays days of metrics, if promtool is there",
   "test/api/mcp/hand-over.test.ts": "reads many answers of 32 MiB",
+  "test/images.test.ts": "runs the commands of the image's build",
 };
 
-/** The test files of each project, as paths from the root of the checkout. */
+/** The files of `long`, each with its reason. */
+const long: Record<string, string> = {
+  "test/api/auto-topups/crashes.test.ts": "kills processes at each step of a payment",
+  "test/api/billing/browser.test.ts": "every account page in Chromium",
+  "test/api/billing/live-browser.test.ts": "live updates in Chromium",
+  "test/api/billing/searches-browser.test.ts": "the history in Chromium",
+  "test/api/billing/tokens-browser.test.ts": "tokens in Chromium",
+  "test/api/billing/usage-chart-browser.test.ts": "the chart in Chromium",
+  "test/bench/throughput.test.ts": "runs benchmarks",
+  "test/deploy-rules.test.ts": "replays days of metrics, if promtool is there",
+  "test/journeys/account-tasks.test.ts": "people at work in Chromium",
+  "test/journeys/containers.test.ts": "builds images, if Docker is there",
+  "test/journeys/last-release.test.ts": "installs the last release and runs it beside this one",
+  "test/journeys/upgrade.test.ts": "installs the last release and upgrades it",
+  "test/model/model.test.ts": "plants bugs in the design and explores each",
+  "test/shots/pages.test.ts": "weighs every page in Chromium",
+};
+
+/** The test files of each project, as paths from the root of the checkout. @throws if a file above is gone. */
 export function testFilesByProject(): Record<ProjectName, string[]> {
   const files = sources("{api,worker,commands,local,shared,test}/**/*.ts");
   const importedBy = new Map(files.map((file) => [file.path, filesImportedBy(file)]));
-  const byProject: Record<ProjectName, string[]> = { unit: [], integration: [], faults: [] };
+  const gone = [...Object.keys(slow), ...Object.keys(long)].filter((path) => !importedBy.has(path));
+  if (gone.length > 0) throw new Error(`test/projects.ts names files that are gone: ${gone.join(", ")}`);
+  const byProject: Record<ProjectName, string[]> = { unit: [], integration: [], long: [] };
   for (const { path } of files.filter(({ path: name }) => name.endsWith(".test.ts"))) {
     byProject[projectOf(path, importedBy)].push(path);
   }
@@ -36,7 +56,7 @@ const filesImportedBy = (file: Source) =>
     .map(({ target }) => target);
 
 function projectOf(path: string, importedBy: ReadonlyMap<string, readonly string[]>): ProjectName {
-  if (/^test\/(faults|abuse)\//.test(path)) return "faults";
+  if (long[path]) return "long";
   if (slow[path]) return "integration";
   const reached = new Set([path]);
   for (const file of reached) for (const target of importedBy.get(file) ?? []) reached.add(target);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { RedisBinaryNotFound } from "../../local/redis-binary.ts";
 import { type RedisOptions, startRedis } from "../../local/redis.ts";
 import type { LocalServer } from "../../local/local-server.ts";
@@ -73,6 +73,7 @@ test("the error of a Redis whose port is in use names the port", async () => {
 test("without Redis and without apt-get, the error says what to install", async () => {
   const emptyFolder = await newFolder();
   vi.stubEnv("PATH", emptyFolder);
+  onTestFinished(() => void vi.unstubAllEnvs());
   const starting = startRedis({ downloadFolder: join(emptyFolder, "redis") });
   await expect(starting).rejects.toThrow(RedisBinaryNotFound);
   await expect(starting).rejects.toThrow("Install redis-server or valkey-server");
