@@ -5,7 +5,7 @@ import type { UnavailableReason } from "./error-schemas.ts";
 import { CallerError, type ErrorCode, type ErrorDetails } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import type { SearchTrace } from "../shared/queue/replies.ts";
-import { setRateLimitHeaders } from "./http/rate-limit-headers.ts";
+import { setRateLimitHeaders } from "./http/send-json.ts";
 import { type LogFields, requestScopeOf } from "./http/request-scope.ts";
 
 /** Reasons that only Stripe and the billing page get, and no caller of the API. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 
 /**
@@ -58,22 +59,22 @@ export interface LastFailure {
   retryAt: Date;
 }
 
-const autoTopupRow = z.object({
-  customer_id: z.string(),
-  payment_method_id: z.string().nullable(),
-  card_brand: z.string().nullable(),
-  card_last4: z.string().nullable(),
-  card_expires: z.string().nullable(),
-  is_on: z.boolean(),
-  threshold_mils: z.number().nullable(),
-  amount_mils: z.number().nullable(),
-  ceiling_mils: z.number().nullable(),
-  paused_at: z.date().nullable(),
-  pause_reason: z.enum(failureReasons).nullable(),
-  month_mils: z.number(),
-  next_payment_at: z.date(),
-  failed_at: z.date().nullable(),
-  failed_mils: z.number().nullable(),
+const autoTopupRow = rowOf({
+  customerId: z.string(),
+  paymentMethodId: z.string().nullable(),
+  cardBrand: z.string().nullable(),
+  cardLast4: z.string().nullable(),
+  cardExpires: z.string().nullable(),
+  isOn: z.boolean(),
+  thresholdMils: z.number().nullable(),
+  amountMils: z.number().nullable(),
+  ceilingMils: z.number().nullable(),
+  pausedAt: z.date().nullable(),
+  pauseReason: z.enum(failureReasons).nullable(),
+  monthMils: z.number(),
+  nextPaymentAt: z.date(),
+  failedAt: z.date().nullable(),
+  failedMils: z.number().nullable(),
   failure: z.enum(failureReasons).nullable(),
 });
 
@@ -95,22 +96,21 @@ export async function readAutoTopup(database: Querying, organizationId: string):
 }
 
 function readRow(row: z.infer<typeof autoTopupRow>): AutoTopup {
-  const { payment_method_id: paymentMethodId, card_brand: brand, card_last4: last4, card_expires: expires } = row;
-  const { threshold_mils: thresholdMils, amount_mils: amountMils, ceiling_mils: ceilingMils } = row;
+  const { paymentMethodId, cardBrand: brand, cardLast4: last4, cardExpires: expires } = row;
+  const { thresholdMils, amountMils, ceilingMils, pausedAt, pauseReason, failedAt, failedMils, failure } = row;
   const hasCard = paymentMethodId !== null && brand !== null && last4 !== null && expires !== null;
   const hasTerms = thresholdMils !== null && amountMils !== null && ceilingMils !== null;
-  const { paused_at: at, pause_reason: reason, failed_at: failedAt, failed_mils: failedMils, failure } = row;
+  const hasFailed = failedAt && failedMils !== null && failure;
   return {
-    customerId: row.customer_id,
+    customerId: row.customerId,
     card: hasCard ? { paymentMethodId, brand, last4, expires } : undefined,
     terms: hasTerms ? { thresholdMils, amountMils, ceilingMils } : undefined,
-    isOn: row.is_on,
-    paused: at && reason ? { at, reason } : undefined,
-    monthMils: row.month_mils,
-    lastFailure:
-      failedAt && failedMils !== null && failure
-        ? { at: failedAt, mils: failedMils, reason: failure, retryAt: row.next_payment_at }
-        : undefined,
+    isOn: row.isOn,
+    paused: pausedAt && pauseReason ? { at: pausedAt, reason: pauseReason } : undefined,
+    monthMils: row.monthMils,
+    lastFailure: hasFailed
+      ? { at: failedAt, mils: failedMils, reason: failure, retryAt: row.nextPaymentAt }
+      : undefined,
   };
 }
 

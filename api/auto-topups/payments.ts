@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
 
@@ -15,21 +16,22 @@ import { newId } from "../../shared/ids.ts";
 /** Longer than a process takes for one attempt, its call to Stripe included. */
 const claimSeconds = 100;
 
-/** A payment that this process has for now. */
-export interface ClaimedPayment {
-  paymentId: string;
-  organizationId: string;
-  customerId: string;
-  paymentMethodId: string;
-  mils: number;
-  askedAt: Date;
+const claimedRow = rowOf({
+  paymentId: z.string(),
+  organizationId: z.string(),
+  customerId: z.string(),
+  paymentMethodId: z.string(),
+  mils: z.number(),
+  askedAt: z.date(),
   /** Counting this one. Before the second, Stripe may have charged the card. */
-  attempts: number;
+  attempts: z.number(),
   /** Whether automatic top-ups are on and not paused, with this card. */
-  mayCharge: boolean;
-}
+  mayCharge: z.boolean(),
+});
+/** A payment that this process has for now. */
+export type ClaimedPayment = z.infer<typeof claimedRow>;
 
-const lowRow = z.object({ organization_id: z.string() });
+const lowRow = rowOf({ organizationId: z.string(), isDue: z.boolean() });
 
 /**
  * Lists organizations of one page, behind the organization `after`, whose payment seems to be due. {@link beginPayment}
@@ -51,18 +53,18 @@ export async function findLowBalances(
       order by a.organization_id`,
     values: [after, limit],
   });
-  const page = rows.map((row) => lowRow.extend({ is_due: z.boolean() }).parse(row));
+  const page = rows.map((row) => lowRow.parse(row));
   return {
-    organizationIds: page.filter((row) => row.is_due).map((row) => row.organization_id),
-    after: page.length === limit ? (page.at(-1)?.organization_id ?? "") : "",
+    organizationIds: page.filter(({ isDue }) => isDue).map(({ organizationId }) => organizationId),
+    after: page.length === limit ? (page.at(-1)?.organizationId ?? "") : "",
   };
 }
 
-const begunRow = z.object({
-  customer_id: z.string(),
-  payment_method_id: z.string(),
+const begunRow = rowOf({
+  customerId: z.string(),
+  paymentMethodId: z.string(),
   mils: z.number(),
-  asked_at: z.date(),
+  askedAt: z.date(),
 });
 
 /** Writes the row of a payment, if one is due. @returns it, claimed by this process; undefined if none is due. */
@@ -73,46 +75,17 @@ export async function beginPayment(database: Querying, organizationId: string): 
     paymentId,
     claimSeconds,
   ]);
-  if (!rows[0]) return undefined;
-  const row = begunRow.parse(rows[0]);
-  return {
-    paymentId,
-    organizationId,
-    customerId: row.customer_id,
-    paymentMethodId: row.payment_method_id,
-    mils: row.mils,
-    askedAt: row.asked_at,
-    attempts: 1,
-    mayCharge: true,
-  };
+  return rows[0] && { paymentId, organizationId, ...begunRow.parse(rows[0]), attempts: 1, mayCharge: true };
 }
-
-const claimedRow = begunRow.extend({
-  id: z.string(),
-  organization_id: z.string(),
-  attempts: z.number(),
-  may_charge: z.boolean(),
-});
 
 /** Claims open payments whose time has come: the process before died, or Stripe gave no answer. */
 export async function claimPayments(database: Querying, limit: number): Promise<ClaimedPayment[]> {
   const { rows } = await database.query({
     name: "claim_auto_topups",
-    text: "select * from claim_auto_topups($1, $2)",
+    text: "select c.id as payment_id, c.* from claim_auto_topups($1, $2) c",
     values: [limit, claimSeconds],
   });
-  return rows
-    .map((row) => claimedRow.parse(row))
-    .map((row) => ({
-      paymentId: row.id,
-      organizationId: row.organization_id,
-      customerId: row.customer_id,
-      paymentMethodId: row.payment_method_id,
-      mils: row.mils,
-      askedAt: row.asked_at,
-      attempts: row.attempts,
-      mayCharge: row.may_charge,
-    }));
+  return rows.map((row) => claimedRow.parse(row));
 }
 
 /** Sets when a payment without an answer is looked at again. */
@@ -124,32 +97,20 @@ export async function postponePayment(
   await database.query("select postpone_auto_topup($1, $2, $3)", [paymentId, attempts, pauseSeconds]);
 }
 
-/** A payment as the export and the operator's command have it. */
-export interface ListedPayment {
-  paymentId: string;
-  mils: number;
-  askedAt: Date;
-  state: string;
-  attempts: number;
-  customerId: string | null;
-  paymentMethodId: string | null;
-  paymentIntentId: string | null;
-  failure: string | null;
-  endedAt: Date | null;
-}
-
-const listedRow = z.object({
-  id: z.string(),
+const listedRow = rowOf({
+  paymentId: z.string(),
   mils: z.number(),
-  asked_at: z.date(),
+  askedAt: z.date(),
   state: z.string(),
   attempts: z.number(),
-  customer_id: z.string().nullable(),
-  payment_method_id: z.string().nullable(),
-  payment_intent_id: z.string().nullable(),
+  customerId: z.string().nullable(),
+  paymentMethodId: z.string().nullable(),
+  paymentIntentId: z.string().nullable(),
   failure: z.string().nullable(),
-  ended_at: z.date().nullable(),
+  endedAt: z.date().nullable(),
 });
+/** A payment as the export and the operator's command have it. */
+export type ListedPayment = z.infer<typeof listedRow>;
 
 /** Lists the payments of an organization in the order of their ids, from the first one after the id `after`. */
 export async function listPayments(
@@ -158,10 +119,10 @@ export async function listPayments(
   { after, limit }: { after: string; limit: number },
 ): Promise<ListedPayment[]> {
   const { rows } = await database.query(
-    "select * from auto_topup_payments where organization_id = $1 and id > $2 order by id limit $3",
+    "select id as payment_id, * from auto_topup_payments where organization_id = $1 and id > $2 order by id limit $3",
     [organizationId, after, limit],
   );
-  return rows.map(readPayment);
+  return rows.map((row) => listedRow.parse(row));
 }
 
 /** Lists the newest payments of an organization, the newest first. */
@@ -171,24 +132,8 @@ export async function listNewestPayments(
   limit: number,
 ): Promise<ListedPayment[]> {
   const { rows } = await database.query(
-    "select * from auto_topup_payments where organization_id = $1 order by asked_at desc, id desc limit $2",
+    "select id as payment_id, * from auto_topup_payments where organization_id = $1 order by asked_at desc, id desc limit $2",
     [organizationId, limit],
   );
-  return rows.map(readPayment);
-}
-
-function readPayment(stored: unknown): ListedPayment {
-  const row = listedRow.parse(stored);
-  return {
-    paymentId: row.id,
-    mils: row.mils,
-    askedAt: row.asked_at,
-    state: row.state,
-    attempts: row.attempts,
-    customerId: row.customer_id,
-    paymentMethodId: row.payment_method_id,
-    paymentIntentId: row.payment_intent_id,
-    failure: row.failure,
-    endedAt: row.ended_at,
-  };
+  return rows.map((row) => listedRow.parse(row));
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 
 /**
@@ -17,14 +18,13 @@ export async function askToDelete(transaction: Querying, stripeId: string): Prom
   await transaction.query("insert into stripe_deletions (stripe_id) values ($1) on conflict do nothing", [stripeId]);
 }
 
-export interface Deletion {
-  stripeId: string;
+const deletionRow = rowOf({
+  stripeId: z.string(),
   /** Counting this one. */
-  attempts: number;
-  isLast: boolean;
-}
-
-const deletionRow = z.object({ stripe_id: z.string(), attempts: z.number() });
+  attempts: z.number(),
+  isLast: z.boolean(),
+});
+export type Deletion = z.infer<typeof deletionRow>;
 
 /** Claims what is due, and sets when it is tried again. After the last attempt the row stays for the operator. */
 export async function claimDeletions(database: Querying, limit: number): Promise<Deletion[]> {
@@ -36,12 +36,10 @@ export async function claimDeletions(database: Querying, limit: number): Promise
       where stripe_id in (
         select stripe_id from stripe_deletions where next_attempt_at <= now() order by next_attempt_at limit $1
         for update skip locked)
-      returning d.stripe_id, d.attempts`,
+      returning d.stripe_id, d.attempts, d.attempts >= $2 as is_last`,
     values: [limit, attemptsMax, firstPauseSeconds, pauseFactor, pauseSecondsMax],
   });
-  return rows
-    .map((row) => deletionRow.parse(row))
-    .map((row) => ({ stripeId: row.stripe_id, attempts: row.attempts, isLast: row.attempts >= attemptsMax }));
+  return rows.map((row) => deletionRow.parse(row));
 }
 
 /** Stripe has deleted it, or never had it. */

@@ -1,44 +1,34 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
 
-/** One UTC day or hour of an organization. Mils are positive; `refunds` counts searches that were not charged. */
-export interface DayFigures {
+const dayFigures = z.object({
   /** As in `2026-03-01`, or `2026-03-01T14:00Z` for an hour. */
-  day: string;
-  charges: number;
-  refunds: number;
-  reversals: number;
-  chargedMils: number;
-  reversedMils: number;
-  grantedMils: number;
-  /** What corrections added; below 0 if they took more away. */
-  correctedMils: number;
-}
-
-/** A UTC day or hour with its place in the ledger. */
-export interface LedgerDay extends DayFigures {
-  ends: Date;
-  /** The balance before the day. */
-  openingMils: number;
-  /** The versions of the day's entries: from `first` to the one before `past`. */
-  first: number;
-  past: number;
-}
-
-const dayRow = z.object({
   day: z.string(),
   charges: z.number(),
+  /** Searches that were not charged. */
   refunds: z.number(),
   reversals: z.number(),
-  charged_mils: z.number(),
-  reversed_mils: z.number(),
-  granted_mils: z.number(),
-  corrected_mils: z.number(),
-  opening_mils: z.number(),
+  chargedMils: z.number(),
+  reversedMils: z.number(),
+  grantedMils: z.number(),
+  /** What corrections added; below 0 if they took more away. */
+  correctedMils: z.number(),
+});
+/** One UTC day or hour of an organization. Mils are positive. */
+export type DayFigures = z.infer<typeof dayFigures>;
+
+const dayRow = rowOf({
+  ...dayFigures.shape,
+  /** The balance before the day. */
+  openingMils: z.number(),
   ends: z.date(),
+  /** The versions of the day's entries: from `first` to the one before `past`. */
   first: z.number(),
   past: z.number(),
 });
+/** A UTC day or hour with its place in the ledger. */
+export type LedgerDay = z.infer<typeof dayRow>;
 
 /** Reads the last days, or hours, of an organization's ledger, oldest first; the last one is today, or this hour, so far. */
 export async function readDays(
@@ -52,10 +42,7 @@ export async function readDays(
 }
 
 /** The figures of a day alone. */
-export function withoutPlace(day: LedgerDay): DayFigures {
-  const { openingMils: _opening, ends: _ends, first: _first, past: _past, ...figures } = day;
-  return figures;
-}
+export const withoutPlace = (day: LedgerDay): DayFigures => dayFigures.parse(day);
 
 /**
  * Reads days of an organization's ledger, oldest first: from the day `from`, such as `2026-03-01`, or without it the last
@@ -128,22 +115,5 @@ export async function readLedgerDays(
       order by s.day`,
     values: [organizationId, days, from, unit],
   });
-  return rows.map((row) => readDay(dayRow.parse(row)));
-}
-
-function readDay(row: z.infer<typeof dayRow>): LedgerDay {
-  return {
-    day: row.day,
-    charges: row.charges,
-    refunds: row.refunds,
-    reversals: row.reversals,
-    chargedMils: row.charged_mils,
-    reversedMils: row.reversed_mils,
-    grantedMils: row.granted_mils,
-    correctedMils: row.corrected_mils,
-    openingMils: row.opening_mils,
-    ends: row.ends,
-    first: row.first,
-    past: row.past,
-  };
+  return rows.map((row) => dayRow.parse(row));
 }

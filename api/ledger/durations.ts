@@ -1,6 +1,7 @@
 import { z } from "zod";
-import type { LedgerDay } from "./days.ts";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
+import type { LedgerDay } from "./days.ts";
 
 /** So many rows one call reads, shared among its days or hours. */
 const rowsMax = 30_000;
@@ -26,11 +27,11 @@ export interface Durations {
   isSampled: boolean;
 }
 
-const periodRow = z.object({
+const periodRow = rowOf({
   place: z.number(),
   measured: z.number(),
-  median_ms: z.number().nullable(),
-  p95_ms: z.number().nullable(),
+  medianMs: z.number().nullable(),
+  p95Ms: z.number().nullable(),
 });
 
 /**
@@ -84,11 +85,9 @@ export async function readDurations(
       days.map(({ refunds }) => refunds),
     ],
   });
-  const read = new Map(rows.map((row) => periodRow.parse(row)).map((row) => [row.place, row]));
-  const periods = days.map(({ day }, index) => {
-    const row = read.get(index + 1);
-    return { day, measured: row?.measured ?? 0, medianMs: row?.median_ms ?? null, p95Ms: row?.p95_ms ?? null };
-  });
+  const read = new Map(rows.map((row) => periodRow.parse(row)).map(({ place, ...figures }) => [place, figures]));
+  const unmeasured = { measured: 0, medianMs: null, p95Ms: null };
+  const periods = days.map(({ day }, index) => ({ day, ...unmeasured, ...read.get(index + 1) }));
   return {
     periods,
     samplesMax,

@@ -1,22 +1,25 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 
 /** The kinds of entries. */
 export const entryKinds = ["grant", "charge", "reversal", "correction"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
-const entryRow = z.object({
+const entryRow = rowOf({
   version: z.number(),
+  at: z.date(),
   kind: z.string(),
-  amount_mils: z.number(),
-  balance_after_mils: z.number(),
-  request_id: z.string().nullable(),
-  grant_id: z.string().nullable(),
+  amountMils: z.number(),
+  balanceAfterMils: z.number(),
+  requestId: z.string().nullable(),
+  grantId: z.string().nullable(),
+  tokenId: z.string().nullable(),
   reason: z.string().nullable(),
-  token_id: z.string().nullable(),
-  created_at: z.date(),
 });
+const columns =
+  "version, created_at as at, kind, amount_mils, balance_after_mils, request_id, grant_id, token_id, reason";
 
 /** Reads the ledger entries of an organization as they are, in their order, from the first one after a version. */
 export async function readLedgerPage(
@@ -25,24 +28,26 @@ export async function readLedgerPage(
   { after, limit }: { after: number; limit: number },
 ) {
   const { rows } = await database.query(
-    `select version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason, token_id, created_at
+    `select ${columns}
      from ledger_entries where organization_id = $1 and version > $2 order by version limit $3`,
     [organizationId, after, limit],
   );
-  return rows.map(readEntry);
+  return rows.map((row) => entryRow.parse(row));
 }
 
 /** Reads the entries of a search: its charge, and a reversal. A search that was not charged has none. */
 export async function readSearchLedger(database: Database, requestId: string) {
   const entriesOf = (kinds: string) =>
-    `select version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason, token_id, created_at
+    `select ${columns}
      from ledger_entries where request_id = $1 and kind ${kinds}`;
   // Each kind has an index of its own.
   const { rows } = await database.query(
     `${entriesOf("= 'charge'")} union all ${entriesOf("= 'reversal'")} order by version`,
     [requestId],
   );
-  return rows.map(readEntry).map(({ requestId: _ofAll, tokenId: _too, grantId: _none, ...entry }) => entry);
+  return rows
+    .map((row) => entryRow.parse(row))
+    .map(({ requestId: _ofAll, tokenId: _too, grantId: _none, ...entry }) => entry);
 }
 
 /** Reads the newest entries of an organization that a filter selects, at most `limit`, in their order. */
@@ -52,13 +57,13 @@ export async function readNewestEntries(
   { since, kind, limit }: { since?: Date | undefined; kind?: EntryKind | undefined; limit: number },
 ) {
   const { rows } = await database.query(
-    `select version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason, token_id, created_at
+    `select ${columns}
      from ledger_entries where organization_id = $1 and ($2::text is null or kind = $2)
        and ($3::timestamptz is null or version >= (select first_version_since($1, $3)))
      order by version desc limit $4`,
     [organizationId, kind, since, limit],
   );
-  return rows.toReversed().map(readEntry);
+  return rows.toReversed().map((row) => entryRow.parse(row));
 }
 
 // Each kind has an index of its own.
@@ -78,28 +83,13 @@ export async function readGrantMils(
   return rows[0] && amountRow.parse(rows[0]).amount_mils;
 }
 
-function readEntry(read: unknown) {
-  const { version, kind, reason, ...row } = entryRow.parse(read);
-  return {
-    version,
-    at: row.created_at,
-    kind,
-    amountMils: row.amount_mils,
-    balanceAfterMils: row.balance_after_mils,
-    requestId: row.request_id,
-    grantId: row.grant_id,
-    tokenId: row.token_id,
-    reason,
-  };
-}
-
-const refundRow = z.object({
+const refundRow = rowOf({
   number: z.number(),
   version: z.number(),
-  request_id: z.string(),
+  at: z.date(),
+  requestId: z.string(),
   reason: z.string(),
-  token_id: z.string().nullable(),
-  created_at: z.date(),
+  tokenId: z.string().nullable(),
 });
 
 /** Reads the refunds of an organization, which are kept for 30 days, in their order, from the first one after a number. */
@@ -109,13 +99,41 @@ export async function readRefundsPage(
   { after, limit }: { after: number; limit: number },
 ) {
   const { rows } = await database.query(
-    `select number, version, request_id, reason, token_id, created_at from refunds
+    `select number, version, created_at as at, request_id, reason, token_id from refunds
      where organization_id = $1 and number > $2 order by number limit $3`,
     [organizationId, after, limit],
   );
-  return rows
-    .map((row) => refundRow.parse(row))
-    .map(({ number, version, request_id: requestId, reason, token_id: tokenId, created_at: at }) => {
-      return { number, version, at, requestId, reason, tokenId };
-    });
+  return rows.map((row) => refundRow.parse(row));
 }
+
+const topupRow = rowOf({ version: z.number(), at: z.date(), grantId: z.string(), mils: z.number() });
+/** Credit that was paid for through Stripe. Its grant has the id of the Checkout Session, or of an automatic top-up's PaymentIntent. */
+export type ListedTopup = z.infer<typeof topupRow>;
+
+/** Lists top-ups of an organization, newest first, from the first one before a version. */
+export async function listTopups(
+  database: Database,
+  organizationId: string,
+  { before = Number.MAX_SAFE_INTEGER, limit }: { before?: number | undefined; limit: number },
+): Promise<ListedTopup[]> {
+  const { rows } = await database.query(
+    `select version, created_at as at, grant_id, amount_mils as mils from ledger_entries
+     where organization_id = $1 and kind = 'grant' and kind <> 'charge' and reason = 'top-up' and version < $2
+     order by version desc limit $3`,
+    [organizationId, before, limit],
+  );
+  return rows.map((row) => topupRow.parse(row));
+}
+
+/** Whether a payment was credited to this organization. */
+export async function isTopupOf(database: Database, organizationId: string, grantId: string): Promise<boolean> {
+  const { rowCount } = await database.query(
+    `select 1 from ledger_entries
+     where grant_id = $1 and kind = 'grant' and organization_id = $2 and reason = 'top-up'`,
+    [grantId, organizationId],
+  );
+  return rowCount === 1;
+}
+
+/** Whether the grant of a top-up is that of an automatic one. */
+export const isAutomatic = (grantId: string) => grantId.startsWith("pi_");

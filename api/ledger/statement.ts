@@ -2,15 +2,16 @@ import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
 import { type DayFigures, readLedgerDays, withoutPlace } from "./days.ts";
 
-/** Credit that was added by a top-up or by the operator, or that the operator corrected. */
-export interface CreditEntry {
-  kind: "grant" | "correction";
-  at: Date;
-  id: string;
+const creditRow = z.object({
+  kind: z.enum(["grant", "correction"]),
+  at: z.date(),
+  id: z.string(),
   /** Below 0 for a correction that took credit away. */
-  mils: number;
-  note: string;
-}
+  mils: z.number(),
+  note: z.string(),
+});
+/** Credit that was added by a top-up or by the operator, or that the operator corrected. */
+export type CreditEntry = z.infer<typeof creditRow>;
 
 /**
  * A calendar month of an organization's ledger, in UTC and in mils. Exactly: opening + added + corrected −
@@ -83,14 +84,6 @@ export async function readStatement(database: Database, organizationId: string, 
   };
 }
 
-const creditRow = z.object({
-  kind: z.enum(["grant", "correction"]),
-  created_at: z.date(),
-  grant_id: z.string(),
-  amount_mils: z.number(),
-  reason: z.string().nullable(),
-});
-
 /** By version: what is added while this runs is in neither figure. */
 async function readCredits(
   database: Database,
@@ -98,18 +91,10 @@ async function readCredits(
   { first, past }: { first: number; past: number },
 ): Promise<CreditEntry[]> {
   const { rows } = await database.query(
-    `select kind, created_at, grant_id, amount_mils, reason from ledger_entries
+    `select kind, created_at as at, grant_id as id, amount_mils as mils, coalesce(reason, '') as note from ledger_entries
      where organization_id = $1 and kind in ('grant', 'correction') and kind <> 'charge' and version >= $2 and version < $3
      order by version limit $4`,
     [organizationId, first, past, creditsMax],
   );
-  return rows
-    .map((row) => creditRow.parse(row))
-    .map(({ kind, created_at: at, grant_id: id, amount_mils: mils, reason }) => ({
-      kind,
-      at,
-      id,
-      mils,
-      note: reason ?? "",
-    }));
+  return rows.map((row) => creditRow.parse(row));
 }

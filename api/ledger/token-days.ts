@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
 import { type DayFigures, type LedgerDay, withoutPlace } from "./days.ts";
 
 /** So many ledger entries one call reads, the newest ones. */
@@ -15,13 +16,14 @@ export interface TokenDays {
   hasTokenless: boolean;
 }
 
-const periodRow = z.object({
+const periodRow = rowOf({
   place: z.number(),
   charges: z.number(),
   reversals: z.number(),
-  charged_mils: z.number(),
-  reversed_mils: z.number(),
+  chargedMils: z.number(),
+  reversedMils: z.number(),
 });
+const nothing = { charges: 0, reversals: 0, chargedMils: 0, reversedMils: 0, grantedMils: 0, correctedMils: 0 };
 
 /**
  * Reads what the searches with a token were charged on these days or hours, oldest first, from 100,000 ledger entries at most. Unlike
@@ -52,25 +54,16 @@ export async function readTokenDays(
       group by 1`,
     values: [organizationId, first, past, counted.map((day) => Math.max(day.first, first)), tokenId],
   });
-  const read = new Map(rows.map((row) => periodRow.parse(row)).map((row) => [row.place, row]));
-  const figures = counted.map((day, index): DayFigures => {
-    const row = read.get(index + 1);
-    return {
-      ...withoutPlace(day),
-      charges: row?.charges ?? 0,
-      refunds: refunds.get(index + 1)?.refunds ?? 0,
-      reversals: row?.reversals ?? 0,
-      chargedMils: row?.charged_mils ?? 0,
-      reversedMils: row?.reversed_mils ?? 0,
-      grantedMils: 0,
-      correctedMils: 0,
-    };
+  const read = new Map(rows.map((row) => periodRow.parse(row)).map(({ place, ...figures }) => [place, figures]));
+  const figures = counted.map((day, index) => {
+    const { searches = 0 } = refunds.get(index + 1) ?? {};
+    return { ...withoutPlace(day), ...nothing, refunds: searches, ...read.get(index + 1) };
   });
-  const hasTokenless = [...refunds.values()].some((row) => row.has_tokenless);
+  const hasTokenless = [...refunds.values()].some((row) => row.hasTokenless);
   return { figures, countedSince, hasTokenless };
 }
 
-const refundsRow = z.object({ place: z.number(), refunds: z.number(), has_tokenless: z.boolean() });
+const refundsRow = rowOf({ place: z.number(), searches: z.number(), hasTokenless: z.boolean() });
 
 /** Of each day by its place, from 1: the searches with a token that were not charged, and whether there are some without a token. */
 async function readTokenRefunds(
@@ -82,7 +75,7 @@ async function readTokenRefunds(
   const { rows } = await database.query({
     name: "read_token_refunds",
     text: `select width_bucket(hour, $2::timestamptz[]) as place,
-        coalesce(sum(searches) filter (where token_id = $5), 0)::bigint as refunds, bool_or(token_id = '') as has_tokenless
+        coalesce(sum(searches) filter (where token_id = $5), 0)::bigint as searches, bool_or(token_id = '') as has_tokenless
       from refund_counts
       where organization_id = $1 and hour >= $3 and hour < $4 and token_id in ($5, '')
       group by 1`,

@@ -2,7 +2,7 @@ import type { ServerContext } from "@modelcontextprotocol/server";
 import { CallerError } from "../../shared/errors.ts";
 import { readQuery } from "../../shared/query/query.ts";
 import { isIdempotencyKey } from "../http/request-headers.ts";
-import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
+import { setRateLimitHeaders } from "../http/send-json.ts";
 import { answerLogFields, type Search } from "../search/search.ts";
 import type { Delivery } from "../search/delivery.ts";
 import { newSearchRequest } from "../search/search-request.ts";

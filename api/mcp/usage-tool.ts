@@ -1,6 +1,6 @@
 import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
-import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
+import { setRateLimitHeaders } from "../http/send-json.ts";
 import { type ReadUsage, serializeUsage, toUsageError } from "../read-usage.ts";
 import type { McpRequest } from "./mcp-request.ts";
 import { type ToolAnswer, toToolResult } from "./tool-result.ts";

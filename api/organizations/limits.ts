@@ -1,15 +1,17 @@
 import { z } from "zod";
+import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 
-/** The limits of an organization or a token in mils, with what was spent on this UTC day and in this month; null: no limit. */
-export interface OwnLimits {
-  organizationId: string;
-  dayLimitMils: number | null;
-  monthLimitMils: number | null;
+const limitsRow = rowOf({
+  organizationId: z.string(),
+  dayLimitMils: z.number().nullable(),
+  monthLimitMils: z.number().nullable(),
   /** Null while there never was a limit: then it is not counted. */
-  spentTodayMils: number | null;
-  spentThisMonthMils: number | null;
-}
+  spentTodayMils: z.number().nullable(),
+  spentThisMonthMils: z.number().nullable(),
+});
+/** The limits of an organization or a token in mils, with what was spent on this UTC day and in this month; null: no limit. */
+export type OwnLimits = z.infer<typeof limitsRow>;
 
 /** New limits in mils: null removes one, and an absent one stays as it is. */
 export interface LimitChange {
@@ -19,15 +21,7 @@ export interface LimitChange {
 
 type Owner = "organization" | "token";
 
-const limitsRow = z.object({
-  organization_id: z.string(),
-  day_limit_mils: z.number().nullable(),
-  month_limit_mils: z.number().nullable(),
-  spent_day_mils: z.number().nullable(),
-  spent_month_mils: z.number().nullable(),
-});
-
-const spent = "s.spent_day_mils, s.spent_month_mils";
+const spent = "s.spent_day_mils as spent_today_mils, s.spent_month_mils as spent_this_month_mils";
 const reading: Record<Owner, string> = {
   organization: `select o.id as organization_id, o.day_limit_mils, o.month_limit_mils, ${spent}
     from organizations o join organization_spending s on s.organization_id = o.id where o.id = $1`,
@@ -42,20 +36,11 @@ const changing: Record<Owner, string> = {
 /** Reads the limits of an organization or a token by its id. @returns undefined if it does not exist. */
 export async function readOwnLimits(database: Querying, owner: Owner, id: string): Promise<OwnLimits | undefined> {
   const { rows } = await database.query(reading[owner], [id]);
-  if (!rows[0]) return undefined;
-  const row = limitsRow.parse(rows[0]);
-  return {
-    organizationId: row.organization_id,
-    dayLimitMils: row.day_limit_mils,
-    monthLimitMils: row.month_limit_mils,
-    spentTodayMils: row.spent_day_mils,
-    spentThisMonthMils: row.spent_month_mils,
-  };
+  return rows[0] && limitsRow.parse(rows[0]);
 }
 
 /**
- * Changes limits, in a transaction. What was spent before on this UTC day and in this month counts; for a token, except for searches that were
- * charged before the release that records tokens.
+ * Changes limits, in a transaction. What was spent before on this UTC day and in this month counts.
  * @returns the limits before and after; undefined if the organization or the token does not exist.
  */
 export async function changeLimits(

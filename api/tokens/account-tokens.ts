@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
-import { readToken, tokenRow } from "./tokens.ts";
+import { tokenFields } from "./tokens.ts";
 
 /** The tokens of an organization, as its account shows them. */
 
@@ -10,52 +11,28 @@ const tokensMax = 200;
 /** Ledger entries that are read for the use of each token. */
 const entriesMax = 20_000;
 
-/** A token without its secret. */
-export interface AccountToken {
-  tokenId: string;
-  name: string | null;
-  scopes: string[];
-  /** The token that made it; null for one of the operator. */
-  parentId: string | null;
-  last4: string;
-  createdAt: Date;
-  expiresAt: Date | null;
-  revokedAt: Date | null;
-  lastUsedAt: Date | null;
+const accountRow = rowOf({
+  ...tokenFields,
   /** Neither revoked nor expired. */
-  isValid: boolean;
-  dayLimitMils: number | null;
-  monthLimitMils: number | null;
-}
-
-const accountRow = tokenRow.extend({
-  is_valid: z.boolean(),
-  day_limit_mils: z.number().nullable(),
-  month_limit_mils: z.number().nullable(),
+  isValid: z.boolean(),
+  dayLimitMils: z.number().nullable(),
+  monthLimitMils: z.number().nullable(),
 });
+/** A token without its secret. */
+export type AccountToken = z.infer<typeof accountRow>;
 
 const isValid = "revoked_at is null and (expires_at is null or expires_at > now())";
 
 const statement = (condition: string) =>
-  `select id, name, scopes, parent_id, last4, created_at, expires_at, revoked_at, last_used_at, ${isValid} as is_valid,
+  `select id as token_id, name, scopes, parent_id, last4, created_at, expires_at, revoked_at, last_used_at, ${isValid} as is_valid,
      day_limit_mils, month_limit_mils
    from tokens where organization_id = $1 and ${condition}`;
-
-function readRow(read: unknown): AccountToken {
-  const row = accountRow.parse(read);
-  return {
-    ...readToken(row),
-    isValid: row.is_valid,
-    dayLimitMils: row.day_limit_mils,
-    monthLimitMils: row.month_limit_mils,
-  };
-}
 
 /** Reads the tokens of an organization, valid ones first, the newest first. */
 export async function readAccountTokens(database: Database, organizationId: string): Promise<AccountToken[]> {
   const text = `${statement("true")} order by is_valid desc, id desc limit $2`;
   const { rows } = await database.query(text, [organizationId, tokensMax]);
-  return rows.map(readRow);
+  return rows.map((row) => accountRow.parse(row));
 }
 
 /** Reads one token. @returns undefined if the organization has no such token. */
@@ -65,7 +42,7 @@ export async function readAccountToken(
   tokenId: string,
 ): Promise<AccountToken | undefined> {
   const { rows } = await database.query(statement("id = $2"), [organizationId, tokenId]);
-  return rows[0] ? readRow(rows[0]) : undefined;
+  return rows[0] && accountRow.parse(rows[0]);
 }
 
 /** How many valid tokens an organization has. */
@@ -86,12 +63,12 @@ export interface TokenUse {
   byToken: Map<string, { charges: number; netMils: number }>;
 }
 
-const useRow = z.object({
+const useRow = rowOf({
   since: z.date(),
-  is_whole: z.boolean(),
-  token_id: z.string().nullable(),
+  isWhole: z.boolean(),
+  tokenId: z.string().nullable(),
   charges: z.number().nullable(),
-  net_mils: z.number().nullable(),
+  netMils: z.number().nullable(),
 });
 
 /** Reads what the searches with each token cost in the last 30 days, from 20,000 ledger entries at most. */
@@ -116,10 +93,10 @@ export async function readTokenUse(database: Database, organizationId: string): 
   const read = rows.map((row) => useRow.parse(row));
   return {
     since: read[0]?.since ?? new Date(),
-    isWhole: read[0]?.is_whole ?? true,
+    isWhole: read[0]?.isWhole ?? true,
     byToken: new Map(
-      read.flatMap(({ token_id, charges, net_mils }) =>
-        token_id === null ? [] : [[token_id, { charges: charges ?? 0, netMils: net_mils ?? 0 }]],
+      read.flatMap(({ tokenId, charges, netMils }) =>
+        tokenId === null ? [] : [[tokenId, { charges: charges ?? 0, netMils: netMils ?? 0 }]],
       ),
     ),
   };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import type { LimitChange } from "../organizations/limits.ts";
 import { lockAccount } from "../../shared/organizations/organizations.ts";
@@ -9,41 +10,19 @@ import { lockAccount } from "../../shared/organizations/organizations.ts";
  * parent.
  */
 
-/** A valid token with what bounds its children. */
-export interface FamilyMember {
-  tokenId: string;
-  parentId: string | null;
-  name: string | null;
-  last4: string;
-  expiresAt: Date | null;
-  dayLimitMils: number | null;
-  monthLimitMils: number | null;
-}
-
-const memberRow = z.object({
-  id: z.string(),
-  parent_id: z.string().nullable(),
+const memberRow = rowOf({
+  tokenId: z.string(),
+  parentId: z.string().nullable(),
   name: z.string().nullable(),
   last4: z.string(),
-  expires_at: z.date().nullable(),
-  day_limit_mils: z.number().nullable(),
-  month_limit_mils: z.number().nullable(),
+  expiresAt: z.date().nullable(),
+  dayLimitMils: z.number().nullable(),
+  monthLimitMils: z.number().nullable(),
 });
+/** A token with what bounds its children. */
+export type FamilyMember = z.infer<typeof memberRow>;
 
-function readMember(read: unknown): FamilyMember {
-  const row = memberRow.parse(read);
-  return {
-    tokenId: row.id,
-    parentId: row.parent_id,
-    name: row.name,
-    last4: row.last4,
-    expiresAt: row.expires_at,
-    dayLimitMils: row.day_limit_mils,
-    monthLimitMils: row.month_limit_mils,
-  };
-}
-
-const columns = "id, parent_id, name, last4, expires_at, day_limit_mils, month_limit_mils";
+const columns = "id as token_id, parent_id, name, last4, expires_at, day_limit_mils, month_limit_mils";
 const isValid = "revoked_at is null and (expires_at is null or expires_at > now())";
 
 /** Locks the account of a token as {@link lockAccount}. @returns its organization; undefined if there is no such token. */
@@ -65,7 +44,7 @@ export async function readFamilyMember(
     `select ${columns} from tokens where id = $1 ${state === "valid" ? `and ${isValid}` : ""}`,
     [tokenId],
   );
-  return rows[0] && readMember(rows[0]);
+  return rows[0] && memberRow.parse(rows[0]);
 }
 
 /** The valid tokens that a token made, that these made, and so on; the oldest first. */
@@ -80,7 +59,7 @@ export async function readDescendants(database: Querying, tokenId: string): Prom
      select ${columns} from tokens where id in (select id from family) and ${isValid} order by id`,
     [tokenId],
   );
-  return rows.map(readMember);
+  return rows.map((row) => memberRow.parse(row));
 }
 
 type Limits = Pick<FamilyMember, "dayLimitMils" | "monthLimitMils">;

@@ -2,6 +2,7 @@ import { hash, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
 import { type Scope, scopes as allScopes } from "../../shared/organizations/organizations.ts";
@@ -53,7 +54,7 @@ export interface IssuedToken {
   expiresAt: Date | null;
 }
 
-const issuedRow = z.object({ id: z.string(), expires_at: z.date().nullable() });
+const issuedRow = rowOf({ tokenId: z.string(), expiresAt: z.date().nullable() });
 
 /**
  * Issues a token. This is the only time that it can be read.
@@ -69,68 +70,49 @@ export async function issueToken(
     `insert into tokens (id, organization_id, hash, last4, expires_at, name, scopes, parent_id)
      select $1, o.id, $3, $4, coalesce(now() + make_interval(hours => 24 * $5), p.expires_at), $6, $7, $8
      from organizations o left join tokens p on p.id = $8 where o.id = $2
-     returning id, expires_at`,
+     returning id as token_id, expires_at`,
     [tokenId, organizationId, hashToken(token), token.slice(-4), expiresInDays, name, scopes, parentId],
   );
-  if (!rows[0]) return undefined;
-  const row = issuedRow.parse(rows[0]);
-  return { tokenId: row.id, token, name: name ?? null, scopes, expiresAt: row.expires_at };
+  return rows[0] && { token, name: name ?? null, scopes, ...issuedRow.parse(rows[0]) };
 }
 
-/** A row of a token, without its secret. */
-export const tokenRow = z.object({
-  id: z.string(),
+/** What a row says about a token, without its secret. */
+export const tokenFields = {
+  tokenId: z.string(),
   name: z.string().nullable(),
   scopes: z.array(z.string()),
-  parent_id: z.string().nullable(),
+  /** The token that made it; null for one of the operator. */
+  parentId: z.string().nullable(),
   last4: z.string(),
-  created_at: z.date(),
-  expires_at: z.date().nullable(),
-  revoked_at: z.date().nullable(),
-  last_used_at: z.date().nullable(),
-});
+  createdAt: z.date(),
+  expiresAt: z.date().nullable(),
+  revokedAt: z.date().nullable(),
+  lastUsedAt: z.date().nullable(),
+};
+const tokenRow = rowOf(tokenFields);
+const columns =
+  "t.id as token_id, t.name, t.scopes, t.parent_id, t.last4, t.created_at, t.expires_at, t.revoked_at, t.last_used_at";
 
 export async function listTokens(database: Database, organizationId: string) {
-  const { rows } = await database.query(
-    `select id, name, scopes, parent_id, last4, created_at, expires_at, revoked_at, last_used_at from tokens where organization_id = $1
-     order by id`,
-    [organizationId],
-  );
-  return rows.map(readToken);
+  const { rows } = await database.query(`select ${columns} from tokens t where t.organization_id = $1 order by t.id`, [
+    organizationId,
+  ]);
+  return rows.map((row) => tokenRow.parse(row));
 }
 
-/** What a row says about a token. @param found a row with the columns of `tokenRow`. */
-export function readToken(found: unknown) {
-  const row = tokenRow.parse(found);
-  return {
-    tokenId: row.id,
-    name: row.name,
-    scopes: row.scopes,
-    parentId: row.parent_id,
-    last4: row.last4,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    lastUsedAt: row.last_used_at,
-  };
-}
-
-const foundRow = z.object({ organization_id: z.string(), organization_name: z.string() });
+const foundRow = rowOf({ orgId: z.string(), organization: z.string(), ...tokenFields });
 
 /** Finds a token that was issued, also if it has expired or was revoked. @returns undefined if there is none. */
 export async function findToken(database: Querying, token: string) {
   const { rows } = await database.query(
-    `select t.id, t.name, t.scopes, t.parent_id, t.last4, t.created_at, t.expires_at, t.revoked_at, t.last_used_at,
-       o.id as organization_id, o.name as organization_name
+    `select ${columns}, o.id as org_id, o.name as organization
      from tokens t join organizations o on o.id = t.organization_id where t.hash = $1`,
     [hashToken(token)],
   );
-  if (!rows[0]) return undefined;
-  const { organization_id: orgId, organization_name: organization } = foundRow.parse(rows[0]);
-  return { orgId, organization, ...readToken(rows[0]) };
+  return rows[0] && foundRow.parse(rows[0]);
 }
 
-const revokedRow = z.object({ organization_id: z.string(), was_revoked: z.boolean() });
+const revokedRow = rowOf({ organizationId: z.string(), wasRevoked: z.boolean() });
 
 /**
  * Revokes a token permanently. A repeat keeps the first time.
@@ -146,7 +128,5 @@ export async function revokeToken(
      from old where t.id = old.id returning t.organization_id, old.was_revoked`,
     [tokenId],
   );
-  if (!rows[0]) return undefined;
-  const { organization_id: organizationId, was_revoked: wasRevoked } = revokedRow.parse(rows[0]);
-  return { organizationId, wasRevoked };
+  return rows[0] && revokedRow.parse(rows[0]);
 }

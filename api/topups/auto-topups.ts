@@ -1,13 +1,52 @@
 import type { Stripe } from "stripe";
-import type { Context } from "../../shared/process/context.ts";
-import { openStripe, stripeErrorFields } from "./stripe.ts";
-import { startAutoTopups } from "./run-auto-topups.ts";
-import { beginCard, type CardHolder, saveCardOfSession } from "./save-card.ts";
-import { claimDeletions, recordDeletion } from "../auto-topups/stripe-deletions.ts";
+import type { Actor } from "../../shared/audit/audit.ts";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
+import type { Context } from "../../shared/process/context.ts";
+import { creditPaymentIntent } from "../auto-topups/credit-payment-intent.ts";
+import { type Failure, pauseUnanswered, recordFailure, recordNotCharged } from "../auto-topups/payment-failures.ts";
+import {
+  beginPayment,
+  type ClaimedPayment,
+  claimPayments,
+  findLowBalances,
+  postponePayment,
+} from "../auto-topups/payments.ts";
+import { claimDeletions, recordDeletion } from "../auto-topups/stripe-deletions.ts";
+import { chargeCard, findCharge } from "./charge-card.ts";
+import { publishTopup } from "./credit-payment.ts";
+import { beginCard, type CardHolder, saveCardOfSession } from "./save-card.ts";
+import { openStripe, stripeErrorFields } from "./stripe.ts";
+
+/**
+ * Automatic top-ups: each API looks for balances below their threshold, and charges the saved card. There is no leader: Postgres
+ * decides which process has a payment, so several APIs share the work.
+ *
+ * | the process dies | then |
+ * | --- | --- |
+ * | before the row of a payment is written | nothing was begun |
+ * | after that, before or during the call to Stripe, or before its answer is read | the claim of the row ends; the next process asks Stripe for the payment, and charges only if there is none |
+ * | after the answer | the same; and Stripe's webhook credits what was paid |
+ * | after the credit | the payment is `paid` in the same transaction; Redis gets the balance later |
+ */
+
+const pauseMs = 1_000;
+const settingsPerRun = 5_000;
+/** Payments spend nearly all of their time waiting for Stripe. */
+const paymentsMax = 10;
+
+/** Without an answer a payment is looked at again after 2 min, then each time after three times as long, 6 h at most. */
+const firstPauseSeconds = 120;
+const pauseFactor = 3;
+const pauseSecondsMax = 6 * 3_600;
+/** About 16 hours after the first one. From then on Stripe is only asked what became of the payment. */
+const chargesMax = 7;
+/** Stripe keeps an Idempotency-Key for at least 24 hours. Later the same key would be a new payment. */
+const chargeHoursMax = 20;
 
 const deletionPauseMs = 5_000;
 const deletionsPerRun = 5;
+
+const actor: Actor = { kind: "service", name: "auto-topups" };
 
 /** Automatic top-ups: a saved card that is charged while the balance is low. */
 export interface AutoTopups {
@@ -33,6 +72,111 @@ export async function openAutoTopups(context: Context): Promise<AutoTopups | und
     saveCard: (session, event) => saveCardOfSession(context, stripe, session, event),
   };
 }
+
+type AutoTopupContext = Pick<Context, "config" | "database" | "redis" | "log" | "metrics" | "shutdown">;
+
+/** Charges cards until the process stops, which waits for the payments under way. */
+export function startAutoTopups(context: AutoTopupContext, stripe: Stripe): void {
+  const { database, log, metrics, shutdown } = context;
+  const running = new Set<Promise<void>>();
+  let after = "";
+  shutdown.register("payments of automatic top-ups", () => Promise.all(running));
+
+  const start = (payment: ClaimedPayment) => {
+    const { organizationId, paymentId } = payment;
+    const work = makePayment(context, stripe, payment)
+      // The payment is looked at again once its claim has ended.
+      .catch((error: unknown) => log.warn({ err: error, organizationId, paymentId }, "a payment was not recorded"))
+      .finally(() => running.delete(work));
+    running.add(work);
+  };
+  const run = async () => {
+    for (const payment of await claimPayments(database, paymentsMax - running.size)) start(payment);
+    const page = await findLowBalances(database, { after, limit: settingsPerRun });
+    for (const organizationId of page.organizationIds) {
+      // The rest of the page is looked at in the next run.
+      if (running.size >= paymentsMax) return;
+      const payment = await beginPayment(database, organizationId);
+      if (!payment) continue;
+      metrics.autoTopups.inc({ outcome: "begun" });
+      log.info({ organizationId, paymentId: payment.paymentId, mils: payment.mils }, "automatic top-up begun");
+      start(payment);
+    }
+    after = page.after;
+  };
+  runPeriodically({ name: "auto top-ups", pauseMs, run, log, metrics, shutdown });
+}
+
+/** Makes one attempt at a payment. A first one charges the card at once; a later one asks first whether it was charged. */
+async function makePayment(context: AutoTopupContext, stripe: Stripe, payment: ClaimedPayment): Promise<void> {
+  const { database, log, metrics } = context;
+  const found = payment.attempts === 1 ? { answer: "absent" as const } : await findCharge(stripe, payment);
+  const isAbsent = found.answer === "absent";
+  if (isAbsent && !payment.mayCharge) {
+    metrics.autoTopups.inc({ outcome: "cancelled" });
+    return recordNotCharged(database, payment, "cancelled");
+  }
+  const answer = isAbsent && isChargeable(payment) ? await chargeCard(stripe, payment) : found;
+  const { organizationId, paymentId } = payment;
+  switch (answer.answer) {
+    case "paid":
+      return credit(context, answer.intent, payment);
+    case "declined":
+      return decline(context, payment, answer);
+    case "refunded":
+      log.warn({ organizationId, paymentId, ...answer }, "a payment was refunded at Stripe before it was credited");
+      return recordNotCharged(database, payment, "refunded", answer.paymentIntentId);
+    case "absent":
+    case "unknown":
+      return leaveOpen(context, payment, "logFields" in answer ? answer.logFields : {});
+  }
+}
+
+function isChargeable({ attempts, askedAt }: ClaimedPayment): boolean {
+  return attempts <= chargesMax && Date.now() - askedAt.getTime() < chargeHoursMax * 3_600_000;
+}
+
+async function credit(context: AutoTopupContext, intent: unknown, payment: ClaimedPayment): Promise<void> {
+  const outcome = await creditPaymentIntent(context, intent, { actor });
+  if (!("topup" in outcome)) {
+    // It was logged as an error, and the operator mends it: the payment stays open, and is tried again.
+    await postponePayment(context.database, payment, pauseSecondsMax);
+    return;
+  }
+  context.metrics.autoTopups.inc({ outcome: "paid" });
+  await publishTopup(context, outcome);
+}
+
+async function decline(context: AutoTopupContext, payment: ClaimedPayment, failure: Failure): Promise<void> {
+  const { config, database, log, metrics } = context;
+  const { organizationId, paymentId } = payment;
+  const recorded = await recordFailure(database, payment, { failure, topupUrl: config.TOPUP_URL });
+  if (!recorded) return;
+  const { reason, paymentIntentId } = failure;
+  // Stripe refuses what an operator or a bug did wrong; the rest is between the payer and the bank.
+  const isRefused = reason === "refused";
+  metrics.autoTopups.inc({ outcome: isRefused ? "refused" : "declined" });
+  const level = isRefused ? "error" : "info";
+  log[level]({ organizationId, paymentId, reason, paymentIntentId, ...recorded }, "automatic top-up was declined");
+  if (recorded.isPaused) metrics.autoTopups.inc({ outcome: "paused" });
+}
+
+async function leaveOpen(context: AutoTopupContext, payment: ClaimedPayment, logFields: object): Promise<void> {
+  const { config, database, log, metrics } = context;
+  const { organizationId, paymentId, attempts } = payment;
+  metrics.autoTopups.inc({ outcome: "unanswered" });
+  log.warn({ organizationId, paymentId, attempts, ...logFields }, "Stripe did not say whether a card was charged");
+  await postponePayment(database, payment, pauseAfter(attempts));
+  if (attempts < chargesMax || !(await pauseUnanswered(database, payment, config.TOPUP_URL))) return;
+  metrics.autoTopups.inc({ outcome: "paused" });
+  log.error(
+    { organizationId, paymentId, attempts },
+    "automatic top-ups are paused: Stripe gave no answer in all attempts",
+  );
+}
+
+/** Seconds from the end of this attempt to the next one. */
+const pauseAfter = (attempts: number) => Math.min(pauseSecondsMax, firstPauseSeconds * pauseFactor ** (attempts - 1));
 
 /** Has Stripe delete the cards and customers that payers and operators removed here. */
 function startStripeDeletions(

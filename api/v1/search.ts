@@ -1,10 +1,9 @@
 import type { Request, Response } from "express";
 import { readQuery } from "../../shared/query/query.ts";
 import { readIdempotencyKey } from "../http/request-headers.ts";
-import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
+import { sendJson, setRateLimitHeaders } from "../http/send-json.ts";
 import { readJson } from "../http/read-json.ts";
 import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
-import { sendJson } from "../http/send-json.ts";
 import type { Identify } from "../identify.ts";
 import { answerLogFields, type Search } from "../search/search.ts";
 import type { Delivery } from "../search/delivery.ts";

@@ -1,8 +1,7 @@
 import type { Request, Response } from "express";
 import type { Log } from "../../shared/log.ts";
-import { setRateLimitHeaders } from "../http/rate-limit-headers.ts";
+import { sendJson, setRateLimitHeaders } from "../http/send-json.ts";
 import { requestScopeOf } from "../http/request-scope.ts";
-import { sendJson } from "../http/send-json.ts";
 import type { Identify } from "../identify.ts";
 import { type ReadUsage, serializeUsage, toUsageError } from "../read-usage.ts";
 

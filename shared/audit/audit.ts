@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import { rowOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 
 /**
@@ -102,28 +103,21 @@ export async function clearOldSignIns(database: Querying, limit: number): Promis
   await database.query("select clear_old_sign_ins($1)", [limit]);
 }
 
-const auditRow = z.object({
+const auditRow = rowOf({
   id: z.number(),
   at: z.date(),
-  actor_kind: z.string(),
+  actorKind: z.string(),
   actor: z.string().nullable(),
   origin: z.string().nullable(),
   action: z.string(),
-  organization_id: z.string().nullable(),
+  orgId: z.string().nullable(),
   subject: z.string().nullable(),
   before: z.record(z.string(), z.unknown()).nullable(),
   after: z.record(z.string(), z.unknown()).nullable(),
-  request_id: z.string().nullable(),
+  requestId: z.string().nullable(),
 });
-
 /** An entry of the audit trail. What it does not have is null. */
-export type StoredAuditEntry = ReturnType<typeof readEntry>;
-
-function readEntry(row: unknown) {
-  const { actor_kind: actorKind, organization_id: orgId, request_id: requestId, ...read } = auditRow.parse(row);
-  const { id, at, actor, origin, action, subject, before, after } = read;
-  return { id, at, actorKind, actor, origin, action, orgId, subject, before, after, requestId };
-}
+export type StoredAuditEntry = z.infer<typeof auditRow>;
 
 export interface AuditFilter {
   organizationId?: string | undefined;
@@ -137,14 +131,14 @@ export async function readAudit(database: Database, filter: AuditFilter): Promis
   const { organizationId, since, action, limit } = filter;
   const { rows } = await database.query(
     `select * from (
-       select * from audit_entries
+       select *, organization_id as org_id from audit_entries
        where ($1::text is null or organization_id = $1) and ($2::timestamptz is null or at >= $2)
          and ($3::text is null or action = $3)
        order by id desc limit $4
      ) newest order by id`,
     [organizationId, since, action, limit],
   );
-  return rows.map(readEntry);
+  return rows.map((row) => auditRow.parse(row));
 }
 
 /** How many changes an organization's accounts made in the last 24 hours, by an index of its own; sign-ins and sign-outs are none. */
@@ -165,8 +159,8 @@ export async function readAuditPage(
   { after, limit }: { after: number; limit: number },
 ): Promise<StoredAuditEntry[]> {
   const { rows } = await database.query(
-    "select * from audit_entries where organization_id = $1 and id > $2 order by id limit $3",
+    "select *, organization_id as org_id from audit_entries where organization_id = $1 and id > $2 order by id limit $3",
     [organizationId, after, limit],
   );
-  return rows.map(readEntry);
+  return rows.map((row) => auditRow.parse(row));
 }

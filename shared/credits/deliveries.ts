@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import { rowOf } from "../database/row.ts";
 import type { ReversalReason } from "../outcomes.ts";
 import type { VersionedBalance } from "./ledger.ts";
 
@@ -17,21 +18,15 @@ import type { VersionedBalance } from "./ledger.ts";
  * delete, the reconciler reverses a delivered answer: in doubt, the caller keeps the mils.
  */
 
-const reversalRow = z.object({
-  organization_id: z.string(),
-  reversed: z.array(z.string()),
-  reversed_mils: z.number(),
-  balance_mils: z.number(),
+const reversalRow = rowOf({
+  organizationId: z.string(),
+  requestIds: z.array(z.string()),
+  /** The sum of what these searches were charged. */
+  mils: z.number(),
+  balanceMils: z.number(),
   version: z.number(),
 });
-
-export interface Reversal {
-  organizationId: string;
-  requestIds: string[];
-  /** The sum of what these searches were charged. */
-  mils: number;
-  balance: VersionedBalance;
-}
+export type Reversal = Omit<z.infer<typeof reversalRow>, keyof VersionedBalance> & { balance: VersionedBalance };
 
 /**
  * Reverses the charges that are still undelivered; all others stay as they are.
@@ -45,19 +40,14 @@ export async function reverseCharges(
   const { rows } = await database.query({
     name: "reverse_charges",
     // The statement's snapshot has the charges, but not the reversals that the function inserts.
-    text: `select r.*, (select coalesce(-sum(l.amount_mils), 0)::bigint from ledger_entries l
-                        where l.request_id = any(r.reversed) and l.kind = 'charge') as reversed_mils
+    text: `select r.organization_id, r.reversed as request_ids, r.balance_mils, r.version, (select coalesce(-sum(l.amount_mils), 0)::bigint from ledger_entries l
+                        where l.request_id = any(r.reversed) and l.kind = 'charge') as mils
            from reverse_charges($1, $2, $3) r`,
     values: [charges.map((charge) => charge.organizationId), charges.map((charge) => charge.requestId), reason],
   });
   return rows
     .map((row) => reversalRow.parse(row))
-    .map((row) => ({
-      organizationId: row.organization_id,
-      requestIds: row.reversed,
-      mils: row.reversed_mils,
-      balance: { balanceMils: row.balance_mils, version: row.version },
-    }));
+    .map(({ balanceMils, version, ...reversal }) => ({ ...reversal, balance: { balanceMils, version } }));
 }
 
 /** Confirms that the answers of these searches were delivered. From then on their charges cannot be reversed. */
@@ -69,7 +59,7 @@ export async function confirmDelivered(database: Database, requestIds: readonly 
   });
 }
 
-const undeliveredRow = z.object({ request_id: z.string(), organization_id: z.string() });
+const undeliveredRow = rowOf({ requestId: z.string(), organizationId: z.string() });
 
 /** Lists undelivered charges that are older than `ageMs`, oldest first. */
 export async function listUndelivered(database: Database, ageMs: number, limit: number) {
@@ -78,7 +68,5 @@ export async function listUndelivered(database: Database, ageMs: number, limit: 
      order by charged_at limit $2`,
     [ageMs / 1_000, limit],
   );
-  return rows
-    .map((row) => undeliveredRow.parse(row))
-    .map((row) => ({ requestId: row.request_id, organizationId: row.organization_id }));
+  return rows.map((row) => undeliveredRow.parse(row));
 }

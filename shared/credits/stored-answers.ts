@@ -2,6 +2,7 @@ import { promisify } from "node:util";
 import { constants, gunzip, gunzipSync, gzip, gzipSync } from "node:zlib";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import { rowOf } from "../database/row.ts";
 
 /**
  * Idempotency-Keys that have paid, and their answers, in Postgres for 24 hours. `decide_searches()` or `charge_alone()` inserts
@@ -42,19 +43,15 @@ export interface OwnedKey {
 
 export const nameOfKey = ({ organizationId, hash }: OwnedKey) => `${organizationId} ${hash}`;
 
-export interface PaidKey {
+const paidRow = rowOf({
+  organizationId: z.string(),
+  hash: z.string(),
   /** The search that paid. */
-  requestId: string;
+  requestId: z.string(),
   /** The fingerprint of the query that it has paid for. */
-  fingerprint: string;
-}
-
-const paidRow = z.object({
-  organization_id: z.string(),
-  key_hash: z.string(),
-  request_id: z.string(),
   fingerprint: z.string(),
 });
+export type PaidKey = z.infer<typeof paidRow>;
 
 /** Reads which of these keys have paid, in one round trip. @returns by {@link nameOfKey}. */
 export async function readPaidKeys(database: Database, keys: readonly OwnedKey[]): Promise<Map<string, PaidKey>> {
@@ -64,20 +61,13 @@ export async function readPaidKeys(database: Database, keys: readonly OwnedKey[]
     text: `select p.*
            from unnest($1::text[], $2::text[]) as a (organization_id, key_hash)
            cross join lateral (
-             select k.organization_id, k.key_hash, k.request_id, k.fingerprint
+             select k.organization_id, k.key_hash as hash, k.request_id, k.fingerprint
              from key_payments k
              where k.organization_id = a.organization_id and k.key_hash = a.key_hash and k.expires_at > now()
              limit 1) p`,
     values: [keys.map(({ organizationId }) => organizationId), keys.map(({ hash }) => hash)],
   });
-  return new Map(
-    rows
-      .map((row) => paidRow.parse(row))
-      .map((row) => [
-        nameOfKey({ organizationId: row.organization_id, hash: row.key_hash }),
-        { requestId: row.request_id, fingerprint: row.fingerprint },
-      ]),
-  );
+  return new Map(rows.map((row) => paidRow.parse(row)).map((paid) => [nameOfKey(paid), paid]));
 }
 
 /** The answer under a key, and the request that paid for it. */
@@ -86,10 +76,10 @@ export interface StoredAnswer {
   body: Buffer;
 }
 
-const answerRow = z.object({
-  organization_id: z.string(),
-  key_hash: z.string(),
-  request_id: z.string(),
+const answerRow = rowOf({
+  organizationId: z.string(),
+  hash: z.string(),
+  requestId: z.string(),
   body: z.instanceof(Buffer),
 });
 
@@ -104,7 +94,7 @@ export async function readStoredAnswers(
     text: `select s.*
            from unnest($1::text[], $2::text[]) as a (organization_id, key_hash)
            cross join lateral (
-             select r.organization_id, r.key_hash, r.request_id, r.body
+             select r.organization_id, r.key_hash as hash, r.request_id, r.body
              from key_payments p
              join answers r on r.slot = p.slot and r.organization_id = p.organization_id and r.key_hash = p.key_hash
              where p.organization_id = a.organization_id and p.key_hash = a.key_hash and p.expires_at > now()
@@ -113,17 +103,16 @@ export async function readStoredAnswers(
   });
   const expanded = rows
     .map((row) => answerRow.parse(row))
-    .map(async (row): Promise<[string, StoredAnswer]> => {
-      const name = nameOfKey({ organizationId: row.organization_id, hash: row.key_hash });
-      return [name, { requestId: row.request_id, body: await expandAnswer(row.body) }];
+    .map(async ({ requestId, body, ...key }): Promise<[string, StoredAnswer]> => {
+      return [nameOfKey(key), { requestId, body: await expandAnswer(body) }];
     });
   return new Map(await Promise.all(expanded));
 }
 
-const pageRow = z.object({
+const pageRow = rowOf({
   slot: z.number(),
-  key_hash: z.string(),
-  request_id: z.string(),
+  keyHash: z.string(),
+  requestId: z.string(),
   body: z.instanceof(Buffer),
 });
 
@@ -143,8 +132,8 @@ export async function readAnswersPage(
     [organizationId, after.slot, after.keyHash, limit],
   );
   const read = rows.map(async (row) => {
-    const { slot, key_hash: keyHash, request_id: requestId, body } = pageRow.parse(row);
-    return { slot, keyHash, requestId, body: await expandAnswer(body) };
+    const { body, ...place } = pageRow.parse(row);
+    return { ...place, body: await expandAnswer(body) };
   });
   return Promise.all(read);
 }

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import { rowOf } from "../database/row.ts";
 import { execPipeline } from "../redis/pipeline.ts";
 import { settleHolds } from "./holds.ts";
 import type { TokenSpending, VersionedBalance } from "./ledger.ts";
@@ -39,11 +40,11 @@ export async function deleteStoredBalance(redis: Redis, organizationId: string):
   await redis.del(balance, tokens);
 }
 
-const comparedRow = z.object({
-  id: z.string(),
-  balance_mils: z.number(),
+const comparedRow = rowOf({
+  organizationId: z.string(),
+  balanceMils: z.number(),
   version: z.number(),
-  ledger_mils: z.number(),
+  ledgerMils: z.number(),
 });
 
 /** An organization's balance, and what its newest ledger entry says that the balance is. They differ only by a bug. */
@@ -56,21 +57,17 @@ export interface ComparedBalance {
 /** Lists organizations with their balances in the order of their ids, from the first id after `after`. */
 export async function listBalances(database: Database, after: string, limit: number): Promise<ComparedBalance[]> {
   const { rows } = await database.query(
-    `select o.id, o.balance_mils, o.version, coalesce(l.balance_after_mils, 0) as ledger_mils
+    `select o.id as organization_id, o.balance_mils, o.version, coalesce(l.balance_after_mils, 0) as ledger_mils
      from organizations o left join ledger_entries l on l.organization_id = o.id and l.version = o.version
      where o.id > $1 order by o.id limit $2`,
     [after, limit],
   );
   return rows
     .map((row) => comparedRow.parse(row))
-    .map((row) => ({
-      organizationId: row.id,
-      balance: { balanceMils: row.balance_mils, version: row.version },
-      ledgerMils: row.ledger_mils,
-    }));
+    .map(({ balanceMils, version, ...compared }) => ({ ...compared, balance: { balanceMils, version } }));
 }
 
-const row = z.object({ id: z.string() });
+const limitedRow = z.object({ id: z.string() });
 
 /**
  * Deletes from Redis what tokens of these organizations spent, unless they are valid and have a limit. What their searches in
@@ -91,7 +88,7 @@ export async function forgetUnlimitedTokens(
        and revoked_at is null and (expires_at is null or expires_at > now())`,
     [tokens.flat()],
   );
-  const limited = new Set(rows.map((one) => row.parse(one).id));
+  const limited = new Set(rows.map((row) => limitedRow.parse(row).id));
   const deleting = redis.pipeline();
   for (const [at, ids] of tokens.entries()) {
     const unlimited = ids.filter((id) => !limited.has(id));

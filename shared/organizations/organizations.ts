@@ -3,6 +3,7 @@ import { z } from "zod";
 import { readLimits } from "../credits/limits.ts";
 import { type Plan, planColumns, readPlan } from "../credits/plans.ts";
 import type { Database } from "../database/pool.ts";
+import { rowOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 import type { PayerLimits } from "../queue/search-job.ts";
@@ -103,37 +104,27 @@ export async function createOrganization(
   return rows[0] ? { organizationId, plan: readPlan(rows[0]) } : undefined;
 }
 
-const organizationRow = z.object({
-  id: z.string(),
+const organizationRow = rowOf({
+  orgId: z.string(),
   name: z.string(),
-  plan_code: z.string(),
-  suspended_at: z.date().nullable(),
-  erased_at: z.date().nullable(),
-  balance_mils: z.number(),
-  version: z.number(),
-  created_at: z.date(),
+  plan: z.string(),
+  suspendedAt: z.date().nullable(),
+  erasedAt: z.date().nullable(),
+  balanceMils: z.number(),
+  ledgerEntries: z.number(),
+  createdAt: z.date(),
 });
 
 export async function showOrganization(database: Database, organizationId: string) {
   const { rows } = await database.query(
-    `select id, name, plan_code, suspended_at, erased_at, balance_mils, version, created_at from organizations where id = $1`,
+    `select id as org_id, name, plan_code as plan, suspended_at, erased_at, balance_mils, version as ledger_entries, created_at
+     from organizations where id = $1`,
     [organizationId],
   );
-  if (!rows[0]) return undefined;
-  const row = organizationRow.parse(rows[0]);
-  return {
-    orgId: row.id,
-    name: row.name,
-    plan: row.plan_code,
-    suspendedAt: row.suspended_at,
-    erasedAt: row.erased_at,
-    balanceMils: row.balance_mils,
-    ledgerEntries: row.version,
-    createdAt: row.created_at,
-  };
+  return rows[0] && organizationRow.parse(rows[0]);
 }
 
-const renamedRow = z.object({ old_name: z.string() });
+const renamedRow = rowOf({ oldName: z.string() });
 
 /** Gives an organization another name. @returns the name that it had; undefined if it does not exist. */
 export async function renameOrganization(
@@ -146,7 +137,7 @@ export async function renameOrganization(
      update organizations o set name = $2 from old where o.id = old.id returning old.name as old_name`,
     [organizationId, name],
   );
-  return rows[0] ? { oldName: renamedRow.parse(rows[0]).old_name } : undefined;
+  return rows[0] && renamedRow.parse(rows[0]);
 }
 
 const erasureRow = z.object({ is_erased: z.boolean() });
@@ -165,7 +156,7 @@ export async function lockAccount(transaction: Querying, organizationId: string)
   await transaction.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [organizationId]);
 }
 
-const suspensionRow = z.object({ was_suspended: z.boolean() });
+const suspensionRow = rowOf({ wasSuspended: z.boolean() });
 
 /**
  * Suspends or resumes an organization. A repeat keeps the first time.
@@ -185,10 +176,10 @@ export async function setSuspended(
      from old where o.id = old.id returning old.was_suspended`,
     [organizationId, suspended],
   );
-  return rows[0] ? { wasSuspended: suspensionRow.parse(rows[0]).was_suspended } : undefined;
+  return rows[0] && suspensionRow.parse(rows[0]);
 }
 
-const assignmentRow = z.object({ old_plan_code: z.string() });
+const assignmentRow = rowOf({ oldPlanCode: z.string() });
 
 /**
  * Moves an organization to another plan.
@@ -207,7 +198,7 @@ export async function assignPlan(
      from old, plans p where o.id = old.id and p.code = $2 returning old.plan_code as old_plan_code`,
     [organizationId, planCode],
   );
-  return rows[0] ? { oldPlanCode: assignmentRow.parse(rows[0]).old_plan_code } : undefined;
+  return rows[0] && assignmentRow.parse(rows[0]);
 }
 
 const idRow = z.object({ id: z.string() });

@@ -1,23 +1,24 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import { rowOf } from "../database/row.ts";
 import { requestId, timeOfId } from "../ids.ts";
 import { answerSources } from "../outcomes.ts";
 import { type Query, querySchema } from "../query/query.ts";
 
 const call = z.object({ provider: z.string(), outcome: z.string(), ms: z.number(), costMicroUsd: z.number() });
 
-const loggedRow = z.object({
+const loggedRow = rowOf({
   at: z.date(),
-  request_id: z.string(),
-  token_id: z.string(),
-  token_name: z.string().nullable(),
-  token_last4: z.string().nullable(),
-  key_hash: z.string().nullable(),
+  requestId: z.string(),
+  tokenId: z.string(),
+  tokenName: z.string().nullable(),
+  tokenLast4: z.string().nullable(),
+  keyHash: z.string().nullable(),
   ...querySchema.pick({ keyword: true, location: true, language: true, device: true, depth: true }).shape,
-  target_domain: z.string().nullable(),
+  targetDomain: z.string().nullable(),
   types: z.array(z.string()).nullable(),
   format: z.string().nullable(),
-  duration_ms: z.number(),
+  durationMs: z.number(),
   source: z.enum(answerSources).nullable(),
   provider: z.string().nullable(),
   calls: z.array(call).nullable(),
@@ -46,14 +47,13 @@ export const loggedColumns = `l.at, l.request_id, l.token_id, t.name as token_na
   l.location, l.language, l.device, l.depth, l.target_domain, l.types, l.format, l.duration_ms, l.source, l.provider, l.calls`;
 
 export function readLogged(read: unknown): LoggedSearch {
-  const row = loggedRow.parse(read);
-  const { keyword, location, language, device, depth, target_domain: targetDomain, types, format } = row;
-  const { token_id: tokenId, token_name: name, token_last4: last4, source, provider, calls } = row;
+  const { tokenId, tokenName: name, tokenLast4: last4, source, provider, calls, ...row } = loggedRow.parse(read);
+  const { keyword, location, language, device, depth, targetDomain, types, format } = row;
   return {
     at: row.at,
-    requestId: row.request_id,
+    requestId: row.requestId,
     token: { tokenId, name, last4 },
-    keyHash: row.key_hash,
+    keyHash: row.keyHash,
     query: {
       keyword,
       location,
@@ -64,7 +64,7 @@ export function readLogged(read: unknown): LoggedSearch {
       ...(types !== null && { types }),
       ...(format !== null && { format }),
     },
-    durationMs: row.duration_ms,
+    durationMs: row.durationMs,
     work: source === null ? null : { source, provider: provider ?? "", calls: calls ?? [] },
   };
 }

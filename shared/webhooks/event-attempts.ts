@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
+import { rowOf } from "../database/row.ts";
 import type { DeliveryOutcome } from "../outcomes.ts";
 
 /** The attempts to send an event: which are due, and how each ended. */
@@ -13,29 +14,20 @@ const pauseSecondsMax = 6 * 3_600;
 /** If the process dies during an attempt, the event is sent again after this time. It is longer than an attempt takes. */
 const claimSeconds = 60;
 
-/** An event to send now. The first secret is the current one. */
-export interface DueEvent {
-  eventId: string;
-  organizationId: string;
-  url: string;
-  secrets: string[];
-  body: string;
-  /** All of them, counting this one. */
-  attempts: number;
-  /** Those before it was last sent again on request: its pauses begin anew then. */
-  earlierAttempts: number;
-}
-
-const dueRow = z.object({
-  id: z.string(),
-  organization_id: z.string(),
+const dueRow = rowOf({
+  eventId: z.string(),
+  organizationId: z.string(),
   url: z.string(),
   secret: z.string(),
-  old_secret: z.string().nullable(),
+  oldSecret: z.string().nullable(),
   body: z.string(),
+  /** All of them, counting this one. */
   attempts: z.number(),
-  earlier_attempts: z.number(),
+  /** Those before it was last sent again on request: its pauses begin anew then. */
+  earlierAttempts: z.number(),
 });
+/** An event to send now. The first secret is the current one. */
+export type DueEvent = Omit<z.infer<typeof dueRow>, "secret" | "oldSecret"> & { secrets: string[] };
 
 /**
  * Claims events that are due, the longest due first, and at most one of an organization. Another worker cannot claim them
@@ -60,20 +52,15 @@ export async function claimEvents(
       from longest l, webhooks w
       -- The time again: another worker may have claimed it since the statement began.
       where e.id = l.id and e.next_attempt_at <= now() and w.organization_id = e.organization_id
-      returning e.id, e.organization_id, w.url, w.secret,
+      returning e.id as event_id, e.organization_id, w.url, w.secret,
         case when w.old_secret_ends_at > now() then w.old_secret end as old_secret, e.body, e.attempts, e.earlier_attempts`,
     values: [claiming.without, claiming.limit, claimSeconds],
   });
   return rows
     .map((row) => dueRow.parse(row))
-    .map((row) => ({
-      eventId: row.id,
-      organizationId: row.organization_id,
-      url: row.url,
-      secrets: row.old_secret === null ? [row.secret] : [row.secret, row.old_secret],
-      body: row.body,
-      attempts: row.attempts,
-      earlierAttempts: row.earlier_attempts,
+    .map(({ secret, oldSecret, ...event }) => ({
+      ...event,
+      secrets: oldSecret === null ? [secret] : [secret, oldSecret],
     }));
 }
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Config } from "../config.ts";
 import type { Database } from "../database/pool.ts";
+import { rowOf } from "../database/row.ts";
 import { inTransaction, type Querying } from "../database/transaction.ts";
 import { recordEvent } from "./webhook-events.ts";
 import { takeTurn } from "./webhooks.ts";
@@ -11,7 +12,7 @@ import { takeTurn } from "./webhooks.ts";
  * waits for it. It is made once when the balance is seen below, and the threshold is armed again when it is seen above.
  */
 
-const thresholdRow = z.object({ threshold_mils: z.number() });
+const thresholdRow = rowOf({ thresholdMils: z.number() });
 
 /** Reads the threshold of an organization in mils; null if it has none. */
 export async function readThreshold(database: Querying, organizationId: string): Promise<number | null> {
@@ -19,7 +20,7 @@ export async function readThreshold(database: Querying, organizationId: string):
     "select threshold_mils from low_balance_thresholds where organization_id = $1",
     [organizationId],
   );
-  return rows[0] ? thresholdRow.parse(rows[0]).threshold_mils : null;
+  return rows[0] ? thresholdRow.parse(rows[0]).thresholdMils : null;
 }
 
 /** Sets the threshold in mils, or removes it with null. Another one is armed at once. @returns the one before. */
@@ -45,11 +46,7 @@ export async function setThreshold(
 /** Each takes a transaction, and the leader has three seconds for a step. */
 const changesMax = 100;
 
-const changedRow = z.object({
-  organization_id: z.string(),
-  is_below: z.boolean(),
-  was_below: z.boolean(),
-});
+const changedRow = rowOf({ organizationId: z.string(), isBelow: z.boolean(), wasBelow: z.boolean() });
 
 /**
  * Looks at one page of thresholds, behind the organization `after`, and records an event for each balance that came below
@@ -70,17 +67,17 @@ export async function noticeLowBalances(
   });
   const page = rows.map((row) => changedRow.parse(row));
   let changes = 0;
-  for (const { organization_id: organizationId, is_below: isBelow, was_below: wasBelow } of page) {
+  for (const { organizationId, isBelow, wasBelow } of page) {
     if (isBelow === wasBelow) continue;
     if (isBelow) await recordCrossing(database, organizationId, config.TOPUP_URL);
     else await armAgain(database, organizationId);
     changes += 1;
     if (changes === changesMax) return organizationId;
   }
-  return page.length === limit ? (page.at(-1)?.organization_id ?? "") : "";
+  return page.length === limit ? (page.at(-1)?.organizationId ?? "") : "";
 }
 
-const crossedRow = z.object({ balance_mils: z.number(), threshold_mils: z.number() });
+const crossedRow = rowOf({ balanceMils: z.number(), thresholdMils: z.number() });
 
 /** Marks the crossing and records its event, in one transaction. A second leader finds the mark. */
 async function recordCrossing(database: Database, organizationId: string, topupUrl: string): Promise<void> {
@@ -92,8 +89,7 @@ async function recordCrossing(database: Database, organizationId: string, topupU
       [organizationId],
     );
     if (!rows[0]) return;
-    const { balance_mils: balanceMils, threshold_mils: thresholdMils } = crossedRow.parse(rows[0]);
-    const data = { balanceMils, thresholdMils, topupUrl };
+    const data = { ...crossedRow.parse(rows[0]), topupUrl };
     await recordEvent(transaction, organizationId, { type: "balance.low", data });
   });
 }

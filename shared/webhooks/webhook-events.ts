@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { rowOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 
@@ -14,34 +15,21 @@ export type EventType = (typeof eventTypes)[number];
 export const eventsPerDayMax = 100;
 const keptDays = 30;
 
-/** An event and what became of it. `waiting`: it is sent at `nextAttemptAt`; `given_up`: it is not sent any more. */
-export interface WebhookEvent {
-  eventId: string;
-  organizationId: string;
-  type: string;
-  createdAt: Date;
-  state: "waiting" | "delivered" | "given_up";
-  attempts: number;
-  lastAttemptAt: Date | null;
-  /** How the last attempt ended, and the HTTP status if there was an answer. */
-  lastOutcome: string | null;
-  lastStatus: number | null;
-  nextAttemptAt: Date | null;
-  deliveredAt: Date | null;
-}
-
-const eventRow = z.object({
-  id: z.string(),
-  organization_id: z.string(),
+const eventRow = rowOf({
+  eventId: z.string(),
+  organizationId: z.string(),
   type: z.string(),
-  created_at: z.date(),
+  createdAt: z.date(),
   attempts: z.number(),
-  last_attempt_at: z.date().nullable(),
-  last_outcome: z.string().nullable(),
-  last_status: z.number().nullable(),
-  next_attempt_at: z.date().nullable(),
-  delivered_at: z.date().nullable(),
+  lastAttemptAt: z.date().nullable(),
+  /** How the last attempt ended, and the HTTP status if there was an answer. */
+  lastOutcome: z.string().nullable(),
+  lastStatus: z.number().nullable(),
+  nextAttemptAt: z.date().nullable(),
+  deliveredAt: z.date().nullable(),
 });
+/** An event and what became of it. `waiting`: it is sent at `nextAttemptAt`; `given_up`: it is not sent any more. */
+export type WebhookEvent = z.infer<typeof eventRow> & { state: "waiting" | "delivered" | "given_up" };
 
 /**
  * Records an event for the organization's webhook. Its body is `{type, timestamp, data}` in JSON, as Standard Webhooks proposes.
@@ -74,7 +62,7 @@ export async function recordEvent(
 /** Lists the newest events of an organization, newest first. */
 export async function listEvents(database: Querying, organizationId: string, limit: number): Promise<WebhookEvent[]> {
   const { rows } = await database.query(
-    "select * from webhook_events where organization_id = $1 order by created_at desc, id desc limit $2",
+    "select id as event_id, * from webhook_events where organization_id = $1 order by created_at desc, id desc limit $2",
     [organizationId, limit],
   );
   return rows.map(readEvent);
@@ -92,14 +80,14 @@ export async function replayEvent(
   organizationId?: string,
 ): Promise<{ before: WebhookEvent; after: WebhookEvent } | "no_webhook" | undefined> {
   const found = await transaction.query(
-    "select * from webhook_events where id = $1 and organization_id = coalesce($2, organization_id) for update",
+    "select id as event_id, * from webhook_events where id = $1 and organization_id = coalesce($2, organization_id) for update",
     [eventId, organizationId],
   );
   if (!found.rows[0]) return undefined;
   const before = readEvent(found.rows[0]);
   const { rows } = await transaction.query(
     `update webhook_events e set next_attempt_at = now(), earlier_attempts = e.attempts, delivered_at = null
-     from webhooks w where e.id = $1 and w.organization_id = e.organization_id returning e.*`,
+     from webhooks w where e.id = $1 and w.organization_id = e.organization_id returning e.id as event_id, e.*`,
     [eventId],
   );
   return rows[0] ? { before, after: readEvent(rows[0]) } : "no_webhook";
@@ -115,23 +103,7 @@ export async function deleteOldEvents(database: Querying, limit: number): Promis
 }
 
 function readEvent(found: unknown): WebhookEvent {
-  const row = eventRow.parse(found);
-  return {
-    eventId: row.id,
-    organizationId: row.organization_id,
-    type: row.type,
-    createdAt: row.created_at,
-    state: stateOf(row),
-    attempts: row.attempts,
-    lastAttemptAt: row.last_attempt_at,
-    lastOutcome: row.last_outcome,
-    lastStatus: row.last_status,
-    nextAttemptAt: row.next_attempt_at,
-    deliveredAt: row.delivered_at,
-  };
-}
-
-function stateOf({ delivered_at: deliveredAt, next_attempt_at: nextAttemptAt }: z.infer<typeof eventRow>) {
-  if (deliveredAt) return "delivered";
-  return nextAttemptAt ? "waiting" : "given_up";
+  const { eventId, organizationId, type, createdAt, ...sending } = eventRow.parse(found);
+  const open = sending.nextAttemptAt ? "waiting" : "given_up";
+  return { eventId, organizationId, type, createdAt, state: sending.deliveredAt ? "delivered" : open, ...sending };
 }

@@ -1,38 +1,36 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { z } from "zod";
+import { rowOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 
-/** The webhook of an organization: the address to which its events are sent. Each organization has one or none. */
-export interface Webhook {
-  webhookId: string;
-  url: string;
-  createdAt: Date;
-  /** Until then deliveries are also signed with the secret that was replaced; null if there is none. */
-  oldSecretEndsAt: Date | null;
-}
+/**
+ * The webhooks of organizations. Secrets and signatures are those of Standard Webhooks, symmetric and in version 1:
+ * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+ */
 
 const oldSecretHours = 24;
 const secretPrefix = "whsec_";
 const secretBytes = 32;
 
-const webhookRow = z.object({
-  id: z.string(),
+const webhookRow = rowOf({
+  webhookId: z.string(),
   url: z.string(),
-  created_at: z.date(),
-  old_secret_ends_at: z.date().nullable(),
+  createdAt: z.date(),
+  /** Until then deliveries are also signed with the secret that was replaced; null if there is none. */
+  oldSecretEndsAt: z.date().nullable(),
 });
+/** The webhook of an organization: the address to which its events are sent. Each organization has one or none. */
+export type Webhook = z.infer<typeof webhookRow>;
 
 /** Reads the webhook of an organization, without its secret, which is shown only when it is made. */
 export async function readWebhook(database: Querying, organizationId: string): Promise<Webhook | undefined> {
   const { rows } = await database.query(
-    `select id, url, created_at, case when old_secret_ends_at > now() then old_secret_ends_at end as old_secret_ends_at
+    `select id as webhook_id, url, created_at, case when old_secret_ends_at > now() then old_secret_ends_at end as old_secret_ends_at
      from webhooks where organization_id = $1`,
     [organizationId],
   );
-  if (!rows[0]) return undefined;
-  const { id, url, created_at: createdAt, old_secret_ends_at: oldSecretEndsAt } = webhookRow.parse(rows[0]);
-  return { webhookId: id, url, createdAt, oldSecretEndsAt };
+  return rows[0] && webhookRow.parse(rows[0]);
 }
 
 /**
@@ -107,11 +105,6 @@ export async function eraseWebhook(transaction: Querying, organizationId: string
 export async function takeTurn(transaction: Querying, organizationId: string): Promise<void> {
   await transaction.query("select pg_advisory_xact_lock(hashtextextended($1, 1))", [organizationId]);
 }
-
-/**
- * The secrets and signatures of Standard Webhooks, symmetric and in their version 1:
- * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
- */
 
 /** A new secret, as payers see it. */
 export const newSecret = () => secretPrefix + randomBytes(secretBytes).toString("base64");

@@ -8,7 +8,7 @@ import { type Caller, showOrganization } from "../../../shared/organizations/org
 import { listTokens } from "../../tokens/tokens.ts";
 import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
 import type { Clock } from "../../../shared/redis/clock.ts";
-import { isTopupOf } from "../../topups/list-topups.ts";
+import { isTopupOf } from "../../ledger/ledger-pages.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
 import type { ReadUsage } from "../../read-usage.ts";

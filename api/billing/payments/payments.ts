@@ -4,7 +4,7 @@ import { statementMonths } from "../../ledger/statement.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { showOrganization } from "../../../shared/organizations/organizations.ts";
-import { isAutomatic, isTopupOf, type ListedTopup, listTopups } from "../../topups/list-topups.ts";
+import { isAutomatic, isTopupOf, type ListedTopup, listTopups } from "../../ledger/ledger-pages.ts";
 import { changeAccount } from "../frame/account-change.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountHandlers, AccountRequest, FormRequest, PageRequest } from "../frame/account-handlers.ts";
