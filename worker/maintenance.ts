@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import type { Gauge } from "prom-client";
 import { clearOldSignIns } from "../shared/audit/audit.ts";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
@@ -12,9 +13,7 @@ import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
 import { rotateSearchLog } from "../shared/search-log/search-log.ts";
 import { noticeLowBalances } from "../shared/webhooks/low-balance.ts";
 import { deleteOldEvents } from "../shared/webhooks/webhook-events.ts";
-import { acquireLeadership, resignLeadership } from "./leadership.ts";
-import { type ReconcileCursor, reconcileNextPage, reverseUndelivered } from "./reconcile.ts";
-import { continueResync } from "./resync.ts";
+import { continueResync, type ReconcileCursor, reconcileNextPage, reverseUndelivered } from "./reconcile.ts";
 import { sweepHolds } from "./sweep-holds.ts";
 
 const slowStepsEvery = 5; // runs
@@ -35,9 +34,8 @@ interface Step {
 }
 
 /**
- * Sweeps holds and reconciles about once a second, in the one worker that leads. The lease is renewed before each step; a
- * worker that has lost it leaves the other steps to the next leader. A step that fails is counted and logged, and keeps none
- * behind it from its work.
+ * Sweeps holds and reconciles about once a second, in the one worker that leads. A worker that has lost its lease leaves the
+ * other steps to the next leader. A step that fails is counted and logged, and the steps after it run.
  */
 export function startMaintenance(context: Maintaining, workerId: string): void {
   const { redis, metrics, log, shutdown } = context;
@@ -124,4 +122,29 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
     { name: "webhook_events", work: () => deleteOldEvents(database, oldEventsPerRunMax) },
     { name: "low_balances", work: notice },
   ];
+}
+
+/**
+ * Leadership is a lease in Redis: a key with the leader's id and an expiry.
+ *
+ * - A worker leads once Redis has confirmed the lease, and relies on that for one step of maintenance.
+ * - The leader renews the lease before each step, and before each page of a long one. If it dies or loses Redis, the lease
+ *   expires after 3 s, and the next worker that tries becomes the leader. A leader that stops gives the lease back.
+ * - Two workers may lead for a moment: a frozen leader may continue after its lease expired, the renewal is not atomic, and
+ *   Redis may lose the key. That costs work and does no harm: every step is decided in Postgres, or stores a version that
+ *   only replaces an older one.
+ */
+const leaseKey = "maintenance";
+
+/** Takes or renews the lease. @returns whether this worker leads. @throws if Redis does not answer. */
+async function acquireLeadership(redis: Redis, workerId: string): Promise<boolean> {
+  if (await redis.set(leaseKey, workerId, "PX", protocolTimes.leaderLeaseMs, "NX")) return true;
+  if ((await redis.get(leaseKey)) !== workerId) return false;
+  await redis.pexpire(leaseKey, protocolTimes.leaderLeaseMs);
+  return true;
+}
+
+/** Gives the lease back, so that another worker need not wait for it to expire. */
+async function resignLeadership(redis: Redis, workerId: string): Promise<void> {
+  if ((await redis.get(leaseKey)) === workerId) await redis.del(leaseKey);
 }

@@ -11,6 +11,8 @@ import {
 import type { VersionedBalance } from "../shared/credits/ledger.ts";
 import { listOrganizationIds } from "../shared/organizations/organizations.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
+import { z } from "zod";
+import type { Redis } from "ioredis";
 
 /**
  * The reconciler repairs what was lost: charges whose delivery was never confirmed, and copies of balances that Redis
@@ -39,7 +41,7 @@ export async function reverseUndelivered({ database, redis, metrics, log }: Repa
  * Stores the balances of one page of organizations, behind `after`, whose copies in Redis are missing or older.
  * @returns where the next page begins, or that this was the last one. @throws if Redis did not take them all.
  */
-export async function storeNextBalances(
+async function storeNextBalances(
   { database, redis, metrics }: Repairing,
   after: string,
 ): Promise<{ after: string; done: boolean }> {
@@ -96,4 +98,48 @@ async function repairCopy(
   metrics.balancesStored.inc({ why: "impossible" });
   log.error({ organizationId, copy, balance }, "deleted an impossible copy of a balance from Redis");
   return Math.abs(copy.balanceMils - balance.balanceMils);
+}
+
+/** The key in Redis that holds the progress of the full resync. */
+export const progressKey = "resync";
+const partMs = 1_000;
+
+/** The run of Redis, the last organization stored, and whether all are. */
+const progress = z.object({ runId: z.string(), after: z.string(), done: z.boolean() });
+type Progress = z.infer<typeof progress>;
+
+/**
+ * Continues the full resync for about a second, unless it is done. It stores the balance of every organization in Redis: any
+ * copy may be old after a while without a leader, or when Redis restarted from an old state. Each run of maintenance does a
+ * part and then its other steps. The progress is in Redis, so the next run continues there, in this worker or the next
+ * leader. It expires only if no worker leads for a minute.
+ * @param leads renews the lease and tells whether this worker still has it. It is asked before each page.
+ */
+export async function continueResync(context: Repairing, leads: () => Promise<boolean>): Promise<void> {
+  const { redis, log } = context;
+  const before = await readProgress(redis);
+  let at = before;
+  const untilMs = performance.now() + partMs;
+  while (!at.done && performance.now() < untilMs && (await leads())) {
+    at = { runId: at.runId, ...(await storeNextBalances(context, at.after)) };
+    // Written even if the lease was lost meanwhile: the page is stored, and the next leader need not store it again.
+    await keep(redis, at);
+  }
+  if (at.done !== before.done) log.info({ redisRunId: at.runId }, "stored the balances of all organizations in Redis");
+  if (before.done) await keep(redis, before);
+}
+
+async function readProgress(redis: Redis): Promise<Progress> {
+  const [runId, kept] = [await readRedisRunId(redis), await redis.get(progressKey)];
+  const known = kept ? progress.parse(JSON.parse(kept)) : undefined;
+  return known?.runId === runId ? known : { runId, after: "", done: false };
+}
+
+async function keep(redis: Redis, at: Progress): Promise<void> {
+  await redis.set(progressKey, JSON.stringify(at), "PX", protocolTimes.resyncRecordMs);
+}
+
+/** The id of this run of Redis. Another one means a restart: data may be lost or old. @throws if Redis does not answer. */
+async function readRedisRunId(redis: Redis): Promise<string> {
+  return /^run_id:(\w+)/m.exec(await redis.info("server"))?.[1] ?? "";
 }

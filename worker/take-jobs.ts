@@ -1,21 +1,23 @@
 import { limitBehind, limitDetails, spentIn } from "../shared/credits/limits.ts";
-import { type Decision, type SettlementRequest, isCharged } from "../shared/credits/ledger.ts";
+import { type Decision, isCharged, type SettlementRequest } from "../shared/credits/ledger.ts";
 import { compressAnswer } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import type { SearchCalls } from "../shared/credits/unpaid-calls.ts";
 import type { Context } from "../shared/process/context.ts";
 import { isTransient } from "../shared/database/transient-errors.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import type { PayableCalls, SearchOutcome, SearchTrace } from "../shared/queue/replies.ts";
+import { type PayableCalls, type SearchOutcome, type SearchTrace, serializeAnswer } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import { openSearchWorker, type SearchWorker, WorkersLost } from "../shared/queue/search-queue.ts";
 import type { SearchLog } from "../shared/search-log/search-log.ts";
 import type { DisconnectedSearches } from "./disconnected-searches.ts";
-import { writeAnswerBody } from "./answer-body.ts";
 import type { EngineAnswer } from "./engine/google-engine.ts";
 import type { Engine, EngineSearch, SourcedAnswer } from "./engine/single-flight.ts";
 import type { RawAnswers } from "./raw-answers/record-raw-answers.ts";
 import { AverageRunTime } from "./concurrency-controller.ts";
+import { isSameOrSubdomain } from "../shared/query/domains.ts";
+import type { Query } from "../shared/query/query.ts";
+import type { Result, ResultType } from "../shared/results.ts";
 
 /**
  * The worker's half of a search: take the job, search in the engine within the deadline, have Postgres decide who pays, and reply.
@@ -237,3 +239,34 @@ async function refundFailed(context: RunningSearches, job: SearchJob): Promise<v
   }
   logSearch(context, job, trace);
 }
+
+const compactTypes: readonly ResultType[] = ["organic"];
+
+/** The body of a charged search, in the format that its caller ordered, as the bytes that the caller gets. */
+export function writeAnswerBody(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>): Buffer {
+  const { format, ...rest } = job.query;
+  const { searchedKeyword, totalResultsCount, truncated } = answer;
+  const results = orderedResults(answer.results, job.query);
+  const corrected = searchedKeyword === undefined ? undefined : { searchedKeyword };
+  const credits = { creditsCharged: job.priceMils, creditsRemaining: job.remainingMils };
+  const cut = truncated && { truncated };
+  const { requestId } = job;
+  if (format === undefined) {
+    const query = { ...rest, ...corrected };
+    return serializeAnswer({ requestId, query, ...credits, totalResultsCount, ...cut, results });
+  }
+  const query = { ...rest, format, ...corrected };
+  return serializeAnswer({ requestId, query, ...credits, ...cut, results: results.map(shorten) });
+}
+
+/** The results that the caller ordered. They keep their ranks on the whole page. */
+function orderedResults(results: readonly Result[], { targetDomain, types, format }: Query): Result[] {
+  const wanted = format === "compact" ? compactTypes : types;
+  return results.filter(
+    ({ type, domain }) =>
+      (wanted === undefined || wanted.includes(type)) &&
+      (targetDomain === undefined || isSameOrSubdomain(domain, targetDomain)),
+  );
+}
+
+const shorten = ({ title, url, description }: Result) => ({ title, url, description });

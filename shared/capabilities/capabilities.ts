@@ -2,9 +2,7 @@ import type { ProviderName } from "../config.ts";
 import { languageCodeOf } from "../query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../query/locations.ts";
 import type { Query } from "../query/query.ts";
-import { dataForSeoLanguages } from "./dataforseo-languages.ts";
 import { googleLanguages, isLanguageListed } from "./google-languages.ts";
-import { canSearxngSearchIn } from "./searxng-languages.ts";
 
 /** The queries that a provider can honour. Others are never sent to it. */
 export interface Capabilities {
@@ -14,6 +12,18 @@ export interface Capabilities {
   /** Whether it searches in a language (BCP 47) from a country (ISO 3166-1, upper case). Absent: in all, from everywhere. */
   language?: (languageCode: string, countryCode: string) => boolean;
 }
+
+/** Accepted values of `language_code`, as of 2025. GET /v3/serp/google/languages returns the current list for free. */
+export const dataForSeoLanguages: ReadonlySet<string> = new Set(
+  `
+  ach af ak am ar az ban be bem bg bn bs ca ceb ckb crs cs da de ee el en es es-419 et eu fa fi fil fo fr fy ga
+  gaa gl gu ha he hi hr ht hu hy id ig is it iw ja ka kg kk km kn ko kri ky lg ln lo loz lt lua lv mfe mg mi mk ml
+  mn mr ms mt my ne nl no nso ny nyn om pa pcm pl ps pt pt-BR pt-PT qu rm rn ro ru rw sd si sk sl sn so sq sr
+  sr-Latn sr-ME st sv sw ta te tg th ti tk tl tn to tr tum uk ur uz vi wo xh yo zh-CN zh-TW zu
+`
+    .trim()
+    .split(/\s+/),
+);
 
 const listedIn = (languages: ReadonlySet<string>) => (languageCode: string) =>
   isLanguageListed(languageCode, languages);
@@ -49,4 +59,37 @@ export function unsupportedField(
 
 function canSearchLanguage(can: Capabilities, { language, location }: Query): boolean {
   return can.language?.(languageCodeOf(language), countryOf(location)) ?? true;
+}
+
+/** The languages that Google can restrict pages to, by SearXNG's codes. For any other, SearXNG silently searches in English. */
+const languages = new Set(
+  "af ar be bg ca cs da de el en eo es et fa fi fil fr he hi hr hu hy id is it ja ko lt lv nb nl pl pt ro ru sk sl sr sv sw th tr uk vi zh".split(
+    " ",
+  ),
+);
+/** The script of a Chinese search follows from the country. SearXNG knows it for these countries. */
+const chineseScripts = new Map([
+  ["CN", "Hans"],
+  ["SG", "Hans"],
+  ["HK", "Hant"],
+  ["MO", "Hant"],
+  ["TW", "Hant"],
+]);
+
+/**
+ * Language and country share one parameter (`de-AT`), so it cannot express the dialect of another country, or a script other
+ * than the country's.
+ */
+function canSearxngSearchIn(languageCode: string, countryCode: string): boolean {
+  const { script, region } = new Intl.Locale(languageCode);
+  const base = baseLanguage(languageCode);
+  if (!languages.has(base) || (region !== undefined && region !== countryCode)) return false;
+  if (base !== "zh") return script === undefined;
+  return chineseScripts.get(countryCode) === (script ?? new Intl.Locale(languageCode).maximize().script);
+}
+
+/** SearXNG knows Norwegian only as Bokmål. Google does not distinguish the two written forms. */
+export function baseLanguage(languageCode: string): string {
+  const { language } = new Intl.Locale(languageCode);
+  return language === "no" || language === "nn" ? "nb" : language;
 }

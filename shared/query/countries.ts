@@ -1,9 +1,53 @@
 import territoryInfo from "cldr-core/supplemental/territoryInfo.json" with { type: "json" };
 import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
 import english from "i18n-iso-countries/langs/en.json" with { type: "json" };
-import { googleNames, additionalNames } from "./country-names.ts";
-import { removeSpaces } from "../gazetteer/fold-name.ts";
-import { foldName } from "../gazetteer/fold-name.ts";
+import { foldName, removeSpaces } from "../gazetteer/fold-name.ts";
+
+/**
+ * Country names in Google's list of locations that differ from the canonical names. The providers look up locations in this list
+ * (developers.google.com/google-ads/api/data/geotargets; DataForSEO: GET /v3/serp/google/locations, both as of 2025).
+ */
+const googleNames: ReadonlyMap<string, string> = new Map([
+  ["BL", "Saint Barthelemy"],
+  ["BS", "The Bahamas"],
+  ["CI", "Cote d'Ivoire"],
+  ["CV", "Cabo Verde"],
+  ["CW", "Curacao"],
+  ["FK", "Falkland Islands (Islas Malvinas)"],
+  ["GM", "The Gambia"],
+  ["GS", "South Georgia and the South Sandwich Islands"],
+  ["HM", "Heard Island and McDonald Islands"],
+  ["MM", "Myanmar (Burma)"],
+  ["PS", "Palestine"],
+  ["RE", "Reunion"],
+  ["SH", "Saint Helena, Ascension and Tristan da Cunha"],
+  ["ST", "Sao Tome and Principe"],
+  ["TF", "French Southern and Antarctic Lands"],
+  ["TR", "Turkiye"],
+  ["UM", "United States Minor Outlying Islands"],
+  ["VC", "Saint Vincent and the Grenadines"],
+]);
+
+/** Usual and older English names that neither ICU nor the package i18n-iso-countries has. */
+const additionalNames: ReadonlyMap<string, readonly string[]> = new Map([
+  ["BA", ["Bosnia"]],
+  ["CD", ["DRC", "DR Congo", "Democratic Republic of Congo", "Congo DRC", "Congo-Kinshasa", "Zaire"]],
+  ["CG", ["Republic of Congo", "Congo-Brazzaville"]],
+  ["CN", ["PRC"]],
+  ["FK", ["Falklands"]],
+  ["GB", ["Britain", "United Kingdom of Great Britain and Northern Ireland"]],
+  ["KP", ["DPRK", "Democratic People's Republic of Korea", "Korea, North"]],
+  ["KR", ["Korea, South"]],
+  ["LA", ["Lao PDR"]],
+  ["MK", ["Macedonia", "FYROM"]],
+  ["NL", ["Holland"]],
+  ["SA", ["KSA"]],
+  ["SZ", ["Swaziland"]],
+  ["TL", ["East Timor"]],
+  // Otherwise it would be read as a long name of China.
+  ["TW", ["Republic of China", "Taiwan, Republic of China"]],
+  ["VA", ["Vatican"]],
+]);
 
 const icuNames = new Intl.DisplayNames("en", { type: "region" });
 
@@ -120,7 +164,7 @@ function canonicalName(code: string): string {
 }
 
 /**
- * In order of precedence: canonical names and codes, the names listed in country-names.ts, other English names, and the
+ * In order of precedence: canonical names and codes, the names listed above, other English names, and the
  * countries' names in their own languages.
  */
 function collectAliases(): void {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { SearchJob } from "../../shared/queue/search-job.ts";
 import { searchResponseBody } from "../../shared/search-answer.ts";
-import { writeAnswerBody } from "../../worker/answer-body.ts";
+import { writeAnswerBody } from "../../worker/take-jobs.ts";
 import { mergePages } from "../../worker/engine/google-engine.ts";
 import { query } from "../harness/fixtures/queries.ts";
 import { page, pageTitled } from "./providers/policies/fixtures.ts";

@@ -8,7 +8,7 @@ import { type Metrics, openMetrics } from "../../shared/metrics.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { openFreshDatabase } from "../harness/servers/open-database.ts";
 import { freshRedis } from "../harness/servers/servers.ts";
-import { continueResync } from "../../worker/resync.ts";
+import { continueResync } from "../../worker/reconcile.ts";
 
 const organizations = 2_500;
 

@@ -1,11 +1,12 @@
 import type { Database } from "../../shared/database/pool.ts";
 import { countryName } from "../../shared/query/countries.ts";
 import { candidatesMax, countryOf } from "../../shared/query/locations.ts";
-import { withoutCountry } from "./listed-location.ts";
-import { matchLocation, toTypedLocation, type TypedLocation } from "./match-location.ts";
-import type { SimilarNames } from "./similar-names.ts";
+import { type ListedLocation, withoutCountry } from "./listed-location.ts";
 import { findOtherNames } from "./place-names.ts";
-import { findNamesakes, type StoredLocation } from "./stored-lists.ts";
+import { findFirstParts, findNamesakes, type StoredLocation } from "./stored-lists.ts";
+import { foldLocationPart } from "../../shared/gazetteer/fold-name.ts";
+import { subdivisionsByCode } from "../../shared/query/subdivisions.ts";
+import { closestNames } from "../../shared/errors/closest-names.ts";
 
 /**
  * What a location means by the providers' lists: it is ambiguous if a list has several of that name. Candidates are locations
@@ -98,4 +99,89 @@ function toCandidates(rows: readonly StoredLocation[]): string[] {
   const places = [...rows.filter(({ isMarket }) => !isMarket), ...rows.filter(({ isMarket }) => isMarket)];
   const names = places.map(({ name, countryCode }) => `${withoutCountry(name)},${countryName(countryCode) ?? ""}`);
   return [...new Set(names)].slice(0, candidatesMax);
+}
+
+/** A location of a query, split for the comparison with a list. */
+type TypedLocation = {
+  countryCode: string;
+  /** City and region as in the query: `Munich,Bavaria`. */
+  cityAndRegion: string;
+  /** Each of them, folded: what the caller means, then what it is in. */
+  parts: string[];
+};
+
+type Row = Pick<ListedLocation, "name" | "folded" | "isMarket">;
+
+export function toTypedLocation(cityAndRegion: string, countryCode: string): TypedLocation {
+  return { countryCode, cityAndRegion, parts: cityAndRegion.split(",").map(foldLocationPart) };
+}
+
+/**
+ * The rows that a typed location may mean. One row means that: its full name wins, `New York,United States` is the state;
+ * otherwise the typed parts must all be in the name, in their order: `Munich` means `Munich,Bavaria` unless there is a second
+ * Munich in the country. Several rows mean that the caller has to say more: no row is preferred.
+ * @param rows the rows of the country that begin with the first typed part.
+ */
+export function matchLocation(typed: TypedLocation, rows: readonly Row[]): Row[] {
+  const folded = typed.parts.join(",");
+  const sameName = rows.filter((row) => row.folded === folded);
+  if (sameName.length > 0) return bySpelling(typed, sameName);
+  const [first = "", ...regions] = typed.parts;
+  const accepted = regions.map((region) => new Set([region, ...regionOfCode(region, typed.countryCode)]));
+  return rows.filter((row) => {
+    const [name, ...within] = row.folded.split(",");
+    return !row.isMarket && name === first && hasInOrder(within, accepted);
+  });
+}
+
+/** Names that differ only in accents or case: the exact spelling tells them apart. */
+function bySpelling({ cityAndRegion }: TypedLocation, rows: Row[]): Row[] {
+  const exact = rows.filter(({ name }) => name.startsWith(`${cityAndRegion},`));
+  return exact.length === 1 ? exact : rows;
+}
+
+function hasInOrder(parts: readonly string[], accepted: readonly ReadonlySet<string>[]): boolean {
+  let found = 0;
+  for (const part of parts) if (accepted[found]?.has(part)) found += 1;
+  return found === accepted.length;
+}
+
+/** The name of a region by its code in this country: `tx` in the United States → `texas`. */
+function regionOfCode(region: string, countryCode: string): string[] {
+  return subdivisionsByCode(`${countryCode.toLowerCase()} ${region}`).map((name) =>
+    foldLocationPart(name.slice(0, name.lastIndexOf(","))),
+  );
+}
+
+/**
+ * The share of a worker's time that comparing names may take. A comparison with all names of a country takes up to 0.3 s,
+ * and the refusal that it is for is free.
+ */
+const shareMax = 0.05;
+
+/** Finds names that another may be a misspelling of, one at a time. */
+export class SimilarNames {
+  readonly #database: Database;
+  #againAtMs = 0;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** @returns folded first parts of names of the country, closest first; undefined if the share of the time is used up. */
+  async find(
+    providers: readonly string[],
+    named: { countryCode: string; firstPart: string },
+  ): Promise<string[] | undefined> {
+    const startedAtMs = performance.now();
+    if (startedAtMs < this.#againAtMs) return undefined;
+    this.#againAtMs = Number.POSITIVE_INFINITY;
+    try {
+      const names = await findFirstParts(this.#database, providers, named);
+      return closestNames(named.firstPart, new Map(names.map((name) => [name, name])));
+    } finally {
+      const endedAtMs = performance.now();
+      this.#againAtMs = startedAtMs + (endedAtMs - startedAtMs) / shareMax;
+    }
+  }
 }

@@ -3,9 +3,8 @@ import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
 import { Turns } from "../../shared/concurrency/turns.ts";
 import type { Context } from "../../shared/process/context.ts";
 import type { Database } from "../../shared/database/pool.ts";
-import { findLocation, type FoundLocation } from "./find-location.ts";
+import { findLocation, type FoundLocation, SimilarNames } from "./find-location.ts";
 import { placeNamesList } from "./place-names.ts";
-import { SimilarNames } from "./similar-names.ts";
 import { readStoredLists, type StoredList } from "./stored-lists.ts";
 
 /** A worker follows a refreshed list after this time at the latest. */

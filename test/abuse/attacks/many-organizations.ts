@@ -1,5 +1,5 @@
 import { readStoredBalances } from "../../../shared/credits/stored-balances.ts";
-import { progressKey } from "../../../worker/resync.ts";
+import { progressKey } from "../../../worker/reconcile.ts";
 import { ledgerViolations } from "../../faults/audit/audit.ts";
 import type { CallerAnswer } from "../../faults/scenarios/callers.ts";
 import { type SeededOrganization, seedOrganizations } from "../../faults/scenarios/seed-organizations.ts";

@@ -1,5 +1,5 @@
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
-import { progressKey as resyncKey } from "../../../worker/resync.ts";
+import { progressKey as resyncKey } from "../../../worker/reconcile.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { ProcessExit } from "../../harness/processes/supervised-process.ts";
 import type { Attempt } from "../audit/evidence.ts";

@@ -3,7 +3,7 @@ import { boundPages } from "../../../worker/providers/policies/provider-client.t
 import { buildElement } from "../../../worker/providers/build-element.ts";
 import { plainText, plainUrl, textCharactersMax } from "../../../worker/providers/sanitize.ts";
 import { answerBytesMax, compactResponseBody, searchResponseBody } from "../../../shared/search-answer.ts";
-import { writeAnswerBody } from "../../../worker/answer-body.ts";
+import { writeAnswerBody } from "../../../worker/take-jobs.ts";
 import { boundResults, mergePages } from "../../../worker/engine/google-engine.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { page } from "../providers/policies/fixtures.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { toListedLocation, withoutCountry } from "../../../worker/locations/listed-location.ts";
-import { matchLocation, toTypedLocation } from "../../../worker/locations/match-location.ts";
+import { matchLocation, toTypedLocation } from "../../../worker/locations/find-location.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { countryOf } from "../../../shared/query/locations.ts";
 import { places } from "../../harness/fixtures/location-lists.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Database } from "../../../shared/database/pool.ts";
 import { toListedLocation } from "../../../worker/locations/listed-location.ts";
-import { SimilarNames } from "../../../worker/locations/similar-names.ts";
+import { SimilarNames } from "../../../worker/locations/find-location.ts";
 import { storeList } from "../../../worker/locations/stored-lists.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 

@@ -28,12 +28,11 @@ import {
   toAccount,
   withCost,
 } from "../provider.ts";
-import { capabilities } from "../../../shared/capabilities/capabilities.ts";
+import { capabilities, dataForSeoLanguages } from "../../../shared/capabilities/capabilities.ts";
 import { googleLanguageCode } from "../../../shared/capabilities/google-languages.ts";
 import { prices } from "../prices.ts";
 import { parseJson, plainText } from "../sanitize.ts";
 import { readElements } from "./elements.ts";
-import { dataForSeoLanguages } from "../../../shared/capabilities/dataforseo-languages.ts";
 import { readableItems } from "./item-fields.ts";
 import type { LocationRow } from "../../locations/listed-location.ts";
 import { locationRowsMax, parseList, toLocationRows } from "../read-rows.ts";

@@ -14,7 +14,7 @@ import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
 import { languageCodeOf } from "../../../shared/query/languages.ts";
 import { countryOf } from "../../../shared/query/locations.ts";
 import type { Query } from "../../../shared/query/query.ts";
-import { capabilities } from "../../../shared/capabilities/capabilities.ts";
+import { baseLanguage, capabilities } from "../../../shared/capabilities/capabilities.ts";
 import {
   type Failure,
   type FailureKind,
@@ -25,7 +25,6 @@ import {
 } from "../provider.ts";
 import { readRows } from "../read-rows.ts";
 import { parseJson } from "../sanitize.ts";
-import { baseLanguage } from "../../../shared/capabilities/searxng-languages.ts";
 import {
   isFromGoogle,
   isFromOtherEngine,
