@@ -3,7 +3,7 @@ import type { LocalServer } from "../../local/local-server.ts";
 import { Callers } from "../faults/scenarios/callers.ts";
 import type { Say } from "../faults/report.ts";
 import { containerNodeOptions } from "../harness/processes/container-heap.ts";
-import { Service } from "../harness/processes/service.ts";
+import { type Api, Service } from "../harness/processes/service.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
@@ -11,33 +11,33 @@ import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 
 /** The servers in which an attack runs. */
 export interface AttackServers {
-  /** A running Postgres, in which the attack makes a database of its own. */
+  /** A running Postgres, in which the attack creates its database. */
   postgresUrl: string;
   say: Say;
-  /** An empty Redis of its own; by default a process is started. */
+  /** Starts an empty Redis; a local process by default. */
   startRedis?: () => Promise<LocalServer>;
 }
 
 export interface AttackStackOptions {
   workers?: number;
-  /** Whether payments are set up, at a stub of Stripe. */
+  /** Whether payments are enabled, with a stub of Stripe. */
   payments?: boolean;
   /** Whether the processes reach Redis through a proxy. */
   proxiedRedis?: boolean;
-  /** Settings of every process, besides those that lead to the servers. */
+  /** More settings for every process. */
   settings?: Record<string, string>;
 }
 
 /**
- * The whole service as real processes, with the heap that they have in their containers, and a search provider and a Stripe at
- * its edge that count what they are asked.
+ * The whole service as real processes, with the heap of their containers. Stubs of a search provider and of Stripe count the
+ * requests that they get.
  */
 export class AttackStack {
   readonly service: Service;
   readonly provider: SerperStub;
   readonly stripe: StripeStub;
   readonly redisProxy: Proxy;
-  /** Callers with connections of their own, which behave. */
+  /** Well-behaved callers, on their own connections. */
   readonly callers = new Callers();
   readonly say: Say;
 
@@ -70,10 +70,14 @@ export class AttackStack {
     return new AttackStack({ service, provider, stripe, redisProxy, say });
   }
 
+  get api(): Api {
+    const [api] = this.service.apis;
+    if (!api) throw new Error("there is no API");
+    return api;
+  }
+
   get apiUrl(): string {
-    const url = this.service.apis[0]?.url;
-    if (url === undefined) throw new Error("there is no API");
-    return url;
+    return this.api.url;
   }
 
   async close(): Promise<void> {
@@ -83,7 +87,7 @@ export class AttackStack {
   }
 }
 
-/** Opens a stack, uses it, and closes it whatever happens. */
+/** Opens a stack, uses it, and always closes it. */
 export async function withAttackStack<T>(
   servers: AttackServers,
   options: AttackStackOptions | undefined,

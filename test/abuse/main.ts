@@ -1,52 +1,43 @@
 /** `npm run abuse`: attacks the running service as a malicious caller would, and reports which promises held. */
 import { Command } from "commander";
 import { startPostgres } from "../../local/postgres.ts";
+import { conclude, type Row, runCommand, say } from "../faults/report.ts";
 import { attacks } from "./all.ts";
-import { type Attack, type AttackRow, rowsOf } from "./attack.ts";
+import type { Attack } from "./attack.ts";
 import { type AttackServers, withAttackStack } from "./attack-stack.ts";
-import { reportOf } from "./report.ts";
 
-const say = (line: string) => void process.stderr.write(`${line}\n`);
 const attackNames = attacks.map(({ name }) => name).join(", ");
 
-/** Runs an attack on a service of its own. One that fails itself says nothing about the promise, and so ends the command. */
-const strike = (attack: Attack, servers: AttackServers): Promise<AttackRow[]> =>
+/** Attacks a service of its own with full force. */
+const strike = (attack: Attack, servers: AttackServers): Promise<Row[]> =>
   withAttackStack(servers, attack.stack, async (stack) => {
-    say(`${attack.name}: ${attack.tried}`);
-    const rows = rowsOf(attack, await attack.run(stack, "full"));
-    for (const { promised, seen, held } of rows) say(`  ${held ? "held" : "NOT HELD"}: ${promised}: ${seen}`);
-    return rows;
+    const what = `${attack.name}: ${attack.tried}`;
+    say(what);
+    const findings = await attack.run(stack, "full");
+    for (const { promised, seen, held } of findings) say(`  ${held ? "held" : "NOT HELD"}: ${promised}: ${seen}`);
+    return findings.map((finding) => ({ what, ...finding }));
   });
 
 async function run({ only }: { only?: string }): Promise<void> {
   const chosen = attacks.filter(({ name }) => only === undefined || name === only);
   if (chosen.length === 0) throw new Error(`There is no attack ${only}. Known: ${attackNames}.`);
   const postgres = await startPostgres();
-  const rows: AttackRow[] = [];
+  const rows: Row[] = [];
   try {
     for (const attack of chosen) rows.push(...(await strike(attack, { postgresUrl: postgres.url, say })));
   } finally {
     await postgres.stop();
   }
-  process.stdout.write(`${reportOf(rows)}\n`);
-  const broken = rows.filter(({ held }) => !held).length;
-  process.stdout.write(broken === 0 ? "Every promise held.\n" : `${broken} of ${rows.length} promises did not hold.\n`);
-  process.exitCode = broken === 0 ? 0 : 1;
+  conclude(rows);
 }
 
 const program = new Command("npm run abuse --")
   .description(
-    "Attacks the service from outside, with servers and processes of its own, and reports which promises held: " +
-      "that no caller gets an answer for nothing, and that none stops the others.",
+    "Attacks the service from outside, with its own servers and processes, and reports whether an attacker got an answer " +
+      "for free or starved other callers.",
   )
   .option("--only <name>", `only this attack, one of ${attackNames}`)
   .showHelpAfterError()
   .action(run);
 
-try {
-  await program.parseAsync();
-} catch (error) {
-  // Not 1: a run that failed says nothing about the promise.
-  say(String(error instanceof Error ? error.stack : error));
-  process.exitCode = 2;
-}
+await runCommand(program);

@@ -1,6 +1,7 @@
 /** `npm run drill`: breaks each part of the service under load, and reports which alert came, and after how long. */
 import { Command } from "commander";
 import { parseWholeNumber } from "../../commands/argument-parsers.ts";
+import { say } from "../faults/report.ts";
 import { interruptibly } from "../harness/processes/interruptibly.ts";
 import { hasPrometheus } from "../harness/servers/prometheus.ts";
 import { drills } from "./all.ts";
@@ -10,7 +11,6 @@ import { runDrill } from "./run-drill.ts";
 
 const stacksDefault = 3;
 
-const say = (line: string) => void process.stderr.write(`${line}\n`);
 const drillNames = drills.map(({ name }) => name).join(", ");
 
 interface DrillOptions {

@@ -7,22 +7,12 @@ import { moneyModel } from "./money.ts";
 import { runMutants } from "./mutants/run.ts";
 import { type FaultName, faultNames } from "./random/faults.ts";
 import { randomFaults } from "./random/report.ts";
-import { reportOf, type Row } from "./report.ts";
+import { conclude, type Row, runCommand, say } from "./report.ts";
 import { scenarios } from "./scenarios/all.ts";
 
 // A crash point mostly waits for other processes to notice the death.
 const stacksDefault = 6;
 const modelRunsDefault = 3_000;
-
-const say = (line: string) => void process.stderr.write(`${line}\n`);
-
-/** Prints the rows; the exit code is 1 where a promise did not hold. */
-function conclude(rows: readonly Row[]): void {
-  process.stdout.write(`${reportOf(rows)}\n`);
-  const broken = rows.filter(({ held }) => !held).length;
-  process.stdout.write(broken === 0 ? "Every promise held.\n" : `${broken} of ${rows.length} promises did not hold.\n`);
-  process.exitCode = broken === 0 ? 0 : 1;
-}
 
 /** A Postgres for one command; each run inside has a database of its own. */
 async function withPostgres(use: (postgresUrl: string) => Promise<Row[]>): Promise<Row[]> {
@@ -109,10 +99,4 @@ program
   .option("--only <name>", "only this mutant")
   .action(async ({ only }: { only?: string }) => conclude(await runMutants({ only, say })));
 
-try {
-  await program.parseAsync();
-} catch (error) {
-  // Not 1: a run that failed says nothing about the promise.
-  say(String(error instanceof Error ? error.stack : error));
-  process.exitCode = 2;
-}
+await runCommand(program);

@@ -1,3 +1,4 @@
+import type { Command } from "commander";
 import { formatTable } from "../harness/format-table.ts";
 
 /** One promise and whether it held. */
@@ -11,20 +12,30 @@ export interface Row {
   held: boolean;
 }
 
-const titles = ["what was tried", "promised", "seen", "held"] as const;
-// A longer sentence makes every line of the table too wide for a terminal; all of it was printed while the run went on.
-const lengthMax = 240;
-
-/** The rows as a table that is also Markdown. */
-export function reportOf(rows: readonly Row[]): string {
-  return formatTable(
-    titles,
-    rows.map(({ what, promised, seen, held }) => [what, promised, shorten(seen), held ? "yes" : "NO"]),
-  );
-}
-
-/** A sentence that fits into the table. */
-export const shorten = (text: string) => (text.length > lengthMax ? `${text.slice(0, lengthMax)} …` : text);
-
 /** Prints a line of progress. */
 export type Say = (line: string) => void;
+
+export const say: Say = (line) => void process.stderr.write(`${line}\n`);
+
+// A longer text makes every line of the table too wide for a terminal. All of it was printed during the run.
+const lengthMax = 240;
+
+/** Prints the rows as a table that is also Markdown. The exit code is 1 if a promise did not hold. */
+export function conclude(rows: readonly Row[]): void {
+  const shorten = (text: string) => (text.length > lengthMax ? `${text.slice(0, lengthMax)} …` : text);
+  const cells = rows.map(({ what, promised, seen, held }) => [what, promised, shorten(seen), held ? "yes" : "NO"]);
+  const broken = rows.filter(({ held }) => !held).length;
+  process.stdout.write(`${formatTable(["what was tried", "promised", "seen", "held"], cells)}\n`);
+  process.stdout.write(broken === 0 ? "Every promise held.\n" : `${broken} of ${rows.length} promises did not hold.\n`);
+  process.exitCode = broken === 0 ? 0 : 1;
+}
+
+/** Runs a command. If it fails itself, the exit code is 2 and not 1: that says nothing about the promises. */
+export async function runCommand(program: Command): Promise<void> {
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    say(String(error instanceof Error ? error.stack : error));
+    process.exitCode = 2;
+  }
+}

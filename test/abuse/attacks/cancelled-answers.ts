@@ -6,16 +6,16 @@ import { largestAnswer } from "../callers/answer-sizes.ts";
 import { Connection } from "../callers/connection.ts";
 import { cancelBytes, toolCallBytes } from "../callers/requests.ts";
 import { responsesIn } from "../callers/responses.ts";
-import { judgeAnswers } from "../judges/free-answers.ts";
+import { judgeAnswers } from "../judges/money.ts";
 import { usableCopies } from "../judges/usable-copies.ts";
 
 const boundMs = 60_000;
 const idleMs = 5_000;
 
-/** An agent that has begun to get its answer cancels the call, and reads on. */
+/** An agent cancels a call once its answer has begun to arrive, and reads on. */
 export const cancelledAnswers: Attack = {
   name: "cancelled-answers",
-  tried: "MCP searches whose agent lets the answer begin, sends notifications/cancelled, then reads the rest",
+  tried: "MCP searches whose agent waits for the first bytes, sends notifications/cancelled, then reads the rest",
   run: async (stack, strength) => {
     const attacker = await stack.service.organization();
     stack.provider.otherwise = largestAnswer;
@@ -31,7 +31,7 @@ export const cancelledAnswers: Attack = {
 
 const rounds: Record<Strength, number> = { quick: 1, full: 5 };
 
-/** @param call.progress asks for progress notifications, so that the answer is an event stream and not JSON. */
+/** @param call.progress whether to ask for progress notifications, which makes the answer an event stream instead of JSON. */
 async function cancelWhileUnread(
   stack: AttackStack,
   { token }: Organization,
@@ -42,7 +42,7 @@ async function cancelWhileUnread(
   const query = { keyword: `cancelled ${progress} ${n}`, depth: 100 };
   const [calling, cancelling] = [await Connection.open(by.url), await Connection.open(by.url)];
   calling.send(toolCallBytes(by, { ...call, query, ...(progress && { meta: { progressToken: 1 } }) }));
-  // The delivery has begun. Progress notifications are a few hundred bytes, the answer is far more.
+  // By then the delivery has begun: progress notifications are a few hundred bytes.
   await calling.readBytes(10_000, boundMs);
   cancelling.send(cancelBytes(by, call));
   await cancelling.readUntil(() => responsesIn(cancelling.received).length > 0, boundMs);

@@ -8,11 +8,10 @@ import { eventOf } from "../../harness/stubs/stripe-stub.ts";
 import type { Attack } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 
-/** Values that only a crafted request has, where Postgres, a table of names or Stripe's types meet them. */
+/** Values that no form or client of ours sends, in all places that lead to Postgres, to a table of names or to Stripe's types. */
 export const craftedInputs: Attack = {
   name: "crafted-inputs",
-  tried:
-    "ids that are no UUID, names of inherited properties, NULs and numbers without end in pages, forms and signed events",
+  tried: "invalid ids, names of inherited properties, NULs and endless numbers in pages, forms and signed events",
   stack: { payments: true },
   run: async (stack) => {
     const { service } = stack;
@@ -36,7 +35,7 @@ export const craftedInputs: Attack = {
   },
 };
 
-/** The statuses of a text in every place that takes an id, a name, a number of days or an amount. */
+/** Sends a text in every place that takes an id, a name, a number of days or an amount. @returns the statuses. */
 async function statusesOf(
   visitor: PageVisitor,
   { organizationId: organization, token }: Organization,
@@ -62,7 +61,7 @@ async function statusesOf(
   };
 }
 
-/** Events of Stripe's type with every part in turn of another kind, signed as Stripe signs. */
+/** Sends signed Stripe events, in each of which one field has another type. @returns how each was answered. */
 async function eventStatuses({ service, stripe }: AttackStack, { organizationId }: Organization): Promise<string[]> {
   const outcomes: string[] = [];
   for (const event of distorted(eventOf(stripe.paid(organizationId, 1_000)))) {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type CallerAnswer, keepInFlight } from "../../faults/scenarios/callers.ts";
+import { callEach, type CallerAnswer, keepInFlight } from "../../faults/scenarios/callers.ts";
 import { quantile, tally } from "../../faults/scenarios/statistics.ts";
-import { tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import { delayed } from "../../harness/stubs/serper-stub.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 
@@ -9,11 +9,11 @@ const p99TimesMax = 3;
 const creditMils = 10_000_000;
 const callersPerAttacker = 30;
 const callersMin = 60;
-// A program that does not read its errors, on a machine that also runs the service.
+// The attackers ignore Retry-After. They pause a little because they share the machine with the service.
 const pauseAfterRefusalMs = 100;
 const startsMs = 1_000;
 
-/** What is tried on one limit of calls. */
+/** The size of an attack on one concurrency limit. */
 interface Force {
   providerMs: number;
   attackers: readonly number[];
@@ -32,7 +32,7 @@ const crowded = (
   stack: { workers: 2, settings },
   run: async (stack, strength) => {
     const { providerMs, attackers, depths, searches } = force[strength];
-    stack.provider.otherwise = (request, response) => setTimeout(tenOrganic, providerMs, request, response);
+    stack.provider.otherwise = delayed(providerMs);
     const findings: Finding[] = [];
     for (const depth of depths)
       for (const count of attackers) findings.push(await crowd(stack, { attackers: count, depth, searches }));
@@ -40,7 +40,7 @@ const crowded = (
   },
 });
 
-/** Searchers of many organizations take all slots of a provider with few. */
+/** Many organizations occupy all slots of a provider that has few. */
 export const crowdedFixedLimit = crowded(
   "crowded-fixed-limit",
   "4 calls at once each",
@@ -51,10 +51,10 @@ export const crowdedFixedLimit = crowded(
   },
 );
 
-/** The same where each worker finds out how many calls the provider takes. */
+/** The same with workers that discover how many calls the provider takes. */
 export const crowdedAdaptiveLimit = crowded(
   "crowded-adaptive-limit",
-  "which find the limit of calls themselves",
+  "which discover the limit of calls",
   {},
   {
     quick: { providerMs: 500, attackers: [10], depths: [10], searches: 8 },
@@ -69,11 +69,7 @@ async function crowd(
   const { service } = stack;
   const honest = await service.organization({ creditMils, terms: {} });
   const search = searcher(stack, depth);
-  const inTurn = async () => {
-    const answers: CallerAnswer[] = [];
-    await keepInFlight(1, async () => answers.push(await search(honest.token)) < searches);
-    return answers;
-  };
+  const inTurn = () => callEach(searches, 1, () => search(honest.token));
   await search(honest.token); // Warms up.
   const quiet = await inTurn();
   const tokens: string[] = [];
@@ -91,11 +87,11 @@ async function crowd(
   const beside = await inTurn();
   isOver = true;
   await attack;
-  stack.say(`  the attackers: ${tally(theirs.map(String))}`);
+  stack.say(`  the attackers: ${tally(theirs)}`);
   return judge({ attackers, depth }, quiet, beside);
 }
 
-/** Searches of which no two are equal. */
+/** Sends distinct searches. */
 function searcher({ callers, apiUrl }: AttackStack, depth: number) {
   let count = 0;
   return (token: string) => {
@@ -121,7 +117,7 @@ function judge(
     seen: [
       `${beside.length - refused.length} of ${beside.length}`,
       `${p99(quiet).toFixed(0)} → ${p99(beside).toFixed(0)} ms, ${times.toFixed(1)} times`,
-      ...(refused.length > 0 ? [tally(refused.map(({ status }) => String(status)))] : []),
+      ...(refused.length > 0 ? [tally(refused.map(({ status }) => status))] : []),
     ].join(", "),
     held: refused.length === 0 && times <= p99TimesMax,
   };

@@ -6,11 +6,11 @@ import type { AttackStack } from "../attack-stack.ts";
 const crowd = 5;
 const sessions = 4;
 const streamsOfSession = 5;
-// Half of the streams of a process, and one of each organization beyond that.
+// Half of the streams of a process, and one more for each organization.
 const crowdMax = 50 + crowd;
 const others: Record<Strength, number> = { quick: 5, full: 45 };
 
-/** A few organizations that together ask for all streams of a process. */
+/** A few organizations together request all streams of a process. */
 export const crowdedStreams: Attack = {
   name: "crowded-streams",
   tried: `${sessions * streamsOfSession} streams of live updates each by ${crowd} organizations, before the pages of up to ${others.full} others`,
@@ -32,7 +32,7 @@ export const crowdedStreams: Attack = {
         held: open <= crowdMax && crowded.every((status) => status === 200 || status === 429),
       },
       {
-        promised: "each other organization that has none gets one",
+        promised: "each organization without a stream gets one",
         seen: tally(served),
         held: served.every((status) => status === 200),
       },
@@ -42,7 +42,7 @@ export const crowdedStreams: Attack = {
 
 type Stream = Awaited<ReturnType<PageVisitor["follow"]>>;
 
-/** Opens streams of new organizations, which stay open until the signal, as long as their events are kept. */
+/** Opens streams for new organizations. They stay open until the signal. */
 async function follow(
   stack: AttackStack,
   asked: { organizations: number; sessions: number; streams: number },

@@ -18,13 +18,13 @@ const boundMs = 60_000;
 const crowded = "429 concurrency";
 const crowdedPauseMs = 50;
 const cancellations: Record<Strength, number> = { quick: 20, full: 50 };
-// Half of the budget, which is what one token may use, and what is in flight when it is used up.
+// One token may use half of the budget; the calls in flight when that is used up come on top.
 const callsMax = unpaidCalls / 2 + inFlightMax * pages;
 
-/** Searches that cost many provider calls, left as soon as the first call was sent. */
+/** Callers disconnect from searches that cost many provider calls as soon as the first call was sent. */
 export const disconnectedSearches: Attack = {
   name: "disconnected-searches",
-  tried: `searches of depth ${pages * 10} with a budget of ${unpaidCalls} unpaid calls an hour, reset as soon as the provider has been asked`,
+  tried: `searches of depth ${pages * 10} with a budget of ${unpaidCalls} unpaid calls an hour, disconnected as soon as the provider has been asked`,
   run: async (stack, strength) => {
     const { service, provider } = stack;
     const mostAtOnce = answerSlowly(provider);
@@ -41,7 +41,7 @@ export const disconnectedSearches: Attack = {
       }),
     );
     await service.rest();
-    return [...judge(stack, outcomes), judgePlaces(mostAtOnce()), judgeHonest(answers)];
+    return [...judge(stack, outcomes), judgeSlots(mostAtOnce()), judgeHonest(answers)];
   },
 };
 
@@ -68,20 +68,20 @@ function judge({ provider }: AttackStack, outcomes: readonly string[]): Finding[
       held: calls.length <= callsMax,
     },
     {
-      promised: "then 429 with the reason unpaid_calls",
+      promised: "while their calls run, 429 with the reason concurrency; then 429 with the reason unpaid_calls",
       seen: tally(outcomes),
-      held: outcomes.includes("429 unpaid_calls"),
+      held: outcomes.includes(crowded) && outcomes.includes("429 unpaid_calls"),
     },
   ];
 }
 
-const judgePlaces = (mostAtOnce: number): Finding => ({
+const judgeSlots = (mostAtOnce: number): Finding => ({
   promised: `at most ${inFlightMax} of them keep the provider busy at once`,
   seen: `${mostAtOnce} at the most`,
   held: mostAtOnce <= inFlightMax,
 });
 
-/** Answers each page late. @returns reads how many of the attacker's searches had open calls at once, at the most. */
+/** Delays each page. @returns a function that reads how many of the attacker's searches had open calls at once, at most. */
 function answerSlowly(provider: SerperStub): () => number {
   const openCalls = new Map<unknown, number>();
   let most = 0;

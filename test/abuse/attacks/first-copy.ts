@@ -3,13 +3,13 @@ import { largestAnswer } from "../callers/answer-sizes.ts";
 import { Connection } from "../callers/connection.ts";
 import { type Credential, toolCallBytes } from "../callers/requests.ts";
 import { responsesIn } from "../callers/responses.ts";
-import { judgeAnswers } from "../judges/free-answers.ts";
+import { judgeAnswers } from "../judges/money.ts";
 import { usableCopies } from "../judges/usable-copies.ts";
 
 const boundMs = 60_000;
 const rounds: Record<Strength, number> = { quick: 2, full: 10 };
 
-/** An MCP answer holds its results twice. An agent takes the first copy and resets before the second has been sent. */
+/** An MCP answer contains its results twice. An agent reads the first copy and resets before the second has been sent. */
 export const firstCopy: Attack = {
   name: "first-copy",
   tried: "MCP searches of which the agent reads the first of the two copies of the answer, then resets",
@@ -33,7 +33,7 @@ export const firstCopy: Attack = {
 const callBytes = (by: Credential, n: number) =>
   toolCallBytes(by, { id: 1, session: "none", query: { keyword: `first copy ${n}`, depth: 100 } });
 
-/** How much of a response has to be read until it holds one whole copy: found out with one that is paid. */
+/** How many bytes of a response contain one whole copy, measured on an answer that is paid for. */
 async function bytesOfOneCopy(by: Credential): Promise<number> {
   const connection = await Connection.open(by.url);
   connection.send(callBytes(by, -1));

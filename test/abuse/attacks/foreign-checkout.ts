@@ -7,7 +7,7 @@ import type { AttackStack } from "../attack-stack.ts";
 
 const mils = "10000";
 
-/** The bodies of a form that names another organization than the one that is signed in, by what is odd about it. */
+/** Form bodies that name another organization than the one that is signed in, by their trick. */
 const formsOf = (own: string, other: string): Record<string, string> => ({
   "the other id": `organization=${other}&mils=${mils}`,
   "the other id after the own": `organization=${own}&organization=${other}&mils=${mils}`,
@@ -20,14 +20,13 @@ const formsOf = (own: string, other: string): Record<string, string> => ({
   "a NUL behind it": `organization=${own}%00${other}&mils=${mils}`,
   "a line end in it": `organization=${own}%0d%0a${other}&mils=${mils}`,
 });
-/** What is appended to the path, for a handler that looks there as well. */
+/** Appended to the path, in case a handler reads the query string. */
 const queries = (other: string) => ["", `?organization=${other}`, `?client_reference_id=${other}`];
 
-/** A person who is signed in as one organization, and whose form says another. */
+/** A person is signed in as one organization and submits forms that name another. */
 export const foreignCheckout: Attack = {
   name: "foreign-checkout",
-  tried:
-    "top-up forms with another organization's id, in every place of the form, in the address and in Stripe's own fields",
+  tried: "top-up forms with another organization's id in each field, in the query string and in Stripe's own fields",
   stack: { payments: true },
   run: async (stack) => {
     const { service, stripe } = stack;
@@ -62,7 +61,7 @@ function judge(
     (session) => session.client_reference_id !== own || JSON.stringify(session).includes(other),
   );
   return {
-    promised: "every payment that begins credits the organization that is signed in, and no form fails",
+    promised: "every payment credits the organization that is signed in, and no form causes an error",
     seen: `${outcomes.length} forms, ${begun.length} payments, ${foreign.length} for another; ${tally(outcomes.map((outcome) => outcome.slice(-3)))}`,
     held: foreign.length === 0 && begun.length > 0 && outcomes.every((outcome) => /(303|400)$/.test(outcome)),
   };

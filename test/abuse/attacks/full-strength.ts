@@ -2,36 +2,34 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startGuardedProcess } from "../../../local/guarded-process.ts";
-import { isStanding, readAccounts } from "../../faults/audit/accounts.ts";
-import { ledgerViolations } from "../../faults/audit/audit.ts";
 import type { CallerAnswer } from "../../faults/scenarios/callers.ts";
 import { quantile } from "../../faults/scenarios/statistics.ts";
-import type { Organization } from "../../harness/processes/service.ts";
-import { tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import { delayed } from "../../harness/stubs/serper-stub.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import type { AttackerOrder } from "../full-strength/attacker.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
 import { inMb, MemoryWatch, redisBytes } from "../judges/memory.ts";
+import { judgeCharges } from "../judges/money.ts";
 
 const organizationsCount = 20;
 const perSecond = 20;
 const providerMs = 50;
 const p99TimesMax = 3;
 const grownBytesMax = 250 * 1_048_576;
-// In the first second the attacker's process starts, and the API loads code that no request needed before.
+// At first the attacker's process starts, and the API loads code that no request has needed before.
 const startsMs = 3_000;
 const quietMs: Record<Strength, number> = { quick: 3_000, full: 30_000 };
 const attackedMs: Record<Strength, number> = { quick: 5_000, full: 60_000 };
 
-/** One attacker that does everything at once, beside organizations that go about their business. */
+/** One attacker does everything at once, beside honest organizations. */
 export const fullStrength: Attack = {
   name: "full-strength",
   tried: `one process attacks in every way at full speed beside ${organizationsCount} honest organizations, ${perSecond} searches a second`,
   stack: { payments: true },
   run: async (stack, strength) => {
     const { service, provider } = stack;
-    provider.otherwise = (request, response) => setTimeout(tenOrganic, providerMs, request, response);
+    provider.otherwise = delayed(providerMs);
     const load = { organizations: await honestOrganizations(stack, organizationsCount), perSecond };
     const first = await honestBeside(stack, load, () => sleep(quietMs.quick)); // Warms up.
     const quiet = await honestBeside(stack, load, () => sleep(quietMs[strength]));
@@ -46,18 +44,22 @@ export const fullStrength: Attack = {
       judgeHonest(attacked),
       ...(strength === "full" ? [judgeWaits(quiet, afterStart(attacked))] : []),
       await memory.judge(),
-      await judgeMoney(stack, load.organizations, [...first, ...quiet, ...attacked]),
+      await judgeCharges(
+        stack,
+        load.organizations,
+        [...first, ...quiet, ...attacked].filter(({ status }) => status === 200).length,
+      ),
     ];
   },
 };
 
-/** The answers to searches that began when the attacker was under way. */
+/** The answers to searches that began after the attacker had started. */
 function afterStart(answers: readonly CallerAnswer[]): CallerAnswer[] {
   const firstAtMs = Math.min(...answers.map(({ beganAtMs }) => beganAtMs));
   return answers.filter(({ beganAtMs }) => beganAtMs >= firstAtMs + startsMs);
 }
 
-/** @returns stops the attacker, and resolves to how its requests ended. */
+/** @returns a function that stops the attacker and returns how its requests ended. */
 async function startAttacker(order: AttackerOrder): Promise<() => Promise<string>> {
   const path = fileURLToPath(new URL("../full-strength/attacker.ts", import.meta.url));
   const attacker = await startGuardedProcess(process.execPath, [path, JSON.stringify(order)], {
@@ -102,26 +104,5 @@ async function followMemory({ service }: AttackStack) {
         held: [...watches.map(({ grownBytes }) => grownBytes), after - before].every((bytes) => bytes <= grownBytesMax),
       };
     },
-  };
-}
-
-/** Each honest answer is charged once and nothing else is, and the books of all organizations balance. */
-async function judgeMoney(
-  { service }: AttackStack,
-  honest: readonly Organization[],
-  answers: readonly CallerAnswer[],
-): Promise<Finding> {
-  await service.rest();
-  const answered = answers.filter(({ status }) => status === 200).length;
-  const { byRequest } = await readAccounts(
-    service.database,
-    honest.map(({ organizationId }) => organizationId),
-  );
-  const charges = [...byRequest.values()].filter(isStanding).length;
-  const violations = await ledgerViolations(service);
-  return {
-    promised: "the money is exact",
-    seen: [`${charges} charges for ${answered} honest answers`, ...violations].join("; "),
-    held: charges === answered && violations.length === 0,
   };
 }

@@ -1,21 +1,20 @@
-import { readAccounts, isStanding } from "../../faults/audit/accounts.ts";
-import { ledgerViolations } from "../../faults/audit/audit.ts";
 import type { CallerAnswer } from "../../faults/scenarios/callers.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
+import { judgeCharges } from "../judges/money.ts";
 
 const running = 12;
 const answeredMsMax = 10_000;
 const boundMs = 60_000;
 const rounds: Record<Strength, number> = { quick: 1, full: 5 };
 
-/** The one connection on which the API reads its replies carries nothing any more, and all others work. */
+/** The connection on which the API reads its replies goes silent. All other connections work. */
 export const halfOpenInbox: Attack = {
   name: "half-open-inbox",
-  tried: `the API's connection for replies falls silent without a reset, ${running} searches running, a third of them under keys`,
+  tried: `the API's connection for replies goes silent without a reset while ${running} searches run, a third of them under keys`,
   stack: { proxiedRedis: true },
   run: async (stack, strength) => {
     const { service } = stack;
@@ -28,7 +27,8 @@ export const halfOpenInbox: Attack = {
       answers.push(...own);
       tookMs.push(answeredMs);
     }
-    return [judgeTime(tookMs, answers), await judgeMoney(stack, organization, answers)];
+    const answered = 1 + answers.filter(({ status }) => status === 200).length; // One before the first round.
+    return [judgeTime(tookMs, answers), await judgeCharges(stack, [organization], answered)];
   },
 };
 
@@ -59,25 +59,8 @@ async function fallSilent(
 function judgeTime(tookMs: readonly number[], answers: readonly CallerAnswer[]): Finding {
   const longestMs = Math.max(...tookMs);
   return {
-    promised: `those that run are answered, and new ones within ${answeredMsMax / 1_000} s`,
+    promised: `searches in flight are answered, and new ones within ${answeredMsMax / 1_000} s`,
     seen: `${tally(answers.map(({ status }) => status))}; after ${(longestMs / 1_000).toFixed(1)} s at the most`,
     held: longestMs <= answeredMsMax && answers.every(({ status }) => status === 200),
-  };
-}
-
-async function judgeMoney(
-  { service }: AttackStack,
-  { organizationId }: Organization,
-  answers: readonly CallerAnswer[],
-): Promise<Finding> {
-  await service.rest();
-  const { byRequest } = await readAccounts(service.database, [organizationId]);
-  const charges = [...byRequest.values()].filter(isStanding).length;
-  const answered = 1 + answers.filter(({ status }) => status === 200).length; // One before the first round.
-  const violations = await ledgerViolations(service);
-  return {
-    promised: "one charge for each answer",
-    seen: [`${charges} charges for ${answered} answers`, ...violations].join("; "),
-    held: charges === answered && violations.length === 0,
   };
 }

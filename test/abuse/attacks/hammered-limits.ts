@@ -1,7 +1,7 @@
 import { changeLimits } from "../../../api/organizations/limits.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
-import { isStanding, readAccounts } from "../../faults/audit/accounts.ts";
-import { type CallerAnswer, keepInFlight } from "../../faults/scenarios/callers.ts";
+import { countCharges, readAccounts } from "../../faults/audit/accounts.ts";
+import { type CallerAnswer, keepInFlight, outcomeOf } from "../../faults/scenarios/callers.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Organization, Service } from "../../harness/processes/service.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
@@ -13,11 +13,11 @@ const priceMils = 5;
 const roomForSearches = 3;
 const inFlight = 32;
 const honestPerSecond = 5;
-// Four checks a second for each of two limits, ten look-ups of keys, four for each honest search, and two starts of the API.
+// Four checks a second for each of two limits, ten key look-ups, four transactions for each honest search, and two API starts.
 const commitsPerSecondMax = 100;
 const lastsMs: Record<Strength, number> = { quick: 2_000, full: 20_000 };
 
-/** Searches beyond limits that are reached, by programs that do not read their errors. */
+/** Programs that ignore their errors keep searching beyond a spending limit. */
 export const hammeredLimits: Attack = {
   name: "hammered-limits",
   tried: `searches at the limit of an organization and of a token, with and without keys, ${inFlight} in flight, while another token of the same organization searches`,
@@ -46,8 +46,8 @@ export const hammeredLimits: Attack = {
 };
 
 /**
- * An organization at its limit, and a token at its limit in an organization that has room for others. Their windows are so
- * large that refusals go on being decided, and are not answered from memory.
+ * An organization at its limit, and a token at its limit in an organization with room for other tokens. The rate windows are so
+ * large that the API decides each refusal and answers none from memory.
  */
 async function limit({ service, callers, apiUrl }: AttackStack) {
   const [limited, shared] = await Promise.all(
@@ -76,18 +76,17 @@ async function hammer({ apiUrl, callers }: AttackStack, tokens: readonly string[
   return answers;
 }
 
-/** The limit of an organization is exact, and so are its books. */
+/** Whether each search beyond the limit was refused by it, and the organization paid for those within it. */
 async function judgeRefusals(
   { database }: Service,
   refusals: readonly CallerAnswer[],
   { organizationId }: Organization,
 ): Promise<Finding> {
-  const reasonOf = ({ status, text }: CallerAnswer) => `${status} ${/"reason":"(\w+)"/.exec(text)?.[1] ?? ""}`;
-  const outcomes = refusals.map(reasonOf);
+  const outcomes = refusals.map(outcomeOf);
   const { byRequest } = await readAccounts(database, [organizationId]);
-  const charges = [...byRequest.values()].filter(isStanding).length;
+  const charges = await countCharges(database, organizationId);
   return {
-    promised: "each gets 402 with the limit as its reason, and leaves no entry",
+    promised: "each gets 402 with the limit as its reason, and no ledger entry",
     seen: `${tally(outcomes)}; ${byRequest.size} entries, ${charges} of them charges for what the limit allows`,
     held:
       outcomes.length > 0 &&

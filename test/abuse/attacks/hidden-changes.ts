@@ -4,7 +4,7 @@ import { forgetPageViews, ownForm, PageVisitor } from "../../harness/clients/pag
 import type { Organization } from "../../harness/processes/service.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
-import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
+import { judgeHonestBeside } from "../judges/honest-callers.ts";
 
 const changesMax = 200;
 const signInsMax = 1_000;
@@ -14,19 +14,18 @@ const rounds: Record<Strength, { changes: number; signIns: number }> = {
   full: { changes: 300, signIns: 4 },
 };
 
-/** Sign-ins between the changes of an account, so that a count of its newest entries would miss changes. */
+/** Sign-ins between the changes of an account, so that a count of its newest audit entries would miss changes. */
 export const hiddenChanges: Attack = {
   name: "hidden-changes",
   tried: `${rounds.full.changes} changes of an account in a day with ${rounds.full.signIns} sign-ins before each, from as many networks`,
   stack: { settings: { TRUSTED_PROXIES: "1" } },
   run: async (stack, strength) => {
     const attacker = await stack.service.organization();
-    const honest = { organizations: await honestOrganizations(stack, 4), perSecond: 5 };
     let outcomes: Outcomes = { signIns: [], changes: [] };
-    const answers = await honestBeside(stack, honest, async () => {
+    const honest = await judgeHonestBeside(stack, async () => {
       outcomes = await changeAll(stack, attacker, rounds[strength]);
     });
-    return [...(await judge(stack, attacker, outcomes)), judgeHonest(answers)];
+    return [...(await judge(stack, attacker, outcomes)), honest];
   },
 };
 
@@ -44,7 +43,7 @@ async function changeAll(
   const outcomes: Outcomes = { signIns: [], changes: [] };
   let visitor: PageVisitor | undefined;
   for (let change = 1; change <= changes; change += 1) {
-    await forgetPageViews(service); // What would take the attacker minutes.
+    await forgetPageViews(service); // It spares the attacker minutes of waiting.
     for (let nth = 0; nth < signIns; nth += 1) {
       const count = outcomes.signIns.length;
       const next = new PageVisitor(service, { "x-forwarded-for": `10.0.${count >> 8}.${count & 255}` });
@@ -59,7 +58,7 @@ async function changeAll(
   return outcomes;
 }
 
-/** Both leave entries in the audit trail: what an account can leave there in a day is what it costs the operator. */
+/** Both leave audit entries, so these bounds are what an account can cost the operator in a day. */
 async function judge(
   { service }: AttackStack,
   { organizationId }: Organization,

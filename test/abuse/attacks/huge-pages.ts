@@ -1,4 +1,4 @@
-import { isStanding, readAccounts } from "../../faults/audit/accounts.ts";
+import { countCharges } from "../../faults/audit/accounts.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import { currentMessage } from "../../harness/clients/agent.ts";
 import type { Reply } from "../../harness/stubs/serper-stub.ts";
@@ -22,17 +22,17 @@ const leftUnread: Record<Strength, number> = { quick: 20, full: 100 };
 
 type Over = "REST" | "MCP";
 
-/** Pages just below the size at which they are refused, most of it in texts that no page of a search has. */
+/** The provider sends pages just below the size limit, with texts longer than any real page has. */
 export const hugePages: Attack = {
   name: "huge-pages",
   tried:
     "searches of depth 100 over REST and MCP at once, with pages of 3.9 MB from the provider; then 100 answers over MCP unread",
   run: async (stack, strength) => {
     const { service } = stack;
-    const [[api], [worker]] = [service.apis, service.workers];
-    if (!api || !worker) throw new Error("there is no API or no worker");
+    const [worker] = service.workers;
+    if (!worker) throw new Error("there is no worker");
     const payer = await service.organization({ creditMils: 1_000_000 });
-    const memory = { api: new MemoryWatch(api), worker: new MemoryWatch(worker) };
+    const memory = { api: new MemoryWatch(stack.api), worker: new MemoryWatch(worker) };
     const honest = { organizations: await honestOrganizations(stack, 2), perSecond: 2 };
     stack.provider.otherwise = onlyFor("huge", stack.provider.otherwise);
     const answers: HugeAnswer[] = [];
@@ -46,8 +46,7 @@ export const hugePages: Attack = {
       await leaveUnread(stack, leftUnread[strength]);
     });
     await service.rest();
-    const { byRequest } = await readAccounts(service.database, [payer.organizationId]);
-    const paid = [...byRequest.values()].filter(isStanding).length;
+    const paid = await countCharges(service.database, payer.organizationId);
     return [
       judgeAnswers(answers, paid),
       judgeMemory("API", memory.api.stop()),
@@ -57,7 +56,7 @@ export const hugePages: Attack = {
   },
 };
 
-/** Equal searches of one organization, so many as its plan may allow, whose callers read nothing. */
+/** Sends equal searches of one organization, up to the concurrency of its plan, and reads nothing. */
 async function leaveUnread({ service, apiUrl: url }: AttackStack, count: number): Promise<void> {
   const { organizationId, token } = await service.organization({
     creditMils: 1_000_000,
@@ -67,13 +66,12 @@ async function leaveUnread({ service, apiUrl: url }: AttackStack, count: number)
   const query = { keyword: "huge and unread", depth: 100 };
   for (const connection of connections)
     connection.send(toolCallBytes({ url, token }, { id: 1, session: "none", query }));
-  const charges = async () => (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge");
-  await service.until(async () => (await charges()).length === count);
+  await service.until(async () => (await countCharges(service.database, organizationId)) === count);
   await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
   for (const connection of connections) connection.reset();
 }
 
-/** Long texts in ten results, each with as long links, for the searches of the attacker; the usual page for others. */
+/** Ten results with long texts and sitelinks for the attacker's searches; the usual page for others. */
 function onlyFor(word: string, usual: Reply): Reply {
   const pages = new Map<number, Buffer>();
   const pageOf = (page: number): Buffer => {
@@ -103,7 +101,7 @@ interface HugeAnswer {
   results: number;
 }
 
-/** @returns what arrived, parsed as its caller does. */
+/** @returns the answer as its caller parses it. */
 async function search(
   { apiUrl }: AttackStack,
   token: string,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
-import { type CallerAnswer, keepInFlight } from "../../faults/scenarios/callers.ts";
+import { callEach, type CallerAnswer } from "../../faults/scenarios/callers.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
@@ -13,7 +13,7 @@ const bytesMax = 2_000;
 const rememberedMs = 60_000;
 const searches: Record<Strength, number> = { quick: 12, full: 200 };
 
-/** Answers under Idempotency-Keys, which the service has to keep for a day. */
+/** Answers under Idempotency-Keys, which the service stores for a day. */
 export const keyedAnswers: Attack = {
   name: "keyed-answers",
   tried: "searches of depth 100 with 80 kB of results, each under an Idempotency-Key of its own; then Redis is flushed",
@@ -26,7 +26,7 @@ export const keyedAnswers: Attack = {
     await service.rest();
     const findings = [await judgeRedis(stack, organization, first.length)];
     if (strength === "full") {
-      await sleep(rememberedMs); // By the service's promise, and not an event that can be waited for.
+      await sleep(rememberedMs); // The promise is about time; there is no event to wait for.
       findings.push(await judgeForgotten(stack, organization, before));
     }
     await service.redis.flushall();
@@ -37,21 +37,8 @@ export const keyedAnswers: Attack = {
   },
 };
 
-async function searchUnderKeys(
-  { callers, apiUrl }: AttackStack,
-  { token }: Organization,
-  count: number,
-): Promise<CallerAnswer[]> {
-  const answers: CallerAnswer[] = [];
-  let sent = 0;
-  await keepInFlight(inFlight, async () => {
-    if (sent === count) return false;
-    const number = sent++;
-    answers[number] = await callers.search(apiUrl, token, { keyword: `keyed ${number}`, depth: 100 }, `key-${number}`);
-    return true;
-  });
-  return answers;
-}
+const searchUnderKeys = ({ callers, apiUrl }: AttackStack, { token }: Organization, count: number) =>
+  callEach(count, inFlight, (n) => callers.search(apiUrl, token, { keyword: `keyed ${n}`, depth: 100 }, `key-${n}`));
 
 const recordsOf = ({ service }: AttackStack, { organizationId }: Organization) =>
   service.redis.keys(keysOf(organizationId).record("*"));
@@ -61,7 +48,7 @@ async function judgeRedis(stack: AttackStack, organization: Organization, answer
   const sizes = await Promise.all(records.map((key) => stack.service.redis.memory("USAGE", key)));
   const bytes = sizes.reduce((sum: number, size) => sum + (size ?? 0), 0) / Math.max(1, answers);
   return {
-    promised: `an answer that was paid under a key takes less than ${bytesMax} bytes of Redis`,
+    promised: `an answer under a key takes less than ${bytesMax} bytes of Redis`,
     seen: `${bytes.toFixed(0)} bytes each`,
     held: bytes < bytesMax,
   };
@@ -71,7 +58,7 @@ async function judgeForgotten(stack: AttackStack, organization: Organization, be
   const records = await recordsOf(stack, organization);
   const after = await redisBytes(stack.service.redis);
   return {
-    promised: "and nothing a minute later",
+    promised: "a minute later Redis has nothing of it",
     seen: `${records.length} records, Redis ${inMb(before)} → ${inMb(after)} MB`,
     held: records.length === 0,
   };

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isStanding, readAccounts } from "../../faults/audit/accounts.ts";
+import { countCharges } from "../../faults/audit/accounts.ts";
 import { ledgerViolations } from "../../faults/audit/audit.ts";
 import { keepInFlight } from "../../faults/scenarios/callers.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
@@ -12,9 +12,9 @@ import { searchBytes } from "../callers/requests.ts";
 import { outcomeOf, responsesIn } from "../callers/responses.ts";
 
 const inFlightMax = 2;
-// One less than the bound is counted when so many as the plan allows in flight are given up at once.
+// When as many answers are reset at once as the plan allows in flight, one fewer than the bound has been counted.
 const freeMax = 2 * inFlightMax - 1;
-// The calls of one such search are more than a token may leave unpaid.
+// One such search makes more calls than a token may leave unpaid.
 const unpaidCalls = 10;
 const boundMs = 60_000;
 const headEnd = "\r\n\r\n";
@@ -22,19 +22,19 @@ const brokenOff = "broken off";
 const crowded = "429 concurrency";
 const refused = "429 unpaid_calls";
 const crowdedPauseMs = 20;
-/** How much of an answer is taken: nearly all, or so little that the sockets' buffers of one machine cannot have the rest. */
+/** How much of an answer is read: nearly all, or so little that the rest does not fit into the socket buffers. */
 const takenParts: Record<string, (bodyBytes: number) => number> = {
   "all but the last kilobyte": (bodyBytes) => bodyBytes - 1_000,
   "the first tenth": (bodyBytes) => bodyBytes / 10,
 };
 const attackers = 8;
-/** Of answers of this size, as many as an organization may leave unread. */
+/** As many answers of this size as an organization may leave unread. */
 const heldMax = 5;
-// Less than a caller may take for an answer.
+// Less than the time that a caller has to read an answer.
 const heldMsMax = 2_000;
 const searches: Record<Strength, number> = { quick: 10, full: 40 };
 
-/** A caller that takes nearly all of an answer over REST and resets, so that its charge is given back. */
+/** A caller reads nearly all of a REST answer and resets, so that its charge is reversed. */
 export const lastKilobyte: Attack = {
   name: "last-kilobyte",
   tried: `answers of 2 MB, reset after all but the last kilobyte, or the first tenth, has been read, ${heldMax} at once, on a plan with ${inFlightMax} searches in flight`,
@@ -52,7 +52,7 @@ export const lastKilobyte: Attack = {
   },
 };
 
-/** Holds answers back shortly before their end, and resets many of them at once. @returns how each search ended. */
+/** Stops reading answers shortly before their end, and resets several at once. @returns how each search ended. */
 async function breakOffAll(
   { apiUrl: url }: AttackStack,
   { token }: Organization,
@@ -81,7 +81,7 @@ async function breakOffAll(
   return outcomes;
 }
 
-/** Reads a part of an answer. @returns how the search ended for the caller. */
+/** Reads part of an answer. @returns how the search ended for its caller. */
 async function readMost(connection: Connection, partOf: (bodyBytes: number) => number): Promise<string> {
   await connection.readBytes(1, boundMs);
   const [response] = responsesIn(connection.received);
@@ -103,11 +103,10 @@ async function judge(
   { what, outcomes }: { what: string; outcomes: readonly string[] },
 ): Promise<Finding> {
   await service.rest();
-  const accounts = [...(await readAccounts(service.database, [organizationId])).byRequest.values()];
   const taken = outcomes.filter((outcome) => outcome === brokenOff).length;
-  const free = taken - accounts.filter(isStanding).length;
+  const free = taken - (await countCharges(service.database, organizationId));
   const violations = await ledgerViolations(service);
-  // The last searches may all have been broken off at once: then the next one is refused.
+  // If the last searches were all reset at once, the next one is refused.
   const isRefused = free < inFlightMax || outcomes.includes(refused) || (await next(service, token)) === refused;
   return {
     promised: `${what} taken: at most ${freeMax} are free, then 429 with the reason unpaid_calls; the others are paid`,

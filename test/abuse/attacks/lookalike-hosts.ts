@@ -15,10 +15,10 @@ const lookalikes = [
   "https://google.com\\.evil.example/url?q=",
 ];
 
-/** A page that ranks under a host of its own, and would be shown as the host to which its address redirects. */
+/** A page ranks under its own host and tries to be shown as the host in its redirect parameter. */
 export const lookalikeHosts: Attack = {
   name: "lookalike-hosts",
-  tried: `pages on ${lookalikes.length} hosts that look like Google's redirect to ${target}`,
+  tried: `pages on ${lookalikes.length} hosts that imitate Google's redirect, to ${target}`,
   run: async ({ service, provider }) => {
     const organic = lookalikes.map((prefix, at) => ({ title: prefix, link: prefix + target, position: at + 1 }));
     provider.otherwise = reply(200, { organic, credits: 1 });

@@ -2,10 +2,10 @@ import { readStoredBalances } from "../../../shared/credits/stored-balances.ts";
 import { progressKey } from "../../../worker/reconcile.ts";
 import { ledgerViolations } from "../../faults/audit/audit.ts";
 import type { CallerAnswer } from "../../faults/scenarios/callers.ts";
+import { storedBalances } from "../../faults/scenarios/flushed.ts";
 import { type SeededOrganization, seedOrganizations } from "../../faults/scenarios/seed-organizations.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
-import { Exposition } from "../../harness/assertions/metrics.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
@@ -14,7 +14,7 @@ const pageSize = 1_000; // As in worker/reconcile.ts.
 const resyncMsMax = 120_000;
 const organizationsCount: Record<Strength, number> = { quick: 2_500, full: 50_000 };
 
-/** Far more organizations than the leader can look at in one run of its maintenance, when Redis loses everything. */
+/** Redis loses everything beside more organizations than one maintenance run can store. */
 export const manyOrganizations: Attack = {
   name: "many-organizations",
   tried: "Redis is flushed beside 50,000 organizations, while others search",
@@ -24,7 +24,7 @@ export const manyOrganizations: Attack = {
     const seeded = await seedOrganizations(service, organizationsCount[strength]);
     const honest = { organizations: await honestOrganizations(stack, 4), perSecond: 10 };
     const all = seeded.length + honest.organizations.length;
-    const before = await storedBy(stack);
+    const before = await storedBalances(service.workers);
     let lostAtMs = Number.POSITIVE_INFINITY;
     let backAtMs = Number.POSITIVE_INFINITY;
     let resync: Resync | undefined;
@@ -34,8 +34,8 @@ export const manyOrganizations: Attack = {
       backAtMs = performance.now();
       resync = await followResync(stack);
     });
-    const stored = (await storedBy(stack)).map((count, worker) => count - (before[worker] ?? 0));
-    // Those in flight at the flush are answered, or fail and are not charged.
+    const stored = (await storedBalances(service.workers)).map((count, worker) => count - (before[worker] ?? 0));
+    // Searches in flight at the flush may fail; then they are not charged.
     const later = answers.filter(({ beganAtMs, ms }) => beganAtMs > backAtMs || beganAtMs + ms < lostAtMs);
     return [
       judgeResync(resync, stored, all),
@@ -48,7 +48,7 @@ export const manyOrganizations: Attack = {
 interface Resync {
   tookMs: number;
   isDone: boolean;
-  /** How far it was seen to have come, and which workers led meanwhile. */
+  /** The progress values that were seen, and the workers that led. */
   seen: ReadonlySet<string>;
   leaders: ReadonlySet<string>;
 }
@@ -65,18 +65,12 @@ async function followResync({ service: { redis } }: AttackStack): Promise<Resync
   return { tookMs: performance.now() - beganAtMs, isDone, seen, leaders };
 }
 
-/** How many balances each worker has stored because Redis lost them. */
-async function storedBy({ service }: AttackStack): Promise<number[]> {
-  const expositions = await Promise.all(service.workers.map((worker) => Exposition.of(worker)));
-  return expositions.map((exposition) => exposition.value('pairs_stored_total{why="redis_restarted"}') ?? 0);
-}
-
 function judgeResync(resync: Resync | undefined, stored: readonly number[], all: number): Finding {
   const sum = stored.reduce((one, other) => one + other, 0);
   const isOnce = sum >= all && sum <= all + pageSize;
   return {
-    promised: "one worker stores every balance once, in parts, and ends",
-    seen: `${sum} of ${all} (${stored.join(" and ")}) in ${((resync?.tookMs ?? 0) / 1_000).toFixed(1)} s, ${resync?.seen.size} parts seen, ${resync?.leaders.size} leader`,
+    promised: "one worker stores every balance once, page by page, and finishes",
+    seen: `${sum} of ${all} (${stored.join(" and ")}) in ${((resync?.tookMs ?? 0) / 1_000).toFixed(1)} s, ${resync?.seen.size} pages seen, ${resync?.leaders.size} leader`,
     held: (resync?.isDone ?? false) && isOnce,
   };
 }
@@ -98,7 +92,7 @@ async function judgeBalances(
   }
   const violations = await ledgerViolations(service);
   return {
-    promised: "every balance is exact in Redis, and the books balance",
+    promised: "every balance is exact in Redis, and the ledger is right",
     seen: [
       `${seeded.length - wrong} of ${seeded.length}; ${tally(answers.map(({ status }) => status))}`,
       ...violations,

@@ -6,7 +6,7 @@ import type { AttackStack } from "../attack-stack.ts";
 import { Connection } from "../callers/connection.ts";
 import { type Credential, searchBytes } from "../callers/requests.ts";
 import { outcomeOf, responsesIn } from "../callers/responses.ts";
-import { judgeAnswers } from "../judges/free-answers.ts";
+import { judgeAnswers } from "../judges/money.ts";
 import { usableCopies } from "../judges/usable-copies.ts";
 
 const idleMs = 30_000;
@@ -14,7 +14,7 @@ const secondMs = 300;
 const body = '{"keyword":"odd"}';
 const bomb = gzipSync(Buffer.alloc(1_000_000, " ")).toString("latin1");
 
-/** Requests that different readers of HTTP and JSON read differently, by what makes them odd. None may be answered twice. */
+/** Requests that parsers of HTTP or JSON may interpret differently, by what makes them odd. None may be answered twice. */
 function requestsOf({ url, token }: Credential): Record<string, string> {
   const host = new URL(url).host;
   const head = (lines: string, method = "POST", path = "/v1/serp/search") =>
@@ -58,11 +58,11 @@ export const oddRequests: Attack = {
   run: async (stack) => {
     const attacker = await stack.service.organization();
     const by = { url: stack.apiUrl, token: attacker.token };
-    const calls = stack.provider.requests.length;
+    const [calls, errors] = [stack.provider.requests.length, stack.api.errors.length];
     const outcomes: Record<string, string[]> = {};
     for (const [what, bytes] of Object.entries(requestsOf(by))) outcomes[what] = await outcomesOf(by.url, bytes);
     const refusals = judgeRefusals(outcomes, stack.provider.requests.length - calls);
-    return [refusals, ...(await judgeHalfClosed(stack, attacker))];
+    return [refusals, ...(await judgeHalfClosed(stack, attacker, errors))];
   },
 };
 
@@ -70,7 +70,7 @@ async function outcomesOf(url: string, bytes: string): Promise<string[]> {
   const connection = await Connection.open(url);
   connection.send(Buffer.from(bytes, "utf8"));
   await connection.readUntil(() => responsesIn(connection.received).length > 0, idleMs);
-  await connection.readUntil(() => false, secondMs); // A second answer would be one too many.
+  await connection.readUntil(() => false, secondMs); // Waits for a second answer, which must not come.
   connection.reset();
   const outcomes = responsesIn(connection.received).map(outcomeOf);
   return outcomes.length > 0 ? outcomes : [connection.isClosed ? "closed" : "left open"];
@@ -81,7 +81,7 @@ function judgeRefusals(outcomes: Readonly<Record<string, readonly string[]>>, ca
     ([, seen]) => seen.length > 1 || /^(200|5\d\d|left open)/.test(seen[0] ?? ""),
   );
   return {
-    promised: "each is refused once, without a search and without a fault of the service",
+    promised: "each is refused once, without a search and without a 5xx",
     seen: [
       tally(Object.values(outcomes).flat()),
       `${calls} provider calls`,
@@ -91,8 +91,8 @@ function judgeRefusals(outcomes: Readonly<Record<string, readonly string[]>>, ca
   };
 }
 
-/** A caller that has nothing more to send closes its direction. It pays for what it gets, and for nothing else. */
-async function judgeHalfClosed(stack: AttackStack, attacker: Organization): Promise<Finding[]> {
+/** A caller closes its sending direction after the request. It pays for the answers that it gets, and for nothing else. */
+async function judgeHalfClosed(stack: AttackStack, attacker: Organization, errorsBefore: number): Promise<Finding[]> {
   const by = { url: stack.apiUrl, token: attacker.token };
   const connection = await Connection.open(by.url);
   connection.send(searchBytes(by, { keyword: "half-closed" }));
@@ -104,9 +104,9 @@ async function judgeHalfClosed(stack: AttackStack, attacker: Organization): Prom
   await stack.service.rest();
   const entries = await stack.service.ledgerOf(attacker.organizationId);
   const countOf = (wanted: string) => entries.filter(({ kind }) => kind === wanted).length;
-  // The charge may have been faster than the end of the connection. Then it is given back.
+  // If the charge came before the end of the connection, it is reversed.
   const charges = countOf("charge") - countOf("reversal");
-  const errors = stack.service.apis.flatMap(({ errors: lines }) => lines).length;
+  const errors = stack.api.errors.length - errorsBefore;
   return [
     answers,
     {

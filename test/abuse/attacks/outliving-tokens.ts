@@ -17,10 +17,10 @@ const limits = [
 ];
 const secret = />(smk_[a-z0-9]{39})</;
 
-/** A token for the account that ends soon, in the hands of one who wants to keep its rights and to spend more. */
+/** The holder of an account token that expires soon tries to keep its access and to spend more. */
 export const outlivingTokens: Attack = {
   name: "outliving-tokens",
-  tried: `tokens of all expiries and limits made by a billing token that ends in ${expiresInDays} days, by those that it made, and their limits raised`,
+  tried: `tokens with all expiries and limits, created by a billing token that expires in ${expiresInDays} days and by its tokens; then their limits are raised`,
   run: async (stack) => {
     const attacker = await stack.service.organization();
     const bounded = await boundedToken(stack, attacker);
@@ -38,7 +38,7 @@ async function boundedToken({ service }: AttackStack, { organizationId }: Organi
   return issued;
 }
 
-/** Tries every form as one token, and then to raise the limits of all. @returns a token for the account that it made. */
+/** Submits every form with one token, then tries to raise the limits of all. @returns an account token that was created. */
 async function makeAll(
   stack: AttackStack,
   { organizationId: organization }: Organization,
@@ -70,7 +70,7 @@ async function post(
   visitor: PageVisitor,
   { action, form }: { action: string; form: Record<string, string> },
 ) {
-  await forgetPageViews(service); // What would take the attacker minutes.
+  await forgetPageViews(service); // It spares the attacker minutes of waiting.
   return visitor.post(`/billing/tokens/${action}`, form);
 }
 
@@ -88,7 +88,7 @@ async function judge(
   );
   const [made, larger] = [Number(rows[0].made), Number(rows[0].larger)];
   return {
-    promised: "no token of them ends later or may spend more than the one that the attacker got",
+    promised: "no created token expires later or may spend more than the attacker's own",
     seen: `${made} tokens, ${larger} with more; ${tally(outcomes)}`,
     held: made > 0 && larger === 0,
   };

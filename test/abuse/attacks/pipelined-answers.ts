@@ -4,17 +4,17 @@ import type { Attack } from "../attack.ts";
 import { Connection } from "../callers/connection.ts";
 import { getBytes, largestFile, searchBytes } from "../callers/requests.ts";
 import { responsesIn } from "../callers/responses.ts";
-import { judgeAnswers } from "../judges/free-answers.ts";
+import { judgeAnswers } from "../judges/money.ts";
 import { usableCopies } from "../judges/usable-copies.ts";
 
-// Together as many as a connection may pipeline.
+// Together the maximum that a connection may pipeline.
 const filesAhead = 5;
 const searches = 4;
-// Longer than the service waits for a reader of an answer.
+// Longer than the service waits for a caller to read an answer.
 const unreadMs = protocolTimes.deliveryTimeoutMs + 2_000;
 const idleMs = 20_000;
 
-/** Answers that wait for their turn behind responses that the attacker does not read, until their charges are given back. */
+/** Answers wait behind responses that the attacker does not read, until their charges are reversed. */
 export const pipelinedAnswers: Attack = {
   name: "pipelined-answers",
   tried: `${searches} searches pipelined behind ${filesAhead} × ${largestFile}, read after ${unreadMs / 1_000} s`,

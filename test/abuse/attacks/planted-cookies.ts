@@ -6,12 +6,12 @@ import type { Organization } from "../../harness/processes/service.ts";
 const usd10 = "10000";
 
 /**
- * A page on a sibling subdomain can plant cookies in the payer's browser, and a more precise path makes the browser send them
- * first. The payer would then pay for the attacker's organization.
+ * A page on a sibling subdomain can plant cookies in the payer's browser, and a longer path makes the browser send them first. The
+ * payer must not pay for the attacker's organization.
  */
 export const plantedCookies: Attack = {
   name: "planted-cookies",
-  tried: "the attacker's session planted beside the payer's, before and after it, and a form of another organization",
+  tried: "the attacker's session cookie before and after the payer's, and a form without an organization",
   stack: { payments: true, settings: { TRUSTED_PROXIES: "1" } },
   run: async (stack) => {
     const [victim, attacker] = [await stack.service.organization(), await stack.service.organization()];
@@ -48,7 +48,7 @@ function fieldsOf(html: string): Record<string, string> {
   );
 }
 
-/** Whom the payment that was begun last would credit. */
+/** Whom the newest payment would credit. */
 function beneficiary({ stripe }: AttackStack, victim: Organization, attacker: Organization): string {
   const paid = stripe.sessions.pop()?.client_reference_id;
   if (paid === attacker.organizationId) return "the attacker";

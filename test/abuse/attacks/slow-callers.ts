@@ -1,7 +1,7 @@
 import type { Attack, Strength } from "../attack.ts";
 import { Connection } from "../callers/connection.ts";
-import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
-import { MemoryWatch, inMb } from "../judges/memory.ts";
+import { judgeHonestBeside } from "../judges/honest-callers.ts";
+import { judgeGrowth, MemoryWatch } from "../judges/memory.ts";
 
 const callers: Record<Strength, number> = { quick: 60, full: 800 };
 const boundMs = 60_000;
@@ -9,7 +9,7 @@ const byteEveryMs = 500;
 const grownBytesMax = 100 * 1_048_576;
 const paths = ["/v1/serp/search", "/mcp", "/stripe/webhook", "/billing/sign-in", "/billing/topup", "/v1/usage"];
 
-/** Callers that send one byte now and then, and so hold a connection each. */
+/** Callers that send a byte now and then, each on its own connection. */
 export const slowCallers: Attack = {
   name: "slow-callers",
   tried:
@@ -17,13 +17,10 @@ export const slowCallers: Attack = {
   stack: { payments: true },
   run: async (stack, strength) => {
     const { service, apiUrl } = stack;
-    const [api] = service.apis;
-    if (!api) throw new Error("there is no API");
     const { token } = await service.organization();
-    const honest = { organizations: await honestOrganizations(stack, 4), perSecond: 5 };
-    const memory = new MemoryWatch(api);
+    const memory = new MemoryWatch(stack.api);
     let ended = 0;
-    const answers = await honestBeside(stack, honest, () =>
+    const honest = await judgeHonestBeside(stack, () =>
       Promise.all(
         Array.from({ length: callers[strength] }, async (_, at) => {
           const path = paths[Math.floor(at / slowParts.length) % paths.length] ?? "";
@@ -31,28 +28,23 @@ export const slowCallers: Attack = {
         }),
       ),
     );
-    memory.stop();
     return [
       {
-        promised: "the service ends each within seconds",
+        promised: "the service closes each within seconds",
         seen: `${ended} of ${callers[strength]} ended`,
         held: ended === callers[strength],
       },
-      {
-        promised: `and its memory grows by at most ${inMb(grownBytesMax)} MB`,
-        seen: memory.toString(),
-        held: memory.grownBytes <= grownBytesMax,
-      },
-      judgeHonest(answers),
+      judgeGrowth(memory.stop(), grownBytesMax),
+      honest,
     ];
   },
 };
 
-/** What is slow about a request: its head, its body, or everything behind a head that asks whether to go on. */
+/** The slow part of a request: its head, its body, or everything after a head with `expect: 100-continue`. */
 const slowParts = ["head", "body", "permission"] as const;
 type SlowPart = (typeof slowParts)[number];
 
-/** What comes before the slow part: nothing but the request line, or a whole head that announces a body. */
+/** What is sent before the slow part: the request line, or a whole head that announces a body. */
 function beginning(path: string, token: string, slow: SlowPart): string {
   const line = `POST ${path} HTTP/1.1\r\nhost: x\r\n`;
   if (slow === "head") return `${line}x-slow: `;
@@ -60,7 +52,7 @@ function beginning(path: string, token: string, slow: SlowPart): string {
   return `${line}${expect}authorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: 16000\r\n\r\n`;
 }
 
-/** Drips bytes, or sends no more, until the service closes the connection. @returns whether it did. */
+/** Sends byte after byte, or nothing, until the service closes the connection. @returns whether it did. */
 async function isEnded(url: string, path: string, token: string, slow: SlowPart): Promise<boolean> {
   const connection = await Connection.open(url);
   connection.send(beginning(path, token, slow));

@@ -4,7 +4,7 @@ import { addRedisUsers } from "../../harness/servers/redis-users.ts";
 import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 
-/** Each would print money, read other organizations' tokens, or stop the service. $1 is the organization. */
+/** Each would create credit, read other organizations' tokens, or stop the service. $1 is the organization. */
 const statements = [
   "reset role",
   "set role postgres",
@@ -35,10 +35,10 @@ const commands = [
   ["CLIENT", "KILL", "TYPE", "normal"],
 ] as const;
 
-/** What an attacker can do with the logins of a process, and no more than that. */
+/** An attacker has the logins of a process. */
 export const stolenLogins: Attack = {
   name: "stolen-logins",
-  tried: `${statements.length} statements with the processes' login of Postgres, ${commands.length} commands with each of Redis'`,
+  tried: `${statements.length} statements with the processes' Postgres login, ${commands.length} commands with each Redis login`,
   run: async (stack) => {
     const { organizationId } = await stack.service.organization({ creditMils: 100 });
     return [await judgePostgres(stack, organizationId), await judgeRedis(stack)];
@@ -57,14 +57,14 @@ async function judgePostgres({ service }: AttackStack, organizationId: string): 
       .then(async () => (await client.query(user())).rows[0])
       .catch(() => undefined);
     await client.end();
-    // A login that is its own role may reset it, and has gained nothing.
+    // A login may reset its role to itself, which gains nothing.
     const isHarmless =
       statement === "reset role" && outcome?.rolsuper === false && !/owner|postgres/.test(outcome.current_user);
     if (outcome && !isHarmless) done.push(statement);
   }
   const isSame = JSON.stringify(before) === JSON.stringify(await service.ledgerOf(organizationId));
   return {
-    promised: "the processes' login of Postgres can execute the service's functions and no more",
+    promised: "the processes' Postgres login can only execute the service's functions",
     seen: done.length === 0 ? `${statements.length} refused` : `carried out: ${done.join("; ")}`,
     held: done.length === 0 && isSame,
   };
@@ -86,7 +86,7 @@ async function judgeRedis({ service }: AttackStack): Promise<Finding> {
     redis.disconnect();
   }
   return {
-    promised: "the users of Redis can run the service's commands and no more",
+    promised: "the Redis users can only run the service's commands",
     seen: done.length === 0 ? `${2 * commands.length} refused` : `carried out: ${done.join(", ")}`,
     held: done.length === 0,
   };

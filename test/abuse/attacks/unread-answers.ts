@@ -6,7 +6,7 @@ import type { AttackStack } from "../attack-stack.ts";
 import { largestAnswer } from "../callers/answer-sizes.ts";
 import { Connection } from "../callers/connection.ts";
 import { getBytes, largestFile, searchBytes } from "../callers/requests.ts";
-import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
+import { judgeHonestBeside } from "../judges/honest-callers.ts";
 import { inMb, MemoryWatch } from "../judges/memory.ts";
 
 const key = "replayed";
@@ -14,7 +14,7 @@ const query = { keyword: "replayed", depth: 100 };
 const unreadMs: Record<Strength, number> = { quick: 2_000, full: 8_000 };
 const grownBytesMax = 200 * 1_048_576;
 
-/** How many connections, and requests pipelined on each: beyond what a connection may pipeline, and within it. */
+/** Connections, and requests pipelined on each: beyond and within what a connection may pipeline. */
 const shapes: Record<Strength, readonly (readonly [connections: number, requests: number])[]> = {
   quick: [
     [8, 300],
@@ -27,7 +27,7 @@ const shapes: Record<Strength, readonly (readonly [connections: number, requests
   ],
 };
 
-/** Answers that cost the caller nothing, by the thousand, none of them read. */
+/** Thousands of free responses, none of which is read. */
 export const unreadAnswers: Attack = {
   name: "unread-answers",
   tried: `replays of one answer of 2 MB, then ${largestFile}, pipelined on up to 200 connections, unread`,
@@ -43,8 +43,7 @@ export const unreadAnswers: Attack = {
       files: getBytes(apiUrl, largestFile),
     };
     const watches = new Map<string, MemoryWatch>();
-    const honest = { organizations: await honestOrganizations(stack, 4), perSecond: 5 };
-    const answers = await honestBeside(stack, honest, async () => {
+    const honest = await judgeHonestBeside(stack, async () => {
       for (const [what, request] of Object.entries(requests)) {
         for (const [connections, count] of shapes[strength]) {
           const watch = await leaveUnread(stack, { requests: request.repeat(count), connections, strength });
@@ -53,18 +52,16 @@ export const unreadAnswers: Attack = {
       }
     });
     await service.rest();
-    return [judgeMemory(watches), judgeHonest(answers), await judgeLedger(stack, attacker.organizationId)];
+    return [judgeMemory(watches), honest, await judgeLedger(stack, attacker.organizationId)];
   },
 };
 
-/** Sends these requests on so many connections, reads nothing, and resets after a while. */
+/** Sends these requests on each connection, reads nothing, and resets after a while. */
 async function leaveUnread(
   stack: AttackStack,
   { requests, connections, strength }: { requests: string; connections: number; strength: Strength },
 ): Promise<MemoryWatch> {
-  const [api] = stack.service.apis;
-  if (!api) throw new Error("there is no API");
-  const watch = new MemoryWatch(api);
+  const watch = new MemoryWatch(stack.api);
   const opened = await Promise.all(Array.from({ length: connections }, () => Connection.open(stack.apiUrl)));
   for (const connection of opened) connection.send(requests);
   await sleep(unreadMs[strength]);
@@ -86,8 +83,8 @@ function judgeMemory(watches: ReadonlyMap<string, MemoryWatch>): Finding {
 async function judgeLedger({ service }: AttackStack, organizationId: string): Promise<Finding> {
   const kinds = (await service.ledgerOf(organizationId)).map(({ kind }) => kind);
   return {
-    promised: "the ledger grows with money, not with refusals and replays",
+    promised: "refusals and replays leave no ledger entry",
     seen: tally(kinds),
-    held: kinds.filter((kind) => kind === "refund").length === 0,
+    held: !kinds.includes("refund"),
   };
 }

@@ -3,80 +3,66 @@ import { tally } from "../../faults/scenarios/statistics.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
-import type { Api, Organization } from "../../harness/processes/service.ts";
-import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import { Connection } from "../callers/connection.ts";
+import { lengthenLedger } from "../long-ledger.ts";
 import { responsesIn } from "../callers/responses.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
-import { inMb, MemoryWatch } from "../judges/memory.ts";
+import { judgeGrowth, MemoryWatch } from "../judges/memory.ts";
 
 const streamsOfSession = 6; // One more than a session may have.
 const streamsMax = 100;
 const downloadsMax = 20;
 const boundMs = 60_000;
+const idPrefix = `req_${"x".repeat(200)}`; // Long ids make a large export.
 const pageEveryMs = 300;
-// Most of it is garbage: what 20 exports read until the buffers of their sockets are full.
+// Mostly garbage: what 20 exports read before their socket buffers are full.
 const grownBytesMax = 250 * 1_048_576;
-// An export ends after a minute, whether or not it is read.
+// An export ends after a minute even if its caller does not read it.
 const endedMsMax = 90_000;
 const pages: Record<Strength, { organizations: number; entries: number; unreadMs: number }> = {
   quick: { organizations: 3, entries: 20_000, unreadMs: 1_500 },
   full: { organizations: 25, entries: 30_000, unreadMs: 10_000 },
 };
 
-/** Pages that ask for exports and live updates and take nothing of them. */
+/** Pages request exports and live updates and read neither. */
 export const unreadStreams: Attack = {
   name: "unread-streams",
   tried: `exports of 9 MB and ${streamsOfSession} streams of live updates each by up to ${pages.full.organizations} organizations, unread`,
   run: async (stack, strength) => {
-    const [api] = stack.service.apis;
-    if (!api) throw new Error("there is no API");
     const { organizations: count, entries, unreadMs } = pages[strength];
     const attackers = await honestOrganizations(stack, count);
-    for (const attacker of attackers) await lengthenLedger(stack, attacker, entries);
+    for (const attacker of attackers) await lengthenLedger(stack.service, attacker, { entries, idPrefix });
     const visitors: PageVisitor[] = [];
     for (const { token } of attackers) visitors.push(await signIn(stack.service, { token }));
     const other = await signIn(stack.service, await stack.service.organization());
-    const memory = new MemoryWatch(api);
+    const memory = new MemoryWatch(stack.api);
     let opened: Opened | undefined;
     const views: number[] = [];
-    // The attackers search too, so that their pages change all the time.
+    // The attackers also search, so that their pages keep changing.
     const answers = await honestBeside(stack, { organizations: attackers, perSecond: 10 }, async () => {
       opened = await openAll(stack, visitors);
       for (const untilMs = performance.now() + unreadMs; performance.now() < untilMs; await sleep(pageEveryMs))
         views.push((await other.get("/billing")).status);
     });
     if (!opened) throw new Error("nothing was opened");
-    const findings = [judgeBounds(opened), judgeMemory(memory.stop()), judgeViews(views), judgeHonest(answers)];
-    return [...findings, await judgeEnd(api, visitors, opened, strength)];
+    const findings = [
+      judgeBounds(opened),
+      judgeGrowth(memory.stop(), grownBytesMax),
+      judgeViews(views),
+      judgeHonest(answers),
+    ];
+    return [...findings, await judgeEnd(stack, visitors, opened, strength)];
   },
 };
-
-/** Inserts charges of 0 mils with long ids, as the ledger's functions would have written them. */
-async function lengthenLedger(
-  { service }: AttackStack,
-  { organizationId }: Organization,
-  entries: number,
-): Promise<void> {
-  await asOwner(service.databaseUrl, async (owner) => {
-    await owner.query(
-      `insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, token_id)
-       select id, version + n, 'charge', 0, balance_mils, 'req_' || repeat('x', 200) || right(id, 20) || n, 't'
-       from organizations, generate_series(1, $2) n where id = $1`,
-      [organizationId, entries],
-    );
-    await owner.query("update organizations set version = version + $2 where id = $1", [organizationId, entries]);
-  });
-}
 
 interface Opened {
   downloads: Connection[];
   streams: Connection[];
 }
 
-/** Asks for everything, and takes only the beginning of each answer. */
+/** Requests everything, and reads only the first byte of each response. */
 async function openAll({ apiUrl }: AttackStack, visitors: readonly PageVisitor[]): Promise<Opened> {
   const ask = async (path: string, { cookie = "" }: PageVisitor) => {
     const connection = await Connection.open(apiUrl);
@@ -98,27 +84,21 @@ function judgeBounds({ downloads, streams }: Opened): Finding {
   const [exported, followed] = [statusesOf(downloads), statusesOf(streams)];
   const isRefused = [...exported, ...followed].every((status) => [200, 429, 503].includes(status));
   return {
-    promised: `at most ${downloadsMax} exports and ${streamsMax} streams are open in a process, and a page more is refused`,
+    promised: `at most ${downloadsMax} exports and ${streamsMax} streams are open in a process, and any more are refused`,
     seen: `exports: ${tally(exported)}; streams: ${tally(followed)}`,
     held: open(exported) <= downloadsMax && open(followed) <= streamsMax && isRefused,
   };
 }
 
-const judgeMemory = (memory: MemoryWatch): Finding => ({
-  promised: `the API's memory grows by at most ${inMb(grownBytesMax)} MB`,
-  seen: memory.toString(),
-  held: memory.grownBytes <= grownBytesMax,
-});
-
 const judgeViews = (views: readonly number[]): Finding => ({
-  promised: "the page of another organization is shown meanwhile",
+  promised: "another organization's page still loads",
   seen: tally(views),
   held: views.length > 0 && views.every((status) => status === 200),
 });
 
-/** Whether the places of the exports are free again: by themselves, or soon after the pages have gone. */
+/** Whether the slots of the exports become free: after their timeout, or soon after the pages have disconnected. */
 async function judgeEnd(
-  api: Api,
+  { api }: AttackStack,
   [first]: readonly PageVisitor[],
   { downloads, streams }: Opened,
   strength: Strength,
@@ -135,7 +115,7 @@ async function judgeEnd(
   leave([...downloads, ...streams]);
   const areGone = await becomes(async () => (await Exposition.of(api)).value("live_streams_open") === 0, boundMs);
   return {
-    promised: `exports that their callers do not read end within ${endedMsMax / 1_000} s, and streams with their page`,
+    promised: `unread exports end within ${endedMsMax / 1_000} s, and streams end with their page`,
     seen: `${canExport ? "ended" : "open"} after ${(tookMs / 1_000).toFixed(0)} s; streams ${areGone ? "gone" : "left open"}`,
     held: canExport && areGone,
   };

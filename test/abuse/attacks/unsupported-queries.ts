@@ -1,4 +1,4 @@
-import { keepInFlight } from "../../faults/scenarios/callers.ts";
+import { callEach, outcomeOf } from "../../faults/scenarios/callers.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
@@ -9,15 +9,15 @@ const atOnce = 16;
 const windowLimit = 600;
 const searches: Record<Strength, number> = { quick: 500, full: 10_000 };
 
-/** Searches that fail for certain and cost nothing: no provider of the worker has pages for mobile devices. */
+/** Searches that always fail and cost nothing: no provider of the worker supports mobile devices. */
 export const unsupportedQueries: Attack = {
   name: "unsupported-queries",
-  tried: `searches that no provider supports, a half of them under new keys, ${atOnce} at once`,
+  tried: `searches that no provider supports, half of them under new keys, ${atOnce} at once`,
   run: async (stack, strength) => {
     const { service, provider } = stack;
-    // A window that outlasts the attack, so that its key stays.
+    // The window outlasts the attack, so that its key stays in Redis.
     const attacker = await service.organization({ terms: { windowSeconds: 1_000_000, windowLimit } });
-    await service.usage(attacker.token); // What the first use of a token leaves is left by then.
+    await service.usage(attacker.token); // It stores what the first use of a token stores.
     const keysOf = async () => (await service.redis.keys(`*${attacker.organizationId}*`)).length;
     const [rowsBefore, keysBefore] = [await rowsIn(stack), await keysOf()];
     const outcomes = await failAll(stack, attacker, searches[strength]);
@@ -40,21 +40,13 @@ export const unsupportedQueries: Attack = {
   },
 };
 
-async function failAll({ callers, apiUrl }: AttackStack, { token }: Organization, count: number): Promise<string[]> {
-  const outcomes: string[] = [];
-  let sent = 0;
-  await keepInFlight(atOnce, async () => {
-    if (sent >= count) return false;
-    sent += 1;
-    const key = sent % 2 === 0 ? `unsupported-${sent}` : undefined;
-    const { status, text } = await callers.search(apiUrl, token, { keyword: `failed ${sent}`, device: "mobile" }, key);
-    outcomes.push(`${status} ${/"reason":"(\w+)"/.exec(text)?.[1]}`);
-    return true;
+const failAll = ({ callers, apiUrl }: AttackStack, { token }: Organization, count: number): Promise<string[]> =>
+  callEach(count, atOnce, async (n) => {
+    const key = n % 2 === 0 ? `unsupported-${n}` : undefined;
+    return outcomeOf(await callers.search(apiUrl, token, { keyword: `failed ${n}`, device: "mobile" }, key));
   });
-  return outcomes;
-}
 
-/** The rows of all tables. */
+/** The number of rows in all tables. */
 async function rowsIn({ service }: AttackStack): Promise<number> {
   return asOwner(service.databaseUrl, async (owner) => {
     const tables = await owner.query(

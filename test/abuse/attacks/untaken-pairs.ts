@@ -3,6 +3,7 @@ import { tally } from "../../faults/scenarios/statistics.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { unpaidCalls as countedCalls } from "../../harness/assertions/metrics.ts";
 import type { Organization } from "../../harness/processes/service.ts";
+import { delayed } from "../../harness/stubs/serper-stub.ts";
 import type { Attack, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import { largestAnswer } from "../callers/answer-sizes.ts";
@@ -13,7 +14,7 @@ import { outcomeOf, responsesIn } from "../callers/responses.ts";
 const pages = 10;
 const pageMs = 500;
 const unpaidCalls = 40;
-// Half of the budget, which is what one token may use, and the pair that uses it up.
+// One token may use half of the budget; the pair that uses it up comes on top.
 const callsMax = unpaidCalls / 2 + pages;
 const stepBytes = 64 * 1_024;
 const stepMs = 100;
@@ -21,13 +22,13 @@ const boundMs = 60_000;
 const refused = "429 unpaid_calls";
 const pairs: Record<Strength, number> = { quick: 4, full: 10 };
 
-/** Two equal searches share their provider calls. Both answers wait behind a file that the attacker takes no more of. */
+/** Two equal searches share their provider calls. Both answers wait behind a file that the attacker stops reading. */
 export const untakenPairs: Attack = {
   name: "untaken-pairs",
-  tried: `pairs of equal searches of depth ${pages * 10}, each behind a file that fills the sockets' buffers, reset when both are charged, with a budget of ${unpaidCalls} unpaid calls an hour`,
+  tried: `pairs of equal searches of depth ${pages * 10}, each behind a file that fills the socket buffers, reset once both are charged, with a budget of ${unpaidCalls} unpaid calls an hour`,
   run: async (stack, strength) => {
     const { service, provider } = stack;
-    provider.otherwise = (request, response) => setTimeout(largestAnswer, pageMs, request, response);
+    provider.otherwise = delayed(pageMs, largestAnswer);
     const attacker = await service.organization({ terms: { concurrency: 2, unpaidCalls } });
     const [calls, counted] = [provider.requests.length, await countedCalls(service)];
     const outcomes: string[] = [];
@@ -47,7 +48,7 @@ export const untakenPairs: Attack = {
   },
 };
 
-/** @returns how both searches ended for the attacker. */
+/** Sends a pair and resets it once both searches are charged. @returns how they ended for the attacker. */
 async function leavePair(
   { service, apiUrl: url }: AttackStack,
   { organizationId, token }: Organization,
@@ -60,7 +61,7 @@ async function leavePair(
   const before = charges(await kindsNow());
   const held = async () => (await service.holdsOf(organizationId)).open;
   const refusals = () => connections.flatMap((connection) => responsesIn(connection.received).slice(1).map(outcomeOf));
-  // As little of the files is taken as lets both searches begin.
+  // Reads only as much of the files as it takes for both searches to begin.
   for (let step = 1; (await held()) < 2 && refusals().length < 2 && step * stepBytes < fileBytesMax; step += 1) {
     await Promise.all(connections.map((connection) => connection.readBytes(step * stepBytes, stepMs)));
     await sleep(1);

@@ -6,10 +6,10 @@ const answeredMsMax = 10_000;
 const boundMs = 60_000;
 const pauseMs = 50;
 
-/** The host of Redis disappears without closing a connection, and another takes its address. */
+/** The Redis host disappears without closing its connections, and another host takes its address. */
 export const vanishedRedis: Attack = {
   name: "vanished-redis",
-  tried: "the host of Redis is replaced without a reset; open connections stay open and carry nothing",
+  tried: "the Redis host is replaced without a reset: open connections stay open and go silent",
   stack: { proxiedRedis: true },
   run: async ({ service, redisProxy }) => {
     const { token } = await service.organization();

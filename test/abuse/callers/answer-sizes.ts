@@ -2,7 +2,7 @@ import { type Reply, reply } from "../../harness/stubs/serper-stub.ts";
 
 const pageResults = 10;
 
-/** Ten organic results on every page, with a snippet of this length each, and a title if it is to be longer. */
+/** Ten organic results on every page, with snippets and titles of at least this length. */
 export const longSnippets =
   (snippetBytes: number, titleBytes = 0): Reply =>
   (request, response) => {
@@ -17,7 +17,7 @@ export const longSnippets =
   };
 
 /**
- * Texts as long as they may be, which make an answer of 100 results as large as one may be, 2 MB: more than the sockets'
- * buffers of one machine take of a caller that does not read. Over a network, where they take 100 kB, an ordinary answer is.
+ * Texts of the maximum length. They make the largest possible answer of 100 results, 2 MB, which does not fit into the socket
+ * buffers of a caller on the same machine that does not read. Over a network buffers take 100 kB, less than an ordinary answer.
  */
 export const largestAnswer = longSnippets(9_990, 9_990);

@@ -1,15 +1,13 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type PartialResponse, responsesIn } from "./responses.ts";
 
 const connectMsMax = 60_000;
 const largeBytes = 100_000;
 const largePauseMs = 100;
 
-/**
- * A caller's connection that does what no well-behaved client does: it takes nothing of what arrives before `read()`,
- * stops in the middle, closes one direction, or resets.
- */
+/** A connection that a well-behaved client has not: it reads only when told to, stops in the middle, closes one direction, or resets. */
 export class Connection {
   readonly #socket: Socket;
   readonly #chunks: Buffer[] = [];
@@ -19,7 +17,7 @@ export class Connection {
 
   private constructor(socket: Socket) {
     this.#socket = socket;
-    socket.pause(); // Before it is connected: later, Node would already have begun to read.
+    socket.pause(); // Before it is connected; Node begins to read then.
     socket.on("data", (chunk: Buffer) => {
       this.#chunks.push(chunk);
       this.#length += chunk.length;
@@ -38,7 +36,7 @@ export class Connection {
     return connection;
   }
 
-  /** Everything that was read so far. */
+  /** All bytes read so far. */
   get received(): Buffer {
     return Buffer.concat(this.#chunks);
   }
@@ -47,7 +45,7 @@ export class Connection {
     return this.#length;
   }
 
-  /** Whether the server has closed the connection, as far as was read. */
+  /** Whether the end of the connection was read. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
@@ -57,16 +55,17 @@ export class Connection {
     if (this.#socket.writable) this.#socket.write(bytes);
   }
 
-  /** From now on takes what arrives. */
+  /** Starts reading. */
   read(): void {
     this.#socket.resume();
   }
 
+  /** Stops reading. */
   holdBack(): void {
     this.#socket.pause();
   }
 
-  /** Reads until so many bytes have arrived in all, then holds back again. @returns whether they did. */
+  /** Reads until this many bytes have arrived in total, then stops reading. @returns whether they have. */
   async readBytes(count: number, boundMs: number): Promise<boolean> {
     const isThere = () => this.#length >= count;
     this.read();
@@ -75,13 +74,13 @@ export class Connection {
     return isThere();
   }
 
-  /** Reads until `isEnough`, the server closes the connection, or nothing has come for `idleMs`. */
+  /** Reads until `isEnough`, until the server closes the connection, or until nothing has arrived for `idleMs`. */
   async readUntil(isEnough: () => boolean, idleMs: number): Promise<void> {
     this.read();
     for (let seen = -1; seen !== this.#length && !isEnough() && !this.#isClosed; ) {
       seen = this.#length;
       await this.#until(() => this.#length !== seen, idleMs);
-      // To look at megabytes after each chunk would take longer than to read them.
+      // Checking megabytes after each chunk would take longer than reading them.
       if (this.#length > largeBytes) await sleep(largePauseMs);
     }
   }
@@ -91,7 +90,7 @@ export class Connection {
     this.#socket.end();
   }
 
-  /** Closes the connection at once, so that what the server still sends fails. */
+  /** Resets the connection, so that whatever the server still sends fails. */
   reset(): void {
     this.#socket.resetAndDestroy();
   }
@@ -115,4 +114,14 @@ export class Connection {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
   }
+}
+
+/** Sends requests on one new connection, all before the first answer. @returns the whole answers that came within `idleMs` each. */
+export async function exchange(url: string, requests: readonly string[], idleMs = 60_000): Promise<PartialResponse[]> {
+  const connection = await Connection.open(url);
+  connection.send(requests.join(""));
+  const whole = () => responsesIn(connection.received).filter(({ isWhole }) => isWhole);
+  await connection.readUntil(() => whole().length >= requests.length, idleMs);
+  connection.reset();
+  return whole();
 }

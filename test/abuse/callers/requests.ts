@@ -1,5 +1,3 @@
-/** Requests as bytes, for callers that send them by hand. */
-
 export interface Credential {
   url: string;
   token: string;
@@ -7,7 +5,7 @@ export interface Credential {
 
 const mcpAccept = "application/json, text/event-stream";
 
-/** The bytes of a POST with a JSON body. */
+/** A POST with a JSON body, as text to write to a connection. */
 export function post(
   { url, token }: Credential,
   path: string,
@@ -29,7 +27,7 @@ export function post(
 export const searchBytes = (by: Credential, query: object, headers?: Record<string, string>) =>
   post(by, "/v1/serp/search", query, headers);
 
-/** A tool call of the revision in which a caller cancels with a message. @param session makes the call cancellable. */
+/** A tool call in the revision of MCP in which a caller cancels with a message. @param call.session makes the call cancellable. */
 export const toolCallBytes = (
   by: Credential,
   call: { id: number; session: string; query: object; meta?: Record<string, unknown> },
@@ -56,5 +54,5 @@ export const cancelBytes = (by: Credential, call: { id: number; session: string 
 
 export const getBytes = (url: string, path: string) => `GET ${path} HTTP/1.1\r\nhost: ${new URL(url).host}\r\n\r\n`;
 
-/** The largest answer that needs no token. */
+/** The largest response that needs no token. */
 export const largestFile = "/docs/scalar.js";

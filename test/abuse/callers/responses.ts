@@ -1,4 +1,4 @@
-/** What a caller has of each response on one connection, whole or not. */
+/** A response that has arrived, in whole or in part. */
 export interface PartialResponse {
   status: number;
   headers: Headers;
@@ -8,7 +8,7 @@ export interface PartialResponse {
 
 const headEnd = "\r\n\r\n";
 
-/** Reads responses from bytes that may end anywhere. */
+/** Parses the responses of one connection. The bytes may end anywhere. */
 export function responsesIn(received: Buffer): PartialResponse[] {
   const responses: PartialResponse[] = [];
   for (let rest = received; rest.length > 0; ) {

@@ -1,16 +1,16 @@
 /**
- * An attacker as a process of its own: everything that the attacks do, at once and without a pause, until SIGTERM. Then it
+ * An attacker in its own process. It does everything that the attacks do, at once and without a pause, until SIGTERM. Then it
  * prints how its requests ended. Its argument is an {@link AttackerOrder} as JSON.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { newToken } from "../../../api/tokens/tokens.ts";
-import { Connection } from "../callers/connection.ts";
+import { Connection, exchange } from "../callers/connection.ts";
 import { cancelBytes, getBytes, largestFile, post, searchBytes, toolCallBytes } from "../callers/requests.ts";
 import { outcomeOf, responsesIn } from "../callers/responses.ts";
 
 export interface AttackerOrder {
   url: string;
-  /** A token of an organization with some credit, and of one without. */
+  /** The token of an organization with some credit, and of one without. */
   rich: string;
   poor: string;
 }
@@ -18,7 +18,7 @@ export interface AttackerOrder {
 const idleMs = 5_000;
 const unreadMs = 300;
 const pipelined = 8;
-/** How many of each kind go on at once. */
+/** How many requests of each kind run at once. */
 const atOnce = 4;
 
 const order: AttackerOrder = JSON.parse(process.argv[2] ?? "");
@@ -48,14 +48,10 @@ const kinds: (() => Promise<void>)[] = [
   () => cancel(),
 ];
 
-/** Sends a request several times at once on a new connection, and reads the answers. */
+/** Pipelines a request several times, and reads the answers. */
 async function ask(request: string, times: number): Promise<void> {
-  const connection = await Connection.open(order.url);
-  connection.send(request.repeat(times));
-  const whole = () => responsesIn(connection.received).filter(({ isWhole }) => isWhole);
-  await connection.readUntil(() => whole().length === times, idleMs);
-  connection.reset();
-  for (const response of whole()) note(outcomeOf(response));
+  for (const response of await exchange(order.url, Array<string>(times).fill(request), idleMs))
+    note(outcomeOf(response));
 }
 
 async function leaveUnread(request: string): Promise<void> {
@@ -66,7 +62,7 @@ async function leaveUnread(request: string): Promise<void> {
   note("left unread");
 }
 
-/** 90 ms after sending, when the provider has been asked. */
+/** Disconnects after 90 ms, when the provider has been asked. */
 async function disconnect(request: string): Promise<void> {
   const connection = await Connection.open(order.url);
   connection.send(request);
@@ -97,7 +93,7 @@ const attacking = kinds.flatMap((kind) =>
   Array.from({ length: atOnce }, async () => {
     for (;;) {
       count += 1;
-      // A refused connection is what a service may do to an attacker; the next one is tried at once.
+      // The service may refuse an attacker's connections.
       await kind().catch(() => note("no connection"));
     }
   }),

@@ -1,4 +1,4 @@
-import { arriveAt, type CallerAnswer } from "../../faults/scenarios/callers.ts";
+import { arriveAt, type CallerAnswer, outcomeOf } from "../../faults/scenarios/callers.ts";
 import { quantile, tally } from "../../faults/scenarios/statistics.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { AttackStack } from "../attack-stack.ts";
@@ -6,7 +6,7 @@ import type { Finding } from "../attack.ts";
 
 const lastsMsMax = 600_000;
 
-/** How the honest organizations behave: each search is a new one, at this rate over all of them. */
+/** The load of honest organizations: distinct searches at this rate, over all organizations. */
 export interface HonestLoad {
   organizations: readonly Organization[];
   perSecond: number;
@@ -14,7 +14,7 @@ export interface HonestLoad {
 
 let searches = 0;
 
-/** Lets honest organizations search steadily while `use` runs. @returns their answers, all of which have come by then. */
+/** Honest organizations search steadily while `use` runs. @returns all their answers. */
 export async function honestBeside(
   { callers, apiUrl }: AttackStack,
   { organizations, perSecond }: HonestLoad,
@@ -45,13 +45,17 @@ export async function honestBeside(
 export const honestOrganizations = ({ service }: AttackStack, count: number): Promise<Organization[]> =>
   Promise.all(Array.from({ length: count }, () => service.organization({ creditMils: 1_000_000 })));
 
+/** Four honest organizations search five times a second in all while `use` runs. @returns whether each search was answered. */
+export async function judgeHonestBeside(stack: AttackStack, use: () => Promise<unknown>): Promise<Finding> {
+  const load = { organizations: await honestOrganizations(stack, 4), perSecond: 5 };
+  return judgeHonest(await honestBeside(stack, load, use));
+}
+
 /** Whether every honest search was answered. */
 export function judgeHonest(answers: readonly CallerAnswer[], promised = "every honest search is answered"): Finding {
   const lost = answers.filter(({ status }) => status !== 200);
   const times = answers.map(({ ms }) => ms);
-  const reasons = lost.map(
-    ({ status, text }) => `${status} ${/"reason":"(\w+)"/.exec(text)?.[1] ?? text.slice(0, 60)}`,
-  );
+  const reasons = lost.map((answer) => (answer.status === 0 ? answer.text.slice(0, 60) : outcomeOf(answer)));
   return {
     promised,
     seen: [

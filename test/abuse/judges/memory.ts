@@ -1,23 +1,24 @@
 import { readFileSync } from "node:fs";
 import type { Redis } from "ioredis";
 import type { RunningProcess } from "../../harness/processes/process.ts";
+import type { Finding } from "../attack.ts";
 
 const pollMs = 50;
 const kib = 1_024;
 const mib = 1_048_576;
 
-/** What a process has in memory now, in bytes. */
+/** The resident memory of a process. */
 export function residentBytes({ child: { pid } }: RunningProcess): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * kib;
 }
 
-/** What Redis uses for its data now, in bytes. */
+/** The memory that Redis uses for its data. */
 export async function redisBytes(redis: Redis): Promise<number> {
   return Number(/^used_memory:(\d+)/m.exec(await redis.info("memory"))?.[1] ?? 0);
 }
 
-/** Follows what a process has in memory, until stopped. */
+/** Records the peak memory of a process until it is stopped. */
 export class MemoryWatch {
   readonly beforeBytes: number;
   #mostBytes: number;
@@ -49,5 +50,12 @@ export class MemoryWatch {
     return `${inMb(this.beforeBytes)} → ${inMb(this.#mostBytes)} MB`;
   }
 }
+
+/** Whether the API's memory grew by at most this much. */
+export const judgeGrowth = (watch: MemoryWatch, bytesMax: number): Finding => ({
+  promised: `the API's memory grows by at most ${inMb(bytesMax)} MB`,
+  seen: watch.toString(),
+  held: watch.grownBytes <= bytesMax,
+});
 
 export const inMb = (bytes: number): string => (bytes / mib).toFixed(0);

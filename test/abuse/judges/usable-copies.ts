@@ -1,12 +1,12 @@
 import { responsesIn } from "../callers/responses.ts";
 
-/**
- * The copies of answers that a caller can use: each answer of which all is there, wherever it stands in what was received.
- * A caller who cheats takes the first whole copy, from a response that never ended.
- */
+/** The request ids of the answers that a caller can use. */
 export const usableCopies = (received: Buffer): Set<string> => new Set(usableAnswers(received).keys());
 
-/** The same with the text of each answer, by its request id. */
+/**
+ * The text of each answer that a caller can use, by its request id: an answer that arrived whole, wherever it is in the received
+ * bytes. A caller who cheats takes the first whole copy from a response that never ended.
+ */
 export function usableAnswers(received: Buffer): Map<string, string> {
   const answers = new Map<string, string>();
   for (const { body } of responsesIn(received)) {

@@ -1,5 +1,5 @@
 import type { RunningProcess } from "../../harness/processes/process.ts";
-import { tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import { delayed, tenOrganic } from "../../harness/stubs/serper-stub.ts";
 import type { Drill } from "../drill.ts";
 
 const killAll = (processes: readonly RunningProcess[]) => Promise.all(processes.map((process) => process.destroy()));
@@ -88,7 +88,7 @@ export const processDrills: readonly Drill[] = [
     expects: ["QueueTooOld"],
     stack: { settings: { WORKER_CONCURRENCY: "1" } },
     begin: async ({ provider }) => {
-      provider.otherwise = (request, response) => void setTimeout(() => tenOrganic(request, response), slowMs);
+      provider.otherwise = delayed(slowMs);
       return async () => {
         provider.otherwise = tenOrganic;
       };

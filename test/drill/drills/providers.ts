@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Exposition } from "../../harness/assertions/metrics.ts";
-import { hang, refusal, type Reply, tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import { delayed, hang, refusal, type Reply, tenOrganic } from "../../harness/stubs/serper-stub.ts";
 import type { Drill } from "../drill.ts";
 import type { DrillStack } from "../drill-stack.ts";
 
 const down = refusal(500, "Internal server error");
 const slowMs = 6_000;
-const slow: Reply = (request, response) => void setTimeout(() => tenOrganic(request, response), slowMs);
 // Longer than the interval of the scrapes, so that each state of the circuit is seen.
 const seenMs = 12_000;
 
@@ -69,7 +68,7 @@ export const providerDrills: readonly Drill[] = [
     expects: ["SearchesSlow"],
     withinMs: 900_000,
     stack: { depth: 20 },
-    begin: (stack) => answerWith(stack, slow),
+    begin: (stack) => answerWith(stack, delayed(slowMs)),
   },
   {
     name: "provider-down",

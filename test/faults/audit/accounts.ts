@@ -67,3 +67,9 @@ export async function readAccounts(database: Database, organizationIds: readonly
 
 /** Whether the search is charged and was not given back. */
 export const isStanding = ({ decided, reversedFor }: Account) => decided === "charge" && reversedFor === undefined;
+
+/** How many charges of these organizations stand. */
+export async function countCharges(database: Database, ...organizationIds: string[]): Promise<number> {
+  const { byRequest } = await readAccounts(database, organizationIds);
+  return [...byRequest.values()].filter(isStanding).length;
+}

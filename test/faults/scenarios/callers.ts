@@ -64,6 +64,24 @@ export class Callers {
   }
 }
 
+/** The status of an answer, with its reason if it is an error: `429 concurrency`. */
+export function outcomeOf({ status, text }: CallerAnswer): string {
+  const reason = status === 200 ? undefined : /"reason":"(\w+)"/.exec(text)?.[1];
+  return reason === undefined ? String(status) : `${status} ${reason}`;
+}
+
+/** Makes this many calls, with so many in flight. @returns their results, in the order of the calls. */
+export async function callEach<T>(count: number, inFlight: number, call: (n: number) => Promise<T>): Promise<T[]> {
+  const results: T[] = [];
+  let begun = 0;
+  await keepInFlight(Math.min(count, inFlight), async () => {
+    const n = begun++;
+    if (n < count) results[n] = await call(n);
+    return begun < count;
+  });
+  return results;
+}
+
 /** Keeps this many calls in flight. Each caller goes on until its call returns false. */
 export async function keepInFlight(inFlight: number, call: (caller: number) => Promise<boolean>): Promise<void> {
   const goOn = async (caller: number) => {

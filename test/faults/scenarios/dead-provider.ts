@@ -1,7 +1,7 @@
-import { hang, refusal, type Reply, reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
+import { delayed, hang, refusal, reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
 import { contractCases } from "../../worker/providers/contract-cases.ts";
 import type { Row } from "../report.ts";
-import { type CallerAnswer, keepInFlight } from "./callers.ts";
+import { callEach, type CallerAnswer } from "./callers.ts";
 import { type Scenario, type ScenarioServers, type ScenarioStack, withStack } from "./scenario-stack.ts";
 import { quantile, tally } from "./statistics.ts";
 
@@ -29,7 +29,7 @@ export const deadProvider: Scenario = {
 
 async function measure(servers: ScenarioServers, settings: Record<string, string>): Promise<Phase[]> {
   const second = await startSerperStub();
-  second.otherwise = afterLatency(reply(200, contractCases.dataforseo.page));
+  second.otherwise = delayed(providerMs, reply(200, contractCases.dataforseo.page));
   const providers = {
     SERP_PROVIDERS: "serper,dataforseo",
     DATAFORSEO_LOGIN: "stub",
@@ -63,13 +63,9 @@ async function goThroughStates(stack: ScenarioStack): Promise<Phase[]> {
 
 async function search(stack: ScenarioStack, token: string, state: string): Promise<Phase> {
   const before = stack.provider.requests.length;
-  const answers: CallerAnswer[] = [];
-  let sent = 0;
-  await keepInFlight(inFlight, async () => {
-    sent += 1;
-    answers.push(await stack.callers.search(stack.apiUrl(0), token, `${state} ${sent}`));
-    return sent < searches;
-  });
+  const answers = await callEach(searches, inFlight, (n) =>
+    stack.callers.search(stack.apiUrl(0), token, `${state} ${n}`),
+  );
   stack.say(`preferred provider ${state}: ${tally(answers.map(({ status }) => status))}`);
   return { state, answers, callsToPreferred: stack.provider.requests.length - before };
 }
@@ -85,10 +81,6 @@ async function recover(stack: ScenarioStack, token: string, answering: SerperStu
     await callers.search(stack.apiUrl(0), token, `recover ${before} ${tries}`);
     return provider.requests.length > before;
   });
-}
-
-function afterLatency(answer: Reply): Reply {
-  return (request, response) => setTimeout(answer, providerMs, request, response);
 }
 
 function rowsOf([usual, ...failing]: readonly Phase[], remark: string): Row[] {

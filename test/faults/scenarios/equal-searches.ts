@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { readBacklog } from "../../harness/assertions/backlog.ts";
+import { countCharges } from "../audit/accounts.ts";
 import type { Row } from "../report.ts";
 import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
 import { tally } from "./statistics.ts";
@@ -30,26 +31,22 @@ interface Round {
 async function measure(stack: ScenarioStack): Promise<Round[]> {
   const { service, provider, say } = stack;
   const { organizationId, token } = await service.organization({ creditMils: 1_000_000, terms: {} });
-  const countCharges = async () =>
-    (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length;
+  const charges = () => countCharges(service.database, organizationId);
   const seen: Round[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    const [callsBefore, chargesBefore] = [provider.requests.length, await countCharges()];
+    const [callsBefore, chargesBefore] = [provider.requests.length, await charges()];
     const statuses = await searchAtOnce(stack, token, `equal ${round}`);
     await service.rest();
-    seen.push({
-      statuses,
-      calls: provider.requests.length - callsBefore,
-      charges: (await countCharges()) - chargesBefore,
-    });
+    const calls = provider.requests.length - callsBefore;
+    seen.push({ statuses, calls, charges: (await charges()) - chargesBefore });
   }
   say(`equal searches: ${rounds} rounds of ${atOnce} at once`);
   return seen;
 }
 
 /**
- * A search that is enqueued after the answer may not use it, and an answer that no other search waits for is not kept. So the
- * provider answers once all are enqueued and both workers are full of them.
+ * A search may not use an answer that came before it was enqueued, and an answer is shared only while other searches wait for
+ * it. So the provider answers once all searches are enqueued and both workers are full of them.
  */
 async function searchAtOnce(stack: ScenarioStack, token: string, keyword: string): Promise<number[]> {
   const { service, callers, provider } = stack;

@@ -2,7 +2,7 @@ import { eventually } from "../../harness/assertions/eventually.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { ledgerViolations } from "../audit/audit.ts";
 import type { Row } from "../report.ts";
-import { keepInFlight } from "./callers.ts";
+import { callEach } from "./callers.ts";
 import { OrganizationTraffic } from "./organization-traffic.ts";
 import { type CheckedAnswer, warmUp } from "./request-sequence.ts";
 import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
@@ -61,14 +61,11 @@ export async function measureFlushed(stack: ScenarioStack, size: FlushedSize): P
 }
 
 async function warmUpAll(stack: ScenarioStack, organizations: readonly SeededOrganization[]): Promise<void> {
-  let next = 0;
-  await keepInFlight(inFlight, async () => {
-    const count = next++;
-    const organization = organizations[count];
-    if (!organization) return false;
-    const wrong = (await warmUp(stack, organization, count)).find(({ verdict }) => verdict !== "right");
+  await callEach(organizations.length, inFlight, async (n) => {
+    const organization = organizations[n];
+    const checked = organization ? await warmUp(stack, organization, n) : [];
+    const wrong = checked.find(({ verdict }) => verdict !== "right");
     if (wrong) throw new Error(`wrong before the loss: ${wrong.answer.status} ${wrong.answer.text}`);
-    return true;
   });
 }
 
@@ -87,7 +84,7 @@ async function loseDuringTraffic(
   const running = traffic.run(inFlight, isEnough);
   // The loss comes in the middle of some sequences.
   await traffic.untilBegun(2 * inFlight);
-  const storedBefore = await storedBalances(stack);
+  const storedBefore = await storedBalances(stack.workers);
   traffic.beginLoss();
   await lose[how](stack, () => traffic.endLoss());
   backAtMs = performance.now();
@@ -113,8 +110,8 @@ const lose = {
   },
 };
 
-/** Balances that each worker has stored because Redis was restarted. */
-async function storedBalances({ workers }: ScenarioStack): Promise<number[]> {
+/** How many balances each worker has stored because Redis lost them. */
+export async function storedBalances(workers: readonly { opsUrl?: string | undefined }[]): Promise<number[]> {
   const expositions = await Promise.all(workers.map(({ opsUrl = "" }) => Exposition.of({ opsUrl })));
   return expositions.map((exposition) => exposition.value('pairs_stored_total{why="redis_restarted"}') ?? 0);
 }
@@ -127,7 +124,7 @@ async function untilAllStored(
 ): Promise<number> {
   // Either worker may be the one that stores all of them.
   const isStored = async () =>
-    (await storedBalances(stack)).some((now, worker) => now - (before[worker] ?? 0) >= balances);
+    (await storedBalances(stack.workers)).some((now, worker) => now - (before[worker] ?? 0) >= balances);
   await eventually(isStored, storedTimeoutMs);
   return performance.now() - backAtMs;
 }

@@ -3,7 +3,7 @@ import { readCredit } from "../../../shared/credits/ledger.ts";
 import { auditCharges } from "../audit/audit.ts";
 import { priceMils } from "../audit/evidence.ts";
 import type { Row } from "../report.ts";
-import { type CallerAnswer, keepInFlight } from "./callers.ts";
+import { callEach, type CallerAnswer } from "./callers.ts";
 import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
 import { tally } from "./statistics.ts";
 
@@ -11,11 +11,15 @@ import { tally } from "./statistics.ts";
 
 const providerMs = 20;
 const pollMs = 25;
-const attempts = 5_000;
-const affordable = 1_000;
-const inFlight = 96;
 
-interface Figures {
+export interface LastCreditsSize {
+  attempts: number;
+  inFlight: number;
+  /** For how many searches there is credit. */
+  affordable: number;
+}
+
+export interface LastCreditsFigures {
   answers: CallerAnswer[];
   providerCalls: number;
   /** The balance at the end, as each source says it. */
@@ -27,30 +31,33 @@ interface Figures {
 
 export const lastCredits: Scenario = {
   name: "last-credits",
-  run: (servers) => withStack(servers, { apis: 2, workers: 2 }, async (stack) => rowsOf(await measure(stack))),
+  run: (servers) =>
+    withStack(servers, { apis: 2, workers: 2 }, async (stack) => {
+      const size = { attempts: 5_000, inFlight: 96, affordable: 1_000 };
+      return rowsOf(size, await measureLastCredits(stack, size));
+    }),
 };
 
-async function measure(stack: ScenarioStack): Promise<Figures> {
+export async function measureLastCredits(
+  stack: ScenarioStack,
+  { attempts, inFlight, affordable }: LastCreditsSize,
+): Promise<LastCreditsFigures> {
   const { service, callers, provider, say } = stack;
   stack.answerAfter(providerMs);
+  const callsBefore = provider.requests.length;
   const organization = await service.organization({ creditMils: affordable * priceMils, terms: { priceMils } });
   const { organizationId, token } = organization;
-  const answers: CallerAnswer[] = [];
   const least = pollLeast(stack, organizationId);
-  let sent = 0;
-  await keepInFlight(inFlight, async () => {
-    if (sent === attempts) return false;
-    sent += 1;
-    answers.push(await callers.search(stack.apiUrl(sent), token, `last credits ${sent}`));
-    return true;
-  });
+  const answers = await callEach(attempts, inFlight, (n) =>
+    callers.search(stack.apiUrl(n), token, `last credits ${n}`),
+  );
   const leastMils = await least.stop();
   say(`last credits: ${answers.length} attempts, ${tally(answers.map(({ status }) => status))}`);
   await service.rest();
   const usage: unknown = JSON.parse((await callers.usage(stack.apiUrl(0), token)).text);
   return {
     answers,
-    providerCalls: provider.requests.length,
+    providerCalls: provider.requests.length - callsBefore,
     balances: {
       rest: Object(usage).creditBalanceMils,
       redis: Number(await service.redis.hget(keysOf(organizationId).balance, "balance")),
@@ -80,7 +87,8 @@ function pollLeast({ service }: ScenarioStack, organizationId: string) {
   };
 }
 
-function rowsOf({ answers, providerCalls, balances, leastMils, broken }: Figures): Row[] {
+function rowsOf({ attempts, inFlight, affordable }: LastCreditsSize, figures: LastCreditsFigures): Row[] {
+  const { answers, providerCalls, balances, leastMils, broken } = figures;
   const what = `${attempts} searches, ${inFlight} at once over 2 APIs, credit for ${affordable}`;
   const count = (status: number) => answers.filter((answer) => answer.status === status).length;
   const { rest, redis, postgres } = balances;

@@ -3,7 +3,7 @@ import type { LocalServer } from "../../../local/local-server.ts";
 import { environmentFor, SupervisedProcess } from "../../harness/processes/supervised-process.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
-import { type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import { type SerperStub, startSerperStub, delayed } from "../../harness/stubs/serper-stub.ts";
 import type { Row, Say } from "../report.ts";
 import { Callers } from "./callers.ts";
 
@@ -75,7 +75,7 @@ export class ScenarioStack {
 
   /** From now on the provider answers each call after this time. */
   answerAfter(providerMs: number): void {
-    this.provider.otherwise = (request, response) => setTimeout(tenOrganic, providerMs, request, response);
+    this.provider.otherwise = delayed(providerMs);
   }
 
   async close(): Promise<void> {

@@ -54,6 +54,12 @@ export const tenOrganic: Reply = (request, response) => {
   reply(200, { searchParameters: body, organic, credits: 1 })(request, response);
 };
 
+/** The same reply after a delay. */
+export const delayed =
+  (ms: number, then: Reply = tenOrganic): Reply =>
+  (request, response) =>
+    void setTimeout(then, ms, request, response);
+
 /** An answer as JSON. Serper's refusals are `{message, statusCode}`. */
 export function reply(status: number, json: unknown): Reply {
   return (_, response) => {

@@ -1,10 +1,10 @@
-import { isStanding, readAccounts } from "../../faults/audit/accounts.ts";
+import { countCharges, isStanding, readAccounts } from "../../faults/audit/accounts.ts";
 import { ledgerViolations } from "../../faults/audit/audit.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import type { Finding } from "../attack.ts";
 
-/** Compares what an attacker has with what the attacker paid, once all is at rest. */
+/** Compares the answers that an attacker has with what the attacker paid, once all is at rest. */
 export async function judgeAnswers(
   { service }: AttackStack,
   attacker: Organization,
@@ -27,5 +27,21 @@ export async function judgeAnswers(
       ...violations,
     ].join("; "),
     held: free.length === 0 && violations.length === 0,
+  };
+}
+
+/** Whether these organizations paid for each of their answers once and for nothing else, and the ledger is right. */
+export async function judgeCharges(
+  { service }: AttackStack,
+  organizations: readonly Organization[],
+  answered: number,
+): Promise<Finding> {
+  await service.rest();
+  const charges = await countCharges(service.database, ...organizations.map(({ organizationId }) => organizationId));
+  const violations = await ledgerViolations(service);
+  return {
+    promised: "each answer is charged once, nothing else is, and the ledger is right",
+    seen: [`${charges} charges for ${answered} answers`, ...violations].join("; "),
+    held: charges === answered && violations.length === 0,
   };
 }
