@@ -1,10 +1,11 @@
+import { Bench } from "tinybench";
 import { formatTable } from "../harness/format-table.ts";
 import { type Coverage, type Field, fields } from "../harness/expected-elements/expected-elements.ts";
 import { type ProviderAnswer, httpProviders, readAnswer } from "../harness/fixtures/provider-answers.ts";
 import { type Extraction, measureExtraction, type Share } from "./answers.ts";
-import { measureCost } from "./measure-cost.ts";
 
 const exampleCharactersMax = 60;
+const warmupShare = 0.5;
 
 /** Four tables: what the adapters extract from answers, in all and by type of element; what they lose; and what reading costs. */
 export function answersReport(answers: readonly ProviderAnswer[], options: { measuredMs: number }): string {
@@ -98,4 +99,19 @@ function medianAndLargest(pages: readonly ProviderAnswer[]): [size: string, answ
     ...(median === undefined ? [] : [["median", median] satisfies [string, ProviderAnswer]]),
     ...(largest === undefined || largest === median ? [] : [["largest", largest] satisfies [string, ProviderAnswer]]),
   ];
+}
+
+/** Microseconds per run, after a warm-up. */
+interface Cost {
+  medianUs: number;
+  p99Us: number;
+}
+
+/** Runs a function repeatedly for `measuredMs`. @throws what the function throws, and {Error} if the clock is too coarse. */
+function measureCost(run: () => unknown, { measuredMs }: { measuredMs: number }): Cost {
+  const bench = new Bench({ time: measuredMs, warmupTime: measuredMs * warmupShare, throws: true });
+  const [task] = bench.add("run", run).runSync();
+  if (task?.result.state !== "completed") throw new Error("The measurement is not complete.");
+  const { p50, p99 } = task.result.latency;
+  return { medianUs: p50 * 1_000, p99Us: p99 * 1_000 };
 }

@@ -1,13 +1,10 @@
 import { writeFileSync } from "node:fs";
-import { capacityReport } from "./capacity-report.ts";
 import { chooseCases } from "./cases.ts";
-import { compareResults } from "./compare.ts";
-import { checkYardstick } from "./contestants/yardstick-folder.ts";
+import { checkYardstick } from "./contestants/yardstick.ts";
 import { drawLatency } from "./latency-picture.ts";
-import { latencyReport } from "./latency-report.ts";
 import { measureLatency } from "./latency.ts";
 import { type MemoryOptions, measureMemory } from "./memory.ts";
-import { throughputReport } from "./report.ts";
+import { capacityReport, compareResults, latencyReport, throughputReport } from "./report.ts";
 import { type Measured, readResults, resultsOf, writeResults } from "./results.ts";
 import { withRun } from "./run.ts";
 import { measureThroughput } from "./throughput.ts";

@@ -1,9 +1,6 @@
 import { expect, test } from "vitest";
-import { capacityReport } from "./capacity-report.ts";
-import { compareResults } from "./compare.ts";
 import { drawLatency } from "./latency-picture.ts";
-import { latencyReport } from "./latency-report.ts";
-import { throughputReport } from "./report.ts";
+import { capacityReport, compareResults, latencyReport, throughputReport } from "./report.ts";
 import { type Measured, resultsOf, type Round } from "./results.ts";
 
 const round = (searchesPerSecond: number, apiUs = 400): Round => ({

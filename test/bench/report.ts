@@ -1,7 +1,17 @@
 import { formatTable } from "../harness/format-table.ts";
-import { type Measured, medianOf, type Round, serviceCpuUs, spreadOf } from "./results.ts";
+import { type Measured, medianOf, type Results, type Round, serviceCpuUs, spreadOf } from "./results.ts";
+
+type Column = readonly [title: string, figure: (round: Round) => number | undefined];
 
 const bytesPerMb = 1_000_000;
+
+/** CPU of a search in µs, of the processes of each kind. */
+const cpuColumns: readonly Column[] = [
+  ["API", ({ cpuUs }) => cpuUs.api],
+  ["worker", ({ cpuUs }) => cpuUs.worker],
+  ["Redis", ({ cpuUs }) => cpuUs.redis],
+  ["Postgres", ({ cpuUs }) => cpuUs.postgres],
+];
 
 /** Two tables: speed, with the other contestants beside it, and what a search costs. All figures are medians of the rounds. */
 export function throughputReport(measured: readonly Measured[]): string {
@@ -16,7 +26,6 @@ export function describeRound({ searchesPerSecond, refusedPerSecond, p50Ms, p99M
 
 function speedTable(measured: readonly Measured[]): string {
   const titles = ["case", "contestant", "searches/s", "from–to", "p50 ms", "p99 ms", "× BullMQ", "× yardstick"];
-  const rateOf = (one: Measured | undefined) => one && medianOf(one, ({ searchesPerSecond }) => searchesPerSecond);
   const rows = measured.map((one) => {
     const [from, to] = spreadOf(one);
     const rivals = (["bullmq", "yardstick"] as const).map((name) => {
@@ -36,12 +45,9 @@ function speedTable(measured: readonly Measured[]): string {
   return formatTable(titles, rows);
 }
 
-const costColumns: readonly [title: string, figure: (round: Round) => number | undefined][] = [
+const costColumns: readonly Column[] = [
   ["CPU µs: all", serviceCpuUs],
-  ["API", ({ cpuUs }) => cpuUs.api],
-  ["worker", ({ cpuUs }) => cpuUs.worker],
-  ["Redis", ({ cpuUs }) => cpuUs.redis],
-  ["Postgres", ({ cpuUs }) => cpuUs.postgres],
+  ...cpuColumns,
   ["generator", ({ cpuUs }) => cpuUs.generator],
   ["Redis commands", ({ redisCommands }) => redisCommands],
   ["in scripts µs", ({ redisScriptUs }) => redisScriptUs],
@@ -64,6 +70,134 @@ function costTable(measured: readonly Measured[]): string {
 }
 
 const mb = (bytes: number | undefined) => (bytes === undefined ? undefined : bytes / bytesPerMb);
+
+const usPerSecond = 1_000_000;
+/** A million searches of one µs take a core this part of an hour. */
+const hoursPerMillionUs = 1 / 3_600;
+// A process with a smaller share of the CPU never is the bound, and the figure would be mostly noise.
+const shareMin = 0.05;
+const usualCase = "connections-64";
+
+/**
+ * What the service's CPU means for machines: the core-hours of a million searches, relative to those of the usual case, and how many
+ * searches per second one busy core carries, also of each kind of process that takes a share that matters. Empty where CPU is not
+ * measured.
+ */
+export function capacityReport(measured: readonly Measured[]): string {
+  const own = measured.filter((one) => one.contestant === "serpmill" && medianOf(one, serviceCpuUs) !== undefined);
+  if (own.length === 0) return "";
+  const usual = own.find((one) => one.case === usualCase);
+  const titles = [
+    "case",
+    "core-hours a million",
+    `× ${usualCase}`,
+    "a core carries/s: all",
+    ...cpuColumns.map(([title]) => title),
+  ];
+  const rows = own.map((one) => {
+    const us = medianOf(one, serviceCpuUs) ?? 0;
+    return [
+      one.case,
+      formatFigure(us * hoursPerMillionUs),
+      formatFigure(ratioOf(usual && medianOf(usual, serviceCpuUs), us)),
+      formatFigure(usPerSecond / us),
+      ...cpuColumns.map(([, cpuUs]) => {
+        const ownUs = medianOf(one, cpuUs) ?? 0;
+        return formatFigure(ownUs < us * shareMin ? undefined : usPerSecond / ownUs);
+      }),
+    ];
+  });
+  return formatTable(titles, rows);
+}
+
+const latencyColumns: readonly Column[] = [
+  ["answered/s", ({ searchesPerSecond }) => searchesPerSecond],
+  ["refused/s", ({ refusedPerSecond }) => refusedPerSecond],
+  ["refused p99 ms", ({ refusedP99Ms }) => refusedP99Ms],
+  ["p50 ms", ({ p50Ms }) => p50Ms],
+  ["p99 ms", ({ p99Ms }) => p99Ms],
+  ["max ms", ({ maxMs }) => maxMs],
+  ["sent late p99 ms", ({ sentLateP99Ms }) => sentLateP99Ms],
+];
+/** What the service adds to the time of the provider. */
+const addedColumns = (providerMs: number): readonly Column[] => [
+  ["added p50 ms", ({ p50Ms }) => p50Ms - providerMs],
+  ["added p99 ms", ({ p99Ms }) => p99Ms - providerMs],
+];
+
+/** A table of the peak, and of the latencies at each rate: medians of the rounds. */
+export function latencyReport(measured: readonly Measured[]): string {
+  const providerMs = measured.find((one) => one.providerMs !== undefined)?.providerMs;
+  const shown = providerMs === undefined ? latencyColumns : [...latencyColumns, ...addedColumns(providerMs)];
+  const rows = measured.map((one) => [
+    one.contestant,
+    one.shareOfPeak === undefined ? "peak" : `${Math.round(one.shareOfPeak * 100)} %`,
+    formatFigure(one.ratePerSecond),
+    ...shown.map(([, figure]) => formatFigure(medianOf(one, figure))),
+  ]);
+  return formatTable(["contestant", "share of peak", "due/s", ...shown.map(([title]) => title)], rows);
+}
+
+const comparedColumns: readonly Column[] = [
+  ["p50", ({ p50Ms }) => p50Ms],
+  ["p99", ({ p99Ms }) => p99Ms],
+  ["CPU of all", serviceCpuUs],
+  ...cpuColumns,
+  ["Redis commands", ({ redisCommands }) => redisCommands],
+  ["statements", ({ postgresStatements }) => postgresStatements],
+];
+
+/**
+ * What has changed between two runs, as ratios of their medians: 1.00 is no change. "beyond spread" says whether the slowest round
+ * of the one is faster than the fastest of the other; without it, a ratio may be chance. One round has no spread. "against BullMQ"
+ * divides both by what bare BullMQ got in the same run, so that a machine that was busier in one of them matters less.
+ * @throws if no case is in both.
+ */
+export function compareResults(before: Results, after: Results): string {
+  const pairs = after.measured.flatMap((now) => {
+    const then = before.measured.find((one) => keyOf(one) === keyOf(now));
+    return then ? [[then, now] as const] : [];
+  });
+  if (pairs.length === 0) throw new Error("The two files have no case in common.");
+  const titles = [
+    "case",
+    "contestant",
+    "searches/s",
+    "beyond spread",
+    "against BullMQ",
+    ...comparedColumns.map(([title]) => title),
+  ];
+  const rows = pairs.map(([then, now]) => [
+    now.shareOfPeak === undefined ? now.case : `${now.case} at ${Math.round(now.shareOfPeak * 100)} %`,
+    now.contestant,
+    ratioText(then, now, ({ searchesPerSecond }) => searchesPerSecond),
+    spreadText(then, now),
+    formatFigure(ratioOf(besideBullmq(before, then), besideBullmq(after, now))),
+    ...comparedColumns.map(([, figure]) => ratioText(then, now, figure)),
+  ]);
+  return formatTable(titles, rows);
+}
+
+const keyOf = ({ case: name, contestant, shareOfPeak = 0 }: Measured) => `${name} ${contestant} ${shareOfPeak}`;
+
+function besideBullmq({ measured }: Results, one: Measured): number | undefined {
+  if (one.contestant === "bullmq") return undefined;
+  return ratioOf(
+    rateOf(measured.find((other) => other.case === one.case && other.contestant === "bullmq")),
+    rateOf(one),
+  );
+}
+
+const ratioText = (then: Measured, now: Measured, figure: (round: Round) => number | undefined) =>
+  formatFigure(ratioOf(medianOf(then, figure), medianOf(now, figure)));
+
+function spreadText(then: Measured, now: Measured): string {
+  if (then.rounds.length < 2 || now.rounds.length < 2) return "–";
+  const [[thenFrom, thenTo], [nowFrom, nowTo]] = [spreadOf(then), spreadOf(now)];
+  return nowFrom > thenTo || nowTo < thenFrom ? "yes" : "no";
+}
+
+const rateOf = (one: Measured | undefined) => one && medianOf(one, ({ searchesPerSecond }) => searchesPerSecond);
 
 /** `one` relative to `reference`; undefined without either. */
 export const ratioOf = (reference: number | undefined, one: number | undefined): number | undefined =>

@@ -3,7 +3,7 @@ import { Queue, QueueEvents } from "bullmq";
 import { z } from "zod";
 import { Recorder } from "../load/recorder.ts";
 import type { LoadResult } from "../load/load.ts";
-import { serve } from "../processes/serve.ts";
+import { serve } from "../processes/asked-process.ts";
 import { connectionTo, opening, queueName } from "./bullmq-queue.ts";
 
 const answerTimeoutMs = 30_000;

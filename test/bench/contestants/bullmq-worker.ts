@@ -1,6 +1,6 @@
 /** The worker of bare BullMQ: it returns the same answer to every job. */
 import { Worker } from "bullmq";
-import { serve } from "../processes/serve.ts";
+import { serve } from "../processes/asked-process.ts";
 import { connectionTo, opening, queueName } from "./bullmq-queue.ts";
 
 const concurrency = 32;

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { setPlan } from "../../../shared/credits/plans.ts";
 import type { LocalServer } from "../../../local/local-server.ts";
 import type { Shutdown } from "../../../shared/concurrency/shutdown.ts";
@@ -6,10 +7,9 @@ import { containerNodeOptions } from "../../harness/processes/container-heap.ts"
 import { Service } from "../../harness/processes/service.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
 import { loadResultSchema } from "../load/load.ts";
-import type { AskedProcess } from "../processes/asked-process.ts";
+import { AskedProcess } from "../processes/asked-process.ts";
 import { type Callers, type Contestant, organizationsMax, type ProcessKind } from "./contestant.ts";
 import { openRedis, openRedisCounters } from "./durable-servers.ts";
-import { openProvider } from "./provider.ts";
 
 const creditMils = 1_000_000_000;
 const windowSeconds = 86_400;
@@ -72,6 +72,16 @@ export async function openSerpmill(parts: SerpmillParts): Promise<Contestant & {
     run: ({ callers, ...load }) => generator.ask(loadResultSchema, { ...load, urls, tokens: tokens[callers] }),
     answer: body,
   };
+}
+
+/** Starts a provider in Serper's format that answers each page after a delay, in a process of its own. */
+async function openProvider(
+  delayMs: number,
+  shutdown: Shutdown,
+): Promise<{ pid: number; settings: Record<string, string> }> {
+  const provider = await AskedProcess.start(new URL("./provider-program.ts", import.meta.url));
+  shutdown.register("provider", () => provider.stop());
+  return { pid: provider.pid, settings: await provider.ask(z.record(z.string(), z.string()), { delayMs }) };
 }
 
 // A search that waits for a provider costs almost nothing, so slow ones need many at once.
