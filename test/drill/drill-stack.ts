@@ -1,5 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
+import type { LocalServer } from "../../local/local-server.ts";
+import { startPostgres } from "../../local/postgres.ts";
 import { startRedis } from "../../local/redis.ts";
 import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
@@ -10,7 +12,6 @@ import { type AlertmanagerStub, startAlertmanagerStub } from "../harness/stubs/a
 import { reply, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { contractCases } from "../worker/providers/contract-cases.ts";
-import { KillablePostgres } from "./killable-postgres.ts";
 import { SteadyLoad } from "./load.ts";
 import { writePastTraffic } from "./past-traffic.ts";
 import { configOf, ScrapeTargets } from "./scrape-targets.ts";
@@ -124,4 +125,39 @@ async function openWatchedService(
   const { ended } = await waitFor(starting, { timeoutMs: startMsMax, signal: interrupted });
   if (ended !== "done") throw new Error("the processes were not ready in time");
   return { service, postgres, provider, stripe, apisToPostgres, workersToRedis, startApi, startWorkers };
+}
+
+/** A Postgres that can be killed and started again with its data. */
+class KillablePostgres {
+  readonly #first: LocalServer;
+  #current: LocalServer;
+
+  private constructor(server: LocalServer) {
+    this.#first = server;
+    this.#current = server;
+  }
+
+  static async start(): Promise<KillablePostgres> {
+    return new KillablePostgres(await startPostgres());
+  }
+
+  get url(): string {
+    return this.#first.url;
+  }
+
+  async kill(): Promise<void> {
+    this.#current.kill("SIGKILL");
+    await this.#current.exited;
+  }
+
+  async restart(): Promise<void> {
+    const { folder, port } = this.#first;
+    this.#current = await startPostgres({ folder, port });
+  }
+
+  /** The first one has the folder, and removes it. */
+  async stop(): Promise<void> {
+    await this.#current.stop();
+    await this.#first.stop();
+  }
 }

@@ -3,7 +3,7 @@ import { paymentsOf, payerWithCard } from "../harness/fixtures/auto-topup-payer.
 import type { Service } from "../harness/processes/service.ts";
 import type { BankAnswer } from "../harness/stubs/stripe-cards.ts";
 import type { StripeStub } from "../harness/stubs/stripe-stub.ts";
-import type { PageState } from "./page-state.ts";
+import type { PageState } from "./open-state.ts";
 
 /** The page of payments with a saved card, in each state of automatic top-ups. @param at the API with payments, and the page there. */
 export async function automaticTopups(

@@ -2,9 +2,7 @@ import type { Page, Request } from "playwright-core";
 import { z } from "zod";
 import { axeFindings } from "../harness/clients/browser.ts";
 import { type LayoutShift, layoutShifts } from "../harness/clients/layout-shift.ts";
-import { type Look, withState } from "./open-state.ts";
-import type { PageState } from "./page-state.ts";
-import type { Viewer } from "./viewer.ts";
+import { type Look, type PageState, type Viewer, withState } from "./open-state.ts";
 
 /** What a page costs a browser with an empty cache. */
 export interface PageFigures {

@@ -1,9 +1,28 @@
-import type { Page } from "playwright-core";
-import { forgetPageViews, forgetSignIns } from "../harness/clients/page-visitor.ts";
-import type { PageState } from "./page-state.ts";
-import type { Viewer } from "./viewer.ts";
+import type { Browser, Page } from "playwright-core";
+import { forgetPageViews, forgetSignIns, type PageVisitor } from "../harness/clients/page-visitor.ts";
+import type { Service } from "../harness/processes/service.ts";
 
 const height = 900;
+
+/** What opens pages, and where they are. */
+export interface Viewer {
+  browser: Browser;
+  service: Service;
+}
+
+/** A page in a state: who looks at it, where, and what they did before. */
+export interface PageState {
+  name: string;
+  url: string;
+  /** The status of the address; 200 without it. */
+  status?: number;
+  /** Absent for a person who is not signed in. */
+  visitor?: PageVisitor;
+  /** What the person does on the page before they see the state. */
+  act?: (page: Page) => Promise<void>;
+  /** The page draws only what is on the screen, so a screenshot shows no more. */
+  isScreen?: boolean;
+}
 
 export interface Look {
   width: number;

@@ -9,7 +9,7 @@ import { run } from "../harness/processes/run.ts";
 import { Service } from "../harness/processes/service.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { measureState } from "./measure.ts";
-import type { PageState } from "./page-state.ts";
+import type { PageState } from "./open-state.ts";
 import { openStates } from "./states.ts";
 import { takeShots } from "./take-shots.ts";
 import { bytesMaxOf } from "./weights.ts";

@@ -5,7 +5,7 @@ import type { Service } from "../harness/processes/service.ts";
 import type { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { type Account, busyAccount, emptyAccount, lowAccount, newAccount, payingAccount } from "./accounts.ts";
 import { automaticTopups } from "./automatic-topups.ts";
-import type { PageState } from "./page-state.ts";
+import type { PageState } from "./open-state.ts";
 
 /** Every page in the states that people see it in. They are of an API without payments, but the last ones. */
 export async function openStates(service: Service, stripe: StripeStub): Promise<PageState[]> {

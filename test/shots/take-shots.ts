@@ -1,8 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { withState } from "./open-state.ts";
-import type { PageState } from "./page-state.ts";
-import type { Viewer } from "./viewer.ts";
+import { type PageState, type Viewer, withState } from "./open-state.ts";
 
 /** Writes a screenshot of each state at each width, light and dark, as `NAME-WIDTH-light.png` and `NAME-WIDTH-dark.png`. */
 export async function takeShots(

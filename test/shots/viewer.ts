@@ -1,18 +1,11 @@
-import type { Browser } from "playwright-core";
 import { startPostgres } from "../../local/postgres.ts";
 import { startRedis } from "../../local/redis.ts";
 import { openBrowser } from "../harness/clients/browser.ts";
 import { Service } from "../harness/processes/service.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
-import type { PageState } from "./page-state.ts";
+import type { PageState, Viewer } from "./open-state.ts";
 import { openStates } from "./states.ts";
-
-/** What opens pages, and where they are. */
-export interface Viewer {
-  browser: Browser;
-  service: Service;
-}
 
 /** Starts servers, the service and a browser, uses all pages in their states, and stops everything. */
 export async function withViewer(use: (viewer: Viewer, states: PageState[]) => Promise<void>): Promise<void> {

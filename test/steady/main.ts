@@ -2,9 +2,7 @@
 import { availableParallelism } from "node:os";
 import { Command } from "commander";
 import { parseWholeNumber } from "../../commands/argument-parsers.ts";
-import { withLoad } from "./load.ts";
-import { repeat, summaryOf } from "./repeat.ts";
-import { runTestFile } from "./run-test-file.ts";
+import { repeat, runTestFile, summaryOf, withLoad } from "./repeat.ts";
 
 const timesDefault = 20;
 // One more than there are cores, so that every process has to wait for its turn.

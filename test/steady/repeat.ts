@@ -1,3 +1,11 @@
+import { spawn } from "node:child_process";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { startGuardedProcess } from "../../local/guarded-process.ts";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const vitest = fileURLToPath(new URL("../../node_modules/vitest/vitest.mjs", import.meta.url));
+
 /** One run of a test file. */
 export interface Run {
   passed: boolean;
@@ -37,3 +45,26 @@ export function summaryOf(runs: readonly Run[], times: number): string {
 }
 
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
+
+/** Runs one test file as `npx vitest run FILE` does. A name that no test file has is a failed run. */
+export async function runTestFile(file: string): Promise<Run> {
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, [vitest, "run", file], { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+  const exitCode = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { passed: (await exitCode) === 0, output: stdout + stderr, ms: performance.now() - startedAt };
+}
+
+/** Keeps this many busy loops running, each a process of its own, while `use` runs. */
+export async function withLoad<T>(loops: number, use: () => Promise<T>): Promise<T> {
+  const started = await Promise.all(
+    Array.from({ length: loops }, () =>
+      startGuardedProcess(process.execPath, ["--eval", "for (;;);"], { stdio: "ignore" }),
+    ),
+  );
+  try {
+    return await use();
+  } finally {
+    await Promise.all(started.map((loop) => loop.stop()));
+  }
+}
