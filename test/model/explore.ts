@@ -77,7 +77,7 @@ export function explore(
       break;
     }
     known.read(at, now.words);
-    const steps = new Steps(config, now, next, { offered: take });
+    const steps = new Steps(config, now, next, take);
     offerAll(steps);
     if (steps.progress > 0) continue;
     resting += 1;
@@ -105,7 +105,7 @@ function traceTo(config: ModelConfig, known: KnownStates, number: number): strin
       if (description === "" && goal.words.every((word, word_) => word === next.words[word_]))
         description = describeStep(config, name, index, found);
     };
-    offerAll(new Steps(config, now, next, { offered }));
+    offerAll(new Steps(config, now, next, offered));
     return description;
   });
 }
@@ -134,7 +134,7 @@ function findStuck(config: ModelConfig, known: KnownStates): number {
       const offered = ({ isFault }: OfferedStep) => {
         if (!isFault && !isFound) isFound = rests[known.find(next.words)] === 1;
       };
-      const steps = new Steps(config, now, next, { offered });
+      const steps = new Steps(config, now, next, offered);
       offerAll(steps);
       if (!isFound && steps.progress > 0) continue;
       rests[at] = 1;

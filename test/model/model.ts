@@ -1,12 +1,12 @@
 import { offerApi } from "./api.ts";
+import { Api } from "./api-states.ts";
 import { offerForgetting, offerGate, offerSending } from "./api-gate.ts";
 import { offerFirstRound, offerReconciler, offerRotation, offerSweeper } from "./maintenance.ts";
-import { offerEager } from "./eager.ts";
 import { offerFaults, offerFaultsOf, offerTime } from "./faults.ts";
 import { offerLateArrival } from "./redis.ts";
-import { type Fault, State } from "./state.ts";
+import { Clock, type Fault, Hold, Job, type Search, State } from "./state.ts";
 import type { Steps, ModelConfig } from "./steps.ts";
-import { offerWorkers } from "./worker.ts";
+import { offerEnd, offerWorkers } from "./worker.ts";
 
 /** Every step that can come next. */
 export function offerAll(steps: Steps): void {
@@ -28,6 +28,31 @@ export function offerAll(steps: Steps): void {
 
   for (const search of steps.now.searches) offerFaultsOf(steps, search);
   offerFaults(steps);
+}
+
+/**
+ * Steps that are taken at once where they are possible, before any other. That leaves out states and no behaviour: such a
+ * step changes only what no other possible step reads or changes, faults included, and what no rule for states that are not
+ * at rest reads. So it may be moved before any step that would have come first.
+ */
+function offerEager(steps: Steps): boolean {
+  for (const search of steps.now.searches) if (offerLastClock(steps, search) || offerEnd(steps, search)) return true;
+  return false;
+}
+
+/**
+ * Time passes for a search once nothing of it is left, and no restored Redis or late message can bring it back: its clock
+ * is not read any more.
+ */
+function offerLastClock(steps: Steps, { index, api, clock, hold, job, undelivered, sweep, runs }: Search): boolean {
+  if (api !== Api.done || clock === Clock.fence) return false;
+  if (hold !== Hold.none || job !== Job.none || undelivered === 1 || sweep !== 0) return false;
+  if (runs.some(({ at }) => at !== 0) || steps.now.left.restore > 0 || steps.now.shared.lateTo === index + 1)
+    return false;
+  steps.offer("deadline, grace and fence of % pass", index, (_, own) => {
+    own.clock = Clock.fence;
+  });
+  return true;
 }
 
 /** A state of this model; all zero. */

@@ -36,11 +36,6 @@ export interface OfferedStep {
 /** What a step does to the copy of the state. It may return its outcome. */
 export type Change = (next: State, own: Search) => string | void;
 
-/** Receives each step that can follow a state. */
-export interface StepListener {
-  offered(step: OfferedStep): void;
-}
-
 export const noSearch = -1;
 
 /**
@@ -54,14 +49,15 @@ export class Steps {
   /** Offered steps that are no faults. Where there are none, all has come to rest. */
   progress = 0;
   readonly #next: State;
-  readonly #listener: StepListener;
+  readonly #report: (step: OfferedStep) => void;
   readonly #offered: OfferedStep = { name: "", found: "", index: noSearch, isFault: false, broken: "" };
 
-  constructor(config: ModelConfig, now: State, next: State, listener: StepListener) {
+  /** @param report receives each step that can follow the state. */
+  constructor(config: ModelConfig, now: State, next: State, report: (step: OfferedStep) => void) {
     this.config = config;
     this.now = now;
     this.#next = next;
-    this.#listener = listener;
+    this.#report = report;
   }
 
   /** Offers a step. A fault is offered while its budget lasts, and uses it up. */
@@ -76,7 +72,7 @@ export class Steps {
     offered.name = name;
     offered.index = index;
     offered.isFault = fault !== undefined;
-    this.#listener.offered(offered);
+    this.#report(offered);
   }
 
   /** Reports, within a change, that the step itself breaks a rule. */
