@@ -4,7 +4,7 @@ import { readBacklog } from "../harness/assertions/backlog.ts";
 import { Exposition, unpaidCalls } from "../harness/assertions/metrics.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
-import { type Reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 
 /** Callers that disconnect while their searches run: what they still occupy, what it may cost, and how often they may. */
 
@@ -121,43 +121,6 @@ test("a search that still waits in the queue is removed when its caller disconne
   release();
   for (const { status } of await Promise.all(running)) expect(status).toBe(200);
   expect([callsFor("waiting"), await unpaidCalls(service)]).toEqual([0, 0]);
-});
-
-test("an organization that disconnects again and again has no more searches at the workers than its plan allows, and others are answered", async () => {
-  const terms = { concurrency: 5, unpaidCalls: 8 };
-  const [attacker, honest] = [await service.organization({ terms }), await service.organization()];
-  const { promise: released, resolve: release } = Promise.withResolvers<void>();
-  const slowForAttacks: Reply = (request, response) => {
-    const isAttack = String(request.body.q).startsWith("attack");
-    void (isAttack ? released : Promise.resolve()).then(() => tenOrganic(request, response));
-  };
-  stub.otherwise = slowForAttacks;
-  const attackCalls = () => stub.requests.filter(({ body }) => String(body.q).startsWith("attack")).length;
-
-  const attacks = Array.from({ length: 30 }, (_, n) => caller(attacker, deep(`attack ${n}`)));
-  let refused = 0;
-  for (const { search } of attacks)
-    void search.then((outcome) => {
-      if (outcome !== "disconnected" && outcome.status === 429) refused += 1;
-    });
-  await service.until(async () => attackCalls() === 5 && refused === 25);
-  await Promise.all(attacks.map(({ disconnect }) => disconnect()));
-  await hasHolds(attacker, { open: 5, heldMils: 0 });
-  expect((await service.search(attacker.token, { keyword: "attack more" })).body.error.details.reason).toBe(
-    "concurrency",
-  );
-
-  const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, n) => service.search(honest.token, { keyword: `honest ${n}` })),
-  );
-  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-  expect(attackCalls()).toBe(5);
-  release();
-  await hasHolds(attacker, { open: 0, heldMils: 0 });
-  expect((await service.search(attacker.token, { keyword: "attack more" })).body.error.details.reason).toBe(
-    "unpaid_calls",
-  );
-  expect(attackCalls()).toBe(5);
 });
 
 test("a search that waits for the same answer gets it, although the caller that began it disconnected", async () => {

@@ -53,20 +53,6 @@ test("an idempotent repeat returns the bytes of the first answer and charges not
   expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(1);
 });
 
-test("a hundred concurrent requests under one key are charged once and get the same bytes", async () => {
-  const { organizationId, token } = await service.organization({ creditMils: 1_000 });
-  const answers = await sendTogether(100, (n) =>
-    service.search(token, { keyword: "a hundred" }, { key: "same", api: n % 2 }),
-  );
-
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-  expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
-  expect(answers.filter(({ headers }) => !headers.get("idempotency-replayed"))).toHaveLength(1);
-  await service.rest();
-  expect((await service.ledgerOf(organizationId)).map(({ kind }) => kind)).toEqual(["grant", "charge"]);
-  expect((await service.usage(token)).body.creditBalanceMils).toBe(995);
-});
-
 test("repeats that wait for the first request share its failure, and the key can be used again afterwards", async () => {
   const { organizationId, token } = await service.organization();
   const send = () => service.search(token, { keyword: "a failure" }, { key: "bad" });

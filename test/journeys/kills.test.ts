@@ -54,24 +54,6 @@ test.concurrent("a stopping worker hands back a search that does not end in time
   });
 });
 
-test.concurrent("searches of a killed worker are taken over, answered while their caller waits, and charged once", () =>
-  withService({ apis: 1, workers: 1 }, async (service, stub) => {
-    const { organizationId, token } = await service.organization({ creditMils: 100 });
-    const release = stub.hold();
-    const searches = await searchesRunning(service, token, 4);
-    service.workers[0]?.kill("SIGKILL");
-    release();
-    await service.startWorker();
-
-    for (const { status, body } of await Promise.all(searches)) {
-      expect(status).toBe(200);
-      expect(body.creditsCharged).toBe(5);
-    }
-    await service.rest();
-    expect((await service.usage(token)).body.creditBalanceMils).toBe(80);
-    expect(await kindsOf(service, organizationId)).toEqual(["grant", "charge", "charge", "charge", "charge"]);
-  }));
-
 test.concurrent("a worker that is frozen until others have taken over its searches changes nothing afterwards", () =>
   withService({ apis: 1, workers: 1 }, async (service, stub) => {
     const { organizationId, token } = await service.organization({ creditMils: 100 });

@@ -174,31 +174,6 @@ test("after Redis lost everything, what was spent is read from Postgres, and sea
   expect(await chargedMils(forgetful)).toBe(2 * priceMils);
 });
 
-test.each([
-  { before: "no limit", at: {} },
-  { before: "a limit with room", at: { dayMils: 10 * priceMils, monthMils: 10 * priceMils } },
-])(
-  "searches that run under $before are answered and paid when the limits become 0, and no new one is",
-  async ({ at }) => {
-    const { organizationId, token, tokenId } = await service.organization(spare);
-    await limited(organizationId, at);
-    await limitedToken(tokenId, at);
-    const search = (key?: string) => {
-      const body = { keyword: `sandbox:slow=4000 lowered ${JSON.stringify(at)} ${key}` };
-      return service.search(token, body, { ...(key !== undefined && { key }) });
-    };
-    const running = [search(), search("lowered")];
-    await service.until(async () => (await service.holdsOf(organizationId)).open === 2);
-    await limited(organizationId, { dayMils: 0, monthMils: 0 });
-    await limitedToken(tokenId, { dayMils: 0, monthMils: 0 });
-    expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200]);
-    await service.until(async () => (await search()).status === 402);
-    await service.rest();
-    expect(await chargedMils(organizationId)).toBe(2 * priceMils);
-    expect(await refunds(organizationId)).toEqual([]);
-  },
-);
-
 test("under a key a repeat of a paid search is answered at the limit, and a new key is refused", async () => {
   const { organizationId, token } = await service.organization(spare);
   await limited(organizationId, { dayMils: priceMils });

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { searchPatiently } from "../harness/clients/patient-search.ts";
 import { Service } from "../harness/processes/service.ts";
 import { refusal, reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
@@ -12,28 +11,6 @@ beforeAll(async () => {
   service = await Service.start({ apis: 2, workers: 1, environment: stub.settings });
 });
 afterAll(() => Promise.all([service.stop(), stub.close()]));
-
-test("200 searches that race for the last credits through two APIs spend them exactly once", async () => {
-  const affordable = 40;
-  const { organizationId, token } = await service.organization({ creditMils: affordable * priceMils, terms: {} });
-
-  const attempts = await Promise.all(
-    Array.from({ length: 200 }, (_, n) => searchPatiently(service, token, { keyword: `race ${n}` }, { api: n % 2 })),
-  );
-
-  const count = (status: number) => attempts.filter((attempt) => attempt.status === status).length;
-  expect({ answered: count(200), refused: count(402) }).toEqual({ answered: affordable, refused: 200 - affordable });
-  for (const { body } of attempts.filter(({ status }) => status === 402)) {
-    expect(body.error).toMatchObject({ code: "out_of_credits", details: { priceMils, action: "topup" } });
-  }
-  const remaining = attempts.filter(({ status }) => status === 200).map(({ body }) => body.creditsRemaining);
-  expect(Math.min(...remaining)).toBe(0);
-  await service.rest();
-  expect((await service.usage(token)).body.creditBalanceMils).toBe(0);
-  const charges = (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge");
-  expect(charges).toHaveLength(affordable);
-  expect(await service.verify()).toMatchObject({ ok: true });
-});
 
 test("the refusal tells an empty balance from one that is held by searches in flight", async () => {
   const { token } = await service.organization({ creditMils: priceMils });

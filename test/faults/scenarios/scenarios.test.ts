@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { priceMils } from "../audit/evidence.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 import { scenarios } from "./all.ts";
 import { measureFlushed } from "./flushed.ts";
+import { measureLastCredits } from "./last-credits.ts";
+import { isOneAnswer, measureOneKey } from "./one-key.ts";
 import { measureOverload, wrongAnswers } from "./overload.ts";
 import { measureRollingRestart } from "./rolling-restart.ts";
 import { ScenarioStack } from "./scenario-stack.ts";
@@ -27,6 +30,25 @@ test("no search fails while every API and every worker is replaced", { timeout: 
   expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
   expect(answers.length).toBeGreaterThanOrEqual(size.searches);
   expect(figures).toEqual({ replaced: 4, badExits: [], broken: [] });
+});
+
+test("200 searches that race for the last credits through two APIs spend them exactly once", async () => {
+  const size = { attempts: 200, inFlight: 96, affordable: 40 };
+  const { answers, leastMils, ...figures } = await measureLastCredits(stack, size);
+  const bodiesOf = (wanted: number) =>
+    answers.filter(({ status }) => status === wanted).map(({ text }): object => JSON.parse(text));
+  const refused = bodiesOf(402);
+  expect({ answered: bodiesOf(200).length, refused: refused.length }).toEqual({ answered: 40, refused: 160 });
+  expect(bodiesOf(200)).toContainEqual(expect.objectContaining({ creditsRemaining: 0 }));
+  for (const body of refused)
+    expect(body).toMatchObject({ error: { code: "out_of_credits", details: { priceMils, action: "topup" } } });
+  expect(leastMils).toBeGreaterThanOrEqual(0);
+  expect(figures).toEqual({ providerCalls: 40, balances: { rest: 0, redis: 0, postgres: 0 }, broken: [] });
+});
+
+test("a hundred concurrent requests under one key are charged once and get the same bytes", async () => {
+  const seen = await measureOneKey(stack, 1);
+  expect(seen.filter((round) => !isOneAnswer(round))).toEqual([]);
 });
 
 test("with five times as many searches as can be answered, each is answered or gets the time to come back", {
