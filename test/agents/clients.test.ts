@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newToken } from "../../api/tokens/tokens.ts";
 import { endlessWindow } from "../harness/fixtures/refusals.ts";
 import { run } from "../harness/processes/run.ts";
-import { type Organization, Service } from "../harness/processes/service.ts";
+import type { Organization, Service } from "../harness/processes/service.ts";
+import { usualService } from "../harness/processes/usual-stack.ts";
 
 /** The clients that agents are built with, each in a process of its own. */
 
@@ -18,13 +19,12 @@ let folder: string;
 /** Lines that the API logged at its start, about its own settings. */
 let startLines: number;
 beforeAll(async () => {
-  service = await Service.start();
+  service = await usualService();
   startLines = service.apis[0]?.lines.length ?? 0;
   organization = await service.organization({ terms: endlessWindow });
   folder = await mkdtemp(join(tmpdir(), "serpmill-clients-"));
 });
 afterAll(async () => {
-  await service.stop();
   await rm(folder, { recursive: true, force: true });
 });
 

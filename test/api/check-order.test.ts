@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../shared/organizations/organizations.ts";
 import { issueToken, revokeToken } from "../../api/tokens/tokens.ts";
 import {
@@ -9,7 +9,8 @@ import {
   type Refusal,
   refusalIn,
 } from "../harness/fixtures/refusals.ts";
-import { type Organization, Service } from "../harness/processes/service.ts";
+import type { Organization, Service } from "../harness/processes/service.ts";
+import { usualService } from "../harness/processes/usual-stack.ts";
 
 /** The order of the checks: the first check that fails determines the error, and later steps change nothing. */
 
@@ -17,9 +18,8 @@ const key = "paid";
 
 let service: Service;
 beforeAll(async () => {
-  service = await Service.start();
+  service = await usualService();
 });
-afterAll(() => service.stop());
 
 const steps = ["identity", "scope", "request", "engine", "plan", "credits", "in flight", "rate limit"] as const;
 type Step = (typeof steps)[number];
@@ -99,7 +99,7 @@ async function keepOneInFlight(organization: Organization): Promise<() => Promis
 
 const cases = steps.flatMap((first, at) => [
   { first, others: [] as Step[], title: `${first} alone` },
-  ...steps.slice(at + 1).map((second) => ({ first, others: [second], title: `${first} before ${second}` })),
+  ...steps.slice(at + 1, at + 2).map((second) => ({ first, others: [second], title: `${first} before ${second}` })),
 ]);
 
 test.each(cases)(

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
 import type { RefundReason } from "../../shared/outcomes.ts";
 import { newId } from "../../shared/ids.ts";
 import { Operator } from "../harness/processes/operator.ts";
-import { Service } from "../harness/processes/service.ts";
+import type { Service } from "../harness/processes/service.ts";
+import { usualService } from "../harness/processes/usual-stack.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 /** `search show` and `search failures`. */
@@ -12,10 +13,9 @@ import { chargeOf } from "../harness/fixtures/charge-of.ts";
 let service: Service;
 let operator: Operator;
 beforeAll(async () => {
-  service = await Service.start();
+  service = await usualService();
   operator = new Operator(service);
 });
-afterAll(() => service.stop());
 
 const idOf = ({ headers }: { headers: Headers }) => headers.get("x-request-id") ?? "";
 

@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
 import { isDeepStrictEqual, promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { Service } from "../harness/processes/service.ts";
+import { beforeAll, expect, test } from "vitest";
+import type { Service } from "../harness/processes/service.ts";
+import { usualService } from "../harness/processes/usual-stack.ts";
 import { type Page, pages } from "./markdown.ts";
 
 /**
@@ -19,9 +20,8 @@ const withExamples = pages.filter(({ blocks }) => blocks.some(({ info }) => info
 
 let service: Service;
 beforeAll(async () => {
-  service = await Service.start();
+  service = await usualService();
 });
-afterAll(() => service.stop());
 
 test("the README and the page about the API have examples that are run", () => {
   expect(withExamples.map(({ path }) => path)).toEqual(expect.arrayContaining(["README.md", "docs/api.md"]));

@@ -8,7 +8,7 @@ import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.t
 
 const apis = [0, 1];
 const heldSearches = 20;
-const rounds = 30;
+const rounds = 12;
 
 let service: Service;
 let stub: SerperStub;
@@ -84,7 +84,7 @@ test("REST, MCP and the page show the same balance while searches hold a part of
 
 test("under load REST, MCP and the page show balances of the same moment", async () => {
   const ending = new AbortController();
-  const load = Array.from({ length: 8 }, async (_, at) => {
+  const load = Array.from({ length: 4 }, async (_, at) => {
     const answered: (boolean | undefined)[] = [];
     while (!ending.signal.aborted) {
       const turn = answered.length;

@@ -1,13 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { compactResponseBody, searchResponseBody } from "../../shared/search-answer.ts";
 import type { Result } from "../../shared/results.ts";
-import { Service } from "../harness/processes/service.ts";
+import type { Service } from "../harness/processes/service.ts";
+import { usualService } from "../harness/processes/usual-stack.ts";
 
 let service: Service;
 beforeAll(async () => {
-  service = await Service.start();
+  service = await usualService();
 });
-afterAll(() => service.stop());
 
 test("a keyword is answered with ranked results, the query as executed and what it cost", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 1_000 });

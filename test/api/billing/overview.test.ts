@@ -1,15 +1,15 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
-import { Service } from "../../harness/processes/service.ts";
+import type { Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The overview of an account: the first search, how long credit lasts, and the chart. */
 
 let service: Service;
 beforeAll(async () => {
-  service = await Service.start();
+  service = await usualService();
 });
-afterAll(() => service.stop());
 
 test("a new organization gets a line to copy with the real address, which becomes its first result while the page is open", async () => {
   const organization = await service.organization();

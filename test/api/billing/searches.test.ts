@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
@@ -8,16 +8,16 @@ import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
+import type { Organization, Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 /** What was searched, on the page of the searches, in its CSV, and on the page of one search. */
 
 let service: Service;
 beforeAll(async () => {
-  service = await Service.start();
+  service = await usualService();
 });
-afterAll(() => service.stop());
 
 /** The text of the page without markup. */
 const readable = (html: string) =>

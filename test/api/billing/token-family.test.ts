@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { readFamilyMember } from "../../../api/tokens/token-family.ts";
 import { Operator } from "../../harness/processes/operator.ts";
-import { Service } from "../../harness/processes/service.ts";
+import type { Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 import { filled, issue, secretOf } from "./token-forms.ts";
 
@@ -10,10 +11,9 @@ import { filled, issue, secretOf } from "./token-forms.ts";
 let service: Service;
 let operator: Operator;
 beforeAll(async () => {
-  service = await Service.start({ apis: 2 });
+  service = await usualService({ apis: 2 });
   operator = new Operator(service);
 });
-afterAll(() => service.stop());
 
 /** A session of a token that expires in 10 days and may spend $5 a day. */
 async function boundedSession() {

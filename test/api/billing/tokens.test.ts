@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { hashToken } from "../../../api/tokens/tokens.ts";
 import { Operator } from "../../harness/processes/operator.ts";
-import { Service } from "../../harness/processes/service.ts";
+import type { Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 import { filled, issue, secretOf } from "./token-forms.ts";
 
@@ -10,10 +11,9 @@ import { filled, issue, secretOf } from "./token-forms.ts";
 let service: Service;
 let operator: Operator;
 beforeAll(async () => {
-  service = await Service.start({ apis: 2 });
+  service = await usualService({ apis: 2 });
   operator = new Operator(service);
 });
-afterAll(() => service.stop());
 
 test("a token is shown once, may do what was chosen, and is in the list with its name, scopes, expiry, limits and use", async () => {
   const organization = await service.organization();

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { OpenAPI3 } from "openapi-typescript";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
-import { Service } from "../../harness/processes/service.ts";
+import type { Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** A typed client as callers generate it: types from the document, and openapi-fetch. */
 
@@ -22,10 +23,9 @@ beforeAll(async () => {
   folder = guarded.path;
   await symlink(modules, join(folder, "node_modules"));
   await writeFile(join(folder, "serpmill.ts"), await typesOf(openApiDocument()));
-  service = await Service.start();
+  service = await usualService();
 });
 afterAll(async () => {
-  await service.stop();
   guarded.remove();
 });
 

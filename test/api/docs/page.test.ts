@@ -2,15 +2,15 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
-import { Service } from "../../harness/processes/service.ts";
+import type { Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The API reference in a browser, and its caching headers. */
 
 let service: Service;
 beforeAll(async () => {
-  service = await Service.start({ workers: 0 });
+  service = await usualService();
 });
-afterAll(() => service.stop());
 
 test("the document needs no token, may be cached for a short time, and forbids sniffing", async () => {
   const { status, headers, body } = await service.send("/openapi.json");

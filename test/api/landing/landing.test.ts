@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
-import { Service } from "../../harness/processes/service.ts";
+import type { Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The page at `/`. */
 
@@ -10,9 +11,8 @@ const browsersAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 
 let service: Service;
 beforeAll(async () => {
-  service = await Service.start({ workers: 0 });
+  service = await usualService();
 });
-afterAll(() => service.stop());
 
 test("a program gets the 404 of any unknown path at /", async () => {
   for (const accept of ["*/*", "application/json"]) {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runConformance } from "../../harness/assertions/conformance.ts";
 import type { Listening } from "../../harness/stubs/listen.ts";
-import { Service } from "../../harness/processes/service.ts";
+import type { Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 import { startTokenProxy } from "../../harness/stubs/token-proxy.ts";
 
 /**
@@ -12,12 +13,11 @@ import { startTokenProxy } from "../../harness/stubs/token-proxy.ts";
 let service: Service;
 let proxy: Listening;
 beforeAll(async () => {
-  service = await Service.start({ workers: 0 });
+  service = await usualService();
   proxy = await startTokenProxy(service.apis[0]?.url ?? "", (await service.organization()).token);
 });
 afterAll(async () => {
   await proxy.close();
-  await service.stop();
 });
 
 /** Scenarios that do not apply, with the reason. */

@@ -1,16 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { run } from "../../harness/processes/run.ts";
-import { Service } from "../../harness/processes/service.ts";
+import type { Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 
 const inspector = "node_modules/.bin/mcp-inspector";
 
 let service: Service;
 let token: string;
 beforeAll(async () => {
-  service = await Service.start();
+  service = await usualService();
   ({ token } = await service.organization());
 });
-afterAll(() => service.stop());
 
 test.each([
   [["--method", "tools/list", "--strict"], "serp_search"],

@@ -4,18 +4,18 @@ import { openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
+import type { Organization, Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The playground: a search in a form, paid for as any other. */
 
 let service: Service;
 beforeAll(async () => {
-  service = await Service.start();
+  service = await usualService();
 });
 beforeEach(() => forgetSignIns(service));
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
 });
 
 async function signedIn(options: Parameters<Service["organization"]>[0] = {}) {
