@@ -12,7 +12,6 @@ import { coverWith, type Omission } from "../harness/omissions/omissions.ts";
 import { searxngOmissions } from "../harness/omissions/searxng.ts";
 import { serpapiOmissions } from "../harness/omissions/serpapi.ts";
 import { serperOmissions } from "../harness/omissions/serper.ts";
-import { contractCases } from "../worker/providers/contract-cases.ts";
 import { providerFailures } from "../worker/providers/provider-failures.ts";
 
 /** How many of the expected values were extracted. */
@@ -87,7 +86,7 @@ function measurePage(answer: ProviderAnswer): MeasuredPage | undefined {
 }
 
 function measureFailures(provider: HttpProviderName): Share {
-  const known = [...contractCases[provider].failures, ...providerFailures[provider]];
+  const known = providerFailures[provider];
   const mapped = known.filter(([status, body, kind]) => {
     const read = readAnswer({ provider, status, body: typeof body === "string" ? body : JSON.stringify(body) });
     return "failure" in read && read.failure === kind;

@@ -1,10 +1,13 @@
 import { expect, test } from "vitest";
 import type { SearchJob } from "../../shared/queue/search-job.ts";
-import { searchResponseBody } from "../../shared/search-answer.ts";
+import { searchResponseBody, answerBytesMax, compactResponseBody } from "../../shared/search-answer.ts";
 import { writeAnswerBody } from "../../worker/take-jobs.ts";
-import { mergePages } from "../../worker/engine/google-engine.ts";
+import { mergePages, boundResults } from "../../worker/engine/google-engine.ts";
 import { query } from "../harness/fixtures/queries.ts";
 import { page, pageTitled } from "./providers/policies/fixtures.ts";
+import { boundPages } from "../../worker/providers/policies/provider-client.ts";
+import { buildElement } from "../../worker/providers/build-element.ts";
+import { textCharactersMax } from "../../worker/providers/sanitize.ts";
 
 const job = (fields: object = {}): SearchJob => ({
   requestId: "req_01m80e03wze4cr8a90msysevh5",
@@ -64,4 +67,53 @@ test("a corrected spelling is named at the end of the query, in both formats", (
     expect(body.query).toEqual({ ...query(fields), searchedKeyword: "garden pumps" });
     expect(Object.keys(body.query).at(-1)).toBe("searchedKeyword");
   }
+});
+
+const long = '漢"'.repeat(textCharactersMax);
+const hugeElement = (name: string) =>
+  buildElement("organic", {
+    title: long,
+    url: `https://pumps.example/${name}`,
+    description: long,
+    top: Array(20).fill(long),
+    siteLinks: Array.from({ length: 30 }, (_, row) => ({ title: `${row} ${long}`, description: long })),
+  });
+const hugePage = (name: string) => page({ elements: Array.from({ length: 10 }, (_, row) => hugeElement(name + row)) });
+test("an oversized answer has the first results with their ranks, at most 2 MiB, and the mark", () => {
+  const merged = mergePages(["a", "b", "c"].map(hugePage), 100);
+  const bounded = boundResults(merged);
+  expect(bounded.truncated).toBe(true);
+  expect(bounded.results).toEqual(merged.slice(0, bounded.results.length));
+  const oversized = { ok: true, results: bounded.results, totalResultsCount: 7, truncated: true } as const;
+  const trace = { provider: "fake", calls: [], costMicroUsd: 0 };
+  const bodyOf = (fields: object) =>
+    writeAnswerBody(job({ depth: 100, keyword: '"'.repeat(700), ...fields }), { ...oversized, trace });
+  expect(bodyOf({}).length).toBeLessThanOrEqual(answerBytesMax);
+  expect(bodyOf({}).length).toBeGreaterThan(0.7 * answerBytesMax);
+  const { totalResultsCount, results } = searchResponseBody.parse(JSON.parse(bodyOf({}).toString()));
+  expect({ totalResultsCount, ranks: results.map(({ rank }) => rank) }).toEqual({
+    totalResultsCount: 7,
+    ranks: bounded.results.map((_, index) => index + 1),
+  });
+  expect(compactResponseBody.parse(JSON.parse(bodyOf({ format: "compact" }).toString())).truncated).toBe(true);
+});
+
+test("an answer that fits is left as it is, without the mark", () => {
+  const results = mergePages([page({ elements: [hugeElement("a")] })], 10);
+  expect(boundResults(results)).toEqual({ results, truncated: false });
+});
+
+test("the pages of a search keep no elements that cannot be in its answer, whichever page comes first", () => {
+  const fetched = [];
+  for (const [index, name] of [
+    [0, "a"],
+    [2, "c"],
+    [1, "b"],
+    [3, "d"],
+  ] as const) {
+    fetched[index] = hugePage(name);
+    boundPages(fetched);
+  }
+  expect(fetched.flatMap(({ elements }) => elements).length).toBeLessThan(25);
+  expect(fetched.map(({ truncated }) => truncated)).toEqual([undefined, undefined, true, true]);
 });

@@ -5,10 +5,8 @@ import { openSerper } from "../../../worker/providers/serper/serper.ts";
 import { googleOver } from "../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";
 import {
-  breakOff,
   hang,
   disconnect,
-  huge,
   raw,
   refusal,
   type Reply,
@@ -16,7 +14,6 @@ import {
   type SerperStub,
   stall,
   startSerperStub,
-  tenOrganic,
 } from "../../harness/stubs/serper-stub.ts";
 
 const deadlineMs = 20_000;
@@ -96,12 +93,6 @@ describe("a search over HTTP", () => {
     expect(answer.trace.costMicroUsd).toBe(4_000);
   });
 
-  test("no further page is fetched when the first one is empty", async () => {
-    stub.otherwise = reply(200, { organic: [], credits: 1 });
-    expect(await searchSerper({ depth: 100 })).toMatchObject({ ok: true, results: [], totalResultsCount: 0 });
-    expect(stub.requests).toHaveLength(1);
-  });
-
   test("a URL that appears on several pages is one result", async () => {
     const organic = ["first", "second"].map((title) => ({ title, link: "https://pumps.example/same" }));
     stub.otherwise = reply(200, { organic, relatedSearches: [{ query: "more" }] });
@@ -115,34 +106,17 @@ describe("a search over HTTP", () => {
 
 describe("a failure of the only provider fails the search", () => {
   test.each<[string, Reply, string, number]>([
-    ["a wrong key", refusal(403, "Unauthorized."), "provider_refused", 1],
     ["an empty account", refusal(400, "Not enough credits"), "provider_refused", 1],
     ["a request that is invalid", refusal(400, "Missing query"), "provider_refused", 1],
     ["too many requests", refusal(429, "Slow down"), "provider_unavailable", 2],
-    ["a server error", refusal(500, "Oops"), "provider_unavailable", 2],
     ["a connection that closes without an answer", disconnect, "provider_unavailable", 2],
-    ["a connection that closes within the answer", breakOff, "provider_unavailable", 2],
     ["a page of HTML", raw(200, "<!doctype html>"), "unreadable_answer", 1],
-    ["JSON of another shape", reply(200, { results: [] }), "unreadable_answer", 1],
-    ["an answer of eleven megabytes", huge, "unreadable_answer", 1],
-    ["an answer without an end", raw(200, '{"organic":['), "unreadable_answer", 1],
   ])("%s, retried only if it may pass", async (_, failing, reason, calls) => {
     stub.otherwise = failing;
     const answer = await searchSerper();
     expect(answer).toMatchObject({ ok: false, code: "engine_error", details: { reason } });
     expect(answer.trace.calls).toHaveLength(calls);
     expect(answer.trace.costMicroUsd).toBe(0);
-  });
-
-  test("a redirect is not followed, because that would send the API key to another host", async () => {
-    stub.otherwise = raw(302, "", { location: `${stub.url}/elsewhere` });
-    expect(await searchSerper()).toMatchObject({ code: "engine_error", details: { reason: "unreadable_answer" } });
-    expect(stub.requests.map(({ path }) => path)).toEqual(["/search"]);
-  });
-
-  test("a provider that does not listen is unavailable", async () => {
-    await stub.close();
-    expect(await searchSerper()).toMatchObject({ code: "engine_error", details: { reason: "provider_unavailable" } });
   });
 
   test.each<[string, Reply]>([
@@ -156,41 +130,6 @@ describe("a failure of the only provider fails the search", () => {
   test("after the deadline no provider is called", async () => {
     expect(await searchSerper({}, -1)).toMatchObject({ code: "engine_timeout" });
     expect(stub.requests).toEqual([]);
-  });
-
-  test("a failure that passes is retried once", async () => {
-    stub.next = [refusal(503, "Busy")];
-    const answer = await searchSerper();
-    expect(resultsOf(answer)).toHaveLength(10);
-    expect(answer.trace.calls.map(({ outcome }) => outcome)).toEqual(["unavailable", "ok"]);
-  });
-
-  test("one page that fails, fails the search, and the other pages are dropped", async () => {
-    stub.otherwise = (request, response) => {
-      const page = request.body["page"];
-      (page === 1 ? tenOrganic : page === 2 ? refusal(403, "Unauthorized.") : hang)(request, response);
-    };
-    const answer = await searchSerper({ depth: 40 });
-    expect(answer).toMatchObject({ ok: false, code: "engine_error", details: { reason: "provider_refused" } });
-    expect(answer.trace.costMicroUsd).toBe(1_000);
-    expect(answer.trace.calls.map(({ outcome }) => outcome).toSorted()).toEqual([
-      "account_refused",
-      "dropped",
-      "dropped",
-      "ok",
-    ]);
-  });
-
-  test("an adapter that throws has an unreadable answer, and never an exception", async () => {
-    const broken: Provider = {
-      ...serper,
-      read: () => {
-        throw new Error("a defect");
-      },
-    };
-    expect(await googleOver(broken).search(query(), deadlineMs)).toMatchObject({
-      details: { reason: "unreadable_answer" },
-    });
   });
 
   test("neither the API key nor the query is in what is logged", async () => {

@@ -4,6 +4,7 @@ import type { Account, Failure } from "../../../worker/providers/provider.ts";
 import { openProvider } from "../../../worker/providers/registry.ts";
 import { engineConfig } from "../../harness/fixtures/queries.ts";
 import { contractCases, type ContractCase } from "./contract-cases.ts";
+import { providerFailures } from "./provider-failures.ts";
 import { foreignBodies, pathsOf, harmfulText, withValueAt, unexpectedValues } from "./hostile-answers.ts";
 
 /** The contract of every provider that has an account. */
@@ -21,7 +22,7 @@ test("three providers have an account", () => {
   expect(accounts.map(({ name }) => name)).toEqual(["serpapi", "serper", "dataforseo"]);
 });
 
-describe.each(accounts)("the account of $name", ({ entry, account, expected: accountCase }) => {
+describe.each(accounts)("the account of $name", ({ name, entry, account, expected: accountCase }) => {
   const read = (body: unknown, status = 200): Account | Failure =>
     account.read({ status, headers: {}, body: typeof body === "string" ? body : JSON.stringify(body) });
 
@@ -43,7 +44,7 @@ describe.each(accounts)("the account of $name", ({ entry, account, expected: acc
     expect(spent).toEqual({ balance: expect.stringMatching(balancePattern), isSpent: true });
   });
 
-  test.each(entry.failures)("status %i with %j is the failure %s here, too", (status, body, kind) => {
+  test.each(providerFailures[name])("status %i with %j is the failure %s here, too", (status, body, kind) => {
     expect(read(body, status)).toMatchObject({ failure: kind });
   });
 

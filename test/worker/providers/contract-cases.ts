@@ -1,5 +1,5 @@
 import type { ProviderName } from "../../../shared/config.ts";
-import type { FailureKind, PageRequest } from "../../../worker/providers/provider.ts";
+import type { PageRequest } from "../../../worker/providers/provider.ts";
 
 /** A provider for the contract tests: its settings, and answers in the shape of recorded ones. */
 export type ContractCase = {
@@ -18,8 +18,8 @@ export type ContractCase = {
   empty: unknown;
   /** Answers with the balance of an account, if searches cost something, and the balance as operators read it. */
   account?: { path: string; answer: unknown; spent: unknown; balance: string };
-  /** Its failures: each status, and twice if it has two meanings. The first is for a wrong key, if the provider has keys. */
-  failures: [status: number, body: unknown, kind: FailureKind][];
+  /** Its answer to a wrong key, if it has keys. */
+  wrongKey?: [status: number, body: unknown];
 };
 
 const host = "https://provider.example/base";
@@ -41,14 +41,7 @@ const serper: ContractCase = {
     spent: { balance: 0, rateLimit: 50 },
     balance: "2,492 credits",
   },
-  failures: [
-    [403, { message: "Unauthorized.", statusCode: 403 }, "account_refused"],
-    [400, { message: "Not enough credits", statusCode: 400 }, "account_refused"],
-    [400, { message: "Query pattern not allowed for free accounts.", statusCode: 400 }, "query_refused"],
-    [429, { message: "Too many requests", statusCode: 429 }, "rate_limited"],
-    [500, { message: "Internal server error", statusCode: 500 }, "unavailable"],
-    [200, { message: "Unauthorized.", statusCode: 403 }, "unreadable"],
-  ],
+  wrongKey: [403, { message: "Unauthorized.", statusCode: 403 }],
 };
 
 const serpapi: ContractCase = {
@@ -81,19 +74,7 @@ const serpapi: ContractCase = {
     spent: serpapiAccount(0),
     balance: "870 searches left",
   },
-  failures: [
-    [
-      401,
-      { error: "Invalid API key. Your API key should be here: https://serpapi.com/manage-api-key" },
-      "account_refused",
-    ],
-    [429, { error: "Your account has run out of searches." }, "account_refused"],
-    [429, { error: "You are exceeding your hourly throughput." }, "rate_limited"],
-    [400, { error: "Missing query `q` parameter." }, "request_refused"],
-    [503, { error: "Try again." }, "unavailable"],
-    [200, { search_metadata: { status: "Error" }, error: "We couldn't get valid results. Try again." }, "unavailable"],
-    [200, { search_metadata: { status: "Processing" } }, "timeout"],
-  ],
+  wrongKey: [401, { error: "Invalid API key. Your API key should be here: https://serpapi.com/manage-api-key" }],
 };
 
 const searxng: ContractCase = {
@@ -127,14 +108,6 @@ const searxng: ContractCase = {
     suggestions: [],
     unresponsive_engines: [],
   },
-  failures: [
-    [400, { error: "No query" }, "request_refused"],
-    [403, "<!doctype html><title>403 Forbidden</title>", "account_refused"],
-    [429, "Too Many Requests", "rate_limited"],
-    [500, { error: "search error" }, "unavailable"],
-    [200, { results: [], answers: [], infoboxes: [], unresponsive_engines: [["google", "CAPTCHA"]] }, "blocked"],
-    [200, { results: [], answers: [], infoboxes: [], unresponsive_engines: [["google", "timeout"]] }, "timeout"],
-  ],
 };
 
 const dataforseo: ContractCase = {
@@ -176,19 +149,7 @@ const dataforseo: ContractCase = {
     spent: userData(-0.5),
     balance: "12.34 USD",
   },
-  failures: [
-    [401, { status_code: 40_100, status_message: "You are not Authorized.", cost: 0, tasks: null }, "account_refused"],
-    [200, { status_code: 40_202, status_message: "Rate limit.", cost: 0, tasks: null }, "rate_limited"],
-    [
-      200,
-      dataForSeoAnswer({ status_code: 40_210, status_message: "Insufficient Funds.", result: null }),
-      "account_refused",
-    ],
-    [200, dataForSeoAnswer({ status_code: 40_101, status_message: "Search engine error.", result: null }), "blocked"],
-    [200, dataForSeoAnswer({ status_code: 40_501, status_message: "Invalid Field.", result: null }), "request_refused"],
-    [200, dataForSeoAnswer({ result: null }), "unreadable"],
-    [500, "", "unavailable"],
-  ],
+  wrongKey: [401, { status_code: 40_100, status_message: "You are not Authorized.", cost: 0, tasks: null }],
 };
 
 const sandbox: ContractCase = {
@@ -197,11 +158,6 @@ const sandbox: ContractCase = {
   keywordOf: ({ body }) => JSON.parse(body).keyword,
   page: { keyword: "garden pump", variant: "", pageNumber: 2, isEmpty: false, isCorrected: false },
   empty: { keyword: "garden pump", variant: "", pageNumber: 1, isEmpty: true, isCorrected: false },
-  failures: [
-    [403, "", "account_refused"],
-    [503, "", "unavailable"],
-    [200, "<!doctype html>", "unreadable"],
-  ],
 };
 
 /** Every provider. The compiler demands an entry for a new one. */

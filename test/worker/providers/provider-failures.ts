@@ -1,5 +1,5 @@
-import type { Failure, FailureKind } from "../../../worker/providers/provider.ts";
-import type { HttpProviderName } from "../../harness/fixtures/made-up-answers.ts";
+import type { FailureKind } from "../../../worker/providers/provider.ts";
+import type { ProviderName } from "../../../shared/config.ts";
 import { answerWith } from "../../harness/fixtures/searxng-page.ts";
 import { succeededMetadata } from "../../harness/fixtures/serpapi-page.ts";
 
@@ -9,8 +9,10 @@ const noSearchesThisMonth = "Your searches for the month are exhausted. You can 
 /** SerpApi's message for no results at Google. In other answers it is a failure. */
 export const noResultsMessage = "Google hasn't returned any results for this query.";
 
+type FailureCase = [status: number, body: unknown, kind: FailureKind];
+
 /** Serper: only the message distinguishes an empty account from a forbidden query. */
-export const serperFailures: [status: number, message: string, kind: FailureKind][] = [
+const serperFailures: [status: number, message: string, kind: FailureKind][] = [
   [403, "Unauthorized.", "account_refused"],
   [401, "", "account_refused"],
   [400, "Not enough credits", "account_refused"],
@@ -21,65 +23,50 @@ export const serperFailures: [status: number, message: string, kind: FailureKind
   [500, "Internal server error", "unavailable"],
   [503, "", "unavailable"],
   [204, "", "unreadable"],
+  [200, "Unauthorized.", "unreadable"],
 ];
 
 /** SerpApi: the message decides, too. */
-export const serpapiFailures: [status: number, error: string, failure: Failure][] = [
-  [400, "Missing query `q` parameter.", { failure: "request_refused" }],
-  [
-    400,
-    "Unsupported `Atlantis, United States` location - location parameter.",
-    { failure: "query_refused", field: "location" },
-  ],
-  [400, "Unsupported `xx` Google country - gl parameter.", { failure: "query_refused", field: "location" }],
-  [400, "Unsupported `xx` interface language - hl parameter.", { failure: "query_refused", field: "language" }],
-  [400, "Unsupported `fridge` device - device parameter.", { failure: "request_refused" }],
-  [
-    401,
-    "Invalid API key. Your API key should be here: https://serpapi.example/manage-api-key",
-    { failure: "account_refused" },
-  ],
-  [403, "", { failure: "account_refused" }],
-  [402, "", { failure: "account_refused" }],
-  [404, "", { failure: "request_refused" }],
-  [410, "", { failure: "request_refused" }],
-  [429, noSearches, { failure: "account_refused" }],
-  [429, noSearchesThisMonth, { failure: "account_refused" }],
-  [429, "You are exceeding the hourly throughput limit.", { failure: "rate_limited" }],
-  [429, "", { failure: "rate_limited" }],
-  [408, "", { failure: "unavailable" }],
-  [500, "", { failure: "unavailable" }],
-  [503, "We couldn't get valid results for this search. Please try again later.", { failure: "unavailable" }],
-  [503, noResultsMessage, { failure: "unavailable" }],
-  [202, "", { failure: "unreadable" }],
-  [204, "", { failure: "unreadable" }],
+const serpapiFailures: [status: number, error: string, kind: FailureKind][] = [
+  [400, "Missing query `q` parameter.", "request_refused"],
+  [400, "Unsupported `Atlantis, United States` location - location parameter.", "query_refused"],
+  [400, "Unsupported `xx` Google country - gl parameter.", "query_refused"],
+  [400, "Unsupported `xx` interface language - hl parameter.", "query_refused"],
+  [400, "Unsupported `fridge` device - device parameter.", "request_refused"],
+  [401, "Invalid API key. Your API key should be here: https://serpapi.example/manage-api-key", "account_refused"],
+  [403, "", "account_refused"],
+  [402, "", "account_refused"],
+  [404, "", "request_refused"],
+  [410, "", "request_refused"],
+  [429, noSearches, "account_refused"],
+  [429, noSearchesThisMonth, "account_refused"],
+  [429, "You are exceeding the hourly throughput limit.", "rate_limited"],
+  [429, "", "rate_limited"],
+  [408, "", "unavailable"],
+  [500, "", "unavailable"],
+  [503, "We couldn't get valid results for this search. Please try again later.", "unavailable"],
+  [503, noResultsMessage, "unavailable"],
+  [202, "", "unreadable"],
+  [204, "", "unreadable"],
 ];
 
 /** SerpApi: failures with the status 200. */
-export const serpapiFailuresUnder200: [what: string, json: object, kind: FailureKind][] = [
-  ["no credit", { error: "Your account credit is too low, please add more credits." }, "account_refused"],
-  ["no searches", { error: noSearches }, "account_refused"],
-  ["no searches this month, in older answers", { error: noSearchesThisMonth }, "account_refused"],
-  ["a search that failed", { search_metadata: { status: "Error" }, error: "Try again." }, "unavailable"],
-  [
-    "a search that failed, with results",
-    { search_metadata: { status: "Error" }, organic_results: [row] },
-    "unavailable",
-  ],
-  ["a search that still runs", { search_metadata: { status: "Processing" } }, "timeout"],
-  ["a search that waits", { search_metadata: { status: "Queued" }, organic_results: [] }, "timeout"],
-  ["an unknown status", { search_metadata: { status: "Perhaps" }, organic_results: [row] }, "unreadable"],
-  ["an unknown error", { search_metadata: succeededMetadata, error: "Something else." }, "unreadable"],
-  [
-    "an unknown error with an empty list",
-    { search_metadata: succeededMetadata, organic_results: [], error: "Else." },
-    "unreadable",
-  ],
-  ["results without a status, but with an error", { organic_results: [row], error: "Else." }, "unreadable"],
+const serpapiFailuresUnder200: [json: object, kind: FailureKind][] = [
+  [{ error: "Your account credit is too low, please add more credits." }, "account_refused"],
+  [{ error: noSearches }, "account_refused"],
+  [{ error: noSearchesThisMonth }, "account_refused"],
+  [{ search_metadata: { status: "Error" }, error: "Try again." }, "unavailable"],
+  [{ search_metadata: { status: "Error" }, organic_results: [row] }, "unavailable"],
+  [{ search_metadata: { status: "Processing" } }, "timeout"],
+  [{ search_metadata: { status: "Queued" }, organic_results: [] }, "timeout"],
+  [{ search_metadata: { status: "Perhaps" }, organic_results: [row] }, "unreadable"],
+  [{ search_metadata: succeededMetadata, error: "Something else." }, "unreadable"],
+  [{ search_metadata: succeededMetadata, organic_results: [], error: "Else." }, "unreadable"],
+  [{ organic_results: [row], error: "Else." }, "unreadable"],
 ];
 
 /** SearXNG: failures of the instance itself. */
-export const searxngFailures: [status: number, body: unknown, kind: FailureKind][] = [
+const searxngFailures: FailureCase[] = [
   [400, { error: "No query" }, "request_refused"],
   [400, { error: 'Invalid value "x" for parameter pageno' }, "request_refused"],
   [401, {}, "account_refused"],
@@ -96,7 +83,7 @@ export const searxngFailures: [status: number, body: unknown, kind: FailureKind]
 ];
 
 /** SearXNG: its messages for a failure of the engine `google`. */
-export const searxngEngineErrors: [text: string, kind: FailureKind][] = [
+const searxngEngineErrors: [text: string, kind: FailureKind][] = [
   ["CAPTCHA", "blocked"],
   ["Suspended: CAPTCHA", "blocked"],
   ["access denied", "blocked"],
@@ -124,7 +111,7 @@ export const searxngEngineErrors: [text: string, kind: FailureKind][] = [
 ];
 
 /** DataForSEO: status codes of a task or of the whole answer. */
-export const dataforseoStatusCodes: [code: number, kind: FailureKind][] = [
+const dataforseoStatusCodes: [code: number, kind: FailureKind][] = [
   [40000, "request_refused"],
   [40006, "request_refused"],
   [40100, "account_refused"],
@@ -171,23 +158,31 @@ export function failedTask(code: number, message: string, cost = 0) {
 }
 
 /** Every known failure of each provider, as a whole answer, with its kind. */
-export const providerFailures: Record<HttpProviderName, [status: number, body: unknown, kind: FailureKind][]> = {
+export const providerFailures: Record<ProviderName, FailureCase[]> = {
+  sandbox: [
+    [403, "", "account_refused"],
+    [503, "", "unavailable"],
+    [200, "<!doctype html>", "unreadable"],
+  ],
   serper: serperFailures.map(([status, message, kind]) => [status, { message, statusCode: status }, kind]),
   serpapi: [
-    ...serpapiFailures.map(([status, error, { failure }]): [number, unknown, FailureKind] => [
-      status,
-      { error },
-      failure,
-    ]),
-    ...serpapiFailuresUnder200.map(([, json, kind]): [number, unknown, FailureKind] => [200, json, kind]),
+    ...serpapiFailures.map(([status, error, kind]): FailureCase => [status, { error }, kind]),
+    ...serpapiFailuresUnder200.map(([json, kind]): FailureCase => [200, json, kind]),
   ],
   searxng: [
     ...searxngFailures,
-    ...searxngEngineErrors.map(([text, kind]): [number, unknown, FailureKind] => [
-      200,
-      answerWith({ unresponsive_engines: [["google", text]] }),
-      kind,
-    ]),
+    ...searxngEngineErrors.flatMap(([text, kind]): FailureCase[] =>
+      [[], ["pump repair"]].map((suggestions) => {
+        return [200, answerWith({ unresponsive_engines: [["google", text]], suggestions }), kind];
+      }),
+    ),
   ],
-  dataforseo: dataforseoStatusCodes.map(([code, kind]) => [200, failedTask(code, "No."), kind]),
+  dataforseo: dataforseoStatusCodes.flatMap(([code, kind]): FailureCase[] => {
+    const whole = { status_code: code, status_message: "No.", cost: 0, tasks: null };
+    return [
+      [200, failedTask(code, "No."), kind],
+      [200, whole, kind],
+      [500, whole, kind],
+    ];
+  }),
 };

@@ -40,9 +40,9 @@ export function reply(status: number, body: unknown): Reply {
   return (response) => void response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body));
 }
 
-function usualReply({ secret, failures, account, page }: ContractCase, path: string, request: IncomingMessage): Reply {
+function usualReply({ secret, wrongKey, account, page }: ContractCase, path: string, request: IncomingMessage): Reply {
   const sent = JSON.stringify(secret?.in === "url" ? request.url : request.headers);
-  const [status, body] = failures[0] ?? [500, ""];
+  const [status, body] = wrongKey ?? [500, ""];
   if (!sent.includes(secret?.text ?? "")) return reply(status, body);
   return reply(200, request.method === "GET" && path === account?.path ? account.answer : page);
 }

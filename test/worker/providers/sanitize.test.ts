@@ -5,7 +5,7 @@ import {
   isLanguageListed,
 } from "../../../shared/capabilities/google-languages.ts";
 import { googleLocationName } from "../../../worker/providers/provider.ts";
-import { domainOf, plainText, plainUrl } from "../../../worker/providers/sanitize.ts";
+import { domainOf, plainText, plainUrl, textCharactersMax } from "../../../worker/providers/sanitize.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 
 test.each([
@@ -222,3 +222,18 @@ test.each(["yue", "lb", "uz-Cyrl", "pa-PK"])(
     expect(isLanguageListed(code, googleLanguages)).toBe(false);
   },
 );
+
+test("a text has at most 10,000 characters, and no surrogate pair is cut in half", () => {
+  for (const shift of ["", "a"]) {
+    const text = plainText(shift + "\u{1f600}".repeat(textCharactersMax));
+    expect(Array.from(text)).toHaveLength(textCharactersMax);
+    expect(text.isWellFormed()).toBe(true);
+    expect(text.endsWith("\u{1f600}…")).toBe(true);
+  }
+  expect(plainText("a".repeat(textCharactersMax))).toBe("a".repeat(textCharactersMax));
+});
+
+test("a URL that is too long is no URL, also if it is only once it is encoded", () => {
+  expect(plainUrl(`https://a.example/${"a".repeat(textCharactersMax)}`)).toBe("");
+  expect(plainUrl(`https://a.example/${" a".repeat(4_000)}`)).toBe("");
+});

@@ -1,25 +1,14 @@
 import { describe, expect, test } from "vitest";
-import {
-  pageOf,
-  readJson,
-  serpapi,
-  serpapiKey as key,
-  succeededMetadata,
-} from "../../../harness/fixtures/serpapi-page.ts";
-import { noResultsMessage, serpapiFailures, serpapiFailuresUnder200 } from "../provider-failures.ts";
+import { pageOf, readJson, serpapiKey as key, succeededMetadata } from "../../../harness/fixtures/serpapi-page.ts";
+import { noResultsMessage } from "../provider-failures.ts";
 
-const row = { title: "Pumps", link: "https://pumps.example/" };
-
-describe("failures of SerpApi", () => {
-  test.each(serpapiFailures)("status %i with %j has its kind", (status, error, failure) => {
-    expect(readJson(status, { error })).toEqual(failure);
-    expect(readJson(status, { search_metadata: succeededMetadata, organic_results: [row], error })).toEqual(failure);
-    expect(serpapi.read({ status, headers: {}, body: "<html>" })).toHaveProperty("failure");
-  });
-
-  test.each(serpapiFailuresUnder200)("under status 200, %s has its kind", (_, json, failure) => {
-    expect(readJson(200, json)).toMatchObject({ failure });
-  });
+test.each([
+  ["Atlantis, United States` location - location", "location"],
+  ["xx` Google country - gl", "location"],
+  ["xx` interface language - hl", "language"],
+])("an unsupported parameter refuses the query, with the field: %s", (parameter, field) => {
+  const error = `Unsupported \`${parameter} parameter.`;
+  expect(readJson(400, { error })).toEqual({ failure: "query_refused", field });
 });
 
 describe("an empty page is a success", () => {

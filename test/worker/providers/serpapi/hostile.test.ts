@@ -27,13 +27,6 @@ describe("a hostile answer of SerpApi", () => {
     expect(readJson(200, { search_metadata: { status: "Perhaps" }, ...parts })).toEqual({ failure: "unreadable" });
   });
 
-  test.each(["", "null", "[]", "7", '"Success"', "<!doctype html>", '{"organic_results":['])(
-    "is unreadable: %j",
-    (body) => {
-      expect(serpapi.read({ status: 200, headers: {}, body })).toEqual({ failure: "unreadable" });
-    },
-  );
-
   const unexpectedValues = [
     null,
     true,
@@ -123,12 +116,6 @@ describe("a hostile answer of SerpApi", () => {
       expect(performance.now() - start).toBeLessThan(5_000);
     },
   );
-
-  test("loses scripts in its texts and unsafe URLs", () => {
-    const title = 'Pumps <img src=x onerror="alert(1)"><script>alert(1)</script>';
-    const { elements } = pageOf({ organic_results: [{ title, link: "javascript:alert(1)", snippet: title }] });
-    expect(elements).toMatchObject([{ title: "Pumps alert(1)", url: "", domain: "", description: "Pumps alert(1)" }]);
-  });
 });
 
 /** The part replaced by an unexpected value, or with that value in each field of the object or of the first member of the list. */

@@ -50,10 +50,6 @@ describe("request", () => {
     const keyword = 'a&api_key=b#c "d" +é %20';
     expect(parametersOf({ keyword }, 1)).toMatchObject({ q: keyword, api_key: key });
   });
-
-  test("a missing key stops the start and is named", () => {
-    expect(() => openSerpapi(engineConfig({}))).toThrow("SERPAPI_API_KEY: required by the provider serpapi");
-  });
 });
 
 describe("an organic result", () => {
