@@ -8,8 +8,8 @@ import type { SearchWorker } from "../shared/queue/search-queue.ts";
 import type { ConcurrencyController } from "./concurrency-controller.ts";
 
 const shareCheckMs = 25;
-// There are about as many searches within shares as slots. More only in the moment in which many organizations begin; even
-// then the only search of one is taken.
+// Searches within shares are about as many as slots, and more only when many organizations start at once. Even then an
+// organization's only search is taken.
 const withinSharesPerSlotMax = 2;
 const concurrencyPerSlotMax = 3;
 
@@ -21,14 +21,14 @@ interface Measured {
   callsWaiting: () => number;
   /** Calls that may run at once at all providers. */
   callsMax: () => number;
-  /** Called after each change of the slots, or of the slots that are slotsCeiling. */
+  /** Called after each change of the slots or of their ceiling. */
   changed: () => Promise<void>;
 }
 
 /**
- * Measures the load of this worker four times a second, and sets how many searches it runs at once. While its slots are taken,
- * searches within the shares of their organizations are taken on top: otherwise they would wait until a search ends that may
- * itself wait for the calls of an organization with many.
+ * Measures the load of this worker four times a second, and sets how many searches it runs at once. While all slots are taken,
+ * it takes searches within their organizations' shares on top. Otherwise these would wait for a search to end that may itself
+ * wait behind the calls of a large organization.
  */
 export function adjustSlots(
   { redis, metrics, log, shutdown }: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,

@@ -1,15 +1,15 @@
 const slotsMin = 32;
 // Searches that are shorter than this wait for this machine and not for a provider.
 const longRunMs = 100;
-// More slots for short searches make batches larger, but BullMQ takes a search in one step with the end of another only while
-// searches wait in the queue. So there is a bound of its own for them, and the queue has to stay long.
+// More slots for short searches make larger batches. But BullMQ ends one search and takes the next in one step only while
+// searches wait in the queue. So short searches have a lower bound, and the queue has to stay long.
 const shortSlotsMax = 128;
 const queuedPerSlotToGrow = 3;
 const queuedPerSlotMin = 0.5;
 const utilizationToGrow = 0.7;
 const utilizationToShrink = 0.95;
 const heapShareMax = 0.6;
-// The rest of the slots are those of searches that BullMQ is about to end.
+// BullMQ is about to end the searches in the other slots.
 const takenShareToGrow = 0.9;
 const takenShareMin = 0.25;
 const waitingShareMax = 0.5;
@@ -37,8 +37,8 @@ export interface SlotLoad {
 }
 
 /**
- * Decides how many searches a worker may run at once: between 32 and its bound. A search that waits for a provider costs
- * almost nothing, so a slow provider needs many slots. A fast one needs few, and more only while many searches wait.
+ * Decides how many searches a worker may run at once, from 32 up to a bound. A search that waits for a provider costs almost
+ * nothing, so a slow provider needs many slots. A fast one needs few, and more only while many searches wait.
  */
 export class ConcurrencyController {
   readonly #min: number;
@@ -62,8 +62,8 @@ export class ConcurrencyController {
   }
 
   /**
-   * The slots that it can double up to as soon as searches take them: as many as there may be calls at providers, while only
-   * searches are missing. The APIs admit by it, as they would otherwise refuse the first searches of a new load.
+   * How many slots it can reach by doubling as soon as searches take them: as many as providers allow calls, if nothing but
+   * searches is missing. The APIs admit by it; otherwise they would refuse the first searches of a new load.
    */
   get slotsCeiling(): number {
     return this.#slotsCeiling;

@@ -15,8 +15,8 @@ interface Heartbeat {
 }
 
 /**
- * Writes every second that this worker takes jobs, how fast, and which providers it asks. A worker that stops removes its heartbeat and takes
- * jobs a little longer, until no stopping API counts on its capacity.
+ * Reports every second that this worker takes jobs, how fast, and from which providers. A worker that stops removes its
+ * heartbeat first and takes jobs a little longer, until no API counts on its capacity.
  */
 export function startHeartbeat(
   { config, clock, redis, shutdown, log, metrics }: Reporting,

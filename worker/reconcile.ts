@@ -59,7 +59,7 @@ export interface ReconcileCursor {
 
 /**
  * Compares one page of organizations: the ledger with the balance, and the balance with Redis' copy. The drift found in a
- * whole cursor becomes the metric. What tokens spent that have no limit any more is deleted from Redis.
+ * whole round becomes the metric. Deletes the spending of tokens without a limit from Redis.
  * @returns where the next page begins.
  */
 export async function reconcileNextPage(context: Repairing, cursor: ReconcileCursor): Promise<ReconcileCursor> {
@@ -80,7 +80,7 @@ export async function reconcileNextPage(context: Repairing, cursor: ReconcileCur
   return { after: "", driftMils: 0 };
 }
 
-/** @returns the mils by which an impossible copy was wrong: newer than Postgres, or the same version with other mils. */
+/** @returns the error of an impossible copy in mils. Such a copy is newer than Postgres, or has the same version and other mils. */
 async function repairCopy(
   { redis, metrics, log }: Repairing,
   { organizationId, balance }: ComparedBalance,
@@ -113,7 +113,7 @@ type Progress = z.infer<typeof progress>;
  * copy may be old after a while without a leader, or when Redis restarted from an old state. Each run of maintenance does a
  * part and then its other steps. The progress is in Redis, so the next run continues there, in this worker or the next
  * leader. It expires only if no worker leads for a minute.
- * @param leads renews the lease and tells whether this worker still has it. It is asked before each page.
+ * @param leads renews the lease and says whether this worker still holds it. Called before each page.
  */
 export async function continueResync(context: Repairing, leads: () => Promise<boolean>): Promise<void> {
   const { redis, log } = context;
@@ -122,7 +122,7 @@ export async function continueResync(context: Repairing, leads: () => Promise<bo
   const untilMs = performance.now() + partMs;
   while (!at.done && performance.now() < untilMs && (await leads())) {
     at = { runId: at.runId, ...(await storeNextBalances(context, at.after)) };
-    // Written even if the lease was lost meanwhile: the page is stored, and the next leader need not store it again.
+    // Written even if the lease was lost: the page is stored, and the next leader need not store it again.
     await keep(redis, at);
   }
   if (at.done !== before.done) log.info({ redisRunId: at.runId }, "stored the balances of all organizations in Redis");

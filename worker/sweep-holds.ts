@@ -52,8 +52,8 @@ async function refund(context: Sweeping, hold: IndexedHold): Promise<void> {
 }
 
 /**
- * Drops a hold without a decision: its organization is not in Postgres, which was restored from the past. Should a later
- * restore bring the organization back, its balance is read anew, and its search was never charged.
+ * Drops a hold without a decision, because Postgres was restored from a time before the organization. If a later restore
+ * brings the organization back, its balance is read again, and the search was never charged.
  */
 async function drop({ redis }: Sweeping, { organizationId, requestId }: IndexedHold, key?: IdempotencyKey) {
   // Older than every balance: it replaces none.

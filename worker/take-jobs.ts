@@ -20,10 +20,10 @@ import type { Query } from "../shared/query/query.ts";
 import type { Result, ResultType } from "../shared/results.ts";
 
 /**
- * The worker's half of a search: take the job, search in the engine within the deadline, have Postgres decide who pays, and reply.
- * A job may run twice, after a crash or a lost lock. Postgres decides a search once, so the second run has no further effect. A
- * search whose caller disconnected sends no further call, and it is refunded once the calls that were sent have ended: until then
- * it keeps its concurrency slot.
+ * The worker's half of a search: take the job, search within the deadline, let Postgres decide who pays, and reply. A job may
+ * run twice, after a crash or a lost lock. Postgres decides each search once, so the second run has no further effect. When a
+ * caller disconnects, the search sends no further call. It keeps its concurrency slot until the calls already sent have ended,
+ * and is then refunded.
  */
 
 const failedRetryMs = 5_000;
@@ -39,7 +39,7 @@ type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics"> & {
   searchLog?: SearchLog | undefined;
 };
 
-/** Takes searches from the queue until the process stops. @param slots how many at once, until the worker is set anew. */
+/** Takes searches from the queue until the process stops. @param slots how many at once at first. */
 export async function takeJobs(
   context: Context & RunningSearches,
   slots: number,
@@ -89,8 +89,8 @@ async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated
 }
 
 /**
- * How the engine ended a search: the body of its answer, as it is if the search is charged, or the error. The body is
- * serialized before the search waits for its decision, so that its results are garbage by then.
+ * How the engine ended a search: the body to send if the search is charged, or the error. The body is serialized before the
+ * decision, so that the results can be collected while the search waits for it.
  */
 type Ending =
   | { ok: true; body: Buffer; truncated: boolean }
@@ -212,7 +212,7 @@ function countCalls({ metrics }: RunningSearches, { calls }: SearchTrace): void 
 
 const round = (ms: number) => Math.round(ms * 10) / 10;
 
-/** Hands a search to the search log, which writes it later. */
+/** Queues a search for the search log. */
 function logSearch({ searchLog }: Pick<RunningSearches, "searchLog">, job: SearchJob, trace: SearchTrace): void {
   const { requestId, organizationId, tokenId, key, query } = job;
   const durationMs = trace.queueMs + trace.runMs;
@@ -222,7 +222,7 @@ function logSearch({ searchLog }: Pick<RunningSearches, "searchLog">, job: Searc
 /** The trace of a search that no provider was asked for. */
 const notSearched = { provider: "none", calls: [], costMicroUsd: 0 };
 
-/** Refunds a search that threw, which is a bug, or that lost one worker after the other, and answers its caller. */
+/** Refunds a search that threw, which is a defect, or that lost every worker that had it, and answers its caller. */
 async function refundFailed(context: RunningSearches, job: SearchJob): Promise<void> {
   const { requestId, organizationId, tokenId, key, inbox } = job;
   const trace = { ...notSearched, worker: context.workerId, from: "provider" as const, queueMs: 0, runMs: 0 };

@@ -28,7 +28,7 @@ export const dataForSeoLanguages: ReadonlySet<string> = new Set(
 const listedIn = (languages: ReadonlySet<string>) => (languageCode: string) =>
   isLanguageListed(languageCode, languages);
 
-/** The capabilities of all providers. The API reads them too, which has neither keys nor adapters. */
+/** The capabilities of all providers. The API, which has neither keys nor adapters, reads them too. */
 export const capabilities = {
   sandbox: { mobile: true, city: true },
   serpapi: { mobile: true, city: true, language: listedIn(googleLanguages) },

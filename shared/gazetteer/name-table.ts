@@ -2,7 +2,7 @@ import { foldLocationPart } from "./fold-name.ts";
 
 /** Each slot takes 8 bytes. The names of the package fill 465,000. */
 const slotsCount = 655_360;
-/** With more of the slots full, look-ups get slow. */
+/** With more slots full, lookups get slow. */
 const shareFullMax = 0.85;
 /** A caller's location has at most 255 code points. Fullwidth and Hangul letters fold to several units each. */
 const unitsMax = 8_192;
@@ -13,9 +13,8 @@ const comma = 44;
 const asciiMax = 127;
 
 /**
- * Which cities have a name, without the names: per name and city it keeps a hash of 52 bits of the folded name and the number
- * of the city. So half a million names take 5 MB, and a text that no city is named has a chance of one in a billion of being
- * found.
+ * Maps names to cities without keeping the names: for each name of a city it keeps a 52-bit hash of the folded name and the
+ * number of the city. Half a million names take 5 MB, and a text that names no city matches with a probability of 1e-9.
  */
 export class NameTable {
   /** 0 marks an empty slot. */

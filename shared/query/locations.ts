@@ -81,8 +81,8 @@ function unknownCountry(parts: readonly string[]): string {
 }
 
 /**
- * Complete locations, each of which would be accepted. Most often the country is missing (`Munich`; `Austin, Texas`), or a comma
- * (`London UK`); a postcode after them is ignored. Only if neither applies is the text compared as a misspelling.
+ * Complete locations that would be accepted. Usually the country is missing (`Munich`; `Austin, Texas`) or a comma
+ * (`London UK`); a trailing postcode is ignored. Otherwise the text is compared as a misspelling.
  */
 function suggestLocations(typedParts: readonly string[], last: string): string[] {
   const words = last.split(/[\s/;|]+/);
@@ -150,9 +150,9 @@ function completeLocations(typedParts: readonly string[], regions: readonly stri
 }
 
 /**
- * The regions that the last part of a location may mean: a country, or a state of the United States, as `Delaware, United States`.
- * A text that is both (`DE`, `Georgia`) means the one that has the place before it. If both have it, or neither, both are
- * returned; after a name that neither has, it is the country.
+ * The regions that the last part of a location may mean: a country, or a state such as `Delaware, United States`. A text that is
+ * both (`DE`, `Georgia`) means the one that contains the place before it. Both are returned if both contain it. If neither
+ * does, both are returned for a code, and the country for a name.
  * @param within the parts before it. Without any, a text that is both is the country.
  */
 function regionsMeant(within: readonly string[], last: string): string[] {

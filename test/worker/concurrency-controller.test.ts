@@ -31,11 +31,11 @@ describe("a worker's slots", () => {
     expect(decide(new ConcurrencyController(1_000), waiting, 6)).toEqual([64, 128, 256, 512, 1_000, 1_000]);
   });
 
-  test("become more although some are empty for the moment between two searches", () => {
+  test("become more although some are empty for a moment between two searches", () => {
     expect(new ConcurrencyController(1_000).decide(waiting(29))).toBe(64);
   });
 
-  test("that are slotsCeiling are those of the bound, or as many as there may be calls at providers", () => {
+  test("may rise to a ceiling of the bound, or of as many calls as providers allow", () => {
     const slotsCeiling = (load: Partial<SlotLoad>) => {
       const controller = new ConcurrencyController(1_000);
       controller.decide({ ...waiting(0), ...load });
@@ -67,7 +67,7 @@ describe("a worker's slots", () => {
     ["calls wait for a slot at a provider", { callsWaiting: 1 }],
     ["the event loop has no room", { utilization: 0.8 }],
     ["the memory has no room", { heapShare: 0.7 }],
-  ])("of more than it has are not slotsCeiling while %s", (_, load) => {
+  ])("have no higher ceiling while %s", (_, load) => {
     const controller = new ConcurrencyController(1_000);
     controller.decide({ ...waiting(0), ...load });
     expect(controller.slotsCeiling).toBe(32);

@@ -12,9 +12,9 @@ import { type EngineAnswer, engineErrors } from "./google-engine.ts";
  *
  * - **absent**: no worker searches. The next worker acquires the lease: *held*.
  * - **held** (`holder`, the holder's token): the holder renews the lease every 600 ms until it publishes: *published*. If
- *   no worker waits and nothing is to be cached, it releases the lease instead: *absent*. If its search failed for lack
- *   of time, it releases the lease without a result: *released*. If it dies, the lease expires after 2 s: *absent*. If it only stalled
- *   for so long, it leaves the lease of the next holder alone. Workers that find the lease held set `awaited` and poll.
+ *   no worker waits and nothing is to be cached, it releases the lease instead: *absent*. If its search failed for lack of
+ *   time, it releases the lease without a result: *released*. If it dies, the lease expires after 2 s: *absent*. If it only
+ *   stalled that long, it leaves the lease of the next holder alone. Workers that find the lease held set `awaited` and poll.
  * - **released** (at most `awaited`): the next worker acquires the lease. `awaited` stays set.
  * - **published** (`answer` or `failure` with `failedBy`, and `at`): stays for 5 s, a cached answer for
  *   SEARCH_CACHE_SECONDS. Workers that accept an answer of that age get it. A failure is only for the workers that
@@ -115,8 +115,8 @@ export async function releaseWithoutResult(redis: Redis, fingerprint: string, to
 }
 
 /**
- * Publishes the result of a flight, which ends the lease, unless another worker has it by now. Waiting workers poll for it; an answer is also for searches
- * that come within `keepMs`.
+ * Publishes the result of a flight and so ends the lease, unless another worker holds it by now. Waiting workers poll for the
+ * result; an answer also serves searches that arrive within `keepMs`.
  * @param flight.atMs when the answer arrived, by Redis' clock.
  */
 export async function publishResult(

@@ -9,8 +9,8 @@ import { subdivisionsByCode } from "../../shared/query/subdivisions.ts";
 import { closestNames } from "../../shared/errors/closest-names.ts";
 
 /**
- * What a location means by the providers' lists: it is ambiguous if a list has several of that name. Candidates are locations
- * that a caller can send: those of the same name, or similar ones.
+ * What a location means in the providers' lists. It is ambiguous if a list has several of that name. Candidates are locations
+ * that a caller can send instead: of the same name, or of a similar one.
  */
 export type FoundLocation =
   | { isAmbiguous: true; candidates: readonly string[] }
@@ -31,7 +31,7 @@ interface Lists {
   similarNames: SimilarNames;
 }
 
-/** Looks a canonical location that is finer than a country up in the stored lists. */
+/** Looks up a canonical location, finer than a country, in the stored lists. */
 export async function findLocation(lists: Lists, location: string): Promise<FoundLocation> {
   const { database, providers } = lists;
   const countryCode = countryOf(location);
@@ -87,7 +87,7 @@ async function findSimilar(
 ): Promise<StoredLocation[] | undefined> {
   if (namesakes.length > 0) return namesakes;
   const [firstPart = ""] = parts;
-  // A similar postcode is another place. A country has tens of thousands, whose comparison would hold up other searches.
+  // A similar postcode is another place, and comparing tens of thousands of them would delay other searches.
   if (/\d/.test(firstPart)) return [];
   const closest = await similarNames.find(providers, { countryCode, firstPart });
   if (closest === undefined) return undefined;
@@ -134,7 +134,7 @@ export function matchLocation(typed: TypedLocation, rows: readonly Row[]): Row[]
   });
 }
 
-/** Names that differ only in accents or case: the exact spelling tells them apart. */
+/** Of names that differ only in accents or case, the one with the exact spelling. */
 function bySpelling({ cityAndRegion }: TypedLocation, rows: Row[]): Row[] {
   const exact = rows.filter(({ name }) => name.startsWith(`${cityAndRegion},`));
   return exact.length === 1 ? exact : rows;

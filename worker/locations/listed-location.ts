@@ -1,6 +1,6 @@
 import { foldLocationPart } from "../../shared/gazetteer/fold-name.ts";
 
-/** One row of a provider's list, as the provider tells it. */
+/** One row of a provider's list, as the provider sends it. */
 export type LocationRow = { name: string; countryCode: string; type: string };
 
 /** One city or region of a provider's list. */

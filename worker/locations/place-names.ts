@@ -8,7 +8,7 @@ import { insertInBatches, type RecordList, replaceList, type StoredList } from "
 /** The name under which they are among the stored lists. */
 export const placeNamesList = "geonames";
 
-/** More names has no city, and more cities of one name has no country. */
+/** No city has more names, and no country has more cities of one name. */
 const otherNamesMax = 500;
 /** A folded name is compared with what callers send, which is not longer. */
 const nameCharactersMax = 255;
@@ -41,7 +41,7 @@ function foldedNames(cells: readonly string[]): Set<string> {
   return new Set(all.filter((name) => name !== "" && name.length <= nameCharactersMax && name.isWellFormed()));
 }
 
-/** Replaces all names in one transaction. Until its end, and if it does not get there, the old ones count. */
+/** Replaces all names in one transaction. The old ones stay in force until it commits. */
 export async function storePlaceNames(
   database: Database,
   { places, names }: { places: number; names: readonly PlaceName[] },

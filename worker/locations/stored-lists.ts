@@ -47,8 +47,8 @@ export type RecordList = (
 ) => Promise<void>;
 
 /**
- * Replaces the list of a provider in one transaction: until its end, and if it does not get there, the old list counts. Two
- * refreshes of one list wait for each other.
+ * Replaces the list of a provider in one transaction. The old list stays in force until it commits. Two refreshes of one list
+ * run one after the other.
  */
 export async function storeList(
   database: Database,
@@ -129,7 +129,7 @@ export async function removeList(database: Database, provider: string, record?: 
 
 type Run = (text: string, values: unknown[]) => Promise<pg.QueryResult>;
 
-/** One transaction whose statements may take longer than those of a search. */
+/** One transaction whose statements may run longer than those of a search. */
 async function unhurried<Result>(
   database: Database,
   work: (query: Run, transaction: Querying) => Promise<Result>,
@@ -150,7 +150,7 @@ export async function findNamesakes(
 ): Promise<StoredLocation[]> {
   const { rows } = await database.query({
     name: "find_namesakes",
-    // A name ends, or goes on after a comma. All names that go on are between that comma and the character after it.
+    // A name ends, or continues after a comma. All that continue sort between that comma and the next character.
     text: `select l.* from unnest($3::text[]) part
            cross join lateral (
              select provider, country_code, folded, name, is_market from locations

@@ -49,7 +49,7 @@ export function buildElement(type: ResultType, raw: RawElement): Element {
   return element;
 }
 
-/** Takes entries from the ends of an oversized element's lists. What is left without them fits. */
+/** Removes entries from the ends of an oversized element's lists until it fits. */
 function shortenLists(element: Element): void {
   const { siteLinks, richSnippet } = element;
   let excess = charactersOf(element) - elementCharactersMax;
@@ -87,7 +87,7 @@ export function joinWithDots(...texts: readonly string[]): string {
   return texts.filter((text) => text !== "").join(" · ");
 }
 
-/** Joins lines or paragraphs: with a blank after punctuation, otherwise with a dot, so that no two sentences run into one. */
+/** Joins lines or paragraphs: with a space after punctuation, otherwise with a dot, so that sentences stay apart. */
 export function joinLines(lines: readonly string[]): string {
   let joined = "";
   for (const line of lines) {

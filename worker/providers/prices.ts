@@ -1,6 +1,6 @@
 import type { ProviderName } from "../../shared/config.ts";
 
-/** What a search costs by the published prices, in millionths of a USD: its first page, and each further one that its depth needs. */
+/** The published prices in millionths of a USD: of the first page of a search, and of each further one that its depth needs. */
 interface Price {
   firstPageMicroUsd: number;
   furtherPageMicroUsd: number;

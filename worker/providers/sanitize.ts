@@ -32,7 +32,8 @@ const readCharactersMax = 4 * textCharactersMax;
 
 /**
  * A text as a person reads it: formatting and active tags removed, entities decoded, line breaks, tabs and NBSP replaced by
- * spaces, trimmed; of more than {@link textCharactersMax} characters the first ones with an ellipsis. Other angle brackets and escaped tags stay in the text, so a client that renders it as HTML must escape it.
+ * spaces, trimmed, and cut to {@link textCharactersMax} characters with an ellipsis. Other angle brackets and escaped tags
+ * stay in the text, so a client that renders it as HTML must escape it.
  */
 export function plainText(text: string): string {
   const read = text.length > readCharactersMax ? text.slice(0, readCharactersMax) : text;
@@ -98,7 +99,7 @@ function unwrapRedirect(text: string): string {
   if (!text.includes("/url?")) return text;
   const url = URL.parse(text, "https://www.google.com/");
   if (url?.pathname !== "/url" || !isGoogleHost(url.host)) return text;
-  // Two different targets are a riddle: the redirect stays.
+  // With two different targets the redirect stays.
   const [target, ...others] = new Set([...url.searchParams.getAll("q"), ...url.searchParams.getAll("url")]);
   return target === undefined || others.length > 0 ? text : target;
 }
@@ -107,8 +108,8 @@ function unwrapRedirect(text: string): string {
 const partsMax = 50_000;
 
 /**
- * Parses JSON. Returns undefined, which no answer schema accepts, if it is invalid or has more parts than any page. This also
- * limits lists that the schemas do not limit.
+ * Parses JSON. Returns undefined, which no answer schema accepts, if it is invalid or has more parts than any page. So lists
+ * are bounded even where a schema sets no bound.
  */
 export function parseJson(body: string): unknown {
   if (hasTooManyParts(body)) return undefined;

@@ -19,7 +19,7 @@ export function deliverEvents(context: Delivering): void {
   const sender = openEventSender(config.WEBHOOK_TARGETS);
   const running = new Map<string, Promise<void>>();
   shutdown.register("webhook deliveries", async () => {
-    // A slow receiver must not hold up the end of the process. What is cut off here is sent again by another worker.
+    // A slow receiver must not delay the end of the process. Another worker repeats the deliveries that are cut off here.
     await sender.close();
     await Promise.all(running.values());
   });

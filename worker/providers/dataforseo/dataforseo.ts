@@ -37,7 +37,7 @@ import { readableItems } from "./item-fields.ts";
 import type { LocationRow } from "../../locations/listed-location.ts";
 import { locationRowsMax, parseList, toLocationRows } from "../read-rows.ts";
 
-/** DataForSEO states 6 s for one page and three to four times that for ten. The rest of a 30 s deadline is enough for a faster provider. */
+/** DataForSEO states 6 s for a page, and up to four times that for ten. The rest of a 30 s deadline is enough for a faster provider. */
 const callTimeoutMs = 25_000;
 /** More items than any page of results has. Reading more would block the worker's other searches. */
 const itemsMax = 5_000;

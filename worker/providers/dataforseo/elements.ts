@@ -36,7 +36,7 @@ const specialReaders: ReadonlyMap<string, ItemReader> = new Map<string, ItemRead
   ["product_considerations", readQuestions],
 ]);
 
-/** The elements of a page, in page order. DataForSEO lists each business of a local pack as an item; a pack becomes one element. */
+/** The elements of a page, in page order. DataForSEO lists the businesses of a local pack as items, which become one element. */
 export function readElements(items: readonly Item[]): Element[] {
   const elements: Element[] = [];
   const pack: Item[] = [];
@@ -44,7 +44,7 @@ export function readElements(items: readonly Item[]): Element[] {
     const [first, ...more] = pack.splice(0);
     if (first === undefined) return;
     const siteLinks = [first, ...more].flatMap(businessLinks);
-    elements.push({ ...buildElement("local_pack", { siteLinks }), ...toldRankOf(first) });
+    elements.push({ ...buildElement("local_pack", { siteLinks }), ...providerRankOf(first) });
   };
   for (const item of inPageOrder(items)) {
     if (item.type === localPack) {
@@ -73,12 +73,12 @@ function businessLinks(item: Item): RawLink[] {
   return [toLink(item), ...(booking === "" ? [] : [{ title: firstText(item, "title"), url: booking }])];
 }
 
-/** Undefined for an element of no type of ours that shows nothing, such as `google_posts`, which has only an id. */
+/** Undefined for an element of type `other` that shows nothing, such as `google_posts`, which has only an id. */
 function readElement(item: Item): Element | undefined {
   const type = resultTypesByItemType.get(item.type) ?? "other";
   const special = specialReaders.get(item.type)?.(item);
   const raw = { ...readCommonFields(item), ...special, siteLinks: special?.siteLinks ?? collectLinks(item) };
-  const element = { ...buildElement(type, raw), ...toldRankOf(item) };
+  const element = { ...buildElement(type, raw), ...providerRankOf(item) };
   if (type !== "other" || element.title !== "") return element;
   return showsNothing(element) ? undefined : { ...element, title: plainText(item.type) };
 }
@@ -88,7 +88,7 @@ function showsNothing({ url, description, richSnippet: { top, bottom }, siteLink
 }
 
 /** DataForSEO documents a rank of 0 for some elements on desktop pages: they have none. */
-function toldRankOf(item: Item): { providerRank?: number } {
+function providerRankOf(item: Item): { providerRank?: number } {
   const rank = item["rank_absolute"];
   return typeof rank === "number" && Number.isSafeInteger(rank) && rank > 0 ? { providerRank: rank } : {};
 }

@@ -7,17 +7,17 @@ const stepMs = 1_000;
 const fallTo = 2 / 3;
 
 /**
- * Finds how many calls at once a provider takes: additive increase, multiplicative decrease (AIMD), after a start that
- * doubles. The limit belongs to one provider in this process.
+ * Discovers how many concurrent calls a provider accepts, by additive increase and multiplicative decrease (AIMD) after a
+ * doubling start. The limit belongs to one provider in this process.
  *
- * - **doubling**, from the start: a second after all slots were taken, the limit doubles if they still are, or if a call had
- *   to wait meanwhile.
- * - **rising**, after the first sign of overload: the limit rises by one in that second.
- * - A sign of overload makes it fall by a third, at most once a second. Calls that began before the last fall are no sign:
- *   they say nothing about the lower limit. So the limit falls once for one burst, and once for one wave of time-outs.
- * - At a limit of one it is not the number of calls that the provider refuses, so it doubles again afterwards.
+ * - **doubling**, from the start: one second after all slots were taken, the limit doubles if they are still taken, or if a
+ *   call had to wait.
+ * - **rising**, after the first sign of overload: the limit rises by one instead.
+ * - A sign of overload lowers the limit by a third, at most once a second. Calls that began before the last decrease do not
+ *   count, because they say nothing about the lower limit. So one burst, or one wave of timeouts, lowers it once.
+ * - At a limit of one, the provider is not refusing the number of calls, so the limit doubles again afterwards.
  *
- * A limit that is not used up does not rise: nothing shows that the provider would take more.
+ * A limit that is not reached does not rise: nothing shows that the provider would accept more.
  */
 export class AdaptiveLimit {
   readonly #changed: (calls: number) => void;
@@ -26,7 +26,7 @@ export class AdaptiveLimit {
   #isDoubling = true;
   #fellAtMs = Number.NEGATIVE_INFINITY;
   #rise: NodeJS.Timeout | undefined;
-  /** Whether a call had to wait since the rise was planned. */
+  /** Whether a call had to wait since the rise was scheduled. */
   #hasWaited = false;
 
   /**
@@ -59,7 +59,7 @@ export class AdaptiveLimit {
     this.#hasWaited = true;
   }
 
-  /** Takes note of how a call ended. @param startedAtMs on the clock of `performance.now()`. */
+  /** Records how a call ended. @param startedAtMs on the clock of `performance.now()`. */
   ended(outcome: PageOutcome, startedAtMs: number): void {
     if (!isOverload(outcome)) return;
     const nowMs = performance.now();
@@ -82,7 +82,7 @@ export class AdaptiveLimit {
   }
 }
 
-/** Not a time-out for lack of time, which the wait for a slot may have used up. */
+/** A timeout for lack of time is no sign of overload: the wait for a slot may have used the time up. */
 function isOverload(outcome: PageOutcome): boolean {
   if (!("failure" in outcome)) return false;
   const { failure, overloaded, outOfTime } = outcome;

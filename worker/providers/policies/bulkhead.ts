@@ -7,10 +7,9 @@ import { SlotTurns } from "./slot-turns.ts";
 type Wait = { deadlineAtMs: number; signal: AbortSignal; claim: SlotClaim };
 
 /**
- * Limits how many calls this process has running at one provider (`concurrentCallsMax`): to a fixed number, or to one that
- * finds itself. Further calls wait for a slot, which organizations get in turns (slot-turns.ts). The queue needs no limit of its own: a worker runs
- * a bounded number of searches, each with a bounded number of pages, and no call waits longer than the deadline of its
- * attempt.
+ * Limits how many calls this process runs at one provider (`concurrentCallsMax`), to a fixed or a discovered number. Further
+ * calls wait for a slot, and organizations take turns (slot-turns.ts). The queue needs no limit: a worker runs a bounded
+ * number of searches, each with a bounded number of pages, and no call waits beyond the deadline of its attempt.
  */
 export class Bulkhead {
   readonly #turns = new SlotTurns();
@@ -76,7 +75,7 @@ export class Bulkhead {
       resolve({ failure: "busy", outOfTime: true });
     };
     const start = () => {
-      // From here its own outcome counts: whether a provider hung must not be hidden behind `busy`.
+      // From here on the outcome of the call counts: `busy` must not hide a provider that hangs.
       resolve(this.#counted(call, claim));
       endWait();
     };
@@ -94,7 +93,7 @@ export class Bulkhead {
     this.#fill();
   }
 
-  /** Gives free slots away after this turn of the event loop, in which a search asks for its next pages. */
+  /** Assigns free slots after this turn of the event loop, in which a search may request its next pages. */
   #fill(): void {
     if (this.#isFilling || this.#turns.waiting === 0) return;
     this.#isFilling = true;

@@ -8,8 +8,8 @@ const failedShareMax = 0.5;
 const openMs = 10_000;
 
 /**
- * The circuit breaker of one provider in this process. Other workers reach their own verdict. It judges whole attempts,
- * not calls: one failed page of ten, and the pages that are dropped because of it, say little by themselves.
+ * The circuit breaker of one provider in this process; each worker judges for itself. It judges whole attempts, not calls:
+ * one failed page of ten, and the pages that are dropped because of it, say little.
  *
  * - **closed**: attempts run and are counted. Opens when more than half of the last 20 outcomes, with at least 5 of them,
  *   count against the provider (`countsAgainstProvider` in the table of failure kinds). Outcomes that say nothing about

@@ -5,7 +5,7 @@ import type { Failure, PageAnswer, PageRequest, Provider, Transport } from "../p
 const connectTimeoutMs = 5_000;
 /** A page of results has some ten kilobytes, a hundred results with all their details half a megabyte. */
 const pageBytesMax = 4 * 1024 * 1024;
-/** Larger bodies are read a few at a time: as many of them as there may be calls would not fit into memory. */
+/** Larger bodies are read a few at a time: one for each running call would not fit into memory. */
 const usualBodyBytes = 128 * 1024;
 const largeBodiesMax = 8;
 const idleConnectionMsMax = 30_000;
@@ -31,9 +31,9 @@ export type ProviderHttp = {
 };
 
 /**
- * Opens the connection pools to the providers. Connections are kept alive between searches. A pool has no bound of its own:
- * each call needs one connection, and the bulkhead of the provider bounds the calls. So no call waits here, where the wait
- * would count as the provider's time.
+ * Opens the connection pools to the providers. Connections are kept alive between searches. The pools are unbounded: each
+ * call needs one connection, and the bulkhead of the provider bounds the calls. A wait for a connection would count as the
+ * provider's time.
  * @param options.bodyBytesMax the largest answer that is read.
  */
 export function openProviderHttp({ bodyBytesMax = pageBytesMax } = {}): ProviderHttp {
@@ -62,7 +62,7 @@ export function openProviderHttp({ bodyBytesMax = pageBytesMax } = {}): Provider
   };
 }
 
-/** Reads a body. A large one waits until it may be read on, within the time of its call; the provider waits with it. */
+/** Reads a body. A large one waits for its turn after the first part, within the time of its call; so does the provider. */
 async function readText(body: AsyncIterable<Buffer>, largeBodies: Turns): Promise<string> {
   const chunks: Buffer[] = [];
   const iterator = body[Symbol.asyncIterator]();

@@ -13,24 +13,24 @@ type Client = {
   /** In the order in which they get slots. */
   waiting: WaitingCall[];
   running: number;
-  /** The most open searches that it had, as far as the searches whose calls are here know. */
+  /** The most open searches that any of its calls here reported. */
   openSearches: number;
-  /** The calls that it got, on a scale on which organizations that always wait stay level. */
+  /** The calls that it received, on a scale on which organizations that always wait stay level. */
   served: number;
 };
 
 /**
- * Whose call gets the next free slot of a provider. Every second slot goes to the organization with the fewest open searches,
- * so that one with few never queues behind those with many. The others go to the organization that got the fewest calls, so
- * that one with many gets at least half of an equal part, however many others have few. Either rule decides the ties of the
- * other. Calls and not searches are counted: a search of depth 100 takes ten.
+ * Decides whose call gets the next free slot of a provider. Every second slot goes to the organization with the fewest open
+ * searches, so that a small one never queues behind large ones. The other slots go to the organization that has received the
+ * fewest calls, so that a large one gets at least half of an equal share, however many small ones there are. Each rule breaks
+ * the ties of the other. Calls are counted, not searches: a search of depth 100 takes ten.
  *
- * An organization that comes, or waits again, begins level with those that wait: it is owed nothing for the time before.
- * Within an organization its oldest search goes first, so that searches end one after the other and not all at their deadline.
+ * An organization that starts or resumes waiting begins level with those that wait: it has no credit from earlier. Within an
+ * organization the oldest search goes first, so that searches end one by one and not all at their deadline.
  */
 export class SlotTurns {
   readonly #clients = new Map<string, Client>();
-  /** What the organization had got that was chosen last because it got the fewest. */
+  /** The `served` of the organization that was last chosen for having received the fewest calls. */
   #level = 0;
   #isTurnOfFew = false;
   #waiting = 0;
@@ -48,7 +48,7 @@ export class SlotTurns {
     this.#waiting += 1;
   }
 
-  /** Takes a call out, which waits no more. */
+  /** Removes a call that no longer waits. */
   leave(call: WaitingCall): void {
     const client = this.#clientOf(call.claim);
     client.waiting.splice(client.waiting.indexOf(call), 1);
@@ -56,7 +56,7 @@ export class SlotTurns {
     this.#forgetIfGone(call.claim, client);
   }
 
-  /** The call that gets the next slot; undefined if none waits. It has to be started, or to leave. */
+  /** The call that gets the next slot; undefined if none waits. The caller must start it or remove it. */
   next(): WaitingCall | undefined {
     if (this.#waiting === 0) return undefined;
     this.#isTurnOfFew = !this.#isTurnOfFew;

@@ -126,9 +126,8 @@ function failureOfEmptyPage({ answers, infoboxes }: ResultsPage, json: unknown):
 }
 
 /**
- * After a block, SearXNG suspends the engine for minutes, an hour or a week, so a retry is useless. An instance that locks
- * its language reports in that one. A text that is not known is then most likely Google's denial, which is by far the most
- * frequent failure, and a retry of any other would gain little.
+ * After a block, SearXNG suspends the engine for minutes, an hour or a week, so a retry is useless. An instance that locks its
+ * language reports failures in it. So an unknown text counts as a block, by far the most frequent failure.
  */
 function failureOfEngine(text: string): FailureKind {
   if (/suspended/i.test(text)) return "blocked";

@@ -17,8 +17,8 @@ const urlStart = /^(?:https?:|data:|\/\/)/i;
 const shownByName = new LRUCache<string, "all" | "lists" | "none">({ max: 1_000, memoMethod: shownOf });
 
 /**
- * An object of an answer whose fields are unknown: each is checked before it is used. It remembers which fields were read, so that
- * the rest can be kept too: no displayed text is lost because a reader does not know its name.
+ * An object of an answer. Each field is checked before it is used. The row remembers which fields were read, so that the rest
+ * is kept too: no displayed text is lost because a reader does not know its name.
  */
 export class Row {
   readonly #fields: Fields;

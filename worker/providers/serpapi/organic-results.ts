@@ -9,7 +9,7 @@ export function readOrganic(value: unknown): Element | undefined {
   const moments = row.rows("key_moments").map(toMoment);
   const url = urlOf(row) || withoutTime(moments[0]?.url ?? "");
   if (url === "") return undefined;
-  // The site's name: the breadcrumb and the domain tell it.
+  // The breadcrumb and the domain already name the site.
   row.skip("source");
   const richSnippet = new Row(row.take("rich_snippet"));
   const above = splitRating(toSnippetPart(richSnippet.take("top")));
@@ -99,7 +99,7 @@ function toLines(value: unknown): string[] {
   return toTexts(value).map((line) => line.replace(directionMarks, "").trim());
 }
 
-/** Longer lines are sentences, and searching them for numbers would take long. */
+/** Longer lines are sentences, and searching them for numbers would be slow. */
 const lineCharactersMax = 200;
 /** `Rating: 4.8`, `9/10`, `5.0(102)`, `4.4 (1.1K)`, `評価: 4.5`. */
 const ratingLine =

@@ -82,7 +82,7 @@ function hasSucceeded({ organic_results, error, search_metadata }: Answer): bool
   return status === "Success" && (error === undefined || isNoResults(error));
 }
 
-/** Without any element, an answer has a page only if it says that Google has no results: in the error, the state or an empty list. */
+/** Whether an answer without elements says that Google has no results: by its error, its state or an empty list. */
 function isEmptyPage({ organic_results, error, search_information }: Answer): boolean {
   if (error !== undefined) return isNoResults(error);
   const isEmptyList = Array.isArray(organic_results) && organic_results.length === 0;
@@ -105,8 +105,8 @@ function toTotal(answer: Answer, rows: number): Pick<Page, "totalResultsCount" |
 }
 
 /**
- * What Google searched instead of the keyword. A suggestion ("Did you mean") is none: then the state says that the results are
- * for the exact spelling.
+ * What Google searched instead of the keyword; "" if it only suggested another one ("Did you mean"). The state then says that
+ * the results are for the exact spelling.
  */
 function searchedKeywordOf(information: SearchInformation): string {
   const { organic_results_state: state, showing_results_for, spelling_fix } = information;
@@ -121,8 +121,8 @@ type FeatureReader = (value: unknown) => Element[] | undefined;
 const readShopping = group("shopping", productLink);
 
 /**
- * SerpApi tells the place of ads and of some products, `top`, `right` or `bottom`, and of no other element. Each kind is placed
- * where Google usually shows it: above or below the organic results, or at the end of the page.
+ * SerpApi states a position (`top`, `right` or `bottom`) only for ads and some products. Each other kind is placed where Google
+ * usually shows it: above or below the organic results, or at the end of the page.
  */
 const readersAbove: Record<string, FeatureReader> = {
   ads: (value) => (Array.isArray(value) ? readAds(value, (ad) => !isAtBottom(ad)) : undefined),
@@ -189,7 +189,7 @@ function featuresBelow(features: Features): Element[] {
   ];
 }
 
-/** A known element in an unexpected form is read like an unknown one: a change of one element must not cost the whole page. */
+/** A known element in an unexpected form is read like an unknown one, so that a change of one element does not cost the page. */
 function readAll(readers: Record<string, FeatureReader>, features: Features): Element[] {
   return Object.entries(readers).flatMap(([name, read]) => {
     const value = features[name];

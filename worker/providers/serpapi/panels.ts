@@ -19,8 +19,8 @@ import {
 import { toSiteLinks } from "./organic-results.ts";
 
 /**
- * An answer box with a source is a featured snippet; one whose only address is Google's own is an answer of the engine. Weather,
- * stocks and the like have fields of many names: they become facts.
+ * An answer box with a source is a featured snippet; one whose only address is Google's is Google's own answer. The many fields
+ * of weather, stocks and the like become facts.
  */
 export function readAnswerBox(value: unknown): Element[] | undefined {
   if (Array.isArray(value)) {
@@ -40,13 +40,13 @@ export function readAnswerBox(value: unknown): Element[] | undefined {
   const date = row.text("date");
   const table = toMembers(row.take("table")).map(tableLine);
   const siteLinks = toSiteLinks(row.take("sitelinks"));
-  // The source's name: the breadcrumb and the domain tell it.
+  // The breadcrumb and the domain already name the source.
   if (url !== "") row.skip("source");
   const facts = restOf(row);
   const longAnswer = snippet || list.join(" ") || definitions.join(" ");
   const bottom = [...(snippet === "" ? [] : [...list, ...definitions]), ...table, ...facts.lines];
   const links = [...siteLinks, ...facts.links];
-  // A box of a kind that SerpApi does not know either has nothing but its type.
+  // A box of a kind unknown to SerpApi has nothing but its type.
   if ((title || url || answer || longAnswer) === "" && bottom.length + links.length === 0) return [];
   return [
     buildElement(url !== "" && !isOnGoogle(url) ? "featured_snippet" : "answer_box", {
@@ -115,8 +115,8 @@ const blocksMax = 1_000;
 const depthMax = 20;
 
 /**
- * Some overviews are only announced: their text would take a second search. Such an overview becomes an element without a
- * description. One that Google could not generate becomes none.
+ * Some overviews are only announced, because their text would take a second search. They become an element without a
+ * description. An overview that Google could not generate becomes none.
  */
 export function readAiOverview(value: unknown): Element[] | undefined {
   if (!isObject(value)) return undefined;

@@ -84,7 +84,7 @@ export function readFeatures(answer: Fields): Features {
   };
 }
 
-/** A known element in an unexpected form is read like an unknown one: a change of one element must not cost the whole page. */
+/** A known element in an unexpected form is read like an unknown one, so that a change of one element does not cost the page. */
 function readAll(readers: Record<string, FieldReader>, answer: Fields) {
   const elements: Element[] = [];
   let unreadableRows = 0;
@@ -122,7 +122,7 @@ function objectReader(read: (row: Fields) => Element | undefined): FieldReader {
   };
 }
 
-/** An answer with a page as its source is quoted from there. A page of Google's search is no such source: that answer is Google's own. */
+/** An answer is a featured snippet if it is quoted from a page. A page of Google's search is no source: that answer is Google's own. */
 function readAnswerBox(box: Fields): Element | undefined {
   const highlighted = box["snippetHighlighted"];
   const words = Array.isArray(highlighted) ? highlighted.filter((part) => typeof part === "string").join(" ") : "";

@@ -2,9 +2,9 @@
  * Serper.dev, Google Search: POST {SERPER_BASE_URL}/search with a JSON body.
  * Authentication: the key in the header X-API-KEY.
  * Cost: in credits, stated by every answer; usually 1.
- * One page of ten organic results per call. Desktop pages only. No breadcrumbs, no total count, and no places on the page:
+ * One page of ten organic results per call. Desktop pages only. No breadcrumbs, no total count, and no positions on the page:
  * `position` counts within the organic results, and the other elements have none.
- * Wire format: Serper publishes no reference. It is known from its playground and from recorded answers.
+ * Wire format: from its playground and from recorded answers. Serper publishes no reference.
  */
 import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
@@ -37,7 +37,7 @@ const callTimeoutMs = 10_000;
 const costPerCreditMicroUsd = prices.serper.firstPageMicroUsd;
 
 const creditsSchema = z.int().min(0);
-/** Every answer to a search states its cost, also one that is otherwise unreadable. */
+/** Every answer to a search states its cost, even an otherwise unreadable one. */
 const costSchema = z.object({ credits: creditsSchema });
 const accountSchema = z.object({ balance: balanceSchema });
 const errorSchema = z.object({ message: z.string() });
