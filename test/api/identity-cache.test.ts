@@ -1,25 +1,11 @@
 import { expect, test } from "vitest";
 import { IdentityCache } from "../../api/identity-cache.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
+import { callerWith } from "../harness/fixtures/caller.ts";
 
 /** What a token costs in lookups, with a stand-in for Postgres and a clock that the test moves. */
 
-const caller: Caller = {
-  organizationId: "org_1",
-  tokenId: "tok_1",
-  scopes: ["search"],
-  suspended: false,
-  plan: {
-    code: "payg",
-    priceMils: 5,
-    windowLimit: 600,
-    windowSeconds: 60,
-    concurrency: 100,
-    unpaidCalls: 50,
-    operations: ["serp.search"],
-    startingGrantMils: 0,
-  },
-};
+const caller = callerWith();
 
 /** A cache with the tokens that Postgres was asked for, and the answer that it gives. */
 function openCache() {

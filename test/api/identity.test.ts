@@ -171,13 +171,6 @@ test("a suspended organization can read its balance but not search, until it is 
   await service.until(async () => (await outcome()) === 200, revokedWithinMs);
 });
 
-test("a plan without searches rejects a search and allows usage", async () => {
-  const organization = await service.organization({ terms: { operations: ["usage.get"] } });
-  const { body } = await service.usage(organization.token);
-  const answer = await expectNoTrace(service, organization, () => service.search(organization.token, { keyword: "a" }));
-  expect(refusalIn(answer)).toEqual({ code: "plan_required", details: { plan: body.plan, action: "upgrade" } });
-});
-
 test("every plan allows usage", async () => {
   const { token } = await service.organization({ creditMils: 0, terms: { operations: ["serp.search"] } });
   expect(await service.usage(token)).toMatchObject({ status: 200, body: { creditBalanceMils: 0 } });

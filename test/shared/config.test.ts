@@ -26,6 +26,9 @@ function refusalOf(environment: Record<string, string>): string | undefined {
   }
 }
 
+const anOrigin = "expected a URL that begins with http:// or https:// and has no path";
+const aSafeOrigin = "expected a URL that begins with https:// and has no path";
+const anAmount = "expected a whole number from 1 to 10000";
 const aPage = "expected a URL that begins with http:// or https://";
 const aPort = "expected a whole number from 0 to 65535";
 const aPostgres = "expected a URL that begins with postgres:// or postgresql://";
@@ -74,11 +77,17 @@ test.each([
   { setting: "DATAFORSEO_BASE_URL", value: "api.dataforseo.canary", expected: aPage },
   { setting: "DATAFORSEO_AI_OVERVIEW", value: "canary", expected: "expected on or off" },
   { setting: "TOPUP_URL", value: "canary", expected: "expected a URL, or a path that begins with /" },
-  {
-    setting: "PUBLIC_URL",
-    value: "canary.example",
-    expected: "expected a URL that begins with http:// or https:// and has no path",
-  },
+  { setting: "PUBLIC_URL", value: "canary.example", expected: anOrigin },
+  { setting: "PUBLIC_URL", value: "ftp://canary.example", expected: anOrigin },
+  { setting: "PUBLIC_URL", value: "https://canary.example/path", expected: anOrigin },
+  { setting: "PUBLIC_URL", value: "https://canary:secret@host", expected: anOrigin },
+  { setting: "STRIPE_BASE_URL", value: "https://canary.example/v1", expected: anOrigin },
+  { setting: "STRIPE_CHECKOUT_ORIGIN", value: "https://canary.example/pay", expected: aSafeOrigin },
+  { setting: "STRIPE_CHECKOUT_ORIGIN", value: "http://canary.example", expected: aSafeOrigin },
+  { setting: "STRIPE_CHECKOUT_ORIGIN", value: "canary.example", expected: aSafeOrigin },
+  { setting: "TOPUP_AMOUNTS_USD", value: "10,,25", expected: anAmount },
+  { setting: "TOPUP_AMOUNTS_USD", value: "10000,10001", expected: anAmount },
+  { setting: "TOPUP_AMOUNTS_USD", value: "7.50", expected: anAmount },
   {
     setting: "MCP_ALLOWED_HOSTS",
     value: "good.example, https://canary.example",
@@ -117,6 +126,48 @@ test("an empty setting counts as absent, and neither the databases nor the provi
 
 test("settings cannot be changed once they are read", () => {
   expect(Object.isFrozen(readConfig(required))).toBe(true);
+});
+
+const publicUrl = { PUBLIC_URL: "https://serp.example/" };
+const stripe = { STRIPE_SECRET_KEY: "sk_test_canary12", STRIPE_WEBHOOK_SECRET: "whsec_canary12" };
+
+test.each([
+  {
+    given: { STRIPE_SECRET_KEY: stripe.STRIPE_SECRET_KEY },
+    missing: [
+      "STRIPE_WEBHOOK_SECRET: required together with STRIPE_SECRET_KEY",
+      "PUBLIC_URL: required together with STRIPE_SECRET_KEY",
+    ],
+  },
+  {
+    given: { STRIPE_WEBHOOK_SECRET: stripe.STRIPE_WEBHOOK_SECRET },
+    missing: ["STRIPE_SECRET_KEY: required together with STRIPE_WEBHOOK_SECRET"],
+  },
+  { given: stripe, missing: ["PUBLIC_URL: required together with STRIPE_SECRET_KEY"] },
+  {
+    given: { ...publicUrl, STRIPE_SECRET_KEY: "whsec_canary12", STRIPE_WEBHOOK_SECRET: "sk_test_canary12" },
+    missing: [
+      "STRIPE_SECRET_KEY: expected letters, digits, - or _ that begin with sk_ or rk_",
+      "STRIPE_WEBHOOK_SECRET: expected letters, digits, - or _ that begin with whsec_",
+    ],
+  },
+])("incomplete Stripe settings stop the start: $missing.0", ({ given, missing }) => {
+  expect(
+    refusalOf({ ...required, ...given })
+      ?.split("\n  ")
+      .slice(1),
+  ).toEqual(missing);
+  expect(refusalOf({ ...required, ...publicUrl, ...stripe })).toBeUndefined();
+});
+
+test("a TOPUP_URL that is a path is completed with PUBLIC_URL", () => {
+  const read = (settings: Record<string, string>) => readConfig({ ...required, ...settings });
+  expect(read({}).TOPUP_URL).toBe("/billing");
+  expect(read(publicUrl)).toMatchObject({
+    PUBLIC_URL: "https://serp.example",
+    TOPUP_URL: "https://serp.example/billing",
+  });
+  expect(read({ ...publicUrl, TOPUP_URL: "https://pay.example" }).TOPUP_URL).toBe("https://pay.example");
 });
 
 test("a migration needs no setting but DATABASE_URL", () => {

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { readLedgerDays } from "../../../api/ledger/days.ts";
 import { newId } from "../../../shared/ids.ts";
-import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { readDurations } from "../../../api/ledger/durations.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { backdateLedger, countRefunds } from "../../harness/fixtures/backdate-ledger.ts";
@@ -9,17 +8,12 @@ import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
 
-let opened: Awaited<ReturnType<typeof openFreshDatabase>>;
-beforeAll(async () => {
-  opened = await openFreshDatabase({ timeZone: "Pacific/Auckland" });
-});
-afterAll(() => opened.close());
+const opened = await openFreshDatabase({ timeZone: "Pacific/Auckland" });
+afterAll(opened.close);
 
-async function newOrganization(): Promise<string> {
-  const made = await createOrganization(opened.database, { name: "Test", planCode: "payg" });
-  return made?.organizationId ?? "";
-}
+const newOrganization = () => createPayer(opened.database);
 
 /** Searches that were not charged, as ledger and log have them. */
 async function search(organizationId: string, searches: { at: string; durationMs: number; tokenId: string }[]) {

@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { readLedgerDays } from "../../../api/ledger/days.ts";
 import { entriesMax, readTokenDays } from "../../../api/ledger/token-days.ts";
 import { newId } from "../../../shared/ids.ts";
-import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
 
 // In another time zone than the one that the days are cut in.
-let opened: Awaited<ReturnType<typeof openFreshDatabase>>;
-beforeAll(async () => {
-  opened = await openFreshDatabase({ timeZone: "Pacific/Auckland" });
-});
-afterAll(() => opened.close());
+const opened = await openFreshDatabase({ timeZone: "Pacific/Auckland" });
+afterAll(opened.close);
 
-async function newOrganization(): Promise<string> {
-  const made = await createOrganization(opened.database, { name: "Test", planCode: "payg" });
-  return made?.organizationId ?? "";
-}
+const newOrganization = () => createPayer(opened.database);
 
 const [shop, blog] = [newId("tok"), newId("tok")];
 const at = (time: string) => new Date(`2026-03-${time}Z`);

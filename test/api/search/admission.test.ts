@@ -1,20 +1,18 @@
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { AdmissionControl } from "../../../api/search/admission.ts";
 import { newSearchRequest, type SearchRequest } from "../../../api/search/search-request.ts";
 import { Shedding } from "../../../api/search/shedding.ts";
 import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
 import { compressAnswer } from "../../../shared/credits/stored-answers.ts";
-import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
-import type { LocalServer } from "../../../local/local-server.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { Clock } from "../../../shared/redis/clock.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
-import { freshRedis } from "../../harness/servers/servers.ts";
+import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 /** Admission at moments that no caller can choose. */
@@ -46,19 +44,12 @@ class Gate extends Shedding {
   }
 }
 
-let server: LocalServer;
-let redis: Redis;
-let opener: Redis;
-let database: Database;
-let close: () => Promise<void>;
-beforeAll(async () => {
-  server = await freshRedis();
-  [redis, opener] = [new Redis(server.url), new Redis(server.url)];
-  ({ database, close } = await openFreshDatabase());
-});
+const { redis, server, close: closeRedis } = await openFreshRedis();
+const opener = new Redis(server.url);
+const { database, close } = await openFreshDatabase();
 afterAll(async () => {
-  for (const connection of [redis, opener]) connection.disconnect();
-  await Promise.all([server.stop(), close()]);
+  opener.disconnect();
+  await Promise.all([closeRedis(), close()]);
 });
 
 const log = openLog({ name: "test", level: "silent" });

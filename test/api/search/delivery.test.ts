@@ -6,19 +6,10 @@ import { newSearchRequest } from "../../../api/search/search-request.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { protocolTimes } from "../../../shared/protocol-times.ts";
 import { readQuery } from "../../../shared/query/query.ts";
+import { callerWith } from "../../harness/fixtures/caller.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
-
-const plan = {
-  code: "p",
-  priceMils: 5,
-  windowLimit: 1,
-  windowSeconds: 1,
-  concurrency: 1,
-  unpaidCalls: 50,
-  startingGrantMils: 0,
-};
 
 function begin() {
   const decisions: string[] = [];
@@ -29,13 +20,7 @@ function begin() {
     requestId: "req_1",
     deadlineStartsAtMs: performance.now(),
     timeoutMs: 30_000,
-    caller: {
-      organizationId: "org_1",
-      tokenId: "tok_1",
-      scopes: ["search"],
-      suspended: false,
-      plan: { ...plan, operations: ["serp.search"] },
-    },
+    caller: callerWith(),
     query: readQuery({ keyword: "a" }),
     idempotencyKey: undefined,
     disconnected: new AbortController().signal,

@@ -2,29 +2,14 @@ import { expect, test } from "vitest";
 import { InFlightSearches } from "../../../api/search/admission.ts";
 import { newSearchRequest } from "../../../api/search/search-request.ts";
 import { query } from "../../harness/fixtures/queries.ts";
-
-const plan = {
-  code: "p",
-  priceMils: 5,
-  windowLimit: 9,
-  windowSeconds: 9,
-  concurrency: 2,
-  unpaidCalls: 50,
-  startingGrantMils: 0,
-};
+import { callerWith } from "../../harness/fixtures/caller.ts";
 
 const search = (requestId: string, given: { organizationId?: string; key?: string } = {}) =>
   newSearchRequest({
     requestId,
     deadlineStartsAtMs: performance.now(),
     timeoutMs: 30_000,
-    caller: {
-      organizationId: given.organizationId ?? "org_1",
-      tokenId: "tok_1",
-      scopes: ["search"],
-      suspended: false,
-      plan: { ...plan, operations: ["serp.search"] },
-    },
+    caller: callerWith({ organizationId: given.organizationId ?? "org_1" }, { concurrency: 2 }),
     query: query(),
     idempotencyKey: given.key,
     disconnected: new AbortController().signal,

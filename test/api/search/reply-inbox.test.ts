@@ -1,29 +1,20 @@
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { ReplyInbox } from "../../../api/search/reply-inbox.ts";
-import type { LocalServer } from "../../../local/local-server.ts";
 import { serializeFailure } from "../../../shared/queue/replies.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
-import { freshRedis } from "../../harness/servers/servers.ts";
+import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
-let server: LocalServer;
-let redis: Redis;
-let blocking: Redis;
-let inbox: ReplyInbox;
-let reading: Promise<void>;
+const { redis, server, close } = await openFreshRedis();
+const blocking = new Redis(server.url, { maxRetriesPerRequest: null });
+const inbox = new ReplyInbox(redis, () => undefined);
 const stop = new AbortController();
-beforeAll(async () => {
-  server = await freshRedis();
-  redis = new Redis(server.url);
-  blocking = new Redis(server.url, { maxRetriesPerRequest: null });
-  inbox = new ReplyInbox(redis, () => undefined);
-  reading = inbox.read(blocking, stop.signal);
-});
+const reading = inbox.read(blocking, stop.signal);
 afterAll(async () => {
   stop.abort();
   await reading;
-  for (const connection of [redis, blocking]) connection.disconnect();
-  await server.stop();
+  blocking.disconnect();
+  await close();
 });
 
 const trace = {

@@ -1,5 +1,4 @@
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { openOrganizationsKey } from "../../../shared/credits/redis-keys.ts";
 import { readBacklog, readOldestWaitMs, readWaitingWithinShare, withinShareMax } from "../../../shared/queue/turns.ts";
 import { queueKeys, scorePerTurn } from "../../../shared/queue/search-queue.ts";
@@ -9,22 +8,13 @@ import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { Clock } from "../../../shared/redis/clock.ts";
-import type { LocalServer } from "../../../local/local-server.ts";
-import { freshRedis } from "../../harness/servers/servers.ts";
+import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
 /** Load shedding against a queue that is filled by the test and has no worker. */
 
-let server: LocalServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await freshRedis();
-  redis = new Redis(server.url);
-});
+const { redis, close } = await openFreshRedis();
+afterAll(close);
 beforeEach(() => redis.flushall());
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
 
 const never = new AbortController().signal;
 const serving = { draining: never, stopping: never };

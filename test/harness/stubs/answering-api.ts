@@ -17,18 +17,8 @@ import type { Plan } from "../../../shared/credits/plans.ts";
 import type { CallerError } from "../../../shared/errors.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
-import { type Scope, scopes } from "../../../shared/organizations/organizations.ts";
-
-const payg: Plan = {
-  code: "payg",
-  priceMils: 5,
-  windowLimit: 600,
-  windowSeconds: 60,
-  concurrency: 100,
-  unpaidCalls: 50,
-  startingGrantMils: 0,
-  operations: ["serp.search", "usage.get"],
-};
+import type { Scope } from "../../../shared/organizations/organizations.ts";
+import { callerWith } from "../fixtures/caller.ts";
 
 // More than the buffers of both ends take while the caller does not read.
 const large = Buffer.alloc(16 * 1024 * 1024, "a");
@@ -127,13 +117,9 @@ function partsOf(
     config: readConfig({ DATABASE_URL: "postgres://a/b", REDIS_URL: "redis://a", SERP_PROVIDERS: "sandbox" }),
     log,
     metrics,
-    identify: openIdentify(async ({ headers: { authorization = "" } }) => ({
-      organizationId: authorization,
-      tokenId: "tok_1",
-      scopes: given.scopes ?? scopes,
-      suspended: false,
-      plan: { ...payg, ...given.plan },
-    })),
+    identify: openIdentify(async ({ headers: { authorization: organizationId = "" } }) =>
+      callerWith({ organizationId, ...(given.scopes && { scopes: given.scopes }) }, given.plan),
+    ),
     unsent,
     search: withUnreadLimit({ run }, unsent),
     delivery: new Delivery({ confirmations, metrics, ...timeLimit }),

@@ -1,26 +1,16 @@
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { countOpenOrganizations, findOverdueHolds, readOpenHolds } from "../../../shared/credits/open-holds.ts";
 import { admit } from "../../../shared/credits/admit.ts";
 import { readUsage, settleHolds } from "../../../shared/credits/holds.ts";
 import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
 import { isLeft } from "../../../shared/credits/unpaid-calls.ts";
-import type { LocalServer } from "../../../local/local-server.ts";
-import { freshRedis } from "../../harness/servers/servers.ts";
+import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 import { plan, request, seed } from "./hold-requests.ts";
 
 /** Which searches count as in flight: those that run although their callers left, and how the sweeper finds all of them. */
 
-let server: LocalServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await freshRedis();
-  redis = new Redis(server.url);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const { redis, close } = await openFreshRedis();
+afterAll(close);
 
 const seeded = (balanceMils: number) => seed(redis, balanceMils);
 

@@ -1,24 +1,15 @@
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { admit } from "../../../shared/credits/admit.ts";
 import { readUsage, settleHolds } from "../../../shared/credits/holds.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { newId } from "../../../shared/ids.ts";
-import type { LocalServer } from "../../../local/local-server.ts";
-import { freshRedis } from "../../harness/servers/servers.ts";
+import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 import { plan, request, seed } from "./hold-requests.ts";
 
-let server: LocalServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await freshRedis();
-  redis = new Redis(server.url);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const { redis, server, close } = await openFreshRedis();
+afterAll(close);
 
 const seeded = (balanceMils: number, version?: number) => seed(redis, balanceMils, version);
 

@@ -1,23 +1,16 @@
 import { expect, test } from "vitest";
-import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
+import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { compressAnswer, readPaidKeys, readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
-import { type Database, openDatabase } from "../../../shared/database/pool.ts";
-import { newId } from "../../../shared/ids.ts";
-import { openLog } from "../../../shared/log.ts";
-import { createOrganization } from "../../../shared/organizations/organizations.ts";
-import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
+import { type Database } from "../../../shared/database/pool.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import { freshDatabase } from "../../harness/servers/servers.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
+import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 test("a connection that planned its queries on empty tables does not read all keys and answers later", async () => {
-  const { url, drop } = await freshDatabase();
-  const [log, shutdown] = [openLog({ name: "test", level: "silent" }), new Shutdown()];
-  const one = openDatabase({ url, name: "test", sizeMax: 1, log, shutdown });
-  const made = await createOrganization(one, { name: "Test", planCode: "payg" });
-  const organizationId = made?.organizationId ?? "";
-  await grantCredit(one, { organizationId, grantId: newId("grant"), mils: 100, reason: "test" });
+  const { database: one, url, close } = await openFreshDatabase({ sizeMax: 1 });
+  const organizationId = await createPayer(one, 100);
   const body = await compressAnswer(Buffer.from("an answer"));
   const keys = 5_000;
   const useKey = async (hash: string) => {
@@ -42,8 +35,7 @@ test("a connection that planned its queries on empty tables does not read all ke
   // Postgres counts some time after the end of a statement.
   await eventually(async () => (await rowsScanned(one)).lookups > before.lookups);
   expect((await rowsScanned(one)).rows - before.rows).toBeLessThan(keys);
-  await shutdown.run(log);
-  await drop();
+  await close();
 });
 
 /** How often the tables of answers were looked up in, and how many of their rows were read one after the other. */

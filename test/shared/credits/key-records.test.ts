@@ -1,23 +1,13 @@
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { admit } from "../../../shared/credits/admit.ts";
 import { readIdempotencyState, settleHolds } from "../../../shared/credits/holds.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { newId } from "../../../shared/ids.ts";
-import type { LocalServer } from "../../../local/local-server.ts";
-import { freshRedis } from "../../harness/servers/servers.ts";
+import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 import { request, seed } from "./hold-requests.ts";
 
-let server: LocalServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await freshRedis();
-  redis = new Redis(server.url);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const { redis, close } = await openFreshRedis();
+afterAll(close);
 
 const seeded = (balanceMils: number) => seed(redis, balanceMils);
 const heldOf = (organizationId: string) => redis.hget(keysOf(organizationId).holds, "held");

@@ -1,60 +1,29 @@
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { decideSettlements, type SettlementRequest, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
-import { listUndelivered } from "../../../shared/credits/deliveries.ts";
-import { confirmDelivered } from "../../../shared/credits/deliveries.ts";
-import { reverseCharges } from "../../../shared/credits/deliveries.ts";
+import { confirmDelivered, listUndelivered, reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { verifyLedger } from "../../../commands/ledger-verify.ts";
-import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
-import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { decidePatiently } from "./decide-patiently.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
 
 const priceMils = 5;
 const answer = gzipSync("an answer");
-let database: Database;
-let close: () => Promise<void>;
-
-beforeAll(async () => {
-  ({ database, close } = await openFreshDatabase());
-});
+const { database, close } = await openFreshDatabase();
 afterAll(async () => {
   expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
   await close();
 });
 
-async function organizationWith(mils: number): Promise<string> {
-  const made = await createOrganization(database, { name: "Test", planCode: "payg" });
-  const organizationId = made?.organizationId ?? "";
-  if (mils > 0) await grantCredit(database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
-  return organizationId;
-}
+const organizationWith = (mils: number) => createPayer(database, mils);
 
 const charge = (organizationId: string, requestId = newId("req"), key?: { hash: string; fingerprint: string }) =>
   chargeOf(organizationId, { requestId, priceMils, key, answer: key && answer });
-const refund = (organizationId: string, requestId: string): SettlementRequest => ({
-  organizationId,
-  requestId,
-  wanted: "refund",
-  reason: "engine_timeout",
-});
 const decideOne = async (ending: SettlementRequest) =>
   (await decideSettlements(database, [ending])).get(ending.requestId);
-
-test("the first decision on a search stands, and later calls return it", async () => {
-  const organizationId = await organizationWith(100);
-  const requestId = newId("req");
-  expect(await decideOne(refund(organizationId, requestId))).toMatchObject({ kind: "refund", isNew: true });
-  expect(await decideOne(charge(organizationId, requestId))).toMatchObject({
-    kind: "refund",
-    reason: "engine_timeout",
-    isNew: false,
-    balance: { balanceMils: 100, version: 1 },
-  });
-});
 
 test("a batch that is sent again in part and in another order decides no search twice", async () => {
   const organizationId = await organizationWith(100);

@@ -1,19 +1,22 @@
 import { expect, onTestFinished, test } from "vitest";
 import { readDays } from "../../../api/ledger/days.ts";
-import { decideSettlements, grantCredit, readCredit, type SettlementRequest } from "../../../shared/credits/ledger.ts";
-import { clearOldRefunds } from "../../../shared/credits/ledger.ts";
+import {
+  clearOldRefunds,
+  decideSettlements,
+  readCredit,
+  type SettlementRequest,
+} from "../../../shared/credits/ledger.ts";
 import { verifyLedger } from "../../../commands/ledger-verify.ts";
 import { newId } from "../../../shared/ids.ts";
-import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
 
 async function openPayer() {
   const { database, url, close } = await openFreshDatabase();
   onTestFinished(close);
-  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
-  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 100, reason: "test" });
+  const organizationId = await createPayer(database, 100);
   const count = async (table: string): Promise<number> =>
     (await database.query(`select count(*) as rows from ${table}`)).rows[0].rows;
   return { database, url, organizationId, count };

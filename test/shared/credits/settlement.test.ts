@@ -1,23 +1,19 @@
 import { gzipSync } from "node:zlib";
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
-import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { Settlement } from "../../../shared/credits/settlement.ts";
-import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
-import type { LocalServer } from "../../../local/local-server.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { changeLimits } from "../../../api/organizations/limits.ts";
-import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { replyInboxKey } from "../../../shared/queue/replies.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
-import { freshRedis } from "../../harness/servers/servers.ts";
+import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
 
 /** Settling while Redis refuses a part of what it is given, and while rows of some organizations are locked. */
 
@@ -28,30 +24,13 @@ const trace = { worker: "worker_1", ...noCalls, queueMs: 0, runMs: 0 };
 const key = { hash: "a".repeat(64), fingerprint: "query" };
 const answer = gzipSync("an answer");
 
-let server: LocalServer;
-let redis: Redis;
-let database: Database;
-let url: string;
-let close: () => Promise<void>;
-let settlement: Settlement;
-beforeAll(async () => {
-  server = await freshRedis();
-  redis = new Redis(server.url);
-  ({ database, url, close } = await openFreshDatabase());
-  const log = openLog({ name: "test", level: "silent" });
-  settlement = new Settlement({ database, redis, metrics: openMetrics(), log });
-});
-afterAll(async () => {
-  redis.disconnect();
-  await Promise.all([server.stop(), close()]);
-});
+const { redis, close: closeRedis } = await openFreshRedis();
+const { database, url, close } = await openFreshDatabase();
+const log = openLog({ name: "test", level: "silent" });
+const settlement = new Settlement({ database, redis, metrics: openMetrics(), log });
+afterAll(() => Promise.all([closeRedis(), close()]));
 
-async function organization(): Promise<string> {
-  const made = await createOrganization(database, { name: "Test", planCode: "payg" });
-  const organizationId = made?.organizationId ?? "";
-  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 100, reason: "test" });
-  return organizationId;
-}
+const organization = () => createPayer(database, 100);
 
 /** Settles an answered search. Its reply goes to an inbox of the organization. */
 async function settle(

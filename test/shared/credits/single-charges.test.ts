@@ -6,16 +6,16 @@ import { verifyLedger } from "../../../commands/ledger-verify.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { changeLimits } from "../../../api/organizations/limits.ts";
-import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { decidePatiently } from "./decide-patiently.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
 
 /** The decisions on searches of a new organization, one after the other: each alone, or beside a search of no organization. */
 async function decideInTurn(database: Database, isAlone: boolean) {
-  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
+  const organizationId = await createPayer(database);
   const { tokenId = "" } = (await issueToken(database, organizationId)) ?? {};
   const addCredit = (mils: number) =>
     grantCredit(database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
@@ -61,8 +61,7 @@ test("a search that ends alone is decided like one in a batch", async () => {
 
 test("searches that end alone at the same time charge each once, without gap or overdraft", async () => {
   const { database, close } = await openFreshDatabase();
-  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
-  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 52, reason: "test" });
+  const organizationId = await createPayer(database, 52);
   const searches = Array.from({ length: 12 }, () => newId("req")).flatMap((requestId) => [requestId, requestId]);
   const decided = await Promise.all(
     searches.map((requestId) => decidePatiently(database, [chargeOf(organizationId, { requestId })])),
@@ -76,9 +75,8 @@ test("searches that end alone at the same time charge each once, without gap or 
 
 /** The same for searches under keys; `url` is the database's. */
 async function decideKeyedInTurn({ database, url }: { database: Database; url: string }, isAlone: boolean) {
-  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
+  const organizationId = await createPayer(database, 22);
   const { tokenId = "" } = (await issueToken(database, organizationId)) ?? {};
-  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 22, reason: "test" });
   const charge = async (hash: string, { requestId = newId("req"), fingerprint = "q", text = "first" } = {}) => {
     const answer = await compressAnswer(Buffer.from(text));
     const key = { hash, fingerprint };
@@ -128,8 +126,7 @@ test("a search under a key that ends alone is decided like one in a batch, and s
 
 test("of searches under one key that end alone at the same time one pays, and all get its answer", async () => {
   const { database, close } = await openFreshDatabase();
-  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
-  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 1000, reason: "test" });
+  const organizationId = await createPayer(database, 1000);
   const ended = await Promise.all(
     Array.from({ length: 24 }, async (_, at) => {
       const answer = await compressAnswer(Buffer.from(`answer ${at}`));

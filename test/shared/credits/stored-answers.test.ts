@@ -1,11 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  decideSettlements,
-  type Decision,
-  grantCredit,
-  type SettlementRequest,
-} from "../../../shared/credits/ledger.ts";
+import { afterAll, expect, test } from "vitest";
+import { decideSettlements, type Decision, type SettlementRequest } from "../../../shared/credits/ledger.ts";
 import {
   clearOldAnswers,
   compressAnswer,
@@ -15,39 +10,18 @@ import {
   readPaidKeys,
   readStoredAnswers,
 } from "../../../shared/credits/stored-answers.ts";
-import { type Database, openDatabase } from "../../../shared/database/pool.ts";
-import { isLockTimeout } from "../../../shared/database/transient-errors.ts";
 import { newId } from "../../../shared/ids.ts";
-import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { generatePage } from "../../../worker/providers/sandbox/generate-page.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import { freshDatabase } from "../../harness/servers/servers.ts";
-import { openLog } from "../../../shared/log.ts";
-import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
+import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
 
 const priceMils = 5;
-const log = openLog({ name: "test", level: "silent" });
-const shutdown = new Shutdown();
-let database: Database;
-let url: string;
-let drop: () => Promise<void>;
+const { database, url, close } = await openFreshDatabase();
+afterAll(close);
 
-beforeAll(async () => {
-  ({ url, drop } = await freshDatabase());
-  database = openDatabase({ url, name: "test", sizeMax: 3, log, shutdown });
-});
-afterAll(async () => {
-  await shutdown.run(log);
-  await drop();
-});
-
-async function organization(creditMils = 100): Promise<string> {
-  const made = await createOrganization(database, { name: "Test", planCode: "payg" });
-  const organizationId = made?.organizationId ?? "";
-  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: creditMils, reason: "test" });
-  return organizationId;
-}
+const organization = (creditMils = 100) => createPayer(database, creditMils);
 
 async function charge(organizationId: string, text: string, hash = "k", fingerprint = "q"): Promise<SettlementRequest> {
   const answer = await compressAnswer(Buffer.from(text));
@@ -57,14 +31,6 @@ async function charge(organizationId: string, text: string, hash = "k", fingerpr
 async function decide(...requests: SettlementRequest[]): Promise<Decision[]> {
   const decisions = await decideSettlements(database, requests);
   return requests.flatMap(({ requestId }) => decisions.get(requestId) ?? []);
-}
-
-/** Decides as a worker does: again, if it waited too long for a row that another batch had locked. */
-async function decideInRace(request: SettlementRequest): Promise<Decision[]> {
-  return decide(request).catch((error: unknown) => {
-    if (isLockTimeout(error)) return decideInRace(request);
-    throw error;
-  });
 }
 
 async function answerUnder(organizationId: string, hash = "k") {
@@ -116,18 +82,6 @@ test("of two searches under one key in one batch, the second gets the answer of 
     reason: "already_paid",
     stored: { requestId: first.requestId, body: Buffer.from("first") },
   });
-});
-
-test("two batches that race under one key end with one answer for both", async () => {
-  const organizationId = await organization();
-  const races = await Promise.all(
-    Array.from({ length: 6 }, async (_, n) => decideInRace(await charge(organizationId, `answer ${n}`))),
-  );
-  const [paid, ...others] = races.flat().toSorted((one, other) => (one.kind < other.kind ? -1 : 1));
-  expect(paid?.kind).toBe("charge");
-  const answer = await answerUnder(organizationId);
-  expect(answer?.requestId).toBe(paid?.requestId);
-  for (const { stored } of others) expect(stored).toMatchObject({ requestId: paid?.requestId });
 });
 
 test("a search that is not charged stores nothing, and a key of another query gets nothing", async () => {

@@ -1,29 +1,26 @@
 import type { Client } from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { decideSettlements, readCredit } from "../../../shared/credits/ledger.ts";
 import { spentIn } from "../../../shared/credits/limits.ts";
 import { changeLimits } from "../../../api/organizations/limits.ts";
-import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
 
 /** The sums of a long ledger, by which limits are set without reading it. */
 
 const entriesPerSum = 4_096;
 
-let opened: Awaited<ReturnType<typeof openFreshDatabase>>;
-beforeAll(async () => {
-  opened = await openFreshDatabase();
-});
-afterAll(() => opened.close());
+const opened = await openFreshDatabase();
+afterAll(opened.close);
 
 /** An organization with so many entries of this month: a grant, and charges and reversals with and without its two tokens. */
 async function payer(entries: number) {
   const { database, url } = opened;
-  const organizationId = (await createOrganization(database, { name: "Test", planCode: "payg" }))?.organizationId ?? "";
+  const organizationId = await createPayer(database);
   const [first, second] = [await issueToken(database, organizationId), await issueToken(database, organizationId)];
   const tokenIds = [first?.tokenId ?? "", second?.tokenId ?? ""];
   await asOwner(url, async (client) => {

@@ -1,29 +1,19 @@
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { admit } from "../../../shared/credits/admit.ts";
 import { settleHolds } from "../../../shared/credits/holds.ts";
 import type { Decision } from "../../../shared/credits/ledger.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { type EndedCalls, endedCalls, readUnpaidCalls, unpaidLevels } from "../../../shared/credits/unpaid-calls.ts";
 import { newId } from "../../../shared/ids.ts";
-import type { LocalServer } from "../../../local/local-server.ts";
-import { freshRedis } from "../../harness/servers/servers.ts";
+import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 import { plan, request, seed } from "./hold-requests.ts";
 
 /** The budget of unpaid provider calls: 60 an hour here, of which each token may use 30. */
 
 const hourMs = 3_600_000;
 const key = { hash: "k", fingerprint: "q" };
-let server: LocalServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await freshRedis();
-  redis = new Redis(server.url);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const { redis, close } = await openFreshRedis();
+afterAll(close);
 
 /** Ends a search without a hold. @returns the calls that were counted. */
 function end(organizationId: string, calls: Partial<EndedCalls>, requestId = newId("req")): Promise<number> {

@@ -1,21 +1,12 @@
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { LocalServer } from "../../../local/local-server.ts";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { Script } from "../../../shared/redis/script.ts";
-import { freshRedis } from "../../harness/servers/servers.ts";
+import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
 const script = new Script("push", new URL("script.lua", import.meta.url));
 
-let server: LocalServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await freshRedis();
-  redis = new Redis(server.url);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const { redis, server, close } = await openFreshRedis();
+afterAll(close);
 beforeEach(async () => {
   await redis.flushall();
   await redis.config("RESETSTAT");

@@ -1,31 +1,23 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { newId, timeOfId } from "../../../shared/ids.ts";
 import { eraseRows } from "../../../commands/erasure/erase-organization.ts";
-import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
-import { insertSearches, rotateSearchLog } from "../../../shared/search-log/search-log.ts";
 import { readSearches } from "../../../shared/search-log/read-search-log.ts";
-import type { SearchRecord } from "../../../shared/search-log/search-log.ts";
+import { insertSearches, rotateSearchLog, type SearchRecord } from "../../../shared/search-log/search-log.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
 
 /** The search log in Postgres: what is written, by whom and how often, and for how long it stays. */
 
 // In another time zone than the one that the days are cut in.
-let opened: Awaited<ReturnType<typeof openFreshDatabase>>;
-let organizationId = "";
-let tokenId = "";
-beforeAll(async () => {
-  opened = await openFreshDatabase({ timeZone: "Pacific/Auckland" });
-  const made = await createOrganization(opened.database, { name: "Test", planCode: "payg" });
-  organizationId = made?.organizationId ?? "";
-  const issued = await issueToken(opened.database, organizationId, { name: "ci" });
-  tokenId = issued?.tokenId ?? "";
-});
-afterAll(() => opened.close());
+const opened = await openFreshDatabase({ timeZone: "Pacific/Auckland" });
+afterAll(opened.close);
+const organizationId = await createPayer(opened.database);
+const { tokenId = "" } = (await issueToken(opened.database, organizationId, { name: "ci" })) ?? {};
 
 const calls = [{ provider: "serper", outcome: "ok", ms: 12, costMicroUsd: 1_000 }];
 const trace = { from: "provider" as const, provider: "serper", calls };
@@ -129,8 +121,7 @@ test("rows before and after midnight (UTC) go to their days, and a day without a
 
 test("rows that were written before their day was made move into it and stay readable", async () => {
   const other = await openFreshDatabase();
-  const made = await createOrganization(other.database, { name: "Test", planCode: "payg" });
-  const own = record({ organizationId: made?.organizationId ?? "" });
+  const own = record({ organizationId: await createPayer(other.database) });
   await insertSearches(other.database, [own]);
   const where = "select tableoid::regclass::text as name from search_log";
   expect((await other.database.query(where)).rows).toEqual([{ name: "search_log_rest" }]);
@@ -187,8 +178,7 @@ test("a process may not delete rows, change what was searched, or remove rows of
 });
 
 test("a search that ends after its organization was erased leaves no row, and the others of its batch do", async () => {
-  const made = await createOrganization(opened.database, { name: "Test", planCode: "payg" });
-  const erased = made?.organizationId ?? "";
+  const erased = await createPayer(opened.database);
   await asOwner(opened.url, (client) =>
     client.query("update organizations set erased_at = now() where id = $1", [erased]),
   );

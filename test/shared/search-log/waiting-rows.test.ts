@@ -1,28 +1,22 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
-import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { readSearches } from "../../../shared/search-log/read-search-log.ts";
-import type { SearchRecord } from "../../../shared/search-log/search-log.ts";
-import { SearchLog } from "../../../shared/search-log/search-log.ts";
+import { SearchLog, type SearchRecord } from "../../../shared/search-log/search-log.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
 
 /** Rows of the search log that wait in a process, while Postgres is slow, away, or refuses them. */
 
-let opened: Awaited<ReturnType<typeof openFreshDatabase>>;
-let organizationId = "";
-beforeAll(async () => {
-  opened = await openFreshDatabase();
-  organizationId =
-    (await createOrganization(opened.database, { name: "Test", planCode: "payg" }))?.organizationId ?? "";
-});
-afterAll(() => opened.close());
+const opened = await openFreshDatabase();
+afterAll(opened.close);
+const organizationId = await createPayer(opened.database);
 
 function record(fields: Partial<SearchRecord> = {}): SearchRecord {
   const known = { requestId: newId("req"), organizationId, tokenId: newId("tok"), keyHash: undefined, query: query() };
