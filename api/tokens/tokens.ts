@@ -54,7 +54,7 @@ export interface IssuedToken {
   expiresAt: Date | null;
 }
 
-const issuedRow = rowOf({ tokenId: z.string(), expiresAt: z.date().nullable() });
+const issuedRow = rowOf({ expiresAt: z.date().nullable() });
 
 /**
  * Issues a token. This is the only time that it can be read.
@@ -70,10 +70,10 @@ export async function issueToken(
     `insert into tokens (id, organization_id, hash, last4, expires_at, name, scopes, parent_id)
      select $1, o.id, $3, $4, coalesce(now() + make_interval(hours => 24 * $5), p.expires_at), $6, $7, $8
      from organizations o left join tokens p on p.id = $8 where o.id = $2
-     returning id as token_id, expires_at`,
+     returning expires_at`,
     [tokenId, organizationId, hashToken(token), token.slice(-4), expiresInDays, name, scopes, parentId],
   );
-  return rows[0] && { token, name: name ?? null, scopes, ...issuedRow.parse(rows[0]) };
+  return rows[0] && { tokenId, token, name: name ?? null, scopes, ...issuedRow.parse(rows[0]) };
 }
 
 /** What a row says about a token, without its secret. */

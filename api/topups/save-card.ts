@@ -6,17 +6,13 @@ import type { Context } from "../../shared/process/context.ts";
 import { inTransaction } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
 import { organizationOf, ownerMetadata } from "./checkout.ts";
-import { stripeErrorFields } from "./stripe.ts";
+import { beginSession, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
 import { unavailable } from "../errors.ts";
 
 /**
  * Saves a payer's card for automatic top-ups: a Checkout Session in the mode `setup`, in which the payer also agrees that the card is
  * charged without them. Only Stripe sees the number. The card arrives with the webhook, as credit does.
  */
-
-const retryAfterMs = 5_000;
-
-const createdSession = z.object({ id: z.string(), url: z.url() });
 
 /** Who saves a card, and where the browser returns to: with `?done=card_saved`, which proves nothing, or `?done=card_cancelled`. */
 export interface CardHolder {
@@ -27,30 +23,22 @@ export interface CardHolder {
 
 /** @returns the page of Stripe where the person enters the card. @throws {CallerError} `unavailable` if Stripe is down or refuses. */
 export async function beginCard(
-  { config, database, log, metrics }: Pick<Context, "config" | "database" | "log" | "metrics">,
+  context: Pick<Context, "config" | "database" | "log" | "metrics">,
   stripe: Stripe,
   holder: CardHolder,
 ): Promise<{ url: string }> {
   const { organizationId } = holder;
-  const failed = (logFields: object, message: string) => {
-    metrics.topups.inc({ outcome: "not_begun" });
-    log.error({ organizationId, ...logFields }, message);
-    return unavailable("card_unavailable", retryAfterMs);
-  };
-  const known = await readAutoTopup(database, organizationId);
-  const begun = async () => {
-    const customerId = known?.customerId ?? (await createCustomer(stripe, database, holder));
+  const known = await readAutoTopup(context.database, organizationId);
+  const options = {
+    organizationId,
+    reason: "card_unavailable",
+    failure: "Stripe did not begin to save a card",
+  } as const;
+  const { sessionId, url } = await beginSession(context, options, async () => {
+    const customerId = known?.customerId ?? (await createCustomer(stripe, context.database, holder));
     return createSession(stripe, customerId, holder);
-  };
-  const { id: sessionId, url } = await begun().catch((error: unknown) => {
-    const fields = stripeErrorFields(error);
-    if (fields.type === undefined) throw error;
-    throw failed(fields, "Stripe did not begin to save a card");
   });
-  const { origin } = new URL(url);
-  if (origin !== config.STRIPE_CHECKOUT_ORIGIN)
-    throw failed({ sessionId, origin }, "Stripe's page has another origin: set STRIPE_CHECKOUT_ORIGIN to it");
-  log.info({ organizationId, sessionId }, "card begun");
+  context.log.info({ organizationId, sessionId }, "card begun");
   return { url };
 }
 
@@ -64,23 +52,21 @@ async function createCustomer(stripe: Stripe, database: Context["database"], hol
   return keepCustomer(database, organizationId, created.id);
 }
 
-async function createSession(stripe: Stripe, customer: string, { organizationId, returnUrl }: CardHolder) {
+function createSession(stripe: Stripe, customer: string, { organizationId, returnUrl }: CardHolder) {
   const metadata = ownerMetadata(organizationId);
-  return createdSession.parse(
-    await stripe.checkout.sessions.create(
-      {
-        mode: "setup",
-        customer,
-        client_reference_id: organizationId,
-        metadata,
-        setup_intent_data: { metadata },
-        // Other methods are paid days later, or not at all.
-        allowed_payment_method_types: ["card"],
-        success_url: `${returnUrl}?done=card_saved`,
-        cancel_url: `${returnUrl}?done=card_cancelled`,
-      },
-      { idempotencyKey: newId("topup") },
-    ),
+  return stripe.checkout.sessions.create(
+    {
+      mode: "setup",
+      customer,
+      client_reference_id: organizationId,
+      metadata,
+      setup_intent_data: { metadata },
+      // Other methods are paid days later, or not at all.
+      allowed_payment_method_types: ["card"],
+      success_url: `${returnUrl}?done=card_saved`,
+      cancel_url: `${returnUrl}?done=card_cancelled`,
+    },
+    { idempotencyKey: newId("topup") },
   );
 }
 
@@ -149,7 +135,7 @@ async function findCard(
     .retrieve(intentId, { expand: ["payment_method"] })
     .catch((error: unknown) => {
       log.error({ sessionId, ...stripeErrorFields(error) }, "Stripe did not say which card was saved");
-      throw unavailable("card_unavailable", retryAfterMs);
+      throw unavailable("card_unavailable", stripeRetryAfterMs);
     });
   const read = setupIntent.safeParse(intent);
   if (!read.success) return undefined;

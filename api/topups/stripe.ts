@@ -1,10 +1,15 @@
 import type { Stripe } from "stripe";
 import { z } from "zod";
 import type { Config } from "../../shared/config.ts";
+import type { Context } from "../../shared/process/context.ts";
+import { unavailable } from "../errors.ts";
 
 // A call takes at most two attempts and the pause between them, which is a second at most.
 const attemptMsMax = 4_000;
 const retriesMax = 1;
+
+/** When a caller may ask again for what Stripe did not do. */
+export const stripeRetryAfterMs = 5_000;
 
 /**
  * Opens a client for Stripe, or returns undefined without a key. Then the SDK is not even loaded: it would take 35 MB and an
@@ -46,4 +51,35 @@ const stripeError = z.object({
 export function stripeErrorFields(error: unknown) {
   const { requestId: stripeRequestId, detail, ...fields } = stripeError.safeParse(error).data ?? {};
   return { ...fields, network: detail?.code ?? detail?.cause?.code, stripeRequestId };
+}
+
+const begunSession = z.object({ id: z.string(), url: z.url() });
+
+/**
+ * Begins a Checkout Session. A failure of Stripe is counted and logged.
+ * @param options.failure the line of the log if Stripe does not begin it.
+ * @param create calls Stripe.
+ * @returns its id, and the page of Stripe that the person has to visit.
+ * @throws {CallerError} `unavailable` with this reason if Stripe is down, refuses, or returns a page of another origin than
+ * STRIPE_CHECKOUT_ORIGIN: a browser would silently stay, because it follows a form's redirect only where our policy allows.
+ */
+export async function beginSession(
+  { config, log, metrics }: Pick<Context, "config" | "log" | "metrics">,
+  options: { organizationId: string; reason: "payments_unavailable" | "card_unavailable"; failure: string },
+  create: () => Promise<unknown>,
+): Promise<{ sessionId: string; url: string }> {
+  const { organizationId, reason, failure } = options;
+  const failed = (logFields: object, message: string) => {
+    metrics.topups.inc({ outcome: "not_begun" });
+    log.error({ organizationId, ...logFields }, message);
+    return unavailable(reason, stripeRetryAfterMs);
+  };
+  const begun = create().then((session) => begunSession.parse(session));
+  const { id: sessionId, url } = await begun.catch((error: unknown) => {
+    const fields = stripeErrorFields(error);
+    throw fields.type === undefined && !(error instanceof z.ZodError) ? error : failed(fields, failure);
+  });
+  const { origin } = new URL(url);
+  if (origin === config.STRIPE_CHECKOUT_ORIGIN) return { sessionId, url };
+  throw failed({ sessionId, origin }, "Stripe's payment page has another origin: set STRIPE_CHECKOUT_ORIGIN to it");
 }

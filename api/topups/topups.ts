@@ -5,11 +5,10 @@ import { CallerError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { checkoutMetadata } from "./checkout.ts";
 import { milsPerCent } from "./credit-payment.ts";
-import { openStripe, stripeErrorFields } from "./stripe.ts";
+import { beginSession, openStripe, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
 import { unavailable } from "../errors.ts";
 
 const milsPerUsd = 1_000;
-const retryAfterMs = 5_000;
 // Stripe signs the time of sending. An older event was recorded and is being replayed.
 const signatureAgeSecondsMax = 300;
 
@@ -73,8 +72,6 @@ export async function openTopups(context: TopupContext, attemptTimeoutMs?: numbe
   };
 }
 
-const createdSession = z.object({ id: z.string(), url: z.url() });
-
 async function begin(
   context: TopupContext,
   stripe: Stripe,
@@ -82,58 +79,40 @@ async function begin(
   returnUrl: string,
 ): Promise<{ url: string }> {
   const { organizationId, mils } = payment;
-  const { id: sessionId, url } = await createSession(stripe, payment, returnUrl).catch((error: unknown) => {
-    throw beginFailed(context, { organizationId, ...stripeErrorFields(error) }, "Stripe did not begin a top-up");
-  });
-  const { origin } = new URL(url);
-  // A browser would silently stay on the page: it follows a form's redirect only to an origin that our policy allows.
-  if (origin !== context.config.STRIPE_CHECKOUT_ORIGIN) {
-    throw beginFailed(
-      context,
-      { organizationId, sessionId, origin },
-      "Stripe's payment page has another origin: set STRIPE_CHECKOUT_ORIGIN to it",
-    );
-  }
+  const options = { organizationId, reason: "payments_unavailable", failure: "Stripe did not begin a top-up" } as const;
+  const { sessionId, url } = await beginSession(context, options, () => createSession(stripe, payment, returnUrl));
   context.metrics.topups.inc({ outcome: "begun" });
   context.log.info({ organizationId, sessionId, mils }, "top-up begun");
   return { url };
 }
 
-function beginFailed({ log, metrics }: TopupContext, logFields: object, message: string): CallerError {
-  metrics.topups.inc({ outcome: "not_begun" });
-  log.error(logFields, message);
-  return unavailable("payments_unavailable", retryAfterMs);
-}
-
-async function createSession(stripe: Stripe, payment: Payment, returnUrl: string) {
+function createSession(stripe: Stripe, payment: Payment, returnUrl: string) {
   const { organizationId, organizationName, mils } = payment;
   const metadata = checkoutMetadata(organizationId, mils);
-  return createdSession.parse(
-    await stripe.checkout.sessions.create(
-      {
-        mode: "payment",
-        client_reference_id: organizationId,
-        metadata,
-        payment_intent_data: { metadata },
-        // A payment in another currency would not convert to a whole number of mils.
-        adaptive_pricing: { enabled: false },
-        line_items: [
-          {
-            quantity: 1,
-            price_data: {
-              currency: "usd",
-              unit_amount: mils / milsPerCent,
-              product_data: { name: `${mils} credits`, description: `For ${organizationName} (${organizationId})` },
-            },
+  return stripe.checkout.sessions.create(
+    {
+      mode: "payment",
+      client_reference_id: organizationId,
+      metadata,
+      payment_intent_data: { metadata },
+      // A payment in another currency would not convert to a whole number of mils.
+      adaptive_pricing: { enabled: false },
+      line_items: [
+        {
+          quantity: 1,
+          price_data: {
+            currency: "usd",
+            unit_amount: mils / milsPerCent,
+            product_data: { name: `${mils} credits`, description: `For ${organizationName} (${organizationId})` },
           },
-        ],
-        // Stripe writes the id of the session in its place.
-        success_url: `${returnUrl}?topup=paid&payment={CHECKOUT_SESSION_ID}`,
-        cancel_url: `${returnUrl}?topup=cancelled`,
-      },
-      // The SDK retries a request whose answer was lost. Under one key Stripe creates one session for both.
-      { idempotencyKey: newId("topup") },
-    ),
+        },
+      ],
+      // Stripe writes the id of the session in its place.
+      success_url: `${returnUrl}?topup=paid&payment={CHECKOUT_SESSION_ID}`,
+      cancel_url: `${returnUrl}?topup=cancelled`,
+    },
+    // The SDK retries a request whose answer was lost. Under one key Stripe creates one session for both.
+    { idempotencyKey: newId("topup") },
   );
 }
 
@@ -154,7 +133,7 @@ async function findReceipt({ log }: Pick<Context, "log">, stripe: Stripe, grantI
     const fields = stripeErrorFields(error);
     if (fields.statusCode === 404) throw new CallerError("not_found", { reason: "no_receipt" });
     log.error({ grantId, ...fields }, "Stripe did not return a receipt");
-    throw unavailable("payments_unavailable", retryAfterMs);
+    throw unavailable("payments_unavailable", stripeRetryAfterMs);
   });
   const url = paid.safeParse(payment).data?.latest_charge.receipt_url;
   if (url === undefined || !receiptHosts.test(new URL(url).hostname))
