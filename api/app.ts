@@ -30,7 +30,7 @@ export interface AppParts extends SearchHandlerParts, UsageHandlerParts, McpPart
   draining: AbortSignal;
 }
 
-/** The API's table of contents: every path, its method and its handler; those of the account are in `billing.ts`. Everything else is 404 or 405. */
+/** The API's table of contents: each path with its method and handler. `billing.ts` has those of the account. All else is 404 or 405. */
 export function createApp(parts: AppParts): Express {
   const { config, log, metrics, draining, stripeWebhook, billing } = parts;
   const app = express();
@@ -84,7 +84,7 @@ export function createApp(parts: AppParts): Express {
 
 /**
  * Routes one path with its one method. OPTIONS returns the method; any other method, HEAD included, is 405.
- * @param page where a GET of a form's path leads, as from the history of a browser.
+ * @param page where a GET of a form's path is redirected, as when a browser goes back to it.
  */
 function route(app: Express, method: "GET" | "POST", path: string, handle: Handler, page?: string): void {
   app.all(path, async (request, response) => {

@@ -4,8 +4,8 @@ import { CallerError } from "../shared/errors.ts";
 import { unavailable } from "./errors.ts";
 
 /**
- * What a failure of Redis or Postgres is to a caller, everywhere in the API: a 503 if it passes by itself, or once an operator
- * has mended the server or the login. Anything else is a defect of ours: it is thrown on unchanged, becomes a 500, and the log has it.
+ * How the whole API answers when Redis or Postgres fails: with a 503 if the failure passes by itself, or once an operator has
+ * mended the server or the login. Anything else is a defect of ours: it is rethrown, logged, and becomes a 500.
  */
 
 // The password is being replaced, or the database is being restored.

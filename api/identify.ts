@@ -91,7 +91,7 @@ type AuthenticationParts = Pick<Context, "config" | "connections" | "log" | "met
 
 /**
  * Authentication by token. The operator's commands announce changes over Redis, which empties the caches at once. A token
- * with a wrong checksum costs no lookup. When refusals come by the hundred they are slow, all of them alike, so that a flood of
+ * with a wrong checksum costs no lookup. Beyond a hundred refusals a second every further one is delayed, so that a flood of
  * tokens cannot take the event loop away from callers.
  */
 export function openAuthentication(parts: AuthenticationParts): {
@@ -161,7 +161,7 @@ interface Window {
 
 /**
  * A window per organization, in this process, for requests that take nothing of the plan's rate window: refused ones, replays,
- * and MCP messages that call no tool. Each costs work, so a caller that goes on is refused without any in Redis or Postgres.
+ * and MCP messages that call no tool. Each costs work, so further ones are refused without asking Redis or Postgres.
  */
 class RefusedRequests {
   readonly #windows = new LRUCache<string, Window>({ max: organizationsMax });

@@ -6,16 +6,16 @@ import { type Caller, readCaller } from "../shared/organizations/organizations.t
 import { unavailable } from "./errors.ts";
 
 // Counted from the start of the lookup: a revocation must take effect within 2 s, even if its announcement is lost, and the
-// refusal that shows it comes late.
+// lookup that finds it is slow.
 const cacheTtlMs = 1_500;
 /** How long a request waits for its lookup, and how long Postgres may work on one. */
 export const lookupTimeoutMs = 1_500;
 const callersCachedMax = 10_000;
 /** Invalid tokens have a cache of their own: however many come, they displace no caller. */
 const invalidCachedMax = 10_000;
-/** A token that was used within this time is in use. The last use that Postgres has of it may be as much too late. */
+/** A token that was used within this time is in use. The last use in Postgres may be late by as much. */
 const inUseMs = 10_000;
-/** The most that are renewed, those used last: one statement. */
+/** At most so many tokens are renewed, the most recently used ones, in one statement. */
 const renewedMax = 500;
 
 /** Connections to Postgres that the lanes take at the same time. */
@@ -128,7 +128,7 @@ export class TokenLookups {
 
   /**
    * Finds the caller of a token by its hash in hexadecimal; undefined if the token is unknown, expired or revoked.
-   * @throws {CallerError} `unavailable`, reason `token_lookups_full`, if too many new tokens wait; otherwise what the lookup throws.
+   * @throws {CallerError} `unavailable`, reason `token_lookups_full`, if too many new tokens wait. @throws what the lookup throws.
    */
   async find(tokenHash: string): Promise<Caller | undefined> {
     const lane = this.#latelyValid.get(tokenHash) ? "known" : "new";

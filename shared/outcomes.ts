@@ -4,7 +4,7 @@
 export const limitReasons = ["daily_limit", "monthly_limit", "token_daily_limit", "token_monthly_limit"] as const;
 export type LimitReason = (typeof limitReasons)[number];
 
-/** Why a search was not charged. `decide_searches()` finds those down to the limits; the others come from the process that settles. */
+/** Why a search was not charged. `decide_searches()` sets those down to the limits; the process that settles sets the others. */
 export const refundReasons = [
   "out_of_credits",
   "already_paid",

@@ -3,7 +3,7 @@
  * hold, so they are checked when this file is loaded: a process with a broken table does not start.
  */
 export const protocolTimes = {
-  /** Bounds and default of SEARCH_DEADLINE_MS, the time from the arrival of a whole search request to its last possible answer. */
+  /** Bounds and default of SEARCH_DEADLINE_MS: from the arrival of the whole request to its last possible answer. */
   searchDeadlineMinMs: 500,
   searchDeadlineDefaultMs: 30_000,
   searchDeadlineMaxMs: 120_000,
@@ -130,7 +130,7 @@ export const protocolRelations: Readonly<Record<string, (times: ProtocolTimes) =
     10 * (t.leaderLeaseMs + t.maintenanceIntervalMs) < t.resyncRecordMs,
 };
 
-/** How long a process with this SEARCH_DEADLINE_MS waits for each resource to close when it stops: a raised deadline adds to it. */
+/** How long a stopping process with this SEARCH_DEADLINE_MS waits for each resource to close: a raised deadline adds to it. */
 export function shutdownStepMsWith(searchDeadlineMs: number): number {
   return protocolTimes.shutdownStepMs + Math.max(0, searchDeadlineMs - protocolTimes.searchDeadlineDefaultMs);
 }

@@ -5,8 +5,8 @@ import { type AutoTopupTerms, lockAutoTopup, type SavedCard } from "./auto-topup
 import { askToDelete } from "./stripe-deletions.ts";
 
 /**
- * What payers and operators change about automatic top-ups, each with its entry in the audit trail, in one transaction. Entries have the
- * ids of cards, and never their last digits.
+ * Changes of automatic top-ups by payers and operators. Each is one transaction with its entry in the audit trail. Entries have
+ * the ids of cards and never their last digits.
  */
 
 /**
@@ -112,7 +112,7 @@ export async function saveCard(
   return true;
 }
 
-/** Whatever a payer changes, no failure before it counts, a pause ends, and the next payment may be due at once. */
+/** Every change by a payer resets the failures, ends a pause, and allows the next payment at once. */
 async function startAfresh(transaction: Querying, organizationId: string): Promise<void> {
   await transaction.query(
     `update auto_topups set failures = 0, next_payment_at = now(), paused_at = null, pause_reason = null

@@ -2,9 +2,7 @@ import { z } from "zod";
 import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 
-/**
- * What a payer set about automatic top-ups, and where they stand. The payments themselves are in `payments.ts`.
- */
+/** The settings of automatic top-ups and their state. `payments.ts` has the payments. */
 
 /** Why a payment failed, or why automatic top-ups are paused. The pages have a sentence for each. */
 export const failureReasons = [
@@ -31,7 +29,7 @@ export interface SavedCard {
   expires: string;
 }
 
-/** When to charge the card: below the threshold, so much each time, and at most so much a calendar month in UTC. */
+/** When to charge the card: below the threshold, this amount each time, up to the ceiling in a calendar month (UTC). */
 export interface AutoTopupTerms {
   thresholdMils: number;
   amountMils: number;
@@ -45,7 +43,7 @@ export interface AutoTopup {
   terms: AutoTopupTerms | undefined;
   isOn: boolean;
   paused: { at: Date; reason: FailureReason } | undefined;
-  /** What was asked for in this month and did not fail. */
+  /** The payments of this month that did not fail. */
   monthMils: number;
   /** The newest payment, if it failed and another one is to follow. */
   lastFailure: LastFailure | undefined;
@@ -78,7 +76,7 @@ const autoTopupRow = rowOf({
   failure: z.enum(failureReasons).nullable(),
 });
 
-/** Reads what an organization set; undefined if it never began to save a card. */
+/** Reads the settings of an organization; undefined if it never began to save a card. */
 export async function readAutoTopup(database: Querying, organizationId: string): Promise<AutoTopup | undefined> {
   const { rows } = await database.query(
     `select a.*, (select coalesce(sum(p.mils), 0)::bigint from auto_topup_payments p
@@ -114,7 +112,7 @@ function readRow(row: z.infer<typeof autoTopupRow>): AutoTopup {
   };
 }
 
-/** Keeps the id of the organization's customer at Stripe. @returns the one that it has, if it has one already. */
+/** Stores the id of the organization's customer at Stripe, unless it has one. @returns the stored id. */
 export async function keepCustomer(database: Querying, organizationId: string, customerId: string): Promise<string> {
   await database.query(
     "insert into auto_topups (organization_id, customer_id) values ($1, $2) on conflict (organization_id) do nothing",

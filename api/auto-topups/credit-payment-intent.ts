@@ -10,9 +10,9 @@ import {
 } from "../topups/credit-payment.ts";
 
 /**
- * Credits PaymentIntents of automatic top-ups. The id of a PaymentIntent is the id of its grant, which the ledger accepts once. So
- * it may arrive any number of times: from the process that charged the card, from Stripe's webhook, and from
- * `credit topups-check`. The PaymentIntents of Checkout Sessions are not credited here, because their sessions are.
+ * Credits PaymentIntents of automatic top-ups. The id of a PaymentIntent is the id of its grant, which the ledger accepts once.
+ * So it may arrive any number of times: from the process that charged the card, from Stripe's webhook, and from
+ * `credit topups-check`. Checkout Sessions are credited as sessions, so their PaymentIntents are not credited here.
  */
 
 const paymentKey = "serpmill_auto_topup";

@@ -6,10 +6,9 @@ import { z } from "zod";
 import { type FailureReason, lockAutoTopup } from "./auto-topup.ts";
 import type { ClaimedPayment } from "./payments.ts";
 
-/** What follows when a payment fails: the next one waits longer each time, and after the fourth the payer has to act. */
+/** After each failed payment the next one waits longer. After the fourth failure in a row the payer has to act. */
 
 const pausesSeconds = [3_600, 6 * 3_600, 24 * 3_600];
-/** With three pauses between them. */
 export const failuresMax = pausesSeconds.length + 1;
 
 const actor: Actor = { kind: "service", name: "auto-topups" };
@@ -62,8 +61,8 @@ export async function recordFailure(
 }
 
 /**
- * Ends a payment of which Stripe knows nothing, and which is not to be made any more: the payer switched automatic top-ups off,
- * or removed the card. Or one that the operator has refunded before it was credited. It counts as no failure.
+ * Ends a payment that Stripe does not know and that must not be made, because the payer switched automatic top-ups off or
+ * removed the card; or one that the operator refunded before it was credited. This is not a failure.
  */
 export async function recordNotCharged(
   database: Database,

@@ -6,11 +6,11 @@ import { newId } from "../../shared/ids.ts";
 /**
  * Payments of automatic top-ups. A payment is
  *
- * - `open` from {@link beginPayment}, which writes its row before Stripe is asked. Its id is the Idempotency-Key and stands in
- *   the metadata of the PaymentIntent, so that a process that takes the payment over finds what was charged. One process has
- *   it at a time; when its claim ends, {@link claimPayments} gives it to another. An organization has at most one open payment.
- * - `paid` once Stripe says so: in the transaction that adds the credit. Also if it was believed to have failed.
- * - `failed` once it is certain that Stripe did not charge it. Then it leaves room below the ceiling again.
+ * - `open` from {@link beginPayment}, which writes its row before it asks Stripe. The id is the Idempotency-Key and part of the
+ *   metadata of the PaymentIntent, so a process that takes over finds what was charged. One process claims it at a time; when
+ *   the claim expires, {@link claimPayments} gives it to another. An organization has at most one open payment.
+ * - `paid` once Stripe says so, in the transaction that adds the credit, even if it counted as failed before.
+ * - `failed` once it is certain that Stripe did not charge it. From then on it does not count against the ceiling.
  */
 
 /** Longer than a process takes for one attempt, its call to Stripe included. */
@@ -35,8 +35,8 @@ const lowRow = rowOf({ organizationId: z.string(), isDue: z.boolean() });
 
 /**
  * Lists organizations of one page, behind the organization `after`, whose payment seems to be due. {@link beginPayment}
- * decides. Like thresholds of payers, balances are looked at from time to time, so that no search waits for it.
- * @returns with them the organization behind which the next page begins: empty after the last one.
+ * decides. Balances are polled, so no search waits for this.
+ * @returns also the organization after which the next page begins: empty after the last page.
  */
 export async function findLowBalances(
   database: Querying,

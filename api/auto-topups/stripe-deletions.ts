@@ -3,8 +3,8 @@ import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 
 /**
- * Cards and customers that Stripe has to delete. They are noted in the transaction that forgets them here, and an API asks
- * Stripe later, as often as it takes: a card that a payer removed must not stay at Stripe because Stripe was down.
+ * Cards and customers that Stripe has to delete. The transaction that deletes them here also records them, and an API then asks
+ * Stripe until it succeeds: a card that a payer removed must not stay at Stripe because Stripe was down.
  */
 
 /** After the first attempt the pauses grow to six hours; 30 attempts take about a week. */
@@ -13,7 +13,7 @@ const firstPauseSeconds = 60;
 const pauseFactor = 3;
 const pauseSecondsMax = 6 * 3_600;
 
-/** Notes that Stripe has to delete a card (`pm_…`) or a customer (`cus_…`). */
+/** Records that Stripe has to delete a card (`pm_…`) or a customer (`cus_…`). */
 export async function askToDelete(transaction: Querying, stripeId: string): Promise<void> {
   await transaction.query("insert into stripe_deletions (stripe_id) values ($1) on conflict do nothing", [stripeId]);
 }

@@ -57,7 +57,7 @@ export class RequestScope {
     }
   }
 
-  /** When the deadline of the request's search starts, on the clock of `performance.now()`: its arrival, without the wait for its body. */
+  /** When the search's deadline starts (`performance.now()`): at the arrival of the request, plus the wait for its body. */
   get deadlineStartsAtMs(): number {
     return this.receivedAtMs + this.#bodyMs;
   }
@@ -80,7 +80,7 @@ export function requestScopeOf(response: ServerResponse): RequestScope {
   return scope;
 }
 
-/** Opens a request's scope: sets the headers that every answer has, and records one metric and one log line when the response closes. */
+/** Opens a request's scope: sets the headers of every answer, and records one metric and one log line when the response closes. */
 export function openRequestScope(
   { log, metrics, draining, publicUrl }: ScopeParts,
   request: Request,

@@ -20,8 +20,8 @@ export function staticFile(path: string, type: string, bytes: Buffer): StaticFil
 }
 
 /**
- * Serves a file, compressed with gzip if the browser accepts that, which is done once, for the first. During a rolling update a page may request its files from
- * a process of another version: it gets that version's file and may not cache it.
+ * Serves a file, with gzip if the browser accepts it. The first such request compresses the file for all. During a rolling
+ * update a page may request its files from a process of another version: it gets that version's file and may not cache it.
  */
 export function serveFile({ type, bytes, version }: StaticFile, headers: Record<string, string>) {
   let compressed: Promise<Buffer> | undefined;

@@ -3,9 +3,9 @@ import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import type { LedgerDay } from "./days.ts";
 
-/** So many rows one call reads, shared among its days or hours. */
+/** One call reads at most so many rows, shared among its days or hours. */
 const rowsMax = 30_000;
-/** A day with more searches than its share is read at so many places, evenly spread over its searches. */
+/** A day with more searches than its share is sampled at so many places, evenly spread over its searches. */
 const placesPerDay = 20;
 
 /** How long the searches of one UTC day or hour took. */

@@ -9,7 +9,7 @@ import {
   readLogged,
 } from "../../shared/search-log/read-search-log.ts";
 
-/** So many rows of an organization one call looks at. Of a million rows in 30 days that takes some 70 ms on two busy cores. */
+/** One call looks at no more rows of an organization. Among a million rows in 30 days that takes some 70 ms on two busy cores. */
 export const scannedMax = 10_000;
 const matchesPerRead = 1_000;
 
@@ -36,8 +36,8 @@ export interface FoundSearches {
 }
 
 /**
- * Finds searches of an organization in the search log, the newest first. Each call looks at 10,000 rows at most, so that
- * it takes as long for a keyword that no search has.
+ * Finds searches of an organization in the search log, newest first. Each call looks at 10,000 rows at most, so a keyword that
+ * no search has takes no longer.
  */
 export async function findSearches(
   database: Database,

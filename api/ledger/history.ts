@@ -3,9 +3,9 @@ import type { Database } from "../../shared/database/pool.ts";
 import { type RefundReason, type ReversalReason, refundReasons, reversalReasons } from "../../shared/outcomes.ts";
 
 /**
- * What people read: one entry for each search, with its end and a later reversal, and one for each grant or correction.
- * Entries come from the ledger in the order of versions and from the refunds in the order of their numbers. A refund stands behind
- * the version of the ledger in which it was decided.
+ * The history that people read: one entry for each search, with its end and a later reversal, and one for each grant or
+ * correction. It merges the ledger, ordered by version, with the refunds, ordered by number. A refund comes after the version of
+ * the ledger at which it was decided.
  */
 
 export const historyFilters = ["all", "charged", "refunded", "reversed", "grants"] as const;

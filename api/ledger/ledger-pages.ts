@@ -92,7 +92,7 @@ const refundRow = rowOf({
   tokenId: z.string().nullable(),
 });
 
-/** Reads the refunds of an organization, which are kept for 30 days, in their order, from the first one after a number. */
+/** Reads the refunds of an organization in their order, from the first one after a number. They are kept for 30 days. */
 export async function readRefundsPage(
   database: Database,
   organizationId: string,
@@ -107,7 +107,7 @@ export async function readRefundsPage(
 }
 
 const topupRow = rowOf({ version: z.number(), at: z.date(), grantId: z.string(), mils: z.number() });
-/** Credit that was paid for through Stripe. Its grant has the id of the Checkout Session, or of an automatic top-up's PaymentIntent. */
+/** Credit that was paid for through Stripe. The grant has the id of the Checkout Session or, if automatic, of the PaymentIntent. */
 export type ListedTopup = z.infer<typeof topupRow>;
 
 /** Lists top-ups of an organization, newest first, from the first one before a version. */

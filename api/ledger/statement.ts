@@ -15,7 +15,7 @@ export type CreditEntry = z.infer<typeof creditRow>;
 
 /**
  * A calendar month of an organization's ledger, in UTC and in mils. Exactly: opening + added + corrected −
- * (charged − reversed) = closing. A charge that was given back in a later month is in both, in each with its own entry.
+ * (charged − reversed) = closing. A charge that was reversed in a later month is in both months, in each with its own entry.
  */
 export interface Statement {
   /** As in `2026-03`. */
@@ -29,9 +29,9 @@ export interface Statement {
   closingMils: number;
   /** The days on which anything happened, oldest first. */
   days: DayFigures[];
-  /** The first 1,000 of the month, oldest first. */
+  /** The first 1,000 grants and corrections of the month, oldest first. */
   credits: CreditEntry[];
-  /** The sum of those beyond them. */
+  /** The sum of the others. */
   unlistedMils: number;
 }
 
@@ -84,7 +84,7 @@ export async function readStatement(database: Database, organizationId: string, 
   };
 }
 
-/** By version: what is added while this runs is in neither figure. */
+/** By version, so that an entry that is added meanwhile is in neither figure. */
 async function readCredits(
   database: Database,
   organizationId: string,

@@ -3,7 +3,7 @@ import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import { type DayFigures, type LedgerDay, withoutPlace } from "./days.ts";
 
-/** So many ledger entries one call reads, the newest ones. */
+/** One call reads at most so many ledger entries, the newest ones. */
 export const entriesMax = 100_000;
 
 /** What the searches with one token were charged on each of some days or hours. */
@@ -26,8 +26,8 @@ const periodRow = rowOf({
 const nothing = { charges: 0, reversals: 0, chargedMils: 0, reversedMils: 0, grantedMils: 0, correctedMils: 0 };
 
 /**
- * Reads what the searches with a token were charged on these days or hours, oldest first, from 100,000 ledger entries at most. Unlike
- * `readLedgerDays` it reads charges: neither versions nor balances know of tokens.
+ * Reads what the searches with a token were charged on these days or hours, oldest first, from at most 100,000 ledger entries.
+ * Unlike `readLedgerDays` it has to read the charges: versions and balances say nothing about tokens.
  */
 export async function readTokenDays(
   database: Database,
@@ -43,7 +43,7 @@ export async function readTokenDays(
   const refunds = await readTokenRefunds(database, organizationId, { tokenId, days: counted, since: countedSince });
   const { rows } = await database.query({
     name: "read_token_days",
-    // An empty day begins with the version of the next one. width_bucket() finds the last of equal beginnings, which has the entries.
+    // An empty day begins with the version of the next day. Of equal beginnings width_bucket() finds the last, which has the entries.
     text: `select width_bucket(version, $4::bigint[]) as place,
         count(*) filter (where kind = 'charge') as charges,
         count(*) filter (where kind = 'reversal') as reversals,
@@ -65,7 +65,7 @@ export async function readTokenDays(
 
 const refundsRow = rowOf({ place: z.number(), searches: z.number(), hasTokenless: z.boolean() });
 
-/** Of each day by its place, from 1: the searches with a token that were not charged, and whether there are some without a token. */
+/** By the place of the day, from 1: uncharged searches with the token, and whether there are any without a token. */
 async function readTokenRefunds(
   database: Database,
   organizationId: string,

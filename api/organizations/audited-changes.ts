@@ -11,7 +11,7 @@ import {
 } from "../tokens/token-family.ts";
 import { type IssuedToken, issueToken, revokeToken, type TokenTerms } from "../tokens/tokens.ts";
 
-/** Changes of tokens and limits with their entry in the audit trail, for operators and accounts: each in a transaction. */
+/** Changes of tokens and limits by operators and accounts. Each is one transaction with its entry in the audit trail. */
 
 /** Who makes a change, and in which request to the API if it is one. */
 export interface Change {

@@ -49,7 +49,7 @@ export async function changeLimits(
   id: string,
   { dayMils, monthMils }: LimitChange,
 ): Promise<{ before: OwnLimits; after: OwnLimits } | undefined> {
-  // Two changes at once, each of another period, come one after the other.
+  // Serializes concurrent changes, so that one of the day and one of the month do not overwrite each other.
   await database.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [id]);
   const before = await readOwnLimits(database, owner, id);
   if (!before) return undefined;

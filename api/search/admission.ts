@@ -17,13 +17,13 @@ import type { SearchRequest } from "./search-request.ts";
 import type { Shedding } from "./shedding.ts";
 
 /**
- * Admission of a search: the plan check in memory; with an Idempotency-Key a look into Postgres, whether the key has paid;
- * then one atomic step in Redis (admit.lua), whose outcome decides:
+ * Admission of a search: it checks the plan in memory; with an Idempotency-Key it asks Postgres whether the key has paid; then
+ * it takes one atomic step in Redis (admit.lua), whose outcome decides:
  *
  *   held                 a hold is placed; the search goes on
  *   stored_answer        the key has paid, and Postgres has the answer; return it
  *   waiting              the key's first request still runs; share its answer or error, or try again if it left neither
- *   completed            the key's first request was answered after the look into Postgres; look again
+ *   completed            the key's first request was answered after that; ask Postgres again
  *   balance_missing      Redis has no balance; copy it from Postgres and try again
  *   insufficient_credit  the balance in Redis is too low. It may lack a top-up, the end of a search, or the record of a key
  *                        that has paid: ask Postgres, and try again if it did; otherwise 402
@@ -236,9 +236,9 @@ const fromPostgres = <T>({ deadline }: SearchRequest, step: Promise<T>) => orPos
 const keyReused = () => new CallerError("bad_request", { reason: "idempotency_key_reused" });
 
 /**
- * The searches without an Idempotency-Key that this process has of each organization, from their admission until their answer was
- * taken or given up. In Redis a search gives its concurrency slot back once it is decided. A caller that takes its answers slowly
- * would get more searches meanwhile than its plan allows at once, and could give up all of them together.
+ * The searches without an Idempotency-Key that this process has of each organization, from admission until the answer is taken
+ * or lost. In Redis a search frees its concurrency slot once it is decided. Without this count, a caller that takes its answers
+ * slowly could run more searches than its plan allows at once, and then abandon all of them together.
  */
 export class InFlightSearches {
   readonly #requestIds = new Map<string, Set<string>>();

@@ -35,8 +35,8 @@ type Outdated = "outdated";
 
 /**
  * Checks with Postgres whether an organization really is short of credit, or at a limit, before a search is refused. Redis may
- * show less than there is, where its copy is older than a top-up or a reversal, or where two workers' messages arrived
- * crossed: a newer balance stands beside the hold of a search whose charge it contains, and counts that twice.
+ * show less than there is, where its copy is older than a top-up or a reversal, or where the messages of two workers
+ * crossed: a newer balance then stands beside the hold of a search whose charge it contains, which counts twice.
  */
 export class CreditCheck {
   readonly #parts: { redis: Redis; database: Database; topupUrl: string };
@@ -145,8 +145,8 @@ export class CreditCheck {
 }
 
 /**
- * At a limit of its token, a search does not depend on the version: the searches of other tokens change that all the time. A refund
- * raises no version, so a refund whose hold still stands may be overlooked until the check is {@link checkIntervalMs} old.
+ * At a limit the state leaves out the version, which searches of other tokens raise all the time. A refund raises no version, so
+ * one whose hold still stands may be overlooked until the check is {@link checkIntervalMs} old.
  */
 function stateOf({ organizationId, tokenId, version, heldMils, reached }: RedisView): string {
   if (!reached) return `${organizationId} ${version} ${heldMils}`;

@@ -29,7 +29,7 @@ const retryPauseMs = 100;
  *
  * The body of a REST answer is one copy. An MCP answer has two, and the first is enough to use it. Where a charge is
  * reversed, the connection ends before a whole copy was handed over. If this process dies first, the reconciler reverses
- * the charge: in doubt the caller keeps the mils.
+ * the charge: in doubt, the caller does not pay.
  */
 export class Delivery {
   readonly #confirmations: Pick<DeliveryConfirmations, "confirm" | "reverse">;

@@ -19,7 +19,7 @@ const keysPerBatchMax = 1_000;
 // Bounds the answers in memory that no caller gets yet.
 const answersPerBatchMax = 16;
 const batchConcurrency = 2;
-// All searches of organizations that were refused lately share one look-up per pause, however many they send.
+// However many searches recently refused organizations send, they share one lookup per pause.
 const refusedPauseMs = 100;
 const refusedForMs = 1_000;
 const organizationsCachedMax = 10_000;
@@ -27,8 +27,8 @@ const firstPollMs = 10;
 const pollFailuresMax = 20;
 
 /**
- * What Postgres has under Idempotency-Keys: whether a key has paid, and the answer. Every search with a key asks before it
- * is admitted, in a batch with all others that ask at the same time.
+ * What Postgres has under Idempotency-Keys: whether a key has paid, and the answer. Every search with a key asks before its
+ * admission. Searches that ask at the same time share a query.
  */
 export class PaidAnswers {
   readonly #keys: BatchedLookup<OwnedKey, PaidKey>;
@@ -63,7 +63,7 @@ export class PaidAnswers {
     return this.#answers.find(key);
   }
 
-  /** A search of this organization was refused: for a second the next ones share their look-ups. */
+  /** Records that a search was refused: for a second, further searches of the organization share their lookups. */
   noteRefusal(organizationId: string): void {
     this.#refusedLately.set(organizationId, true);
   }

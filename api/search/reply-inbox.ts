@@ -81,7 +81,7 @@ export class ReplyInbox {
     }
   }
 
-  /** Trimming keeps the entry that was read last, so that its absence shows that the stream is another one. */
+  /** Trimming keeps the entry that was read last. If it is gone, Redis has lost the stream. */
   async #checkPosition(blocking: Redis): Promise<void> {
     if (this.#lastId === "0") return;
     const lastRead = await blocking.xrange(this.key, this.#lastId, this.#lastId);
@@ -110,7 +110,7 @@ export function openReplyInbox(parts: {
   shutdown.register("inbox", () => {
     stop.abort();
     blocking.disconnect();
-    // A read that is under way while Redis is unreachable never ends. Leaving it loses nothing.
+    // A read never ends while Redis is unreachable. Abandoning it loses nothing.
     return waitFor(reading, { timeoutMs: blockMs });
   });
   return inbox;

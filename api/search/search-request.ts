@@ -17,7 +17,7 @@ export interface SearchRequest {
   deadline: Deadline;
   /** Aborted when the caller disconnects, or cancels over MCP. */
   disconnected: AbortSignal;
-  /** Resolves once the caller has the answer or an error, or the charge of an answer that it did not take is reversed. */
+  /** Resolves once the caller has the answer or an error, or once the charge of an answer that it did not take is reversed. */
   ended: Promise<void>;
   end: () => void;
 }

@@ -28,13 +28,13 @@ export interface Refusal {
 
 /**
  * Load shedding: refuses a search that could not be answered before its deadline. An organization is never refused within its
- * share (turns.ts), and beyond it for how long its own search would wait: so it is refused for its own searches and not for
+ * share (turns.ts). Beyond its share it is refused by how long its own search would wait: for its own searches, and not for
  * those of others.
  *
  * Backlog and capacity are read in the background while searches arrive, never on their path; searches admitted since the last
  * reading are counted here. The capacity is read as often as the backlog, because workers raise their slots within a second of
- * a new load. That they can do so counts already: otherwise the first searches of a new load would be refused, although they
- * would be answered in time.
+ * a new load. The slots that they can still add count already: otherwise the first searches of a new load would be refused,
+ * although they would be answered in time.
  */
 export class Shedding {
   readonly #redis: Redis;
@@ -97,7 +97,7 @@ export class Shedding {
     return turnOf(openSearches, { share, comingTurn: this.#backlog.turn });
   }
 
-  /** The refusal of a query that no worker's providers can honour. A worker with providers that are unknown here can honour any. */
+  /** The refusal of a query that no worker's providers support. Providers that this release does not know support any. */
   unsupported(query: Query): Refusal | undefined {
     const providers = this.#capacity?.providers?.map((name) => capabilities[name]);
     const field = providers && unsupportedField(providers, query);

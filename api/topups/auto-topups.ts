@@ -18,13 +18,13 @@ import { beginCard, type CardHolder, saveCardOfSession } from "./save-card.ts";
 import { openStripe, stripeErrorFields } from "./stripe.ts";
 
 /**
- * Automatic top-ups: each API looks for balances below their threshold, and charges the saved card. There is no leader: Postgres
+ * Automatic top-ups: each API polls for balances below their threshold and charges the saved card. There is no leader: Postgres
  * decides which process has a payment, so several APIs share the work.
  *
  * | the process dies | then |
  * | --- | --- |
  * | before the row of a payment is written | nothing was begun |
- * | after that, before or during the call to Stripe, or before its answer is read | the claim of the row ends; the next process asks Stripe for the payment, and charges only if there is none |
+ * | after that, until Stripe's answer is read | the claim expires; the next process looks for the payment at Stripe, and charges only if there is none |
  * | after the answer | the same; and Stripe's webhook credits what was paid |
  * | after the credit | the payment is `paid` in the same transaction; Redis gets the balance later |
  */

@@ -9,7 +9,7 @@ import { stripeErrorFields } from "./stripe.ts";
 
 /** The calls to Stripe for one payment of an automatic top-up, and what their answers mean. */
 
-// A bank may take long to answer. The next attempt is ours: it first looks whether this one was made.
+// A bank may take long to answer. The SDK does not retry: our next attempt first looks whether this one was made.
 const callOptions = { timeout: 30_000, maxNetworkRetries: 0 };
 /** The clocks of Stripe and Postgres may differ by so much. */
 const clockSkewSeconds = 3_600;
@@ -55,8 +55,8 @@ export async function chargeCard(stripe: Stripe, payment: ClaimedPayment): Promi
 }
 
 /**
- * Asks Stripe what became of a payment that may have been made. It does not call with the Idempotency-Key for it: Stripe forgets
- * keys, repeats an error 500 under one, and would charge a card that was not charged yet.
+ * Asks Stripe for a payment that may have been made. It does not repeat the call under the Idempotency-Key: Stripe forgets keys,
+ * repeats an error 500 under a key, and would charge a card that was not charged yet.
  */
 export async function findCharge(stripe: Stripe, payment: ClaimedPayment): Promise<ChargeAnswer> {
   try {
@@ -93,7 +93,7 @@ function answerOf(intent: unknown): ChargeAnswer {
     return { answer: "refunded", paymentIntentId: id };
   if (status === "succeeded") return { answer: "paid", intent };
   if (status === "processing") return { answer: "unknown", logFields: { paymentIntentId: id, status } };
-  // It waits for another card or for the payer, who never see it. Without them Stripe does not charge it.
+  // It waits for another card or for the payer, and neither comes. Without them Stripe does not charge it.
   const waiting = status === "requires_action" ? { code: "authentication_required" } : (error ?? {});
   return { answer: "declined", ...failureOf(waiting), paymentIntentId: id };
 }
@@ -120,7 +120,7 @@ const reasonsOfCodes: Record<string, FailureReason> = {
   expired_card: "expired_card",
   authentication_required: "authentication_required",
 };
-/** Banks decline these for ever, and card networks want no further attempts. */
+/** Banks always decline these, and card networks forbid further attempts. */
 const finalCodes = new Set([
   "expired_card",
   "lost_card",

@@ -10,11 +10,11 @@ import { beginSession, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts
 import { unavailable } from "../errors.ts";
 
 /**
- * Saves a payer's card for automatic top-ups: a Checkout Session in the mode `setup`, in which the payer also agrees that the card is
- * charged without them. Only Stripe sees the number. The card arrives with the webhook, as credit does.
+ * Saves a payer's card for automatic top-ups, by a Checkout Session in the mode `setup`. There the payer agrees that we charge
+ * the card automatically. Only Stripe sees the number. The card arrives with the webhook, as credit does.
  */
 
-/** Who saves a card, and where the browser returns to: with `?done=card_saved`, which proves nothing, or `?done=card_cancelled`. */
+/** Who saves a card, and where the browser returns: with `?done=card_saved`, which proves nothing, or `?done=card_cancelled`. */
 export interface CardHolder {
   organizationId: string;
   organizationName: string;
@@ -42,7 +42,7 @@ export async function beginCard(
   return { url };
 }
 
-/** A customer that a second click made meanwhile is used instead of this one, which stays empty. */
+/** If a second click created a customer meanwhile, that one is used, and this one stays empty. */
 async function createCustomer(stripe: Stripe, database: Context["database"], holder: CardHolder): Promise<string> {
   const { organizationId, organizationName: name } = holder;
   const created = await stripe.customers.create(
@@ -97,7 +97,8 @@ export const isCardSession = (session: unknown) => setupSession.safeParse(sessio
 
 /**
  * Saves the card of a completed session of ours, as often as its event arrives.
- * @returns the outcome, which is a label of the metric `topups_total`: `card_saved`, or `ignored` for a card that was removed since, or is not ours.
+ * @returns the outcome, a label of the metric `topups_total`: `card_saved`, or `ignored` for a card that is not ours or was
+ * removed since.
  * @throws {CallerError} `unavailable` if Stripe does not say which card it is; then it repeats the event.
  */
 export async function saveCardOfSession(

@@ -25,7 +25,8 @@ export interface Topups {
   amountsMils: readonly number[];
   /**
    * Begins a payment for an organization that the caller of this function has authenticated. Stripe sends the browser back
-   * to `returnPath` with `?topup=paid&payment=` and the session's id, or `?topup=cancelled`. That proves nothing: the credit arrives with the webhook.
+   * to `returnPath` with `?topup=paid&payment=` and the session's id, or `?topup=cancelled`. That proves nothing: the credit
+   * arrives with the webhook.
    * @returns the page of Stripe where the person pays.
    * @throws {CallerError} `bad_request` for an amount that is not on offer; `unavailable` if Stripe is down, refuses, or
    * returns a page outside of `checkoutOrigin`.
@@ -123,9 +124,9 @@ const paid = z.object({ latest_charge: z.object({ receipt_url: z.url({ protocol:
 const paidSession = z.object({ payment_intent: paid });
 
 /**
- * Finds Stripe's receipt of a payment, by the id of its grant: the `receipt_url` of the latest charge of a Checkout Session (`cs_…`)
- * or of a PaymentIntent (`pi_…`). Stripe keeps the receipt current, refunds included. Its address expires, so it is asked for
- * each time and stored nowhere.
+ * Finds Stripe's receipt of a payment by the id of its grant: the `receipt_url` of the latest charge of a Checkout Session
+ * (`cs_…`) or of a PaymentIntent (`pi_…`). Stripe keeps the receipt current, refunds included. Its address expires, so we ask
+ * each time and store it nowhere.
  * @throws {CallerError} `not_found`, reason `no_receipt`, if Stripe has none; `unavailable` if Stripe is down or refuses.
  */
 async function findReceipt({ log }: Pick<Context, "log">, stripe: Stripe, grantId: string): Promise<{ url: string }> {

@@ -5,11 +5,11 @@ import { recordEvent, replayEvent, type WebhookEvent } from "../../shared/webhoo
 import { removeWebhook, replaceSecret, setWebhook } from "../../shared/webhooks/webhooks.ts";
 
 /**
- * What accounts and operators change about thresholds and webhooks, each with its entry in the audit trail, in one
- * transaction. Entries have the ids of webhooks and events, and never an address or a secret.
+ * Changes of thresholds and webhooks by accounts and operators. Each is one transaction with its entry in the audit trail.
+ * Entries have the ids of webhooks and events, and never an address or a secret.
  */
 
-/** Who changes something of which organization, and by which request if it came by one. */
+/** Who makes a change, of which organization, and in which request to the API, if any. */
 export interface Changer {
   actor: Actor;
   organizationId: string;

@@ -5,9 +5,9 @@ import { rowOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 
 /**
- * The audit trail in Postgres: what operators, accounts, Stripe and automatic top-ups did. It is append only: Postgres refuses every change, and
- * processes may only insert and read. Entries have ids, numbers and terms. They never have the name of an organization or
- * a token, a keyword, a token or its hash, because they stay when the organization is erased.
+ * The audit trail in Postgres: what operators, accounts, Stripe and automatic top-ups did. It is append-only: Postgres refuses
+ * every change, and processes may only insert and read. Entries have ids, numbers and terms. They never have the name of an
+ * organization or token, a keyword, a token or its hash, because they outlive the organization.
  */
 
 export const auditActions = [
@@ -62,7 +62,7 @@ type Values = Readonly<Record<string, string | number | boolean | Date | readonl
 export interface AuditEntry {
   action: AuditAction;
   organizationId?: string | undefined;
-  /** What it was done to, if that is not the organization: the id of a token, grant, search, webhook or event, a plan's code, a provider. */
+  /** The object, if it is not the organization: the id of a token, grant, search, webhook or event, a plan's code, a provider. */
   subject?: string | undefined;
   /** What was changed, as it was before; null if it did not exist. */
   before?: Values | null | undefined;
@@ -141,7 +141,7 @@ export async function readAudit(database: Database, filter: AuditFilter): Promis
   return rows.map((row) => auditRow.parse(row));
 }
 
-/** How many changes an organization's accounts made in the last 24 hours, by an index of its own; sign-ins and sign-outs are none. */
+/** Counts the changes by an organization's accounts in the last 24 hours, without sign-ins and sign-outs. It has an index. */
 export async function countChanges(database: Querying, organizationId: string): Promise<number> {
   const { rows } = await database.query(
     `select count(*) as changes from audit_entries

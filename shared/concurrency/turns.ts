@@ -1,4 +1,4 @@
-/** Runs steps in the order in which they came, at most `atOnce` of them at a time. A step that fails does not stop the next one. */
+/** Runs steps in the order of their calls, at most `atOnce` at a time. A step that fails does not stop the next one. */
 export class Turns {
   readonly #waiting: (() => void)[] = [];
   #free: number;

@@ -1,6 +1,6 @@
 -- Admits one search, or returns why not. A refusal takes nothing from the rate window and leaves no hold.
--- KEYS: balance (its mils, version and what was spent), holds (request id -> "mils:deadline:key hash", and their sum under "held"), window,
---   record (the first request under an Idempotency-Key), index of all organizations' open holds (see open-holds.ts),
+-- KEYS: balance (its mils, version and what was spent), holds (request id -> "mils:deadline:key hash", and their sum under
+--   "held"), window, record (the first request under an Idempotency-Key), index of all organizations' open holds (open-holds.ts),
 --   levels of unpaid provider calls of the organization and of the token, limited tokens (token -> what it spent,
 --   "held:" token -> mils, request id -> "mils:token"), organizations with open holds (see holds.ts).
 -- ARGV: 1 request id, 2 price in mils, 3 searches in flight at most, 4 window limit, 5 window ms, 6 ms until the

@@ -32,8 +32,8 @@ interface Parts {
 }
 
 /**
- * Has Postgres decide searches, in batches of all that are ready, and again while it is unreachable. A search that it refuses, or
- * whose time is over, is rejected. One whose organization is locked waits apart from those of other organizations.
+ * Has Postgres decide searches, in batches of all that are ready, and retries while Postgres is unreachable. A search is rejected
+ * if Postgres refuses it or its time is over. Searches of a locked organization wait apart from all others.
  */
 export class DecidedBatches {
   readonly #parts: Parts;
@@ -97,7 +97,7 @@ export class DecidedBatches {
   /** Decides a batch that met a lock without the organizations that are locked. They wait by themselves. */
   async #decideUnlocked(open: Undecided[]): Promise<void> {
     const ids = new Set(open.map(({ request }) => request.organizationId));
-    // If none is, it was the row of a token or a key: then each organization goes on by itself.
+    // If none is locked, it was the row of a token or a key. Then each organization continues by itself.
     const found = await findLocked(this.#parts.database, [...ids]).catch(() => ids);
     const locked = found.size > 0 ? found : ids;
     for (const search of open) {
@@ -145,8 +145,8 @@ function rejectExpired(open: Undecided[], error: unknown): Undecided[] {
 }
 
 /**
- * Work for organizations whose rows another transaction keeps locked. Each of them waits here by itself, one attempt after the
- * other, and no other organization waits with it.
+ * Work for organizations whose rows another transaction has locked. Each organization waits here by itself, one attempt after
+ * the other, and holds up no other organization.
  */
 class LockedOrganizations<Item> {
   /** By organization; without those whose last attempt succeeded, although items may wait that came before it did. */
@@ -156,7 +156,7 @@ class LockedOrganizations<Item> {
   readonly #sizeMax: number;
   readonly #attempt: (items: Item[]) => Promise<Item[]>;
 
-  /** @param options.attempt tries the items of one organization, at most `sizeMax`. It returns those to try again, and never rejects. */
+  /** @param options.attempt tries at most `sizeMax` items of one organization, and returns those to try again. Never rejects. */
   constructor(options: { sizeMax: number; attempt: (items: Item[]) => Promise<Item[]> }) {
     this.#sizeMax = options.sizeMax;
     this.#attempt = options.attempt;

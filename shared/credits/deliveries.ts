@@ -15,7 +15,7 @@ import type { VersionedBalance } from "./ledger.ts";
  *                for 24 hours (stored-answers.ts).
  *
  * Delivery and reversal need the same row, so they exclude each other. If the API dies between the last byte and the
- * delete, the reconciler reverses a delivered answer: in doubt, the caller keeps the mils.
+ * delete, the reconciler reverses the charge of a delivered answer: in doubt, the caller does not pay.
  */
 
 const reversalRow = rowOf({

@@ -1,6 +1,6 @@
--- Frees the mils of holds whose searches Postgres has decided. The holds stay with 0 mils, as concurrency slots, until the process that
--- decided drops them: a search keeps its concurrency slot, and a record in flight keeps the hold by which it is swept.
--- A token's mils stay held until what the token spent contains the decision too: the caller stores that of its own token only.
+-- Frees the mils of holds whose searches Postgres has decided. The holds stay with 0 mils until the process that decided drops
+-- them: the search keeps its concurrency slot, and a record in flight keeps the hold by which it is swept. A token's mils stay
+-- held until its spending contains the decision too: the caller stores the spending of its own token only.
 -- KEYS: balance, holds, limited tokens.  ARGV: 1 version of a balance that contains the decisions, then request ids.
 -- Returns the mils freed; none if Redis' copy of the balance is older than the decisions.
 local version = tonumber(redis.call('HGET', KEYS[1], 'version'))

@@ -21,8 +21,8 @@ import type { TokenSpending, VersionedBalance } from "./ledger.ts";
  *                   passed, its caller disconnected, or its admission or enqueueing has an unknown outcome; or the
  *                   sweeper found the hold open 2 s after its deadline.
  *
- * Each of them inserts the deciding entry in Postgres first. If it dies before settle.lua, the sweeper finds the decision
- * and drops the hold. A Redis that was flushed has forgotten its holds; the searches are decided in Postgres all the same.
+ * Whoever ends a hold first inserts the decision in Postgres. If that process dies before settle.lua, the sweeper finds the
+ * decision and drops the hold. A flushed Redis has lost its holds; Postgres decides the searches all the same.
  */
 
 const here = (file: string) => new URL(file, import.meta.url);
@@ -42,15 +42,15 @@ export interface HoldEnd {
   /** The answer is in Postgres; or the failure for the repeats that wait; or neither, which frees the key. */
   answered?: boolean | undefined;
   failure?: string | undefined;
-  /** Of a search without a key: its caller has disconnected while a worker may have it. Its mils are free, its concurrency slot is not. */
+  /** A search without a key whose caller disconnected while a worker may have it: frees its mils, keeps its concurrency slot. */
   isLeft?: boolean | undefined;
   /** Its provider calls, if the search was not charged because of its caller, or shared its answer with others. */
   calls?: EndedCalls | undefined;
 }
 
 /**
- * Ends holds of one organization and stores its newest balance, and what limited tokens spent, in one step. Running it again has no further effect. It
- * also runs in a Redis that is out of memory.
+ * Ends holds of one organization and stores its newest balance, and what limited tokens spent, in one step. Running it again has
+ * no further effect. It also runs while Redis is out of memory.
  * @returns how many provider calls were counted as unpaid.
  */
 export async function settleHolds(

@@ -9,9 +9,10 @@ import type { IdempotencyKey, PayerLimits } from "../queue/search-job.ts";
 import { expandAnswer, type StoredAnswer } from "./stored-answers.ts";
 
 /**
- * The ledger in Postgres, which is the truth about money. Every search whose end reached Postgres has one decision: a charge,
- * which is an entry of the ledger, or a refund, which is none. The first process that inserts it decides, and all others
- * follow. Only the functions of the database write (`decide_searches`, `charge_alone`, `reverse_charges`, `grant_credit`, `topup`); each locks the organization's row first.
+ * The ledger in Postgres, the truth about money. Every search whose end reached Postgres has one decision: a charge, which is an
+ * entry of the ledger, or a refund, which is not. The first process that inserts a decision decides, and all others follow.
+ * Only functions of the database write (`decide_searches`, `charge_alone`, `reverse_charges`, `grant_credit`, `topup`), and each
+ * locks the organization's row first.
  */
 
 /** An organization's balance, and the number of ledger entries that made it. The higher version is the newer balance. */
@@ -45,7 +46,7 @@ export type SettlementRequest = {
       priceMils: number;
       /** The limits that admitted the search. */
       limits: PayerLimits;
-      /** Under a key, where it is required: the answer as it is if this search is charged, compressed. It is stored with the charge. */
+      /** The compressed answer, required under a key. It is stored with the charge. */
       answer?: Buffer | undefined;
     }
   /** The sweeper does not know the token: a hold does not name it. */
@@ -88,7 +89,7 @@ const decisionRow = z.object({
   answer: z.instanceof(Buffer).nullish(),
 });
 
-// Longer than a settlement takes. One that waits longer for a row keeps the searches of other organizations in its batch.
+// Longer than a settlement takes. Waiting longer for a row would delay the other organizations of the batch.
 const lockWaitMs = 250;
 // The first argument, evaluated before the function is called, sets how long this statement waits for a lock.
 const waitingBriefly = `from set_config('lock_timeout', '${lockWaitMs}', true)`;

@@ -1,6 +1,6 @@
--- Limits of an organization or a token. This text is put in front of admit.lua and usage.lua, behind window.lua. Postgres counts what was
--- spent and hands it over as "day:mils of the day:mils of its month:day on which the next month begins", days since 1970. Redis
--- keeps it behind the version of the balance that it belongs to.
+-- Limits of an organization or a token. This text is put in front of admit.lua and usage.lua, behind window.lua. Postgres counts
+-- what was spent, as "day:mils of the day:mils of its month:day on which the next month begins", with days since 1970. Redis
+-- keeps this text behind the version of the balance that it belongs to.
 
 -- Returns that version, and the mils spent today and in this month: 0 once the counted day or month is over. Nothing if absent.
 local function readSpending(kept)

@@ -3,10 +3,10 @@ import { type LimitReason, limitReasons } from "../outcomes.ts";
 import type { Limits, PayerLimits } from "../queue/search-job.ts";
 
 /**
- * Limits that a payer sets: mils a UTC day and a calendar month, for an organization and for a token. Postgres counts what was
- * spent, Redis has a copy (see limits.lua), and admit.lua refuses a search that could exceed a limit together with the searches
- * that run. If Redis has lost these, `decide_searches()` refuses the charge instead, and the caller pays nothing. It judges by the
- * larger of the limit that admitted the search and the present one, so a limit that is lowered refuses no search that runs.
+ * Limits that a payer sets: mils per UTC day and calendar month, for an organization and for a token. Postgres counts what was
+ * spent, Redis has a copy (limits.lua), and admit.lua refuses a search that could exceed a limit together with the searches in
+ * flight. If Redis has lost those, `decide_searches()` refuses the charge instead, and the caller pays nothing. It uses the larger
+ * of the limit at admission and the present one, so lowering a limit refuses no search in flight.
  */
 
 const columns = { day_limit_mils: z.number().nullable(), month_limit_mils: z.number().nullable() };
@@ -84,8 +84,8 @@ export function spentIn(period: LimitName["period"], spending: string): number {
 }
 
 /**
- * The details of 402 `out_of_credits` for a search that a limit refuses. If the limit that the search had at admission does not
- * explain that, what was spent has fallen since: then it is left out, and nothing is said to be available.
+ * The details of 402 `out_of_credits` for a search that a limit refuses. If the limit at admission does not explain the refusal,
+ * spending has fallen since: then the limit is left out, and `availableMils` is 0.
  */
 export function limitDetails(
   limits: PayerLimits | undefined,

@@ -18,8 +18,8 @@ import { endedCalls, type SearchCalls } from "./unpaid-calls.ts";
 
 /**
  * Ends searches in the one order that survives a crash at any point: Postgres decides, then Redis drops the hold and the reply
- * is sent. After a crash behind the first step, a second run finds the decision and repeats the second. Without a second run
- * the sweeper drops the hold and the reconciler reverses the charge. Both steps take all searches that are ready as one batch.
+ * is sent. After a crash between the two, a second run finds the decision and repeats the second step. Without a second run the
+ * sweeper drops the hold and the reconciler reverses the charge. Each step takes all searches that are ready as one batch.
  */
 
 const publishedAtOnceMax = 256;
@@ -61,7 +61,7 @@ export class Settlement {
     concurrency: publicationsAtOnce,
     run: (batch) => this.#publish(batch),
   });
-  /** What Redis did not take at once is tried again apart from the other searches, which do not wait for it. */
+  /** Retries what Redis did not take at once, apart from the other searches, which do not wait for it. */
   readonly #retries = new Batcher<Unpublished>({
     sizeMax: publishedAtOnceMax,
     concurrency: 1,

@@ -138,7 +138,7 @@ export async function readAnswersPage(
   return Promise.all(read);
 }
 
-/** Empties the table of the day before yesterday, whose answers and keys have all expired. @returns whether there was one to empty. */
+/** Empties the table of the day before yesterday, whose answers and keys have all expired. @returns whether it had any. */
 export async function clearOldAnswers(database: Database): Promise<boolean> {
   const { rows } = await database.query("select clear_old_answers() as cleared");
   return z.object({ cleared: z.boolean() }).parse(rows[0]).cleared;

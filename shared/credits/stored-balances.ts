@@ -70,8 +70,8 @@ export async function listBalances(database: Database, after: string, limit: num
 const limitedRow = z.object({ id: z.string() });
 
 /**
- * Deletes from Redis what tokens of these organizations spent, unless they are valid and have a limit. What their searches in
- * flight hold stays until these end. If a token gets a limit meanwhile, its next search copies what it spent from Postgres.
+ * Deletes from Redis what tokens of these organizations spent, unless a token is valid and has a limit. Mils that searches in
+ * flight hold stay until these end. If a token gets a limit meanwhile, its next search copies its spending from Postgres.
  */
 export async function forgetUnlimitedTokens(
   database: Database,

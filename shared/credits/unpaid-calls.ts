@@ -6,8 +6,8 @@ import { keysOf } from "./redis-keys.ts";
 
 /**
  * The budget of unpaid provider calls, a term of the plan: how many calls an organization's callers may have made in an hour
- * for searches that they caused to end without a charge. A call counts as unpaid if it was answered, or had too little time
- * because of the caller, and its search
+ * for searches that ended without a charge because of the caller. A call counts as unpaid if it was answered, or had too little
+ * time because of the caller, and its search
  *
  *   - had no Idempotency-Key, and its caller disconnected or cancelled, or did not take the answer;
  *   - waited for the first request under its key, and had too little time left for its own calls;
@@ -71,7 +71,7 @@ export async function readUnpaidCalls(
   return Math.ceil((Math.max(levelMs, 0) * plan.unpaidCalls) / hourMs);
 }
 
-/** Whether a worker that gets a search anew finds that its caller has disconnected. @throws if Redis does not answer. */
+/** Whether the caller of a search that a worker takes over has disconnected. @throws if Redis does not answer. */
 export async function isLeft(redis: Redis, organizationId: string, requestId: string): Promise<boolean> {
   return (await redis.hget(keysOf(organizationId).holds, requestId))?.startsWith("00:") ?? false;
 }

@@ -2,9 +2,8 @@ const byteaOid = 17;
 const nullLength = -1;
 
 /**
- * A parameter of type `bytea[]` in Postgres' binary format: dimensions, whether there are nulls, type, length and first index, then
- * each element behind its length. node-postgres sends a buffer as it is, but writes an array of buffers as hexadecimal text, which
- * takes twice the bytes.
+ * A parameter of type `bytea[]` in Postgres' binary format: dimensions, whether there are nulls, type, length and first index,
+ * then each element after its length. node-postgres would write an array of buffers as hexadecimal text, twice as long.
  */
 export function toByteaArray(elements: readonly (Buffer | null)[]): Buffer {
   const hasNulls = elements.includes(null);

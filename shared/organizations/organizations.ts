@@ -39,8 +39,8 @@ const foundRow = z.looseObject({ token_hash: z.string() });
 
 /**
  * Finds the callers of tokens by the tokens' hashes in hexadecimal: a row for {@link readCaller} by each hash, and nothing
- * for a token that is unknown, expired or revoked. Also records the use of a token, at most once in 30 s. A token that another process records at this moment is left to it, so that two
- * batches never wait for each other.
+ * for a token that is unknown, expired or revoked. Also records the use of a token, at most once in 30 s. It skips a token that
+ * another process is recording, so that two batches never wait for each other.
  */
 export async function findCallers(database: Database, tokenHashes: readonly string[]): Promise<Map<string, unknown>> {
   const { rows } = await database.query({

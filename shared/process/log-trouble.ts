@@ -1,7 +1,7 @@
 import { format } from "node:util";
 import { type Log, throttled } from "../log.ts";
 
-// Libraries say the same on each of their connections. What still is so an hour later is logged again.
+// Libraries repeat a text on each of their connections. If it still comes an hour later, it is logged again.
 const repeatAfterMs = 3_600_000;
 // The oldest text is forgotten first, and counts as new when it comes again.
 const textsKeptMax = 1_000;
@@ -10,9 +10,9 @@ const consoleLevels = { debug: "debug", log: "info", info: "info", warn: "warn",
 const consoleMethods = ["debug", "log", "info", "warn", "error"] as const;
 
 /**
- * Brings into the log what Node and the libraries would print as text: warnings, what libraries write to the console, and an
- * error that nothing has caught, which then ends the process with exit code 1. Each text is logged at once and then at most
- * hourly, with the number of times that were left out. A Node that runs out of memory still prints text.
+ * Logs what Node and the libraries would print as text: warnings, console output of libraries, and an uncaught error, which then
+ * ends the process with exit code 1. Each text is logged at once and then at most hourly, with the number of repetitions left
+ * out. A Node that runs out of memory still prints text.
  */
 export function logTrouble(log: Log): void {
   const perText = openThrottles(repeatAfterMs);
@@ -24,7 +24,7 @@ export function logTrouble(log: Log): void {
     );
   });
   process.on("uncaughtException", (error, origin) => {
-    log.fatal({ err: error, origin }, "an error that nothing has caught ends the process");
+    log.fatal({ err: error, origin }, "an uncaught error ends the process");
     process.exit(1);
   });
   for (const method of consoleMethods) {

@@ -7,7 +7,7 @@ import type { Metrics } from "../metrics.ts";
 import { securityHeaders } from "./security-headers.ts";
 
 const checkTimeoutMs = 500;
-// Well below the two seconds for which a stopping API still serves, so that a probe sees it stop in time.
+// Well below the two seconds for which a stopping API still serves, so that probes see it stop in time.
 const checkIntervalMs = 200;
 
 const otherName = "use an IP address, localhost, a host name without dots, or one of OPS_ALLOWED_HOSTS\n";
@@ -52,7 +52,7 @@ export async function startOpsServer(
         );
       });
     }
-    // Probes of proxies send any Host, or none, and learn nothing from which a page of another site would profit.
+    // Probes of proxies send any Host, or none. The answers above are of no use to a page of another site.
     if (!isOwnName(request.headers.host, config.OPS_ALLOWED_HOSTS)) return answer(421, "text/plain", otherName);
     if (path === "/metrics") {
       return void readMetrics(metrics, readiness).then(
@@ -86,7 +86,7 @@ function isOwnName(host: string | undefined, allowed: readonly string[]): boolea
   return hostname !== undefined && (!hostname.includes(".") || isIP(hostname) !== 0 || allowed.includes(hostname));
 }
 
-/** The checks run for each scrape too, so that an alert knows what a process lacks without a probe of its own. */
+/** A scrape runs the checks too, so that an alert shows what a process lacks without a separate probe. */
 async function readMetrics(metrics: Metrics, readiness: Readiness): Promise<string> {
   const missing = await readiness.read();
   for (const check of readiness.names) metrics.readinessChecks.set({ check }, missing.includes(check) ? 0 : 1);

@@ -64,10 +64,10 @@ export function openQueueReader(connection: Redis, failed: (error: Error) => voi
   return queue;
 }
 
-/** Also of a job that another release wrote. */
+/** Reads the owner of a job, even of one that another release wrote. */
 const ownerOfJob = searchJob.pick({ organizationId: true });
 
-/** Deletes the failed searches of an organization, which the queue keeps for an hour with their keywords, at most 1,000 of all. */
+/** Deletes an organization's failed searches. The queue keeps them for an hour with their keywords, at most 1,000 in all. */
 export async function removeFailedSearches(redis: Redis, organizationId: string): Promise<void> {
   const queue = openQueueReader(redis, () => undefined);
   const jobs = await queue.getFailed();

@@ -69,7 +69,7 @@ export function readLogged(read: unknown): LoggedSearch {
   };
 }
 
-/** Reads what the log has of these searches of an organization: nothing of an id that this service does not make. @returns by request id. */
+/** Reads the rows of these searches of an organization, and ignores ids of another form. @returns by request id. */
 export async function readSearches(
   database: Database,
   organizationId: string,

@@ -11,13 +11,13 @@ import type { Metrics } from "../metrics.ts";
 import type { Query } from "../query/query.ts";
 import type { SearchTrace } from "../queue/replies.ts";
 
-/** Beyond that many, a row is dropped. With the longest keywords they take some 15 MB. */
+/** Rows beyond this number are dropped. With the longest keywords they take some 15 MB. */
 const waitingMax = 10_000;
 const batchSizeMax = 1_000;
 /** A process writes at most five batches a second. */
 const batchPauseMs = 200;
 const retryPauseMs = 1_000;
-/** Of a search with more calls, the first ones. A search of the greatest depth makes ten, and a few again. */
+/** At most so many calls of a search are logged, the first ones. A search of the greatest depth makes ten, and a few retries. */
 const callsMax = 50;
 
 /** What a process knows of a search that it ended. */
@@ -35,8 +35,8 @@ export interface SearchRecord {
 }
 
 /**
- * Writes the search log in the background, on a connection of its own: a search neither waits for it nor fails by it. Rows wait in
- * memory while Postgres is slow or away. A row is lost if too many wait, if Postgres refuses it, or if the process dies first.
+ * Writes the search log in the background, on a connection of its own: no search waits for it or fails because of it. Rows wait
+ * in memory while Postgres is slow or down. A row is lost if too many wait, if Postgres refuses it, or if the process dies first.
  */
 export class SearchLog {
   readonly #database: Database;

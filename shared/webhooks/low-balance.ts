@@ -7,9 +7,9 @@ import { recordEvent } from "./webhook-events.ts";
 import { takeTurn } from "./webhooks.ts";
 
 /**
- * The threshold under which a payer wants to be notified. The balance is the ledger's: what searches in flight
- * hold is still in it. The event is made by maintenance, which looks at the balances from time to time, so that no search
- * waits for it. It is made once when the balance is seen below, and the threshold is armed again when it is seen above.
+ * The threshold below which a payer wants to be notified. The balance is the ledger's, so mils held by searches in flight are
+ * still in it. Maintenance polls the balances, so no search waits for this. It records one event when it sees the balance below
+ * the threshold, and arms the threshold again when it sees the balance above.
  */
 
 const thresholdRow = rowOf({ thresholdMils: z.number() });
@@ -23,7 +23,7 @@ export async function readThreshold(database: Querying, organizationId: string):
   return rows[0] ? thresholdRow.parse(rows[0]).thresholdMils : null;
 }
 
-/** Sets the threshold in mils, or removes it with null. Another one is armed at once. @returns the one before. */
+/** Sets the threshold in mils; null removes it. A new threshold is armed. @returns the one before. */
 export async function setThreshold(
   transaction: Querying,
   organizationId: string,
@@ -43,7 +43,7 @@ export async function setThreshold(
   return before;
 }
 
-/** Each takes a transaction, and the leader has three seconds for a step. */
+/** Each change is a transaction, and the leader has three seconds for a step. */
 const changesMax = 100;
 
 const changedRow = rowOf({ organizationId: z.string(), isBelow: z.boolean(), wasBelow: z.boolean() });

@@ -4,14 +4,14 @@ import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 
 /**
- * The outbox of events for webhooks. An event is recorded in the transaction of what it tells, and a worker sends it later: at
- * least once, under one id, since the process may die after the receiver has answered and before that is recorded.
+ * The outbox of events for webhooks. An event is recorded in the transaction of its cause, and a worker sends it later: at least
+ * once, under one id, because the process may die between the receiver's answer and its record.
  */
 
 export const eventTypes = ["balance.low", "auto_topup.paused", "webhook.test"] as const;
 export type EventType = (typeof eventTypes)[number];
 
-/** An organization causes at most so many events in 24 hours, so that it fills neither the table nor another's mailbox. */
+/** The most events of an organization in 24 hours, so that it floods neither the table nor a receiver. */
 export const eventsPerDayMax = 100;
 const keptDays = 30;
 

@@ -103,13 +103,13 @@ test.each(["api", "worker"])(
     ]);
     expect(process.lines.at(-1)).toMatchObject({
       level: 60,
-      msg: "an error that nothing has caught ends the process",
+      msg: "an uncaught error ends the process",
       err: { message: "an injected error", stack: expect.any(String) },
     });
   },
 );
 
-test("a rejection that nothing has caught ends the process with 1, as its last line says", async () => {
+test("an unhandled rejection ends the process with 1, as its last line says", async () => {
   const process = start("worker");
   await process.line("ops port open");
   process.kill("SIGHUP");
