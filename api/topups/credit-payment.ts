@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { grantRefusal, type VersionedBalance } from "../../shared/credits/ledger.ts";
+import { rowOf } from "../../shared/database/row.ts";
 import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
 import { isErased, publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
@@ -90,11 +91,11 @@ export function reportPayment(
   }
 }
 
-const topupRow = z.object({
+const topupRow = rowOf({
   fresh: z.boolean(),
-  balance_mils: z.number(),
+  planChanged: z.boolean(),
+  balanceMils: z.number(),
   version: z.number(),
-  plan_changed: z.boolean(),
 });
 
 /** The outcome of a top-up: `fresh` if this call added the credit, `planChanged` if it also changed `free` to `payg`. */
@@ -119,9 +120,8 @@ export async function topUp(
     paid.mils,
   ]);
   if (!rows[0]) return undefined;
-  const row = topupRow.parse(rows[0]);
-  const balance = { balanceMils: row.balance_mils, version: row.version };
-  return { fresh: row.fresh, planChanged: row.plan_changed, balance };
+  const { balanceMils, version, ...topup } = topupRow.parse(rows[0]);
+  return { ...topup, balance: { balanceMils, version } };
 }
 
 /** Stores the new balance in Redis and announces a new plan to every API. Without this, both are picked up later. */

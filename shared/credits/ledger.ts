@@ -1,6 +1,7 @@
 import type { QueryConfig } from "pg";
 import { z } from "zod";
 import { toByteaArray } from "../database/binary-array.ts";
+import { rowOf } from "../database/row.ts";
 import type { Database } from "../database/pool.ts";
 import type { Querying } from "../database/transaction.ts";
 import { sqlStateOf } from "../database/transient-errors.ts";
@@ -166,7 +167,7 @@ async function readDecision(row: z.infer<typeof decisionRow>): Promise<Decision>
   };
 }
 
-const grantRow = z.object({ fresh: z.boolean(), balance_mils: z.number(), version: z.number() });
+const grantRow = rowOf({ fresh: z.boolean(), balanceMils: z.number(), version: z.number() });
 
 /**
  * Adds credit. A grant counts once, however often it is sent with the same id.
@@ -182,9 +183,7 @@ export async function grantCredit(
     grant.mils,
     grant.reason,
   ]);
-  if (!rows[0]) return undefined;
-  const row = grantRow.parse(rows[0]);
-  return { fresh: row.fresh, balanceMils: row.balance_mils, version: row.version };
+  return rows[0] && grantRow.parse(rows[0]);
 }
 
 // By the SQLSTATEs of a violated check and a violated unique index.
@@ -198,11 +197,11 @@ export function grantRefusal(error: unknown): string | undefined {
   return grantRefusals[sqlStateOf(error) ?? ""];
 }
 
-const balanceRow = z.object({ balance_mils: z.number(), version: z.number() });
-
-const creditRow = balanceRow.extend({
+const creditRow = rowOf({
+  balanceMils: z.number(),
+  version: z.number(),
   spending: z.string().nullable(),
-  token_spending: z.string().nullable(),
+  tokenSpending: z.string().nullable(),
   decided: z.array(z.string()),
 });
 
@@ -240,10 +239,10 @@ export async function readCredit(
       ? await database.query({ ...creditAndDecidedStatement, values: [organizationId, tokenId, requestIds] })
       : await database.query({ ...creditStatement, values: [organizationId, tokenId] });
   if (!rows[0]) return undefined;
-  const { balance_mils: balanceMils, version, spending, token_spending: ofToken, decided } = creditRow.parse(rows[0]);
+  const { balanceMils, version, spending, tokenSpending, decided } = creditRow.parse(rows[0]);
   return {
     balance: { balanceMils, version, ...(spending !== null && { spending }) },
-    token: tokenId && ofToken !== null ? { tokenId, version, spending: ofToken } : undefined,
+    token: tokenId && tokenSpending !== null ? { tokenId, version, spending: tokenSpending } : undefined,
     decided,
   };
 }

@@ -1,6 +1,6 @@
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
 import type { Context } from "../../shared/process/context.ts";
-import { claimEvents, type DueEvent, recordAttempt } from "../../shared/webhooks/event-attempts.ts";
+import { claimEvents, type DueEvent, recordAttempt } from "../../shared/webhooks/webhook-events.ts";
 import { openEventSender } from "./send-event.ts";
 
 const pauseMs = 1_000;

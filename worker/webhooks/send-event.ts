@@ -2,7 +2,7 @@ import { Resolver } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { callbackify } from "node:util";
 import { Agent, request } from "undici";
-import type { AttemptEnd, DueEvent } from "../../shared/webhooks/event-attempts.ts";
+import type { AttemptEnd, DueEvent } from "../../shared/webhooks/webhook-events.ts";
 import { signEvent } from "../../shared/webhooks/webhooks.ts";
 import { addressIn, isPublicAddress, type WebhookTargets } from "../../shared/webhooks/webhook-target.ts";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
-import { type DueEvent, pauseAfter } from "../../../shared/webhooks/event-attempts.ts";
+import { type DueEvent, pauseAfter } from "../../../shared/webhooks/webhook-events.ts";
 import { openEventSender } from "../../../worker/webhooks/send-event.ts";
 import { type NameServer, startNameServer } from "../../harness/stubs/name-server.ts";
 import { answering, verified, WebhookReceiver } from "../../harness/stubs/webhook-receiver.ts";
