@@ -1,28 +1,26 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
 import { type Attempt, priceMils } from "../audit/evidence.ts";
+import { sendSearch } from "../audit/send-search.ts";
 import type { IsolatedStack } from "./isolated-stack.ts";
 
 const retryPauseMs = 200;
 const listensMsMax = 60_000;
-
-const answerHead = z.object({ requestId: z.string() });
 
 export interface CallerRequest {
   organizationId: string;
   token: string;
   tokenId: string;
   keyword: string;
-  /** Without a key nothing is retried. */
+  /** Without a key the caller does not retry. */
   key: string | undefined;
   firstApi: 0 | 1;
-  disconnect?: AbortSignal;
-  /** How long after its first attempt a caller with a key begins no further one. */
+  disconnect: AbortSignal;
+  /** How long after its first attempt a caller with a key may still retry. */
   retryForMs: number;
   onAttempt?: () => void;
 }
 
-/** Searches as a caller does: with a key it retries at the other API after a broken connection, a 502, 503 or 504. */
+/** Searches as a caller does. With a key it retries at the other API after a broken connection, a 502, 503 or 504. */
 export async function searchWithRetries(stack: IsolatedStack, request: CallerRequest): Promise<Attempt[]> {
   const attempts: Attempt[] = [];
   const giveUpAtMs = performance.now() + request.retryForMs;
@@ -36,37 +34,17 @@ export async function searchWithRetries(stack: IsolatedStack, request: CallerReq
   }
 }
 
-/** One attempt, at this API or, while it does not listen, at the other. */
+/** Makes one attempt at this API, or at the other while this one is down. */
 async function search(stack: IsolatedStack, request: CallerRequest, wanted: 0 | 1): Promise<Attempt> {
-  const { organizationId, token, tokenId, keyword, key, disconnect } = request;
+  const { organizationId, token, tokenId, keyword, key, disconnect: signal } = request;
   const { api, url } = await chooseApi(stack, wanted);
   const sentAtMs = performance.now();
   const attempt: Attempt = { organizationId, tokenId, keyword, key, priceMils, api, sentAtMs, endedAtMs: 0 };
-  try {
-    const response = await fetch(`${url}/v1/serp/search`, {
-      method: "POST",
-      headers: {
-        authorization: `Bearer ${token}`,
-        "content-type": "application/json",
-        connection: "close",
-        ...(key !== undefined && { "idempotency-key": key }),
-      },
-      body: JSON.stringify({ keyword }),
-      ...(disconnect && { signal: disconnect }),
-    });
-    const text = await response.text();
-    const { requestId } = answerHead.parse(JSON.parse(text));
-    const replayed = response.headers.get("idempotency-replayed") === "true";
-    attempt.answer = { status: response.status, requestId, text, replayed };
-  } catch (error) {
-    if (error instanceof z.ZodError) throw error; // A whole answer always has a request id.
-    attempt.noAnswer = disconnect?.aborted === true ? "disconnected" : "broken";
-  }
-  attempt.endedAtMs = performance.now();
+  await sendSearch(attempt, { url: `${url}/v1/serp/search`, token, signal, whenAborted: "disconnected" });
   return attempt;
 }
 
-/** The API that a load balancer would choose: this one, or the other while it is down. */
+/** Chooses an API as a load balancer does: this one, or the other while this one is down. */
 async function chooseApi({ apis }: IsolatedStack, wanted: 0 | 1): Promise<{ api: 0 | 1; url: string }> {
   const other = wanted === 0 ? 1 : 0;
   const giveUpAtMs = performance.now() + listensMsMax;

@@ -1,12 +1,10 @@
-import { faults, inCode, inScript, type Mutant, replace, testFile } from "./mutant.ts";
+import { faults, inCode, inScript, moneyModel, type Mutant, replace, testFile } from "./mutant.ts";
 
-const moneyModel = faults("money", "--runs", "1500");
-
-/** Defects of the gate in Redis, and of what the API does when the gate refuses a search. */
+/** Bugs of admission in Redis, and of the API when admission refuses a search. */
 export const admissionMutants: readonly Mutant[] = [
   {
     name: "gate-ignores-holds",
-    what: "The gate compares the price with the balance and ignores the open holds.",
+    what: "Admission compares the price with the balance and ignores the open holds.",
     caughtBy: moneyModel,
     edits: [
       inScript(
@@ -35,13 +33,13 @@ export const admissionMutants: readonly Mutant[] = [
   },
   {
     name: "hold-not-indexed",
-    what: "The gate places a hold and does not add it to the index, so the sweeper does not find it.",
+    what: "Admission places a hold without an index entry, so the sweeper does not find it.",
     caughtBy: moneyModel,
     edits: [inScript("admit.lua", replace("redis.call('ZADD', index, deadline, indexEntry(holds, id, ARGV[10]))", ""))],
   },
   {
     name: "holds-expire-too-soon",
-    what: "Holds have a time to live that is shorter than the searches that they belong to.",
+    what: "Holds expire before their searches end.",
     caughtBy: moneyModel,
     edits: [
       inScript(
@@ -55,7 +53,7 @@ export const admissionMutants: readonly Mutant[] = [
   },
   {
     name: "key-recorded-after-success",
-    what: "An Idempotency-Key is recorded only with its answer, so repeats that arrive earlier search as well.",
+    what: "An Idempotency-Key is recorded only with its answer, so earlier repeats search again.",
     caughtBy: faults("scenarios", "one-key"),
     edits: [
       inScript(
@@ -73,25 +71,25 @@ export const admissionMutants: readonly Mutant[] = [
   },
   {
     name: "page-too-many",
-    what: "A price per page counts one page more where the depth fills its pages.",
+    what: "A price per page counts one page too many if the depth fills its pages.",
     caughtBy: testFile("test/journeys/money-race.test.ts"),
     edits: [inCode("searchPriceMils", replace("pagesOf(depth)", "pagesOf(depth + 1)"))],
   },
   {
     name: "deeper-than-the-plan",
-    what: "A plan's largest depth includes one more.",
+    what: "A plan allows one result more than its largest depth.",
     caughtBy: testFile("test/api/check-order.test.ts"),
     edits: [inCode("requirePlan", replace("query.depth > maxDepth", "query.depth > maxDepth + 1"))],
   },
   {
     name: "refused-without-postgres",
-    what: "A search is refused for lack of credits by what Redis has, without a look at Postgres.",
+    what: "A search is refused for lack of credit by the balance in Redis, without a query to Postgres.",
     caughtBy: testFile("test/journeys/lost-memory.test.ts"),
     edits: [inCode("showsMore", replace("return balance.version > version", "return balance.version < 0"))],
   },
   {
     name: "decided-holds-still-count",
-    what: "A search is refused for the mils of a hold whose charge is in the balance already.",
+    what: "A search is refused because of a hold whose charge is already in the balance.",
     caughtBy: testFile("test/journeys/crossed-balances.test.ts"),
     edits: [inCode("showsMore", replace("if (decided.length > 0) return true;", ""))],
   },

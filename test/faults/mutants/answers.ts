@@ -3,7 +3,7 @@ import { atStart, inCode, inScript, inSql, type Mutant, replace, testFile } from
 const journey = testFile("test/journeys/idempotency.test.ts");
 const storedAnswers = testFile("test/shared/credits/stored-answers.test.ts");
 
-/** Defects of the answers that are kept under Idempotency-Keys. */
+/** Bugs of the answers that are stored under Idempotency-Keys. */
 export const answerMutants: readonly Mutant[] = [
   {
     name: "answer-not-stored-with-its-charge",
@@ -19,25 +19,25 @@ export const answerMutants: readonly Mutant[] = [
   },
   {
     name: "another-answer-sent-than-stored",
-    what: "A run whose key was paid by another sends its own answer, and not the stored one.",
+    what: "A run whose key another run has paid sends its own answer instead of the stored one.",
     caughtBy: journey,
     edits: [inCode("conclude", replace("if (stored) return", "if (stored && !job.key) return"))],
   },
   {
     name: "no-look-for-the-key",
-    what: "A search whose key Redis has forgotten is not looked for in Postgres.",
+    what: "A key that Redis has forgotten is not looked up in Postgres.",
     caughtBy: journey,
     edits: [inCode("AdmissionControl.#findPaid", atStart("if (request.requestId) return undefined;"))],
   },
   {
     name: "record-of-a-key-never-expires",
-    what: "Redis keeps the record of every key for ever.",
+    what: "Redis keeps the record of every key forever.",
     caughtBy: journey,
     edits: [inScript("settle.lua", replace("redis.call('PEXPIRE', record, ARGV[3])", "redis.call('PERSIST', record)"))],
   },
   {
     name: "every-refusal-looks-alone",
-    what: "Searches under keys of an organization without credit cost a query each.",
+    what: "Each search under a key of an organization without credit costs a query.",
     caughtBy: journey,
     edits: [inCode("PaidAnswers.noteRefusal", replace("set(organizationId, true)", "delete(organizationId)"))],
   },
@@ -49,7 +49,7 @@ export const answerMutants: readonly Mutant[] = [
   },
   {
     name: "holds-stay-in-a-full-redis",
-    what: "A Redis that is out of memory refuses to end holds.",
+    what: "Holds cannot end while Redis is out of memory.",
     caughtBy: testFile("test/shared/credits/key-records.test.ts"),
     edits: [
       inCode(

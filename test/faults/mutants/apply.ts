@@ -5,7 +5,7 @@ import { type Files, findSymbol } from "./symbols.ts";
 /**
  * Applies a mutant to the product.
  * @returns the new text of each file that it changes.
- * @throws where a symbol is missing or ambiguous, an anchor is missing or not unique, or an edit changes nothing.
+ * @throws if a symbol is missing or ambiguous, an anchor is missing or not unique, or an edit changes nothing.
  */
 export function applyMutant(files: Files, { name, edits }: Mutant): Map<string, string> {
   const changed = new Map<string, string>();
@@ -30,7 +30,7 @@ function applyEdit(files: Files, { symbol, mutate, calls = [] }: Edit): [path: s
   return [path, imports + text.slice(0, start) + after + text.slice(end)];
 }
 
-/** The line that imports a name into a file; nothing where the file imports or declares it already. */
+/** The line that imports a name into a file; empty if the file imports or declares it already. */
 function importOf(files: Files, path: string, name: string): string {
   const isDeclared = new RegExp(`^import [^;]*\\b${name}\\b[^;]* from |\\b(function|const|class) ${name}\\b`, "m");
   if (isDeclared.test(files.get(path) ?? "")) return "";

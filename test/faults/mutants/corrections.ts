@@ -1,6 +1,6 @@
-import { faults, inCode, inSql, type Mutant, replace, testFile } from "./mutant.ts";
+import { faults, inCode, inSql, moneyModel, type Mutant, replace, testFile } from "./mutant.ts";
 
-/** Defects of the corrections of balances by an operator. */
+/** Bugs of corrections by an operator. */
 export const correctionMutants: readonly Mutant[] = [
   {
     name: "correction-repeated",
@@ -14,7 +14,7 @@ export const correctionMutants: readonly Mutant[] = [
   {
     name: "correction-unlocked",
     what: "A correction does not lock the organization first, so it may be decided on an old balance.",
-    caughtBy: faults("money", "--runs", "1500"),
+    caughtBy: moneyModel,
     edits: [inSql("correct_credit", replace(/perform 1 from organizations o [^;]*;/, ""))],
   },
   {
@@ -25,7 +25,7 @@ export const correctionMutants: readonly Mutant[] = [
   },
   {
     name: "correction-not-announced",
-    what: "Redis keeps the balance of before a correction until the reconciler compares it.",
+    what: "Redis keeps the old balance after a correction until the reconciler compares it.",
     caughtBy: testFile("test/commands/finding.test.ts"),
     edits: [inCode("correct", replace("await announceBalance(context, organizationId, corrected);", ""))],
   },

@@ -1,9 +1,9 @@
-import { atStart, faults, inCode, inSql, type Mutant, replace, testFile } from "./mutant.ts";
+import { atStart, faults, inCode, inSql, moneyModel, type Mutant, replace, testFile } from "./mutant.ts";
 
 const owed = "select d.request_id, d.organization_id from decided d where d.kind = 'charge' and d.key_hash is null";
 const insertOwed = "insert into undelivered (request_id, organization_id) values (request, organization);";
 
-/** Defects of what follows a charge: the proof of delivery, the reversal, and the maintenance that cleans up. */
+/** Bugs after a charge: in the proof of delivery, the reversal, and the maintenance. */
 export const deliveryMutants: readonly Mutant[] = [
   {
     name: "undelivered-row-missing",
@@ -16,7 +16,7 @@ export const deliveryMutants: readonly Mutant[] = [
   },
   {
     name: "keyed-charges-reversible",
-    what: "A charge under an Idempotency-Key can be reversed, and its answer is replayed all the same.",
+    what: "A charge under an Idempotency-Key can be reversed, although its answer is replayed.",
     caughtBy: testFile("test/journeys/give-back.test.ts"),
     edits: [
       inSql("decide_searches", replace(owed, owed.replace(" and d.key_hash is null", ""))),
@@ -26,7 +26,7 @@ export const deliveryMutants: readonly Mutant[] = [
   {
     name: "reversed-without-evidence",
     what: "A charge can be reversed although its delivery was confirmed, and more than once.",
-    caughtBy: faults("money", "--runs", "1500"),
+    caughtBy: moneyModel,
     edits: [
       inSql("one_reversal_per_request", replace("create unique index", "create index")),
       inSql(
@@ -37,13 +37,13 @@ export const deliveryMutants: readonly Mutant[] = [
   },
   {
     name: "delivery-never-confirmed",
-    what: "The API does not confirm the answers that it delivered.",
+    what: "The API does not confirm delivered answers.",
     caughtBy: testFile("test/journeys/give-back.test.ts"),
     edits: [inCode("Delivery.begin", replace("this.#confirm(request)", "undefined"))],
   },
   {
     name: "confirmed-before-it-was-sent",
-    what: "The charge of an answer over MCP is final before the first copy was handed to the socket.",
+    what: "The charge of an MCP answer is final before the first copy was handed to the socket.",
     caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
     edits: [
       inCode(
@@ -57,7 +57,7 @@ export const deliveryMutants: readonly Mutant[] = [
   },
   {
     name: "first-copy-is-free",
-    what: "The charge of an answer over MCP is final only after both copies, so the first can be read for nothing.",
+    what: "The charge of an MCP answer is final only after both copies, so a caller can read the first for free.",
     caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
     edits: [
       inCode(
@@ -68,7 +68,7 @@ export const deliveryMutants: readonly Mutant[] = [
   },
   {
     name: "cancelled-in-delivery",
-    what: "A cancellation while the answer is being sent gives the charge back, and the answer arrives all the same.",
+    what: "A cancellation while the answer is being sent reverses the charge, although the answer arrives.",
     caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
     edits: [
       inCode("McpRequest.cancel", replace("if (!this.#delivery)", "")),
@@ -83,7 +83,7 @@ export const deliveryMutants: readonly Mutant[] = [
   },
   {
     name: "unread-answers-without-bound",
-    what: "An organization gets more answers however many bytes of earlier ones it leaves unread.",
+    what: "An organization gets more answers regardless of how many bytes it leaves unread.",
     caughtBy: testFile("test/api/unsent-answers.test.ts"),
     edits: [inCode("UnsentAnswers.check", atStart("if (organizationId) return;"))],
   },
@@ -95,7 +95,7 @@ export const deliveryMutants: readonly Mutant[] = [
   },
   {
     name: "pipelined-requests-at-once",
-    what: "Pipelined requests begin before the answers ahead of them were sent, so their responses have no socket yet.",
+    what: "Pipelined requests start before the answers ahead of them were sent, so their responses have no socket yet.",
     caughtBy: testFile("test/api/pipelining.test.ts"),
     edits: [inCode("oneAtATime", replace("if (hasSocket(response))", "if (hasSocket(response) || !response.closed)"))],
   },
@@ -113,13 +113,13 @@ export const deliveryMutants: readonly Mutant[] = [
   },
   {
     name: "silent-redis-unnoticed",
-    what: "A connection to Redis that gets no answer any more stays open.",
+    what: "A Redis connection that has gone silent stays open.",
     caughtBy: testFile("test/journeys/vanished-redis.test.ts"),
     edits: [inCode("RedisConnections.#connect", replace("socketTimeout: protocolTimes.redisSilenceMs,", ""))],
   },
   {
     name: "resync-progress-forgotten",
-    what: "The progress of a full resync is not kept, so each leader begins it anew.",
+    what: "The progress of a full resync is not stored, so each leader restarts it.",
     caughtBy: testFile("test/worker/resync.test.ts"),
     edits: [inCode("continueResync", replace("await keep(redis, at);", ""))],
   },

@@ -1,18 +1,16 @@
-import { faults, inCode, inScript, type Mutant, replace, testFile } from "./mutant.ts";
+import { inCode, inScript, moneyModel, type Mutant, replace, testFile } from "./mutant.ts";
 
-const moneyModel = faults("money", "--runs", "1500");
-
-/** Defects of what follows when a caller disconnects while a worker has its search. */
+/** Bugs after a caller disconnects while a worker has its search. */
 export const disconnectMutants: readonly Mutant[] = [
   {
     name: "slot-dropped-at-disconnect",
-    what: "The concurrency slot of a search whose caller disconnected is free at once, although its calls still run.",
+    what: "When a caller disconnects, its concurrency slot is free at once, although its calls still run.",
     caughtBy: testFile("test/journeys/disconnects.test.ts"),
     edits: [inScript("settle.lua", replace("if ending == 'left' then freeMils(id) else drop(id) end", "drop(id)"))],
   },
   {
     name: "unpaid-calls-not-counted",
-    what: "Provider calls that callers leave unpaid are not counted, so they may leave any number of them.",
+    what: "Unpaid provider calls are not counted, so callers may leave any number unpaid.",
     caughtBy: testFile("test/shared/credits/unpaid-calls.test.ts"),
     edits: [inScript("unpaid-calls.lua", replace(/redis\.call\('SET', level, [^\n]*/, ""))],
   },
@@ -24,7 +22,7 @@ export const disconnectMutants: readonly Mutant[] = [
   },
   {
     name: "next-page-after-disconnect",
-    what: "A search asks its further pages although its caller has disconnected.",
+    what: "A search requests further pages although its caller has disconnected.",
     caughtBy: testFile("test/worker/providers/policies/disconnected.test.ts"),
     edits: [inCode("ProviderClient.#call", replace(/if \(attempt\.disconnected\?\.aborted\) return [^;]*;/, ""))],
   },

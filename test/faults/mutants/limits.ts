@@ -1,16 +1,16 @@
 import { inCode, type Mutant, replace, testFile } from "./mutant.ts";
 
-/** Defects of the limits that find themselves: of the calls to a provider, and of a worker's searches. */
+/** Bugs of the discovered limits: of simultaneous calls to a provider, and of a worker's searches. */
 export const limitMutants: readonly Mutant[] = [
   {
     name: "limit-never-falls",
-    what: "The limit of calls at once to a provider stays, although the provider refuses calls.",
+    what: "The limit of simultaneous calls stays although the provider refuses calls.",
     caughtBy: testFile("test/worker/providers/policies/adaptive-limit.test.ts"),
     edits: [inCode("AdaptiveLimit.ended", replace("this.#set(Math.floor(this.#calls * fallTo));", ""))],
   },
   {
     name: "limit-falls-per-refusal",
-    what: "Each refusal of one burst lets the limit of calls at once fall again.",
+    what: "Each refusal of one burst lowers the limit of simultaneous calls again.",
     caughtBy: testFile("test/worker/providers/policies/adaptive-limit.test.ts"),
     edits: [inCode("AdaptiveLimit.ended", replace("startedAtMs <= this.#fellAtMs ||", ""))],
   },
@@ -22,7 +22,7 @@ export const limitMutants: readonly Mutant[] = [
   },
   {
     name: "slots-rise-when-a-search-ends",
-    what: "A worker that may take more searches takes none before one of its searches ends.",
+    what: "A worker whose concurrency rises takes no further search until one of its searches ends.",
     caughtBy: testFile("test/journeys/slots.test.ts"),
     edits: [inCode("setConcurrency", replace('worker["mainLoopQueue"]?.add(Promise.resolve(undefined));', ""))],
   },

@@ -1,23 +1,23 @@
-/** A known defect, planted in a copy of the code. The tests that guard the promise which it breaks have to fail. */
+/** A known bug, planted in a copy of the code. The tests of the promise that it breaks must fail. */
 export interface Mutant {
   name: string;
-  /** The defect, in one sentence. */
+  /** The bug, in one sentence. */
   what: string;
-  /** The command that has to fail on the mutated copy: it exits with 1 where a promise did not hold. */
+  /** The command that must exit with 1 on the mutated copy. */
   caughtBy: readonly string[];
   edits: readonly Edit[];
 }
 
-/** One change inside one symbol. A renamed or moved file does not matter; a renamed symbol fails the test of the mutants. */
+/** One change inside one symbol. Files may be renamed or moved; a renamed symbol fails the test of the mutants. */
 export interface Edit {
   symbol: SymbolName;
   mutate: Mutation;
-  /** Exported names that the new code calls; they are imported where the file does not import them already. */
+  /** Exported names that the new code calls. They are imported unless the file imports them already. */
   calls?: readonly string[];
 }
 
 /**
- * Names a part of the product without its file.
+ * Names a part of the product, whichever file it is in.
  *
  * - `code`: a function, a top-level constant, or `Class.method`, in TypeScript
  * - `sql`: a function, table or index in the migrations; the latest definition counts
@@ -28,7 +28,7 @@ export type SymbolName =
   | { kind: "sql"; name: string }
   | { kind: "script"; name: string };
 
-/** Changes the text of one symbol. @throws where the anchor is missing or not unique. */
+/** Changes the text of one symbol. @throws if the anchor is missing or not unique. */
 export type Mutation = (text: string, bodyAt: number) => string;
 
 export const inCode = (name: string, mutate: Mutation, calls: readonly string[] = []): Edit => ({
@@ -55,12 +55,6 @@ export const atStart =
   (text, bodyAt) =>
     `${text.slice(0, bodyAt)}\n${code}\n${text.slice(bodyAt)}`;
 
-/** Applies several mutations to the same symbol, one after the other. */
-export const both =
-  (...mutations: readonly [Mutation, ...Mutation[]]): Mutation =>
-  (text, bodyAt) =>
-    mutations.reduce((changed, mutate) => mutate(changed, bodyAt), text);
-
 function patternOf(anchor: string | RegExp): RegExp {
   if (anchor instanceof RegExp) return new RegExp(anchor, "gs");
   const escaped = anchor.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
@@ -71,3 +65,4 @@ function patternOf(anchor: string | RegExp): RegExp {
 export const testFile = (path: string): readonly string[] => ["vitest", "run", path, "--bail", "1"];
 /** The command of `npm run faults`. */
 export const faults = (...args: readonly string[]): readonly string[] => ["node", "test/faults/main.ts", ...args];
+export const moneyModel = faults("money", "--runs", "1500");

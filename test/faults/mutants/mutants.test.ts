@@ -25,13 +25,13 @@ describe("every mutant still applies to the code", () => {
   });
 });
 
-test("every mutant is code that compiles, so that it is caught for what it does", { timeout: 180_000 }, async () => {
+test("every mutant compiles, so that it is caught for what it does", { timeout: 180_000 }, async () => {
   const copy = await GuardedFolder.create("serpmill-mutants-");
   try {
     for (const part of ["api", "worker", "commands", "local", "shared", "package.json"])
       cpSync(join(root, part), join(copy.path, part), { recursive: true });
     symlinkSync(join(root, "node_modules"), join(copy.path, "node_modules"));
-    // Each mutated file stands beside its original, so that one run of the compiler checks all of them.
+    // Each mutated file is beside its original, so that one run of the compiler checks all of them.
     const written = mutants.flatMap((mutant) =>
       [...applyMutant(files, mutant)].flatMap(([path, text]) => {
         if (!path.endsWith(".ts")) return [];
@@ -58,7 +58,7 @@ test("every mutant is code that compiles, so that it is caught for what it does"
   }
 });
 
-describe("a mutant that does not fit the code any more says so", () => {
+describe("a mutant that no longer fits the code says why", () => {
   const code = new Map([
     [
       "api/one.ts",
@@ -71,7 +71,7 @@ describe("a mutant that does not fit the code any more says so", () => {
   ]);
   const mutant = (...edits: Mutant["edits"]): Mutant => ({ name: "m", what: "", caughtBy: [], edits });
 
-  test("a symbol is found in whatever file it is, and edited there alone", () => {
+  test("a symbol is found in any file, and only that file is edited", () => {
     const edits = [inCode("twice", replace("n * 2", "n * 3")), inCode("Cart.total", atStart("return 0;"))];
     const changed = applyMutant(code, mutant(...edits));
     expect([...changed.keys()]).toEqual(["api/one.ts"]);

@@ -25,7 +25,7 @@ const copied = [
   "vitest.config.ts",
 ];
 
-/** Applies each mutant to a copy of the checkout and runs there what has to catch it. @returns a row for each mutant. */
+/** Applies each mutant to a copy of the checkout and runs the command that must catch it there. @returns a row for each. */
 export async function runMutants(options: { only?: string | undefined; say: Say }): Promise<Row[]> {
   const { only, say } = options;
   const chosen = mutants.filter(({ name }) => only === undefined || name === only);
@@ -47,7 +47,7 @@ export async function runMutants(options: { only?: string | undefined; say: Say 
 
 interface Ended {
   exitCode: number | null;
-  /** The first line of the output that names a broken promise. */
+  /** The first line of the output that reports a broken promise. */
   complaint: string;
 }
 

@@ -3,7 +3,7 @@ import { inCode, type Mutant, replace, testFile } from "./mutant.ts";
 const caughtBy = testFile("test/api/scopes.test.ts");
 const requireToolScope = "requireScope(mcpRequest.caller, tool);";
 
-/** Defects of the scopes: one door of the API does not ask for its scope. */
+/** Bugs of the scopes: one entry point does not require its scope. */
 export const scopeMutants: readonly Mutant[] = [
   {
     name: "search-without-scope",
@@ -35,7 +35,7 @@ export const scopeMutants: readonly Mutant[] = [
   },
   {
     name: "sign-in-without-scope",
-    what: "A sign-in to the billing page asks for another scope than its later requests.",
+    what: "A sign-in to the billing page requires another scope than later requests of its session.",
     caughtBy,
     edits: [
       inCode("Sessions.callerOf", replace('"billing"', 'response.req.path.endsWith("/sign-in") ? "usage" : "billing"')),
@@ -43,7 +43,7 @@ export const scopeMutants: readonly Mutant[] = [
   },
   {
     name: "session-without-scope",
-    what: "The scope is asked for at the sign-in to the billing page, and not at later requests of the session.",
+    what: "The billing page requires the scope at sign-in, and not at later requests of the session.",
     caughtBy,
     edits: [
       inCode("Sessions.callerOf", replace('"billing"', 'response.req.path.endsWith("/sign-in") ? "billing" : "usage"')),

@@ -1,10 +1,9 @@
-import { faults, inCode, inScript, inSql, type Mutant, replace, testFile } from "./mutant.ts";
+import { faults, inCode, inScript, inSql, moneyModel, type Mutant, replace, testFile } from "./mutant.ts";
 
-const moneyModel = faults("money", "--runs", "1500");
 const randomFaults = (searches: string, ...only: readonly string[]) =>
   faults("random", "--seed", "1", "--seeds", "3", "--searches", searches, ...only);
 
-/** Defects of the worker's run and of the decision in Postgres, and of what follows it in Redis. */
+/** Bugs of the worker's run, of the decision in Postgres, and of its publication in Redis. */
 export const settlingMutants: readonly Mutant[] = [
   {
     name: "answered-before-settled",
@@ -25,7 +24,7 @@ export const settlingMutants: readonly Mutant[] = [
   },
   {
     name: "charged-before-engine-answers",
-    what: "The worker charges a search whatever the engine answers, and does not report that the charge stands.",
+    what: "The worker charges a search even if the engine fails, and does not report that the charge stands.",
     caughtBy: randomFaults("300", "--only", "provider fails"),
     edits: [
       inCode("settlementRequest", replace("if (ending.ok) return", "if (ending.ok || requestId !== '') return")),
@@ -63,13 +62,13 @@ export const settlingMutants: readonly Mutant[] = [
   },
   {
     name: "key-freed-by-another-request",
-    what: "A failed search frees its Idempotency-Key although another request owns the key by now.",
+    what: "A failed search frees its Idempotency-Key although another request owns the key.",
     caughtBy: moneyModel,
     edits: [inScript("settle.lua", replace("if redis.call('HGET', record, 'request') ~= id then return end", ""))],
   },
   {
     name: "lock-and-decision-in-one-snapshot",
-    what: "Settling does not lock the organization first, so two batches decide on the same balance.",
+    what: "Settlement does not lock the organization first, so two batches decide on the same balance.",
     caughtBy: moneyModel,
     edits: [
       inSql("decide_searches", replace(/perform 1 from organizations o [^;]*;/, "")),
@@ -84,7 +83,7 @@ export const settlingMutants: readonly Mutant[] = [
   },
   {
     name: "seeded-by-increment",
-    what: "A balance from Postgres is added to the copy in Redis and does not replace it.",
+    what: "A balance from Postgres is added to the copy in Redis instead of replacing it.",
     caughtBy: randomFaults("300"),
     edits: [
       inScript(
@@ -98,7 +97,7 @@ export const settlingMutants: readonly Mutant[] = [
   },
   {
     name: "settled-twice",
-    what: "Settling ignores that a search is charged already, and no index forbids a second charge.",
+    what: "Settlement ignores that a search is already charged, and no index forbids a second charge.",
     caughtBy: randomFaults("300", "--only", "jobs doubled"),
     edits: [
       inSql("one_charge_per_request", replace("create unique index", "create index")),

@@ -1,10 +1,9 @@
-import { faults, inScript, inSql, type Mutant, replace, testFile } from "./mutant.ts";
+import { inScript, inSql, moneyModel, type Mutant, replace, testFile } from "./mutant.ts";
 
-const moneyModel = faults("money", "--runs", "1500");
 const journey = testFile("test/journeys/limits.test.ts");
 const ledger = testFile("test/shared/credits/limits.test.ts");
 
-/** Defects of the limits that payers set. */
+/** Bugs of spending limits. */
 export const spendingLimitMutants: readonly Mutant[] = [
   {
     name: "spending-limit-off-by-one",
@@ -27,7 +26,7 @@ export const spendingLimitMutants: readonly Mutant[] = [
   },
   {
     name: "spending-not-seeded",
-    what: "A Redis that does not know what was spent counts from nothing, and does not ask Postgres.",
+    what: "If Redis does not know what was spent, it counts from 0 instead of asking Postgres.",
     caughtBy: moneyModel,
     edits: [
       inScript(
@@ -41,19 +40,19 @@ export const spendingLimitMutants: readonly Mutant[] = [
   },
   {
     name: "token-hold-left",
-    what: "A search that ends goes on counting as held against the limit of its token.",
+    what: "A search that has ended still counts as held against the limit of its token.",
     caughtBy: journey,
     edits: [inScript("token-hold.lua", replace("redis.call('HDEL', tokens, id)", "if id then return end"))],
   },
   {
     name: "token-hold-freed-uncounted",
-    what: "The check of one token's credit frees what another token holds, before Redis knows what that token spent.",
+    what: "A credit check of one token frees the holds of another before Redis knows what that one spent.",
     caughtBy: moneyModel,
     edits: [inScript("free-decided.lua", replace("if token and isCounted(token) then", "if token then"))],
   },
   {
     name: "spending-limit-unguarded",
-    what: "Postgres charges beyond a limit whatever Redis has admitted.",
+    what: "Postgres charges whatever Redis admitted, even beyond a limit.",
     caughtBy: ledger,
     edits: [inSql("decide_searches", replace("when b.organization_sum > b.day_left_mils then 'daily_limit'", ""))],
   },
@@ -65,7 +64,7 @@ export const spendingLimitMutants: readonly Mutant[] = [
   },
   {
     name: "spending-of-yesterday-counts",
-    what: "A new day goes on counting what was spent on the day before.",
+    what: "A new day still counts what was spent on the day before.",
     caughtBy: ledger,
     edits: [
       inSql(

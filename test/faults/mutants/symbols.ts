@@ -5,12 +5,12 @@ import type { SymbolName } from "./mutant.ts";
 /** The product's files by path from the root. */
 export type Files = ReadonlyMap<string, string>;
 
-/** Where a symbol stands in its file. */
+/** The range of a symbol in its file. */
 export interface SymbolRange {
   path: string;
   start: number;
   end: number;
-  /** From `start` to behind the opening brace of a function's body; to the start where there is none. */
+  /** The offset from `start` behind the opening brace of a function's body; 0 if there is none. */
   bodyAt: number;
   isExported: boolean;
 }
@@ -20,8 +20,8 @@ export function productFiles(): Files {
 }
 
 /**
- * Finds a symbol by its name, in whatever file it is. What a file exports goes before what others keep to themselves.
- * @throws where it is missing or ambiguous.
+ * Finds a symbol by its name, in any file. An exported symbol takes precedence.
+ * @throws if it is missing or ambiguous.
  */
 export function findSymbol(files: Files, { kind, name }: SymbolName): SymbolRange {
   const all = finders[kind](files, name);
@@ -42,7 +42,7 @@ const finders: Record<SymbolName["kind"], (files: Files, name: string) => Symbol
     }),
   sql: (files, name) => {
     const defined = [...files].flatMap(([path, text]) => (path.endsWith(".sql") ? statements(path, text, name) : []));
-    return defined.slice(-1); // A later migration replaces an earlier definition.
+    return defined.slice(-1); // A later definition replaces an earlier one.
   },
   script: (files, name) =>
     [...files]
@@ -92,7 +92,7 @@ function statements(path: string, text: string, name: string): SymbolRange[] {
     "gm",
   );
   return [...text.matchAll(create)].map(({ index, 0: head }) => {
-    // A function ends with the semicolon behind its second pair of dollar signs.
+    // A function ends with the semicolon after its second pair of dollar signs.
     const bodyEnd = head.includes("function ") ? text.indexOf("$$", text.indexOf("$$", index) + 2) : index;
     return { path, start: index, end: text.indexOf(";", bodyEnd) + 1, bodyAt: 0, isExported: true };
   });

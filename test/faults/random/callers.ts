@@ -1,32 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Agent, request } from "undici";
-import { z } from "zod";
+import { Agent } from "undici";
 import type { Attempt } from "../audit/evidence.ts";
-import { type Cluster, type Customer, type CustomerToken, deadlineMs, priceOf, tokenOf } from "./cluster.ts";
+import { sendSearch } from "../audit/send-search.ts";
+import { type Cluster, deadlineMs, tokenOf } from "./cluster.ts";
 import type { Manner, PlannedSearch } from "./plan.ts";
-import { cancel, pipeline } from "./raw-callers.ts";
+import { type CallerRequest, cancel, newAttempt, pipeline } from "./raw-callers.ts";
 
 const inFlightMax = 64;
 const timeoutMs = deadlineMs + 6_000;
 const retriesMax = 6;
 const retriedStatuses = new Set([429, 500, 502, 503, 504]);
 
-const answerHead = z.object({ requestId: z.string() });
-
-interface CallerRequest {
-  customer: Customer;
-  token: CustomerToken;
-  keyword: string;
-  key: string | undefined;
-  /** The fields of the request besides the keyword. */
-  fields: object;
-  api: 0 | 1;
-}
-
 const keyedManners: ReadonlySet<Manner> = new Set(["keyed", "doubled", "hanging_up_keyed"]);
 
-/** Callers as they are: they retry under the same key, submit twice, disconnect, cancel, pipeline, and remember every answer. */
+/** Callers that retry under the same key, submit twice, disconnect, cancel and pipeline. They record every attempt. */
 export class Callers {
   readonly attempts: Attempt[] = [];
   readonly #cluster: Cluster;
@@ -36,7 +24,7 @@ export class Callers {
     this.#cluster = cluster;
   }
 
-  /** Searches as planned, a fixed number in flight, and reports how many are done. */
+  /** Sends the planned searches, a fixed number in flight, and reports how many are done. */
   async run(searches: readonly PlannedSearch[], onDone: (done: number) => void): Promise<void> {
     let next = 0;
     let done = 0;
@@ -90,7 +78,7 @@ export class Callers {
     }
   }
 
-  /** Retries under the same key while that may help, at both APIs in turn. @returns the last attempt. */
+  /** Retries under the same key while that may help, at the two APIs in turn. @returns the last attempt. */
   async searchWithRetries(asked: CallerRequest): Promise<Attempt> {
     for (let retries = 0; ; retries += 1) {
       const api = retries % 2 === 0 ? asked.api : asked.api === 0 ? 1 : 0;
@@ -101,35 +89,17 @@ export class Callers {
     }
   }
 
-  /** One request; the caller disconnects after `disconnectAfterMs`. A missing answer is part of what is returned. */
+  /** Sends one request and disconnects after `disconnectAfterMs`, if given. */
   async send(asked: CallerRequest, disconnectAfterMs?: number): Promise<Attempt> {
-    const { keyword, key, fields, api } = asked;
-    const { token, tokenId } = asked.token;
-    const { organizationId } = asked.customer;
-    const paid = { organizationId, tokenId, priceMils: priceOf(asked.customer, fields) };
-    const attempt: Attempt = { ...paid, keyword, key, api, sentAtMs: performance.now(), endedAtMs: 0 };
-    const timeout = AbortSignal.timeout(disconnectAfterMs ?? timeoutMs);
-    try {
-      const response = await request(this.#cluster.addressOf(api, "/v1/serp/search"), {
-        dispatcher: this.#agent,
-        signal: timeout,
-        method: "POST",
-        headers: {
-          authorization: `Bearer ${token}`,
-          "content-type": "application/json",
-          ...(key !== undefined && { "idempotency-key": key }),
-        },
-        body: JSON.stringify({ keyword, ...fields }),
-      });
-      const text = await response.body.text();
-      const { requestId } = answerHead.parse(JSON.parse(text));
-      const replayed = response.headers["idempotency-replayed"] === "true";
-      attempt.answer = { status: response.statusCode, requestId, text, replayed };
-    } catch (error) {
-      if (error instanceof z.ZodError || error instanceof SyntaxError) throw error; // No whole answer looks like this.
-      attempt.noAnswer = !timeout.aborted ? "broken" : disconnectAfterMs === undefined ? "silent" : "disconnected";
-    }
-    attempt.endedAtMs = performance.now();
+    const attempt = newAttempt(asked);
+    await sendSearch(attempt, {
+      url: this.#cluster.addressOf(asked.api, "/v1/serp/search"),
+      token: asked.token.token,
+      fields: asked.fields,
+      dispatcher: this.#agent,
+      signal: AbortSignal.timeout(disconnectAfterMs ?? timeoutMs),
+      whenAborted: disconnectAfterMs === undefined ? "silent" : "disconnected",
+    });
     this.attempts.push(attempt);
     return attempt;
   }

@@ -9,23 +9,24 @@ import type { Attempt } from "../audit/evidence.ts";
 import { type Cluster, type Customer, type CustomerToken, deadlineMs, priceOf } from "./cluster.ts";
 
 const timeoutMs = deadlineMs + 6_000;
-// After a cancellation the server answers, ends the connection, or does neither.
+// After a cancellation the server may answer, close the connection, or do neither.
 const cancelledMsMax = 2_000;
 
 const answerHead = z.object({ requestId: z.string() });
 
-/** What a caller asks with bytes of its own. */
-export interface RawRequest {
+/** A search that a caller sends, and how. */
+export interface CallerRequest {
   customer: Customer;
   token: CustomerToken;
   api: 0 | 1;
   keyword: string;
+  key?: string | undefined;
   /** The fields of the request besides the keyword. */
   fields: object;
 }
 
-/** Sends several searches on one connection before it reads the first answer. @returns an attempt for each. */
-export async function pipeline(cluster: Cluster, requests: readonly RawRequest[]): Promise<Attempt[]> {
+/** Sends several searches on one connection before it reads. @returns an attempt for each. */
+export async function pipeline(cluster: Cluster, requests: readonly CallerRequest[]): Promise<Attempt[]> {
   const attempts = requests.map(newAttempt);
   const [first] = requests;
   if (!first) return [];
@@ -35,7 +36,7 @@ export async function pipeline(cluster: Cluster, requests: readonly RawRequest[]
       searchBytes({ url: cluster.addressOf(api, "/").href, token: token.token }, { keyword, ...fields }),
     );
   const answersOf = () => responsesIn(connection?.received ?? Buffer.alloc(0)).filter(({ isWhole }) => isWhole);
-  // The turn of each comes when the answer before it has been read. If there is none any more, all of them lost this turn.
+  // The wait for an answer starts when the previous one has been read, or with the first wait that failed.
   let turnAtMs = performance.now();
   for (const [at, attempt] of attempts.entries()) {
     attempt.sentAtMs = turnAtMs;
@@ -52,8 +53,8 @@ export async function pipeline(cluster: Cluster, requests: readonly RawRequest[]
   return attempts;
 }
 
-/** Searches over MCP and cancels with a message, at any moment, also while it is answered. Then it takes all it can get. */
-export async function cancel(cluster: Cluster, request: RawRequest, cancelAfterMs: number): Promise<Attempt> {
+/** Searches over MCP and cancels with a message, perhaps while the answer arrives. Then it reads all it can get. */
+export async function cancel(cluster: Cluster, request: CallerRequest, cancelAfterMs: number): Promise<Attempt> {
   const attempt = newAttempt(request);
   const { token, api, keyword, fields } = request;
   const by = { url: cluster.addressOf(api, "/").href, token: token.token };
@@ -73,17 +74,18 @@ export async function cancel(cluster: Cluster, request: RawRequest, cancelAfterM
   return attempt;
 }
 
-const newAttempt = ({ customer, token: { tokenId }, api, keyword, fields }: RawRequest): Attempt => ({
+/** An attempt that begins now. */
+export const newAttempt = ({ customer, token: { tokenId }, api, keyword, key, fields }: CallerRequest): Attempt => ({
   organizationId: customer.organizationId,
   tokenId,
   keyword,
-  key: undefined,
+  key,
   priceMils: priceOf(customer, fields),
   api,
   sentAtMs: performance.now(),
   endedAtMs: 0,
 });
 
-/** @returns undefined where the API does not accept connections. */
-const open = (cluster: Cluster, { api }: RawRequest): Promise<Connection | undefined> =>
+/** @returns undefined if the API accepts no connections. */
+const open = (cluster: Cluster, { api }: CallerRequest): Promise<Connection | undefined> =>
   Connection.open(cluster.addressOf(api, "/").href).catch(() => undefined);
